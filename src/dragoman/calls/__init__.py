@@ -1,0 +1,1 @@
+"""Owns the story of one call: found, validated, allowed, delivered, brought back."""

@@ -1,0 +1,76 @@
+"""What a call comes to.
+
+I own: `CallOutcome`, the one value every front end and model gets. A tool that reports an error, a
+refusal, and an error the server answers are outcomes; only failures of the plumbing are raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from dragoman.content.blocks import Block, TextBlock, read_blocks
+from dragoman.errors import CallError
+from dragoman.wire.messages import ToolResult
+
+
+class CallOutcome(Struct, frozen=True, kw_only=True):
+    server: str
+    tool: str
+    """The qualified name that was called."""
+    content: tuple[Block, ...] = ()
+    is_error: bool = False
+    error: CallError | None = None
+    """Set when the call did not come to a result of the tool."""
+    meta: Mapping[str, Any] | None = None
+    duration_seconds: float = 0.0
+    structured_content: Any = UNSET
+
+    @property
+    def text(self) -> str:
+        """Everything that can be read, as one text."""
+        return "\n".join([block.as_text() for block in self.content])
+
+    @property
+    def structured(self) -> Any:
+        """`structuredContent`; None both when it is absent and when it is null (see `has_structured`)."""
+        return None if self.structured_content is UNSET else self.structured_content
+
+    @property
+    def has_structured(self) -> bool:
+        return not isinstance(self.structured_content, UnsetType)
+
+    def raise_for_error(self) -> CallOutcome:
+        """Raises what kept the call from a result, or a CallError if the tool itself reported one."""
+        if self.error is not None:
+            raise self.error
+        if self.is_error:
+            raise CallError(self.server, f"{self.tool} reported an error: {self.text[:2000]}")
+        return self
+
+
+def outcome_of(server: str, tool: str, result: ToolResult, duration_seconds: float) -> CallOutcome:
+    return CallOutcome(
+        server=server,
+        tool=tool,
+        content=read_blocks(result.content),
+        is_error=result.is_error,
+        meta=result.meta,
+        duration_seconds=duration_seconds,
+        structured_content=result.structured,
+    )
+
+
+def outcome_of_error(server: str, tool: str, error: CallError, duration_seconds: float = 0.0) -> CallOutcome:
+    """A call that ended without a result, in words a model can use."""
+    text = f"{error} {error.hint}" if error.hint else str(error)
+    return CallOutcome(
+        server=server,
+        tool=tool,
+        content=(TextBlock(text),),
+        is_error=True,
+        error=error,
+        duration_seconds=duration_seconds,
+    )

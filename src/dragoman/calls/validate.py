@@ -1,0 +1,64 @@
+"""Arguments against the tool's own schema, before anything is sent.
+
+I own: compiling and keeping validators. Schemas come from servers and are untrusted: nothing is
+fetched for a `$ref`, patterns run in bounded time, and a schema that cannot be compiled validates
+nothing rather than blocking the tool (the server still judges).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from dragoman.catalog.tools import Tool
+from dragoman.errors import InvalidArguments
+
+PROBLEM_LIMIT: Final = 5
+
+
+class _Validator(Protocol):
+    def is_valid(self, instance: Any, /) -> bool: ...
+    def iter_errors(self, instance: Any, /) -> Any: ...
+
+
+class ArgumentChecker:
+    def __init__(self) -> None:
+        self._validators: dict[str, tuple[Tool, _Validator | None]] = {}
+
+    def check(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        """Raises InvalidArguments, naming each argument that does not fit."""
+        known = self._validators.get(tool.name)
+        if known is None or known[0] is not tool:  # never seen, or listed anew since
+            known = self._validators[tool.name] = (tool, _compile(tool.input_schema))
+        validator = known[1]
+        if validator is not None and not validator.is_valid(arguments):
+            problems = [_in_words(error) for error in islice(validator.iter_errors(arguments), PROBLEM_LIMIT)]
+            raise InvalidArguments(tool.server, tool.name, tuple(problems))
+
+
+def _compile(schema: dict[str, Any]) -> _Validator | None:
+    if not schema.keys() & _CONSTRAINING:
+        return None
+    import jsonschema_rs  # loaded with the first call that has arguments to check
+
+    try:
+        return jsonschema_rs.validator_for(schema, retriever=_refuse)
+    except Exception:  # border: whatever a hostile schema does to the compiler, the call goes on unvalidated
+        return None
+
+
+_CONSTRAINING: Final = frozenset(
+    {"properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties",
+     "maxProperties", "dependentRequired", "dependentSchemas", "allOf", "anyOf", "oneOf", "not", "if", "$ref",
+     "unevaluatedProperties", "enum", "const"}
+)  # fmt: skip
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"schemas are not fetched: {uri}")
+
+
+def _in_words(error: Any) -> str:
+    place = ".".join(str(part) for part in error.instance_path)
+    return f"{place}: {error.message}" if place else str(error.message)

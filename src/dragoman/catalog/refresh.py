@@ -1,0 +1,68 @@
+"""When lists are read: once on connecting, and again when a server says that they changed.
+
+I own: merging bursts of change notices into one reading at a time per server, and keeping the last
+good list when a reading fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from msgspec import Raw
+
+from dragoman.catalog.tools import Catalog, ToolList, read_list
+from dragoman.events import EventBus, ToolsChanged
+from dragoman.names import ServerName
+
+
+class Asker(Protocol):
+    """Who can be asked for a page; a session is one."""
+
+    async def request(
+        self, method: str, params: Mapping[str, Any] | None, *, timeout_seconds: float
+    ) -> Raw: ...
+
+
+class Refresher:
+    def __init__(self, catalog: Catalog, bus: EventBus, timeout_seconds: float) -> None:
+        self._catalog = catalog
+        self._bus = bus
+        self._timeout_seconds = timeout_seconds
+        self._running: dict[ServerName, asyncio.Task[None]] = {}
+        self._again: set[ServerName] = set()
+
+    async def load(self, server: ServerName, asker: Asker) -> None:
+        """Reads a server's tools and puts them into the catalogue."""
+        listed = await read_list(lambda params: self._fetch(asker, params))
+        if listed.problems and not listed.definitions and self._catalog.count(server):
+            listed = ToolList(self._catalog.definitions(server), listed.problems)
+        self._catalog.set_list(server, listed)
+        if self._bus.has_listeners:
+            self._bus.publish(
+                ToolsChanged(server=server, tool_count=len(listed.definitions), problems=listed.problems)
+            )
+
+    def schedule(self, server: ServerName, asker: Asker) -> None:
+        """Reads again soon; a reading already under way is followed by one more, however many asked."""
+        if server in self._running:
+            self._again.add(server)
+        else:
+            self._running[server] = asyncio.create_task(self._refresh(server, asker))
+
+    def close(self) -> None:
+        for task in self._running.values():
+            task.cancel()
+
+    async def _refresh(self, server: ServerName, asker: Asker) -> None:
+        try:
+            await self.load(server, asker)
+            while server in self._again:
+                self._again.discard(server)
+                await self.load(server, asker)
+        finally:
+            del self._running[server]
+
+    async def _fetch(self, asker: Asker, params: Mapping[str, Any]) -> Raw:
+        return await asker.request("tools/list", params, timeout_seconds=self._timeout_seconds)

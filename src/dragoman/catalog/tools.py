@@ -1,0 +1,203 @@
+"""Tools: one server's list read page by page, and all servers' lists as one pool.
+
+I own: which definitions are usable (a bad one is dropped alone, with its reason), the bounds on
+paging, and finding a tool by its name. Names are given in `naming.py`; when to read again is the
+host's.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.catalog.naming import assign
+from dragoman.cleaning import one_line
+from dragoman.errors import DragomanError, UnknownTool
+from dragoman.names import QualifiedName, ServerName, WireToolName
+from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.messages import ABSENT, SchemaShape, ToolDefinition, ToolsPage
+
+PAGE_LIMIT: Final = 1000
+TOOL_LIMIT: Final = 50_000
+NAME_LIMIT: Final = 1024
+DESCRIPTION_LIMIT: Final = 2048
+
+
+class Tool:
+    """A tool as models and programs see it."""
+
+    def __init__(self, server: ServerName, name: QualifiedName, definition: ToolDefinition) -> None:
+        self.server = server
+        self.name = name
+        self.wire_name = WireToolName(definition.name)
+        self._definition = definition
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.name}>"
+
+    @property
+    def title(self) -> str:
+        annotated = (self._definition.annotations or {}).get("title")
+        return self._definition.title or (annotated if isinstance(annotated, str) else None) or self.wire_name
+
+    @cached_property
+    def description(self) -> str:
+        text = self._definition.description or ""
+        return text if len(text) <= DESCRIPTION_LIMIT else text[: DESCRIPTION_LIMIT - 1] + "…"
+
+    @cached_property
+    def input_schema(self) -> dict[str, Any]:
+        schema: dict[str, Any] = msgspec.json.decode(self._definition.input_schema)
+        return schema
+
+    @cached_property
+    def output_schema(self) -> dict[str, Any] | None:
+        raw = self._definition.output_schema
+        return None if raw is ABSENT else msgspec.json.decode(raw)
+
+    @property
+    def annotations(self) -> Mapping[str, Any]:
+        return self._definition.annotations or {}
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        return self._definition.meta or {}
+
+
+class ToolList(msgspec.Struct, frozen=True):
+    """What one server offers, and what of it had to be left out."""
+
+    definitions: tuple[ToolDefinition, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+FetchPage = Callable[[Mapping[str, Any]], Awaitable[Raw]]
+
+
+async def read_list(fetch_page: FetchPage) -> ToolList:
+    """All pages of a server's `tools/list`, bounded. What was read before an error is kept."""
+    definitions: dict[str, ToolDefinition] = {}
+    problems: list[str] = []
+    seen_cursors: set[str] = set()
+    params: Mapping[str, Any] = {}
+    for _ in range(PAGE_LIMIT):
+        try:
+            raw = await fetch_page(params)
+            page = decode_as(ToolsPage, raw)
+        except (DragomanError, Unreadable) as error:
+            problems.append(f"the list of tools is incomplete: {error}")
+            break
+        if page.result_type != "complete":
+            problems.append(f"the list of tools came as {one_line(page.result_type, 50)!r} instead of a list")
+            break
+        read_page(page, definitions, problems)
+        if len(definitions) > TOOL_LIMIT:
+            problems.append(f"more than {TOOL_LIMIT} tools: the rest is left out")
+            definitions = dict(list(definitions.items())[:TOOL_LIMIT])
+            break
+        cursor = page.next_cursor
+        if cursor is None:  # an empty string is a cursor like any other
+            break
+        if cursor in seen_cursors:
+            problems.append("the list of tools repeats itself (same cursor twice): reading stopped")
+            break
+        seen_cursors.add(cursor)
+        params = {"cursor": cursor}
+    else:
+        problems.append(f"more than {PAGE_LIMIT} pages of tools: the rest is left out")
+    return ToolList(tuple(definitions.values()), tuple(problems))
+
+
+def read_page(page: ToolsPage, definitions: dict[str, ToolDefinition], problems: list[str]) -> None:
+    """Adds a page's usable definitions; says of each other one why it is not."""
+    for raw in page.tools:
+        try:
+            definition = decode_as(ToolDefinition, raw)
+            problem = _why_unusable(definition)
+        except Unreadable as error:
+            problems.append(f"tool {_name_in(raw)} is left out: {error.detail}")
+            continue
+        if problem is None and definition.name in definitions:
+            problem = "its name is used twice"
+        if problem is None:
+            definitions[definition.name] = definition
+        else:
+            problems.append(f"tool {one_line(definition.name, 80)!r} is left out: {problem}")
+
+
+def _why_unusable(definition: ToolDefinition) -> str | None:
+    if not definition.name.strip():
+        return "it has no name"
+    if len(definition.name) > NAME_LIMIT:
+        return f"its name is longer than {NAME_LIMIT} characters"
+    try:
+        shape = decode_as(SchemaShape, definition.input_schema)
+    except Unreadable as error:
+        return f"its input schema is not a usable object schema ({error.detail})"
+    if shape.properties is not UNSET:
+        for name, schema in shape.properties.items():
+            if bytes(schema)[:1] not in (b"{", b"t", b"f"):
+                return f"its input schema has no usable schema for {one_line(name, 80)!r}"
+    return None
+
+
+def _name_in(raw: Raw) -> str:
+    try:
+        value: Any = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "(unreadable)"
+    name: Any = value.get("name") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return repr(one_line(name, 80)) if isinstance(name, str) else "(without a name)"
+
+
+class Catalog:
+    """The pool of all servers' tools. Order is by name, so it is the same every time."""
+
+    def __init__(self) -> None:
+        self._lists: dict[ServerName, ToolList] = {}
+        self._tools: dict[str, Tool] | None = None
+
+    def set_list(self, server: ServerName, tools: ToolList) -> None:
+        self._lists[server] = tools
+        self._tools = None
+
+    def remove(self, server: ServerName) -> None:
+        if self._lists.pop(server, None) is not None:
+            self._tools = None
+
+    def problems(self, server: ServerName) -> tuple[str, ...]:
+        found = self._lists.get(server)
+        return found.problems if found is not None else ()
+
+    def definitions(self, server: ServerName) -> tuple[ToolDefinition, ...]:
+        found = self._lists.get(server)
+        return found.definitions if found is not None else ()
+
+    def count(self, server: ServerName) -> int:
+        return len(self.definitions(server))
+
+    def tools(self) -> Iterable[Tool]:
+        return self._pool().values()
+
+    def resolve(self, name: str) -> Tool:
+        pool = self._pool()
+        tool = pool.get(name)
+        if tool is None:
+            raise UnknownTool(name, near=tuple(difflib.get_close_matches(name, pool, n=3)))
+        return tool
+
+    def _pool(self) -> dict[str, Tool]:
+        if self._tools is None:
+            definitions = {
+                (server, WireToolName(definition.name)): definition
+                for server, listed in self._lists.items()
+                for definition in listed.definitions
+            }
+            named = sorted((name, key) for key, name in assign(definitions).items())
+            self._tools = {name: Tool(key[0], name, definitions[key]) for name, key in named}
+        return self._tools

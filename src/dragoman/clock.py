@@ -1,0 +1,27 @@
+"""Time, as a seam.
+
+I own: the two questions the host asks of time. `dragoman.testing.FakeClock` answers them in tests.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch, for people and files."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never run backwards, for durations and deadlines."""
+        ...
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()

@@ -1,0 +1,1 @@
+"""Owns live links to servers: their state, the task that owns each, the handshake, and what servers ask."""

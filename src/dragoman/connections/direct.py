@@ -1,0 +1,78 @@
+"""A session without a host: for programs that want the wire and nothing else.
+
+I own: nothing that a host needs; benchmarks and low-level tools use me. No permission, no hooks, no
+catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman import events
+from dragoman.clock import SystemClock
+from dragoman.config.model import parse_entry
+from dragoman.connections.connection import Connection, Surroundings
+from dragoman.connections.eras import EraMemory
+from dragoman.connections.factory import transport_maker
+from dragoman.connections.session import Session
+from dragoman.errors import DragomanError
+from dragoman.settings import Settings
+
+
+class DirectSession:
+    """An open session and the connection that owns it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.session = connection.session()
+
+    async def request(
+        self, method: str, params: Mapping[str, Any] | None = None, *, timeout_seconds: float = 60.0
+    ) -> Raw:
+        return await self.session.request(method, params, timeout_seconds=timeout_seconds)
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def __aenter__(self) -> DirectSession:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+async def open_session(
+    entry: Mapping[str, Any], *, settings: Mapping[str, int] | None = None
+) -> DirectSession:
+    """Connects and negotiates; raises ConnectError if that fails."""
+    config = parse_entry("server", entry)
+    values = Settings(settings)
+    clock = SystemClock()
+    around = Surroundings(
+        values, clock, events.EventBus(), EraMemory(clock), {"name": "dragoman", "version": "0"}
+    )
+    connection = Connection(
+        "server",
+        transport_maker("server", config, values),
+        around,
+        protocol=config.protocol,
+        fingerprint=config.fingerprint(),
+        prepare=_nothing_to_prepare,
+        on_notification=lambda _connection, _method, _params: None,
+    )
+    connection.start()
+    await connection.settled()
+    if isinstance(connection.error, DragomanError):
+        await connection.close()
+        raise connection.error
+    return DirectSession(connection)
+
+
+async def _nothing_to_prepare(connection: Connection, session: Session) -> None:
+    return

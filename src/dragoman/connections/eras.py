@@ -1,0 +1,70 @@
+"""Which era each server was last found to speak, remembered across restarts.
+
+I own: a small file of verdicts, so that a server which leaves the probe unanswered costs its wait
+only once. A verdict is a convenience: it may be lost, it expires, and a wrong one corrects itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from dragoman import paths
+from dragoman.clock import Clock
+from dragoman.protocol import Era
+
+KEPT_SECONDS: Final = 7 * 24 * 3600
+KEPT_VERDICTS: Final = 500
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    era: Era
+    at: float
+
+
+class EraMemory:
+    def __init__(self, clock: Clock, folder: Callable[[], Path] = paths.state_dir) -> None:
+        self._clock = clock
+        self._path = folder() / "eras.json"
+        self._verdicts: dict[str, Verdict] | None = None
+
+    def recall(self, fingerprint: str) -> Era | None:
+        verdict = self._load().get(fingerprint)
+        fresh = verdict is not None and 0 <= self._clock.now() - verdict.at < KEPT_SECONDS
+        return verdict.era if verdict is not None and fresh else None
+
+    def remember(self, fingerprint: str, era: Era) -> None:
+        if self.recall(fingerprint) == era:
+            return
+        # Read again: another host may have written since.
+        self._verdicts = None
+        verdicts = self._load()
+        verdicts.pop(fingerprint, None)
+        verdicts[fingerprint] = Verdict(era, self._clock.now())
+        while len(verdicts) > KEPT_VERDICTS:
+            del verdicts[next(iter(verdicts))]
+        self._save(verdicts)
+
+    def _load(self) -> dict[str, Verdict]:
+        if self._verdicts is None:
+            self._verdicts = {}
+            with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
+                self._verdicts = msgspec.json.decode(self._path.read_bytes(), type=dict[str, Verdict])
+        return self._verdicts
+
+    def _save(self, verdicts: dict[str, Verdict]) -> None:
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle, temporary = tempfile.mkstemp(dir=self._path.parent, prefix=".eras-")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(msgspec.json.encode(verdicts))
+                os.replace(temporary, self._path)
+            except OSError:
+                os.unlink(temporary)

@@ -1,0 +1,205 @@
+"""A conversation with one server: requests that end, one way or another.
+
+I own: deadlines, cancellation and what becomes of requests when the link ends. The peer correlates,
+the driver spells, the transport carries. I guarantee that every request returns or raises no later
+than its deadline, and that giving one up disturbs no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from msgspec import Raw
+
+from dragoman.connections.inbound import answer
+from dragoman.errors import CallTimeout, ConnectionLost
+from dragoman.protocol import Era
+from dragoman.transports.base import Details, Transport
+from dragoman.wire.codec import encode_notification
+from dragoman.wire.messages import MessageId
+from dragoman.wire.peer import Peer, ProgressCallback
+
+CAUSE_WAIT_SECONDS: Final = 1.0
+
+
+class Driver(Protocol):
+    """How an era spells requests."""
+
+    @property
+    def era(self) -> Era: ...
+    @property
+    def servers_may_ask(self) -> bool: ...
+    @property
+    def accepts_batches(self) -> bool: ...
+    @property
+    def revision(self) -> str: ...
+    def encode(
+        self, request_id: str, method: str, params: Mapping[str, Any] | None, wants_progress: bool
+    ) -> bytes: ...
+    def encode_cancel(self, request_id: str, reason: str) -> bytes: ...
+
+
+class SessionObserver(Protocol):
+    """Who is told of what happens outside requests."""
+
+    def notified(self, method: str, params: Raw) -> None: ...
+    def logged(self, level: str, text: str) -> None: ...
+    def ended(self, cause: str) -> None: ...
+
+
+class Session:
+    def __init__(
+        self,
+        server: str,
+        transport: Transport,
+        driver: Driver,
+        observer: SessionObserver,
+        *,
+        limit_bytes: int,
+    ) -> None:
+        self.server = server
+        self._transport = transport
+        self._observer = observer
+        self._peer = Peer(server, self, limit_bytes=limit_bytes)
+        self._loop = asyncio.get_running_loop()
+        self._lost_cause: str | None = None
+        self._ended = asyncio.Event()
+        self.use(driver)
+
+    def use(self, driver: Driver) -> None:
+        """Speaks as this driver from now on."""
+        self._driver = driver
+        self._peer.accepts_batches = driver.accepts_batches
+
+    @property
+    def driver(self) -> Driver:
+        return self._driver
+
+    @property
+    def lost_cause(self) -> str | None:
+        """Why the link ended; None while it stands."""
+        return self._lost_cause
+
+    @property
+    def ignored(self) -> Mapping[str, int]:
+        """How many messages were dropped, by kind."""
+        return self._peer.ignored
+
+    def details(self) -> Details:
+        return self._transport.details()
+
+    async def open(self) -> None:
+        await self._transport.open(self)
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout_seconds: float,
+        on_progress: ProgressCallback | None = None,
+        courtesy_cancel: bool = True,
+    ) -> Raw:
+        """The raw result, or one of the errors under `CallError`."""
+        if self._lost_cause is not None:
+            raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
+        loop = self._loop
+        future: asyncio.Future[Raw] = loop.create_future()
+        request_id = self._peer.open_request(future, on_progress)
+        timer = loop.call_later(
+            timeout_seconds, self._expire, request_id, future, method, timeout_seconds, courtesy_cancel
+        )
+        sent = False
+        try:
+            message = self._driver.encode(request_id, method, params, on_progress is not None)
+            if self._transport.congested:
+                await self._wait_for_room(future)
+            if not future.done():
+                self._transport.send(message)
+                sent = True
+            return await future
+        except ConnectionError as error:
+            self._peer.forget(request_id)
+            cause = await self._why_gone() or str(error)
+            raise ConnectionLost(self.server, cause, may_have_run=False) from None
+        finally:
+            timer.cancel()
+            # Still awaited here only if the caller was cancelled.
+            if self._peer.forget(request_id) and sent and courtesy_cancel:
+                self._send_quietly(self._driver.encode_cancel(request_id, "the caller gave up"))
+
+    def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        self._send_quietly(encode_notification(method, params))
+
+    async def close(self) -> None:
+        self.end("the connection was closed")
+        await self._transport.close()
+
+    def end(self, cause: str) -> None:
+        """Fails what waits; nothing can be sent after this."""
+        if self._lost_cause is None:
+            self._lost_cause = cause
+            self._ended.set()
+            self._peer.fail_all(lambda: ConnectionLost(self.server, cause, may_have_run=True))
+
+    async def _why_gone(self) -> str | None:
+        """The far end takes nothing more; the transport is about to say why."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CAUSE_WAIT_SECONDS):
+                await self._ended.wait()
+        return self._lost_cause
+
+    async def _wait_for_room(self, future: asyncio.Future[Raw]) -> None:
+        room = asyncio.ensure_future(self._transport.drained())
+        try:
+            await asyncio.wait((room, future), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            room.cancel()
+
+    def _expire(
+        self, request_id: str, future: asyncio.Future[Raw], method: str, seconds: float, courtesy: bool
+    ) -> None:
+        if self._peer.forget(request_id) and not future.done():
+            future.set_exception(CallTimeout(self.server, method, seconds))
+            if courtesy:
+                self._send_quietly(self._driver.encode_cancel(request_id, "the time limit passed"))
+
+    def _send_quietly(self, message: bytes) -> None:
+        if self._lost_cause is None and not self._transport.congested:
+            try:
+                self._transport.send(message)
+            except ConnectionError:
+                return
+
+    # What the transport delivers.
+
+    def received(self, message: bytes) -> None:
+        self._peer.receive(message)
+
+    def oversized(self, head: bytes, tail: bytes) -> bool:
+        return self._peer.receive_oversized(head, tail)
+
+    def lost(self, cause: str) -> None:
+        self.end(cause)
+        self._observer.ended(cause)
+
+    # What the peer reports.
+
+    def notified(self, method: str, params: Raw) -> None:
+        self._observer.notified(method, params)
+
+    def asked(self, request_id: MessageId, method: str, params: Raw) -> None:
+        if self._driver.servers_may_ask:
+            self._send_quietly(answer(request_id, method))
+        else:
+            self._observer.logged(
+                "warning", f"it sent the request {method[:200]}, which this era forbids; ignored"
+            )
+
+    def faulted(self, kind: str, sample: str) -> None:
+        self._observer.logged(
+            "warning", f"{kind} from the server, ignored: {sample}" if sample else f"{kind}, ignored"
+        )

@@ -1,0 +1,100 @@
+"""The states of a server and the one table of transitions between them.
+
+I own: `next_state`, a pure function. Whoever drives a connection asks it what a signal means; no
+other code sets a status.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, structs
+
+Status = Literal["pending", "connected", "failed", "needs-auth", "disabled"]
+Phase = Literal["connecting", "handshaking", "reconnecting"]
+
+
+class ServerState(Struct, frozen=True):
+    status: Status = "pending"
+    phase: Phase | None = None
+    reason: str | None = None
+    since: float = 0.0
+    """When this status began (seconds since the epoch)."""
+    attempt: int = 0
+    """Which try to connect this is; 0 before the first."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is under way that would change the status by itself."""
+        return self.status != "pending"
+
+
+# Signals: what can happen to a connection.
+
+
+class Start(Struct, frozen=True):
+    """Connecting begins, or begins again."""
+
+
+class Opened(Struct, frozen=True):
+    """The transport is up; the handshake begins."""
+
+
+class Ready(Struct, frozen=True):
+    """The handshake is done."""
+
+
+class Failed(Struct, frozen=True):
+    """Connecting ended in an error."""
+
+    reason: str
+
+
+class Lost(Struct, frozen=True):
+    """A connection that was up ended by itself."""
+
+    reason: str
+    will_retry: bool = False
+
+
+class AuthNeeded(Struct, frozen=True):
+    reason: str
+
+
+class Disable(Struct, frozen=True):
+    reason: str = "disabled by the person"
+
+
+Signal = Start | Opened | Ready | Failed | Lost | AuthNeeded | Disable
+
+
+def next_state(state: ServerState, signal: Signal, now: float) -> ServerState:
+    """The state after a signal. A signal that does not concern the state leaves it as it is."""
+    changed = _transition(state, signal)
+    if changed is state:
+        return state
+    since = state.since if changed.status == state.status else now
+    return structs.replace(changed, since=since)
+
+
+def _transition(state: ServerState, signal: Signal) -> ServerState:
+    match signal, state.status:
+        case Disable(reason), _:
+            return ServerState("disabled", None, reason)
+        case Start(), _:
+            phase: Phase = "reconnecting" if state.phase == "reconnecting" else "connecting"
+            return ServerState("pending", phase, state.reason, attempt=state.attempt + 1)
+        case Opened(), "pending":
+            return structs.replace(state, phase="handshaking")
+        case Ready(), "pending":
+            return ServerState("connected")
+        case Failed(reason), "pending":
+            return ServerState("failed", None, reason, attempt=state.attempt)
+        case AuthNeeded(reason), "pending" | "connected":
+            return ServerState("needs-auth", None, reason)
+        case Lost(reason, will_retry), "pending" | "connected":
+            if will_retry:
+                return ServerState("pending", "reconnecting", reason)
+            return ServerState("failed", None, reason)
+        case _:
+            return state

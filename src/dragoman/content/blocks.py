@@ -1,0 +1,95 @@
+"""The blocks a tool's result is made of.
+
+I own: reading content blocks. A block of an unknown type, or one whose fields are not as they should
+be, is kept as an `UnknownBlock`; it never costs the rest of the result.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+
+class TextBlock(Struct, frozen=True, tag_field="type", tag="text"):
+    text: str
+
+    def as_text(self) -> str:
+        return self.text
+
+
+class _BinaryBlock(Struct, frozen=True, rename="camel"):
+    data: str
+    """Base64, as it came."""
+    mime_type: str = "application/octet-stream"
+
+    def decode(self) -> bytes:
+        """The bytes, or ValueError if they were not encoded properly."""
+        try:
+            return base64.b64decode(self.data, validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"not valid base64: {error}") from None
+
+
+class ImageBlock(_BinaryBlock, frozen=True, rename="camel", tag_field="type", tag="image"):
+    def as_text(self) -> str:
+        return f"[image, {self.mime_type}]"
+
+
+class AudioBlock(_BinaryBlock, frozen=True, rename="camel", tag_field="type", tag="audio"):
+    def as_text(self) -> str:
+        return f"[audio, {self.mime_type}]"
+
+
+class ResourceLinkBlock(Struct, frozen=True, rename="camel", tag_field="type", tag="resource_link"):
+    uri: str
+    name: str = ""
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+
+    def as_text(self) -> str:
+        return f"[resource {self.title or self.name or self.uri}: {self.uri}]"
+
+
+class Resource(Struct, frozen=True, rename="camel"):
+    uri: str
+    mime_type: str | None = None
+    text: str | None = None
+    blob: str | None = None
+
+
+class ResourceBlock(Struct, frozen=True, tag_field="type", tag="resource"):
+    resource: Resource
+
+    def as_text(self) -> str:
+        return self.resource.text if self.resource.text is not None else f"[resource {self.resource.uri}]"
+
+
+class UnknownBlock(Struct, frozen=True):
+    """A block this version cannot read, as it came."""
+
+    value: Any
+
+    def as_text(self) -> str:
+        kind: Any = self.value.get("type") if isinstance(self.value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return f"[content of unknown type {kind!r}]"
+
+
+_Known = TextBlock | ImageBlock | AudioBlock | ResourceLinkBlock | ResourceBlock
+Block = _Known | UnknownBlock
+
+
+def read_blocks(values: Iterable[Any]) -> tuple[Block, ...]:
+    return tuple([read_block(value) for value in values])
+
+
+def read_block(value: Any) -> Block:
+    try:
+        return msgspec.convert(value, _Known)
+    except msgspec.ValidationError:
+        return UnknownBlock(value)

@@ -1,0 +1,196 @@
+"""Every exception Dragoman raises.
+
+    DragomanError
+    ├── ConfigError               what a person wrote cannot be used
+    ├── ConnectError              a server could not be reached: server, phase, cause, hint
+    │   ├── CommandNotFound       there is no such program
+    │   ├── StartFailed           the program is there but did not start or stay up
+    │   ├── ConnectTimeout        it did not answer in time
+    │   └── HandshakeFailed       it answered, but not as MCP asks
+    ├── CallError                 one call failed; the server may be fine
+    │   ├── UnknownTool           no tool of that name                    (an outcome, not raised by `call`)
+    │   ├── InvalidArguments      the arguments do not fit the schema     (an outcome)
+    │   ├── PermissionRefused     the person or a rule said no            (an outcome)
+    │   ├── RemoteError           the server answered with an error       (an outcome)
+    │   ├── NotConnected          the server is not there now
+    │   ├── ConnectionLost        it went away during the call
+    │   ├── CallTimeout           it did not answer in time
+    │   ├── MalformedReply        it answered something that cannot be read
+    │   └── MessageTooLarge       it answered more than the limit
+    └── HostClosed                the host was closed first
+
+I own: the tree, the stable `code` of each, and their sentences. Every error takes facts and composes
+its own sentence. Text that came from a server is made visible here, so that no message can drive a
+terminal. Secrets are never among the facts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from dragoman.cleaning import one_line, visible
+
+
+class DragomanError(Exception):
+    code: ClassVar[str] = "error"
+
+    def __init__(self, sentence: str, *, hint: str | None = None) -> None:
+        super().__init__(sentence)
+        self.hint = hint
+
+
+class ConfigError(DragomanError):
+    code = "config"
+
+
+class HostClosed(DragomanError):
+    code = "host-closed"
+
+    def __init__(self) -> None:
+        super().__init__("the host is closed", hint="Make calls inside `async with Host(...)`.")
+
+
+class ConnectError(DragomanError):
+    """A server could not be connected. `phase` says how far it came."""
+
+    code = "connect"
+
+    def __init__(
+        self,
+        server: str,
+        phase: str,
+        cause: str,
+        *,
+        hint: str | None = None,
+        exit_code: int | None = None,
+        stderr_tail: str = "",
+    ) -> None:
+        self.server = server
+        self.phase = phase
+        self.cause = one_line(cause, 2048)
+        self.exit_code = exit_code
+        self.stderr_tail = visible(stderr_tail)
+        super().__init__(f"{server}: {phase} failed: {self.cause}", hint=hint)
+
+
+class CommandNotFound(ConnectError):
+    code = "command-not-found"
+
+
+class StartFailed(ConnectError):
+    code = "start-failed"
+
+
+class ConnectTimeout(ConnectError):
+    code = "connect-timeout"
+
+
+class HandshakeFailed(ConnectError):
+    code = "handshake"
+
+
+class CallError(DragomanError):
+    code = "call"
+
+    def __init__(self, server: str | None, sentence: str, *, hint: str | None = None) -> None:
+        self.server = server
+        super().__init__(sentence, hint=hint)
+
+
+class UnknownTool(CallError):
+    code = "unknown-tool"
+
+    def __init__(self, name: str, *, near: tuple[str, ...] = ()) -> None:
+        self.name = name
+        hint = f"Did you mean {', '.join(near)}?" if near else "List the tools to see what there is."
+        super().__init__(None, f"there is no tool named {one_line(name, 200)}", hint=hint)
+
+
+class InvalidArguments(CallError):
+    code = "invalid-arguments"
+
+    def __init__(self, server: str, tool: str, problems: tuple[str, ...]) -> None:
+        self.tool = tool
+        self.problems = tuple(one_line(problem, 500) for problem in problems)
+        super().__init__(
+            server, f"the arguments do not fit {one_line(tool, 200)}: " + "; ".join(self.problems)
+        )
+
+
+class PermissionRefused(CallError):
+    code = "refused"
+
+    def __init__(self, server: str, tool: str, reason: str) -> None:
+        self.tool = tool
+        self.reason = reason
+        super().__init__(server, f"{one_line(tool, 200)} was not allowed: {reason}")
+
+
+class RemoteError(CallError):
+    """A JSON-RPC error that the server itself answered."""
+
+    code = "remote-error"
+
+    def __init__(self, server: str, remote_code: int, remote_message: str, remote_data: Any = None) -> None:
+        self.remote_code = remote_code
+        self.remote_message = remote_message
+        self.remote_data = remote_data
+        super().__init__(server, f"{server} answered error {remote_code}: {one_line(remote_message, 2048)}")
+
+
+class NotConnected(CallError):
+    code = "not-connected"
+
+    def __init__(self, server: str, status: str, reason: str | None, *, hint: str | None = None) -> None:
+        self.status = status
+        self.reason = reason
+        super().__init__(server, f"{server} is {status}" + (f": {reason}" if reason else ""), hint=hint)
+
+
+class ConnectionLost(CallError):
+    """The connection ended. `may_have_run` says whether the request had been handed over."""
+
+    code = "connection-lost"
+
+    def __init__(self, server: str, cause: str, *, may_have_run: bool, hint: str | None = None) -> None:
+        self.cause = one_line(cause, 2048)
+        self.may_have_run = may_have_run
+        doubt = "; the request may have run" if may_have_run else "; the request was not sent"
+        super().__init__(server, f"the connection to {server} was lost: {self.cause}{doubt}", hint=hint)
+
+
+class CallTimeout(CallError):
+    """Our own deadline passed. Never confused with an error the server sends."""
+
+    code = "timeout"
+
+    def __init__(self, server: str, method: str, timeout_seconds: float) -> None:
+        self.method = method
+        self.timeout_seconds = timeout_seconds
+        super().__init__(
+            server,
+            f"{server} did not answer {method} within {timeout_seconds:g} s; the request may have run",
+            hint="Raise the time limit, or look at the server's log.",
+        )
+
+
+class MalformedReply(CallError):
+    code = "malformed-reply"
+
+    def __init__(self, server: str, detail: str) -> None:
+        self.detail = one_line(detail, 500)
+        super().__init__(
+            server, f"malformed reply from {server}: {self.detail}", hint="This is a fault of the server."
+        )
+
+
+class MessageTooLarge(CallError):
+    code = "message-too-large"
+
+    def __init__(self, server: str, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        super().__init__(
+            server,
+            f"the reply from {server} is larger than the limit of {limit_bytes} bytes",
+            hint="Ask for less, or raise DRAGOMAN_MESSAGE_LIMIT_BYTES.",
+        )

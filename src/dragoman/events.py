@@ -1,0 +1,163 @@
+"""What happened, as frozen values.
+
+I own: the kinds of event and the bus that hands them out. Nothing here decides anything; whoever
+makes something happen publishes it, and any number of listeners read it at their own pace. A
+listener that falls behind loses the oldest events and is told how many (`EventsDropped`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Final
+
+from msgspec import Struct
+
+BACKLOG: Final = 10_000
+"""Events kept for a listener that does not read."""
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """Base of every event."""
+
+
+class ServerEvent(Event, frozen=True, kw_only=True):
+    server: str
+
+
+class ServerStateChanged(ServerEvent, frozen=True, kw_only=True):
+    """Every change of a server's state, with the reason in words."""
+
+    status: str
+    phase: str | None = None
+    reason: str | None = None
+
+
+class ServerConnected(ServerEvent, frozen=True, kw_only=True):
+    protocol_version: str
+    tool_count: int
+
+
+class ServerFailed(ServerEvent, frozen=True, kw_only=True):
+    """A server could not be connected."""
+
+    reason: str
+    hint: str | None = None
+
+
+class ServerLost(ServerEvent, frozen=True, kw_only=True):
+    """A connected server went away by itself."""
+
+    reason: str
+
+
+class ServerLogged(ServerEvent, frozen=True, kw_only=True):
+    """Something a server said or did that is worth a line in its log."""
+
+    level: str
+    text: str
+
+
+class ToolsChanged(ServerEvent, frozen=True, kw_only=True):
+    tool_count: int
+    problems: tuple[str, ...] = ()
+
+
+class CallEvent(ServerEvent, frozen=True, kw_only=True):
+    tool: str
+
+
+class CallStarted(CallEvent, frozen=True, kw_only=True):
+    pass
+
+
+class CallProgressed(CallEvent, frozen=True, kw_only=True):
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+class CallFinished(CallEvent, frozen=True, kw_only=True):
+    duration_seconds: float
+    is_error: bool
+    error_code: str | None = None
+
+
+class PermissionAsked(CallEvent, frozen=True, kw_only=True):
+    allowed: bool
+    reason: str
+
+
+class EventsDropped(Event, frozen=True, kw_only=True):
+    count: int
+
+
+class EventBus:
+    """Hands events to listeners. Publishing never waits and costs next to nothing without listeners."""
+
+    def __init__(self) -> None:
+        self._listeners: set[_Listener] = set()
+        self._closed = False
+
+    @property
+    def has_listeners(self) -> bool:
+        return bool(self._listeners)
+
+    def publish(self, event: Event) -> None:
+        for listener in self._listeners:
+            listener.put(event)
+
+    def listen(self) -> AsyncIterator[Event]:
+        """Events from this moment on; the iteration ends when the bus is closed."""
+        listener = _Listener(self._listeners)
+        if self._closed:
+            listener.finish()
+        else:
+            self._listeners.add(listener)
+        return listener
+
+    def close(self) -> None:
+        self._closed = True
+        for listener in list(self._listeners):
+            listener.finish()
+        self._listeners.clear()
+
+
+class _Listener:
+    def __init__(self, registry: set[_Listener]) -> None:
+        self._registry = registry
+        self._waiting: deque[Event] = deque()
+        self._dropped = 0
+        self._wake = asyncio.Event()
+        self._finished = False
+
+    def put(self, event: Event) -> None:
+        if len(self._waiting) >= BACKLOG:
+            self._waiting.popleft()
+            self._dropped += 1
+        self._waiting.append(event)
+        self._wake.set()
+
+    def finish(self) -> None:
+        self._finished = True
+        self._wake.set()
+
+    def __aiter__(self) -> _Listener:
+        return self
+
+    async def __anext__(self) -> Event:
+        while True:
+            if self._dropped:
+                count, self._dropped = self._dropped, 0
+                return EventsDropped(count=count)
+            if self._waiting:
+                return self._waiting.popleft()
+            if self._finished:
+                raise StopAsyncIteration
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def aclose(self) -> None:
+        self._registry.discard(self)
+        self.finish()

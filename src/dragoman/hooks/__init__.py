@@ -1,0 +1,1 @@
+"""Owns what runs before and after calls."""

@@ -1,0 +1,32 @@
+"""Where Dragoman keeps its files.
+
+I own: the folders, and the two variables that move them. I create nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def config_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """The person's folder: settings, plugins and state."""
+    moved = environ.get("DRAGOMAN_CONFIG_DIR")
+    return Path(moved).expanduser() if moved else Path.home() / ".dragoman"
+
+
+def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """What Dragoman remembers by itself; losing it loses no decision of the person's."""
+    return config_dir(environ) / "state"
+
+
+def managed_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """The administrator's folder."""
+    moved = environ.get("DRAGOMAN_MANAGED_DIR")
+    if moved:
+        return Path(moved)
+    if sys.platform == "darwin":
+        return Path("/Library/Application Support/Dragoman")
+    return Path("/etc/dragoman")

@@ -1,0 +1,1 @@
+"""Owns whether a call may be made."""

@@ -1,0 +1,60 @@
+"""The gate every call passes.
+
+I own: the decision for one call, with its reason. Until rules exist, a mode decides alone or a
+person is asked; without anyone to ask, the answer is no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Protocol
+
+from msgspec import Struct
+
+from dragoman.catalog.tools import Tool
+from dragoman.events import EventBus, PermissionAsked
+from dragoman.interaction import Interaction, PermissionQuestion
+
+PermissionMode = Literal["default", "bypassPermissions", "dontAsk"]
+MODES: Final[tuple[PermissionMode, ...]] = ("default", "bypassPermissions", "dontAsk")
+
+
+class Decision(Struct, frozen=True):
+    allowed: bool
+    reason: str
+
+
+class Gate(Protocol):
+    async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision: ...
+
+
+_BYPASSED = Decision(True, "permission mode bypassPermissions")
+
+
+class ModeGate:
+    def __init__(self, mode: PermissionMode, interaction: Interaction | None, bus: EventBus) -> None:
+        self._mode = mode
+        self._interaction = interaction
+        self._bus = bus
+
+    async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
+        if self._mode == "bypassPermissions":
+            return _BYPASSED
+        if self._mode == "dontAsk":
+            return Decision(False, "permission mode dontAsk refuses what no rule allows")
+        if self._interaction is None:
+            return Decision(
+                False, "there is nobody to ask; give the host an interaction or another permission_mode"
+            )
+        question = PermissionQuestion(
+            server=tool.server, tool=tool.name, title=tool.title, arguments=arguments
+        )
+        answer = await self._interaction.allow(question)
+        said = "allowed by the person" if answer.allowed else "the person said no"
+        decision = Decision(answer.allowed, f"{said}: {answer.word}" if answer.word else said)
+        self._bus.publish(
+            PermissionAsked(
+                server=tool.server, tool=tool.name, allowed=decision.allowed, reason=decision.reason
+            )
+        )
+        return decision

@@ -1,0 +1,39 @@
+"""Facts of the Model Context Protocol that the code matches on.
+
+I own: revisions, methods, reserved keys and error codes. I decide nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+Era = Literal["legacy", "modern"]
+
+LEGACY_REVISIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+"""Revisions opened with `initialize`, newest first."""
+
+MODERN_REVISIONS: Final = ("2026-07-28",)
+"""Revisions whose every request describes itself, newest first."""
+
+REVISIONS: Final = MODERN_REVISIONS + LEGACY_REVISIONS
+
+BATCHING_REVISION: Final = "2025-03-26"
+"""The one revision in which a receiver must accept JSON-RPC batches."""
+
+META_PROTOCOL_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
+META_CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
+META_CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
+META_SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+HEADER_MISMATCH: Final = -32020
+MISSING_CLIENT_CAPABILITY: Final = -32021
+UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
+
+
+def era_of(revision: str) -> Era:
+    return "modern" if revision in MODERN_REVISIONS else "legacy"

@@ -1,0 +1,7 @@
+"""Owns public helpers for tests: an in-memory server, a scripted user, a clock that stands still."""
+
+from dragoman.testing.clock import FakeClock
+from dragoman.testing.server import InMemoryServer, ToolContext
+from dragoman.testing.user import ScriptedUser
+
+__all__ = ["FakeClock", "InMemoryServer", "ScriptedUser", "ToolContext"]

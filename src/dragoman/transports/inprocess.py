@@ -1,0 +1,115 @@
+"""A server that lives in this very process, behind a linked pair of ends.
+
+I own: the pair. Messages are delivered on the next turn of the loop, never inside `send`, so neither
+side can re-enter the other; closing one end closes the other. What serves is anything with a `serve`
+coroutine; objects of the official SDK and FastMCP are adapted in `sdk_objects.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Protocol, runtime_checkable
+
+from dragoman.errors import StartFailed
+from dragoman.transports.base import Details, Sink
+
+END_GRACE_SECONDS = 0.5
+"""How long a server may take to wind up after its end was closed."""
+
+
+@runtime_checkable
+class InProcessServer(Protocol):
+    async def serve(self, end: ServerEnd) -> None:
+        """Reads and answers messages until the end is closed."""
+        ...
+
+
+class ServerEnd:
+    """The server's end of the pair."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._sink: Sink | None = sink
+        self._inbox: deque[bytes] = deque()
+        self._wake = asyncio.Event()
+
+    async def receive(self) -> bytes | None:
+        """The next message from the host; None once the pair is closed."""
+        while not self._inbox:
+            if self._sink is None:
+                return None
+            self._wake.clear()
+            await self._wake.wait()
+        return self._inbox.popleft()
+
+    def send(self, message: bytes) -> None:
+        self._loop.call_soon(self._deliver, message)
+
+    def close(self) -> None:
+        """Closes the pair from the server's side."""
+        self._loop.call_soon(self.hang_up)
+
+    def put(self, message: bytes) -> None:
+        self._inbox.append(message)
+        self._wake.set()
+
+    def shut(self) -> None:
+        self._sink = None
+        self._wake.set()
+
+    def _deliver(self, message: bytes) -> None:
+        if self._sink is not None:
+            self._sink.received(message)
+
+    def hang_up(self, cause: str = "it closed the connection") -> None:
+        sink = self._sink
+        self.shut()
+        if sink is not None:
+            sink.lost(cause)
+
+
+class InProcessTransport:
+    def __init__(self, server: str, served: InProcessServer) -> None:
+        self._server = server
+        self._served = served
+        self._end: ServerEnd | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self, sink: Sink) -> None:
+        if self._task is not None:
+            raise StartFailed(self._server, "start", "this pair was already opened")
+        self._end = ServerEnd(sink)
+        self._task = asyncio.create_task(self._serve(self._end), name=f"in-process server {self._server}")
+
+    def send(self, message: bytes) -> None:
+        end = self._end
+        if end is None or self._task is None or self._task.done():
+            raise ConnectionError("the server is gone")
+        asyncio.get_running_loop().call_soon(end.put, message)
+
+    @property
+    def congested(self) -> bool:
+        return False
+
+    async def drained(self) -> None:
+        return
+
+    async def close(self) -> None:
+        if self._end is not None:
+            self._end.shut()
+        if self._task is not None and not self._task.done():
+            await asyncio.wait([self._task], timeout=END_GRACE_SECONDS)
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=END_GRACE_SECONDS)
+
+    def details(self) -> Details:
+        return Details()
+
+    async def _serve(self, end: ServerEnd) -> None:
+        cause = "it ended"
+        try:
+            await self._served.serve(end)
+        except Exception as error:  # border: whatever a server's code raises ends only its own pair
+            cause = f"it failed with {type(error).__name__}: {error}"
+        end.hang_up(cause)

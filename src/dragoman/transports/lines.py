@@ -1,0 +1,83 @@
+"""Newline-delimited framing in linear time and bounded memory.
+
+I own: cutting a byte stream at 0x0A (and nothing else: U+2028 or a lone CR inside a string are not
+line ends), and the size limit. A line over the limit is not kept: its head and tail are, so that
+whoever waits for it can be told. A line over `FLOOD_FACTOR` limits is a flood and raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+END_BYTES: Final = 4096
+FLOOD_FACTOR: Final = 4
+
+
+class Flood(Exception):
+    """The stream goes on and on without a line end."""
+
+
+class LineFramer:
+    def __init__(
+        self,
+        on_line: Callable[[bytes], None],
+        on_oversized: Callable[[bytes, bytes], bool],
+        limit_bytes: int,
+    ) -> None:
+        self._on_line = on_line
+        self._on_oversized = on_oversized
+        self._limit_bytes = limit_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._head: bytes | None = None
+        """The head of a line that is already over the limit; None otherwise."""
+        self._settled = False
+        """Whether the oversized line's owner has been found already."""
+
+    def feed(self, data: bytes) -> int:
+        """Takes what was read; returns how many lines it completed."""
+        if b"\n" not in data:
+            self._keep(data)
+            return 0
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if self._size:
+            self._keep(lines[0])
+            lines[0] = self._finish()
+        on_line = self._on_line
+        for line in lines:
+            if line:
+                on_line(line)
+        if rest:
+            self._keep(rest)
+        return len(lines)
+
+    def end(self) -> None:
+        """The stream ended: what stands there without a line end is a last line."""
+        if self._size and (line := self._finish()):
+            self._on_line(line)
+
+    def _keep(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size <= self._limit_bytes:
+            return
+        if self._head is None:
+            self._head = b"".join(self._parts)[:END_BYTES]
+            # Told at once: the rest of the line may never come.
+            self._settled = self._on_oversized(self._head, b"")
+        self._parts = [b"".join(self._parts[-2:])[-END_BYTES:]]
+        if self._size > FLOOD_FACTOR * self._limit_bytes:
+            raise Flood
+
+    def _finish(self) -> bytes:
+        """The line that is now complete; empty if it was over the limit."""
+        line = b"".join(self._parts)
+        head = self._head
+        self._parts, self._size, self._head = [], 0, None
+        if head is None:
+            return line
+        if not self._settled:
+            self._on_oversized(head, line[-END_BYTES:])
+        return b""

@@ -1,0 +1,294 @@
+"""A server as a child process that speaks over its standard streams.
+
+I own: the two pipes, batching of writes, back-pressure, and turning what went wrong with a program
+into words a person can act on. The process itself is `process.py`'s, cutting lines `lines.py`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from dragoman.cleaning import visible
+from dragoman.errors import CommandNotFound, ConnectError, StartFailed
+from dragoman.transports.base import Details, Sink
+from dragoman.transports.lines import Flood, LineFramer
+from dragoman.transports.process import ServerProcess, minimal_environment
+from dragoman.transports.ring import ByteRing
+
+STDERR_CAPACITY_BYTES: Final = 1024 * 1024
+STDERR_TAIL_BYTES: Final = 4096
+WRITE_BUFFER_BYTES: Final = 1024 * 1024
+EXIT_GRACE_SECONDS: Final = 0.25
+"""How long the exit code and the last words may take to follow the end of the output."""
+
+
+class StdioTransport:
+    def __init__(
+        self,
+        server: str,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str | None,
+        limit_bytes: int,
+        stall_seconds: float,
+    ) -> None:
+        self._server = server
+        self._command = command
+        self._env = env
+        self._cwd = cwd
+        self._limit_bytes = limit_bytes
+        self._stall_seconds = stall_seconds
+        self._stderr = ByteRing(STDERR_CAPACITY_BYTES)
+        self._process: ServerProcess | None = None
+        self._stdin: asyncio.WriteTransport | None = None
+        self._readers: list[asyncio.BaseTransport] = []
+        self._sink: Sink | None = None
+        """Gone once the end has been told or asked for: nothing is delivered after that."""
+        self._output_ended = False
+        self._stderr_ended = False
+        self._bursting = False
+        """Several replies came at once, so several requests will follow: worth collecting."""
+        self._outbox: list[bytes] = []
+        self._room = asyncio.Event()
+        self._room.set()
+        self._stall_timer: asyncio.TimerHandle | None = None
+
+    async def open(self, sink: Sink) -> None:
+        loop = asyncio.get_running_loop()
+        self._sink = sink
+        environment = minimal_environment(os.environ, self._env)
+        try:
+            self._process = ServerProcess(self._command, environment, self._cwd)
+        except (OSError, ValueError) as error:
+            raise self._start_error(error) from None
+        stdin, stdout, stderr = self._process.pipes
+        framer = LineFramer(self._received, self._oversized, self._limit_bytes)
+        try:
+            self._stdin, _ = await loop.connect_write_pipe(lambda: _Writer(self), stdin)
+            self._stdin.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+            for protocol, pipe in ((_Stdout(self, framer), stdout), (_Stderr(self, self._stderr), stderr)):
+                reader, _ = await loop.connect_read_pipe(lambda protocol=protocol: protocol, pipe)
+                self._readers.append(reader)
+        except BaseException:
+            await self.close()
+            raise
+        self._process.on_exit(self._leader_exited)
+
+    def send(self, message: bytes) -> None:
+        if self._stdin is None or self._sink is None:
+            raise ConnectionError("the process is gone")
+        if not self._bursting:
+            self._stdin.write(message + b"\n")
+            return
+        if not self._outbox:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outbox.append(message)
+
+    @property
+    def congested(self) -> bool:
+        return not self._room.is_set()
+
+    async def drained(self) -> None:
+        await self._room.wait()
+
+    async def close(self) -> None:
+        self._sink = None
+        self._stop_stall_timer()
+        self._room.set()
+        self._outbox.clear()
+        if self._stdin is not None:
+            # Not `close`, which would wait for a server that does not read.
+            self._stdin.abort()
+        try:
+            if self._process is not None:
+                await self._process.end()
+        finally:
+            for reader in self._readers:
+                reader.close()
+            if self._process is not None:
+                # Pipes that never got a reader because opening failed half-way.
+                for pipe in self._process.pipes:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+
+    def details(self) -> Details:
+        process = self._process
+        tail = self._stderr.tail(STDERR_TAIL_BYTES).decode("utf-8", "replace")
+        return Details(
+            pid=process.pid if process else None,
+            exit_code=process.exit_code if process else None,
+            stderr_tail=visible(tail).strip("\n"),
+        )
+
+    def _flush(self) -> None:
+        outbox, self._outbox = self._outbox, []
+        if self._stdin is not None and outbox:
+            outbox.append(b"")
+            self._stdin.write(b"\n".join(outbox))
+
+    def _received(self, line: bytes) -> None:
+        if self._sink is not None:
+            self._sink.received(line)
+
+    def _oversized(self, head: bytes, tail: bytes) -> bool:
+        return self._sink is None or self._sink.oversized(head, tail)
+
+    def lines_completed(self, count: int) -> None:
+        self._bursting = count > 1
+
+    def pause(self) -> None:
+        self._room.clear()
+        self._watch_stall(-1)
+
+    def resume(self) -> None:
+        self._stop_stall_timer()
+        self._room.set()
+
+    def input_closed(self) -> None:
+        self._stdin = None
+        self.resume()
+        if self._sink is not None:
+            # Usually the process is ending and its output is about to say so.
+            loop = asyncio.get_running_loop()
+            loop.call_later(2 * EXIT_GRACE_SECONDS, self.end_of_output, "it closed its input")
+
+    def _watch_stall(self, size_before: int) -> None:
+        if self._stdin is None:
+            return
+        size = self._stdin.get_write_buffer_size()
+        if size == size_before:
+            self.end_of_output(f"it has not read its input for {self._stall_seconds:g} s")
+            return
+        loop = asyncio.get_running_loop()
+        self._stall_timer = loop.call_later(self._stall_seconds, self._watch_stall, size)
+
+    def _stop_stall_timer(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+
+    def _leader_exited(self) -> None:
+        # A wrapper may end well and leave a child serving on the same pipes. A leader that failed
+        # has not: what still holds the pipes then is a helper that will never answer.
+        if self._process is not None and self._process.exit_code != 0:
+            asyncio.get_running_loop().call_later(EXIT_GRACE_SECONDS, self.end_of_output)
+
+    def end_of_output(self, cause: str | None = None) -> None:
+        """The server will say no more. Tells why, once the exit code had a moment to arrive."""
+        if self._sink is None or self._process is None:
+            return
+        self._output_ended = True
+        if cause is not None or self._has_last_words():
+            self._tell_lost(cause)
+            return
+        # Whichever of the exit code and the end of stderr comes last; they are not waited for long.
+        self._process.on_exit(self._tell_if_known)
+        asyncio.get_running_loop().call_later(EXIT_GRACE_SECONDS, self._tell_lost, None)
+
+    def _has_last_words(self) -> bool:
+        return self._process is not None and self._process.exit_code is not None and self._stderr_ended
+
+    def stderr_ended(self) -> None:
+        self._stderr_ended = True
+        if self._output_ended:
+            self._tell_if_known()
+
+    def _tell_if_known(self) -> None:
+        if self._has_last_words():
+            self._tell_lost(None)
+
+    def _tell_lost(self, cause: str | None) -> None:
+        sink, self._sink = self._sink, None
+        self._stop_stall_timer()
+        self._room.set()
+        if sink is not None and self._process is not None:
+            sink.lost(cause or describe_exit(self._process.exit_code))
+
+    def _start_error(self, error: Exception) -> ConnectError:
+        command = self._command[0]
+        if isinstance(error, FileNotFoundError):
+            if self._cwd is not None and not os.path.isdir(self._cwd):
+                return StartFailed(
+                    self._server,
+                    "start",
+                    f"the working directory {self._cwd} does not exist",
+                    hint="Correct `cwd`.",
+                )
+            where = "" if os.path.dirname(command) else " on PATH"
+            return CommandNotFound(
+                self._server,
+                "start",
+                f"there is no program {command!r}{where}",
+                hint="Install it, or give its full path as `command`.",
+            )
+        if isinstance(error, PermissionError):
+            return StartFailed(
+                self._server,
+                "start",
+                f"{command!r} may not be run",
+                hint=f"Make it executable: chmod +x {command}",
+            )
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        hint = "Is it a program for this system, or a script without a #! line?"
+        return StartFailed(self._server, "start", f"{command!r} cannot be run: {reason}", hint=hint)
+
+
+def describe_exit(exit_code: int | None) -> str:
+    if exit_code is None:
+        return "it closed its output"
+    if exit_code < 0:
+        try:
+            return f"it was ended by {signal.Signals(-exit_code).name}"
+        except ValueError:
+            return f"it was ended by signal {-exit_code}"
+    return f"it exited with code {exit_code}"
+
+
+class _Stdout(asyncio.Protocol):
+    def __init__(self, owner: StdioTransport, framer: LineFramer) -> None:
+        self._owner = owner
+        self._framer = framer
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._owner.lines_completed(self._framer.feed(data))
+        except Flood:
+            self._owner.end_of_output("it floods its output without a line end")
+
+    def eof_received(self) -> None:
+        self._framer.end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._owner.end_of_output()
+
+
+class _Stderr(asyncio.Protocol):
+    def __init__(self, owner: StdioTransport, ring: ByteRing) -> None:
+        self._owner = owner
+        self._ring = ring
+
+    def data_received(self, data: bytes) -> None:
+        self._ring.append(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._owner.stderr_ended()
+
+
+class _Writer(asyncio.BaseProtocol):
+    def __init__(self, owner: StdioTransport) -> None:
+        self._owner = owner
+
+    def pause_writing(self) -> None:
+        self._owner.pause()
+
+    def resume_writing(self) -> None:
+        self._owner.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._owner.input_closed()

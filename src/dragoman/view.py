@@ -1,0 +1,73 @@
+"""One server as a person or program sees it.
+
+I own: `ServerView`, a value taken at one moment; asking the host again gives a newer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.catalog.tools import Catalog
+from dragoman.config.model import ServerConfig
+from dragoman.connections.connection import Connection
+from dragoman.errors import DragomanError
+from dragoman.names import ServerName
+from dragoman.protocol import Era, era_of
+
+
+class ServerView(Struct, frozen=True, kw_only=True):
+    name: str
+    transport: str
+    status: str
+    phase: str | None
+    reason: str | None
+    """Why it is not connected, in words."""
+    error: DragomanError | None
+    """The same as an exception, with hint and, for a process, its last words."""
+    protocol_version: str | None
+    server_info: Mapping[str, Any]
+    capabilities: Mapping[str, Any]
+    instructions: str | None
+    tool_count: int
+    problems: tuple[str, ...]
+    """Tools that were left out, each with its reason."""
+    pid: int | None
+    exit_code: int | None
+    stderr_tail: str
+    ignored: Mapping[str, int]
+    """How many messages were dropped, by kind."""
+
+    @property
+    def era(self) -> Era | None:
+        return era_of(self.protocol_version) if self.protocol_version else None
+
+    @property
+    def noise_count(self) -> int:
+        return self.ignored.get("noise", 0)
+
+    @staticmethod
+    def of(connection: Connection, config: ServerConfig, catalog: Catalog) -> ServerView:
+        state, details, said = connection.state, connection.details, connection.introduction
+        name = ServerName(connection.name)
+        info = said.server_info if said else None
+        return ServerView(
+            name=name,
+            transport=config.type,
+            status=state.status,
+            phase=state.phase,
+            reason=state.reason,
+            error=connection.error,
+            protocol_version=said.revision if said else None,
+            server_info={"name": info.name, "version": info.version, "title": info.title} if info else {},
+            capabilities=said.capabilities if said else {},
+            instructions=said.instructions if said else None,
+            tool_count=catalog.count(name),
+            problems=catalog.problems(name),
+            pid=details.pid,
+            exit_code=details.exit_code,
+            stderr_tail=details.stderr_tail,
+            ignored=dict(connection.ignored),
+        )

@@ -1,0 +1,119 @@
+"""Bytes ↔ messages.
+
+I own: encoding what we send, decoding an envelope once, and saying of bytes that cannot be decoded
+whom they concern. Framing (lines, events, bodies) is the transports'. I guarantee that any input
+ends in a value or in `Unreadable`, in linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.wire.messages import Envelope
+
+_encode = msgspec.json.Encoder().encode
+_decode_envelope = msgspec.json.Decoder(Envelope).decode
+_decode_batch = msgspec.json.Decoder(list[Envelope]).decode
+
+T = TypeVar("T")
+
+SCAN_BYTES: Final = 4096
+"""How much of an unreadable message, from each end, is searched for its id."""
+
+_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,64})"')
+
+# msgspec raises RecursionError on deep nesting and UnicodeDecodeError on invalid UTF-8 inside a string.
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class Unreadable(Exception):
+    """Bytes that are not a message. `detail` says why."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+def encode_request(request_id: str, method: str, params: Mapping[str, Any] | None) -> bytes:
+    if params is None:
+        return _encode({"jsonrpc": "2.0", "id": request_id, "method": method})
+    return _encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
+
+
+def encode_notification(method: str, params: Mapping[str, Any] | None = None) -> bytes:
+    if params is None:
+        return _encode({"jsonrpc": "2.0", "method": method})
+    return _encode({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def encode_result(request_id: object, result: object) -> bytes:
+    return _encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+
+def encode_error(request_id: object, code: int, message: str) -> bytes:
+    return _encode({"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}})
+
+
+def decode_envelope(data: bytes) -> Envelope:
+    try:
+        return _decode_envelope(data)
+    except DECODE_ERRORS as error:
+        raise Unreadable(describe(error)) from None
+
+
+def decode_batch(data: bytes) -> list[Envelope]:
+    try:
+        return _decode_batch(data)
+    except DECODE_ERRORS as error:
+        raise Unreadable(describe(error)) from None
+
+
+def decode_as(shape: type[T], raw: Raw | bytes) -> T:
+    """The raw part of a message as a typed value, or `Unreadable`."""
+    try:
+        return _decoder(shape).decode(raw)
+    except DECODE_ERRORS as error:
+        raise Unreadable(describe(error)) from None
+
+
+_decoders: dict[object, msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
+    decoder = _decoders.get(shape)
+    if decoder is None:
+        decoder = _decoders[shape] = msgspec.json.Decoder(shape)
+    return cast("msgspec.json.Decoder[T]", decoder)
+
+
+def describe(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, UnicodeDecodeError):
+        return "invalid UTF-8"
+    return str(error)
+
+
+def ids_mentioned(head: bytes, tail: bytes) -> list[str]:
+    """String ids that an undecodable message appears to carry, found by a tolerant scan."""
+    return [found.decode("utf-8", "replace") for found in _ID.findall(_ends(head, tail))]
+
+
+def looks_like_reply(head: bytes, tail: bytes) -> bool:
+    """Whether undecodable bytes were probably meant as the reply to some request."""
+    ends = _ends(head, tail)
+    return b'"jsonrpc"' in ends and b'"method"' not in ends
+
+
+def _ends(head: bytes, tail: bytes) -> bytes:
+    return head[:SCAN_BYTES] + b" " + tail[-SCAN_BYTES:]
+
+
+def looks_like_message(data: bytes) -> bool:
+    """Whether a line was probably meant as a message, as opposed to noise on the same pipe."""
+    return data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")

@@ -1,0 +1,46 @@
+"""The legacy era: `initialize`, then requests that rely on it (2024-11-05 … 2025-11-25).
+
+I own: how requests look in this era and which liberties its servers have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.protocol import BATCHING_REVISION, Era
+from dragoman.wire.codec import encode_notification, encode_request
+
+
+class LegacyDriver:
+    era: Era = "legacy"
+    servers_may_ask = True
+
+    def __init__(
+        self, revision: str, client_info: Mapping[str, Any], capabilities: Mapping[str, Any]
+    ) -> None:
+        self.revision = revision
+        self._client_info = client_info
+        self._capabilities = capabilities
+
+    @property
+    def accepts_batches(self) -> bool:
+        return self.revision == BATCHING_REVISION
+
+    def encode(
+        self, request_id: str, method: str, params: Mapping[str, Any] | None, wants_progress: bool
+    ) -> bytes:
+        if wants_progress:
+            params = {**(params or {}), "_meta": {"progressToken": request_id}}
+        return encode_request(request_id, method, params)
+
+    def encode_cancel(self, request_id: str, reason: str) -> bytes:
+        return encode_notification("notifications/cancelled", {"requestId": request_id, "reason": reason})
+
+    def opening_params(self) -> dict[str, Any]:
+        """The parameters of `initialize`."""
+        return {
+            "protocolVersion": self.revision,
+            "capabilities": self._capabilities,
+            "clientInfo": self._client_info,
+        }

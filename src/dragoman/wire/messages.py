@@ -1,0 +1,119 @@
+"""The shapes of what servers send, as far as a host looks at them.
+
+I own: typed views on the wire. Unknown fields are ignored; whatever the host passes on unread stays
+`Raw`. I leave meaning to others: `catalog` judges tool definitions, `calls` judges results.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+ABSENT = Raw()
+"""What a `Raw` field holds when its key was not there. Compared by identity."""
+
+MessageId = str | int | float | bool | None
+
+
+class Envelope(Struct, gc=False):
+    """One JSON-RPC message: request, notification or reply. Keys are matched exactly."""
+
+    jsonrpc: Literal["2.0"]
+    id: MessageId | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw = ABSENT
+    result: Raw = ABSENT
+    error: Raw = ABSENT
+
+
+class ErrorObject(Struct):
+    code: int
+    message: str = ""
+    data: Any = None
+
+
+class Implementation(Struct):
+    name: str = ""
+    version: str = ""
+    title: str | None = None
+
+
+class InitializeResult(Struct, rename="camel"):
+    protocol_version: str
+    capabilities: dict[str, Any] | None = None
+    server_info: Implementation | None = None
+    instructions: str | None = None
+
+
+class DiscoverResult(
+    Struct,
+    rename={
+        "supported_versions": "supportedVersions",
+        "server_info": "serverInfo",
+        "result_type": "resultType",
+        "meta": "_meta",
+    },
+):
+    supported_versions: list[str]
+    capabilities: dict[str, Any] | None = None
+    instructions: str | None = None
+    result_type: str = "complete"
+    # Servers built before the revision was final put it here instead of in `_meta`.
+    server_info: Implementation | None = None
+    meta: dict[str, Any] | None = None
+
+
+class ProgressParams(Struct, rename="camel", gc=False):
+    progress_token: str | int
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+class LogParams(Struct):
+    level: str = "info"
+    logger: str | None = None
+    data: Any = None
+
+
+class ToolsPage(Struct, rename="camel", gc=False):
+    tools: list[Raw]
+    next_cursor: str | None = None
+    result_type: str = "complete"
+
+
+class ToolDefinition(
+    Struct, gc=False, rename={"input_schema": "inputSchema", "output_schema": "outputSchema", "meta": "_meta"}
+):
+    name: str
+    input_schema: Raw
+    title: str | None = None
+    description: str | None = None
+    output_schema: Raw = ABSENT
+    annotations: dict[str, Any] | None = None
+    meta: dict[str, Any] | None = None
+
+
+class SchemaShape(Struct, gc=False):
+    """The part of an input schema that must have the right shape for the tool to be usable at all."""
+
+    type: Literal["object"] | UnsetType = UNSET
+    properties: dict[str, Raw] | UnsetType = UNSET
+    required: list[str] | UnsetType = UNSET
+
+
+class ToolResult(
+    Struct,
+    rename={
+        "structured": "structuredContent",
+        "is_error": "isError",
+        "meta": "_meta",
+        "result_type": "resultType",
+    },
+):
+    content: list[Any] = []
+    structured: Any = UNSET
+    is_error: bool = False
+    meta: dict[str, Any] | None = None
+    result_type: str = "complete"

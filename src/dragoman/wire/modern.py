@@ -1,0 +1,42 @@
+"""The modern era: no handshake, every request describes itself (2026-07-28).
+
+I own: how requests look in this era and which liberties its servers have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.protocol import META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_PROTOCOL_VERSION, Era
+from dragoman.wire.codec import encode_notification, encode_request
+
+
+class ModernDriver:
+    era: Era = "modern"
+    servers_may_ask = False
+    accepts_batches = False
+
+    def __init__(
+        self, revision: str, client_info: Mapping[str, Any], capabilities: Mapping[str, Any]
+    ) -> None:
+        self.revision = revision
+        # The same on every request, so it is encoded once.
+        fixed = {
+            META_PROTOCOL_VERSION: revision,
+            META_CLIENT_INFO: client_info,
+            META_CLIENT_CAPABILITIES: capabilities,
+        }
+        self._meta = {key: msgspec.Raw(msgspec.json.encode(value)) for key, value in fixed.items()}
+        self._encoded_meta = msgspec.Raw(msgspec.json.encode(fixed))
+
+    def encode(
+        self, request_id: str, method: str, params: Mapping[str, Any] | None, wants_progress: bool
+    ) -> bytes:
+        meta = {**self._meta, "progressToken": request_id} if wants_progress else self._encoded_meta
+        return encode_request(request_id, method, {**(params or {}), "_meta": meta})
+
+    def encode_cancel(self, request_id: str, reason: str) -> bytes:
+        return encode_notification("notifications/cancelled", {"requestId": request_id, "reason": reason})

@@ -1,0 +1,237 @@
+"""One side of a JSON-RPC conversation, without I/O.
+
+I own: request ids, which reply belongs to which request (exact id, exact type), progress, and what
+becomes of messages that are late, doubled, foreign or unreadable. I leave sending, deadlines and
+answering to `connections`. I guarantee that no bytes raise, that each waiter is resolved at most
+once, and that an unreadable reply fails the request it belongs to rather than leaving it to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from msgspec import UNSET, Raw, Struct
+
+from dragoman.errors import DragomanError, MalformedReply, MessageTooLarge, RemoteError
+from dragoman.wire.codec import (
+    Unreadable,
+    decode_as,
+    decode_batch,
+    decode_envelope,
+    ids_mentioned,
+    looks_like_message,
+    looks_like_reply,
+)
+from dragoman.wire.messages import ABSENT, Envelope, ErrorObject, MessageId, ProgressParams
+
+PROGRESS_MESSAGE_LIMIT = 2048
+
+
+class Progress(Struct, frozen=True):
+    """How far a call has come, in the server's own units."""
+
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+ProgressCallback = Callable[[Progress], None]
+
+
+class Waiter(Protocol):
+    """Who waits for a reply; `asyncio.Future` is one."""
+
+    def done(self) -> bool: ...
+    def set_result(self, result: Raw, /) -> None: ...
+    def set_exception(self, exception: DragomanError, /) -> None: ...
+
+
+class Listener(Protocol):
+    """Who is told of what the server sends unasked."""
+
+    def notified(self, method: str, params: Raw) -> None: ...
+    def asked(self, request_id: MessageId, method: str, params: Raw) -> None: ...
+    def faulted(self, kind: str, sample: str) -> None: ...
+
+
+class Peer:
+    def __init__(self, server: str, listener: Listener, *, limit_bytes: int, id_prefix: str = "d") -> None:
+        self._server = server
+        self._listener = listener
+        self._limit_bytes = limit_bytes
+        self._id_prefix = id_prefix
+        self._last_id = 0
+        self._waiters: dict[MessageId, Waiter] = {}
+        self._progress: dict[str, _ProgressGate] = {}
+        self.accepts_batches = False
+        self.ignored: dict[str, int] = {}
+        """How many messages were dropped, by kind."""
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._waiters)
+
+    def open_request(self, waiter: Waiter, on_progress: ProgressCallback | None = None) -> str:
+        """A fresh id whose reply goes to the waiter. The id is also the progress token."""
+        self._last_id += 1
+        request_id = f"{self._id_prefix}{self._last_id}"
+        self._waiters[request_id] = waiter
+        if on_progress is not None:
+            self._progress[request_id] = _ProgressGate(on_progress)
+        return request_id
+
+    def forget(self, request_id: str) -> bool:
+        """Stops waiting for a reply; true if it was still awaited."""
+        if self._progress:
+            self._progress.pop(request_id, None)
+        return self._waiters.pop(request_id, None) is not None
+
+    def fail_all(self, make_error: Callable[[], DragomanError]) -> None:
+        for request_id in list(self._waiters):
+            self._fail(request_id, make_error())
+
+    def receive(self, data: bytes) -> None:
+        """Takes one message as it came off the wire."""
+        try:
+            envelope = decode_envelope(data)
+        except Unreadable as problem:
+            self._receive_odd(data, problem)
+        else:
+            self._dispatch(envelope)
+
+    def receive_oversized(self, head: bytes, tail: bytes) -> bool:
+        """Takes the ends of a message over the limit (no tail: it is still coming).
+
+        Returns whether the request it belongs to was found and failed.
+        """
+        found = self._fail_mentioned(head, tail, lambda: MessageTooLarge(self._server, self._limit_bytes))
+        if not found and tail:
+            self._ignore("oversized message", head[:200])
+        return found
+
+    def _dispatch(self, envelope: Envelope) -> None:
+        method = envelope.method
+        if method is UNSET:
+            self._reply(envelope)
+        elif envelope.id is not UNSET:
+            self._listener.asked(envelope.id, method, envelope.params)
+        elif method == "notifications/progress":
+            self._progressed(envelope.params)
+        else:
+            self._listener.notified(method, envelope.params)
+
+    def _reply(self, envelope: Envelope) -> None:
+        request_id = envelope.id
+        # Only strings are ever ours; `1`, `true` and `1.0` must not match anything.
+        waiter = self._waiters.pop(request_id, None) if type(request_id) is str else None
+        if waiter is None:
+            self._unexpected_reply(envelope)
+            return
+        if self._progress:
+            self._progress.pop(request_id, None)  # type: ignore[arg-type]
+        if waiter.done():
+            return
+        if envelope.error is ABSENT and envelope.result is not ABSENT:
+            waiter.set_result(envelope.result)
+        else:
+            waiter.set_exception(self._error_of(envelope))
+
+    def _error_of(self, envelope: Envelope) -> DragomanError:
+        if envelope.error is ABSENT:
+            return MalformedReply(self._server, "neither a result nor an error")
+        if envelope.result is not ABSENT:
+            return MalformedReply(self._server, "both a result and an error")
+        try:
+            error = decode_as(ErrorObject, envelope.error)
+        except Unreadable as problem:
+            return MalformedReply(self._server, f"the error object cannot be read ({problem.detail})")
+        return RemoteError(self._server, error.code, error.message, error.data)
+
+    def _unexpected_reply(self, envelope: Envelope) -> None:
+        if envelope.id is None and envelope.error is not ABSENT:
+            error = self._error_of(envelope)
+            self._ignore("error without an id", str(error).encode())
+        else:
+            self._ignore("reply nobody waits for", repr(envelope.id).encode())
+
+    def _progressed(self, params: Raw) -> None:
+        if not self._progress:
+            self._ignore("progress nobody asked for", b"")
+            return
+        try:
+            update = decode_as(ProgressParams, params)
+        except Unreadable:
+            self._ignore("unreadable progress", bytes(params)[:200])
+            return
+        token = update.progress_token
+        gate = self._progress.get(token) if isinstance(token, str) else None
+        if gate is None or not gate.pass_on(update):
+            self._ignore("progress nobody asked for", b"")
+
+    def _receive_odd(self, data: bytes, problem: Unreadable) -> None:
+        if not data.strip():
+            return
+        if not looks_like_message(data):
+            self._ignore("noise", data[:200])
+            return
+        if self.accepts_batches and data.lstrip()[:1] == b"[":
+            try:
+                batch = decode_batch(data)
+            except Unreadable:
+                pass
+            else:
+                for envelope in batch:
+                    self._dispatch(envelope)
+                return
+        if not self._fail_mentioned(data, data, lambda: MalformedReply(self._server, problem.detail)):
+            self._ignore("noise", data[:200])
+
+    def _fail_mentioned(self, head: bytes, tail: bytes, make_error: Callable[[], DragomanError]) -> bool:
+        """Fails the requests an undecodable message is about; if a whole one does not say, all that wait."""
+        mentioned = [name for name in ids_mentioned(head, tail) if name in self._waiters]
+        if not mentioned and tail and looks_like_reply(head, tail):
+            mentioned = [name for name in self._waiters if isinstance(name, str)]
+        for request_id in mentioned:
+            self._fail(request_id, make_error())
+        return bool(mentioned)
+
+    def _fail(self, request_id: MessageId, error: DragomanError) -> None:
+        waiter = self._waiters.pop(request_id, None)
+        if isinstance(request_id, str):
+            self._progress.pop(request_id, None)
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(error)
+
+    def _ignore(self, kind: str, sample: bytes) -> None:
+        count = self.ignored[kind] = self.ignored.get(kind, 0) + 1
+        if count == 1:
+            self._listener.faulted(kind, sample.decode("utf-8", "replace"))
+
+
+class _ProgressGate:
+    """Lets only growing progress through, as the specification demands of servers."""
+
+    __slots__ = ("_callback", "_last")
+
+    def __init__(self, callback: ProgressCallback) -> None:
+        self._callback = callback
+        self._last: float | None = None
+
+    def pass_on(self, update: ProgressParams) -> bool:
+        if self._last is not None and update.progress <= self._last:
+            return False
+        self._last = update.progress
+        message = update.message
+        if message is not None and len(message) > PROGRESS_MESSAGE_LIMIT:
+            message = message[:PROGRESS_MESSAGE_LIMIT] + "…"
+        self._callback(Progress(update.progress, update.total, message))
+        return True
+
+
+def params_as_dict(params: Raw) -> dict[str, Any]:
+    """The parameters of a notification or request; anything but an object counts as empty."""
+    try:
+        return decode_as(dict[str, Any], params)
+    except Unreadable:
+        return {}
