@@ -1,80 +1,25 @@
-"""Dragoman: an MCP host for Python. Connects an agent to every MCP server, and answers for every call."""
+"""Dragoman: an MCP host for Python. Connects an agent to every MCP server, and answers for every call.
 
-from __future__ import annotations
+Importing this package does nothing; its names (listed in `public.py`) load when first used.
+"""
 
-__version__ = "0.1.0"
+from typing import TYPE_CHECKING, Any
 
-from dragoman.calls.outcome import CallOutcome
-from dragoman.catalog.tools import Tool
-from dragoman.clock import Clock
-from dragoman.config.model import ServerConfig
-from dragoman.content.blocks import (
-    AudioBlock,
-    ImageBlock,
-    ResourceBlock,
-    ResourceLinkBlock,
-    TextBlock,
-    UnknownBlock,
-)
-from dragoman.errors import (
-    CallError,
-    CallTimeout,
-    CommandNotFound,
-    ConfigError,
-    ConnectError,
-    ConnectionLost,
-    ConnectTimeout,
-    DragomanError,
-    HandshakeFailed,
-    HostClosed,
-    InvalidArguments,
-    MalformedReply,
-    MessageTooLarge,
-    NotConnected,
-    PermissionRefused,
-    RemoteError,
-    StartFailed,
-    UnknownTool,
-)
-from dragoman.host import Host
-from dragoman.interaction import Interaction, PermissionAnswer, PermissionQuestion
-from dragoman.view import ServerView
-from dragoman.wire.peer import Progress
+from dragoman.version import VERSION as __version__  # noqa: F401
 
-__all__ = [
-    "AudioBlock",
-    "CallError",
-    "CallOutcome",
-    "CallTimeout",
-    "Clock",
-    "CommandNotFound",
-    "ConfigError",
-    "ConnectError",
-    "ConnectTimeout",
-    "ConnectionLost",
-    "DragomanError",
-    "HandshakeFailed",
-    "Host",
-    "HostClosed",
-    "ImageBlock",
-    "Interaction",
-    "InvalidArguments",
-    "MalformedReply",
-    "MessageTooLarge",
-    "NotConnected",
-    "PermissionAnswer",
-    "PermissionQuestion",
-    "PermissionRefused",
-    "Progress",
-    "RemoteError",
-    "ResourceBlock",
-    "ResourceLinkBlock",
-    "ServerConfig",
-    "ServerView",
-    "StartFailed",
-    "TextBlock",
-    "Tool",
-    "UnknownBlock",
-    "UnknownTool",
-    "__version__",
-]
+if TYPE_CHECKING:
+    from dragoman.public import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if not name.startswith("_") and name in (public := import_module("dragoman.public")).__all__:
+        return getattr(public, name)
+    raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    from dragoman import public
+
+    return sorted(["__version__", *public.__all__])

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from msgspec import Raw
 
-from dragoman import __version__
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline, ToolCall
 from dragoman.calls.progress import OnProgress
@@ -32,6 +31,7 @@ from dragoman.interaction import Interaction
 from dragoman.names import ServerName
 from dragoman.permissions.gate import MODES, ModeGate, PermissionMode
 from dragoman.settings import Settings
+from dragoman.version import VERSION
 from dragoman.view import ServerView
 
 
@@ -69,7 +69,7 @@ class Host:
             self._clock,
             self._bus,
             EraMemory(self._clock),
-            {"name": "dragoman", "version": __version__},
+            {"name": "dragoman", "version": VERSION},
         )
         for name, given in servers.items():
             self._add(ServerName(name), given)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.connections.session import Session
+from dragoman.content.blocks import Block, read_blocks
 from dragoman.errors import InvalidArguments, MalformedReply
 from dragoman.names import WireToolName
 from dragoman.wire.codec import Unreadable, decode_as
@@ -24,7 +25,7 @@ async def invoke(
     *,
     timeout_seconds: float,
     on_progress: ProgressCallback | None,
-) -> ToolResult:
+) -> tuple[ToolResult, tuple[Block, ...]]:
     try:
         raw = await session.request(
             "tools/call",
@@ -36,9 +37,10 @@ async def invoke(
         raise InvalidArguments(session.server, name, (f"cannot be written as JSON: {error}",)) from None
     try:
         result = decode_as(ToolResult, raw)
+        blocks = read_blocks(result.content)
     except Unreadable as problem:
         raise MalformedReply(session.server, problem.detail) from None
     if result.result_type != "complete":
         # Nothing that would let a server answer otherwise has been declared to it.
         raise MalformedReply(session.server, f"a result of the undeclared kind {result.result_type!r}")
-    return result
+    return result, blocks

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from dragoman.content.blocks import Block, TextBlock, read_blocks
+from dragoman.content.blocks import Block, TextBlock
 from dragoman.errors import CallError
 from dragoman.wire.messages import ToolResult
 
@@ -51,11 +51,13 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
         return self
 
 
-def outcome_of(server: str, tool: str, result: ToolResult, duration_seconds: float) -> CallOutcome:
+def outcome_of(
+    server: str, tool: str, result: ToolResult, content: tuple[Block, ...], duration_seconds: float
+) -> CallOutcome:
     return CallOutcome(
         server=server,
         tool=tool,
-        content=read_blocks(result.content),
+        content=content,
         is_error=result.is_error,
         meta=result.meta,
         duration_seconds=duration_seconds,

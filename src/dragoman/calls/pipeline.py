@@ -83,14 +83,14 @@ class Pipeline:
             self._bus.publish(CallStarted(server=tool.server, tool=tool.name))
         is_error, error_code = True, "cancelled"
         try:
-            result = await invoke(
+            result, content = await invoke(
                 session,
                 tool.wire_name,
                 arguments,
                 timeout_seconds=self._timeout_of(tool.server) if seconds is None else seconds,
                 on_progress=relay,
             )
-            outcome = outcome_of(tool.server, tool.name, result, self._clock.monotonic() - started)
+            outcome = outcome_of(tool.server, tool.name, result, content, self._clock.monotonic() - started)
             is_error, error_code = outcome.is_error, None
         except (RemoteError, InvalidArguments) as error:
             error_code = error.code

@@ -7,7 +7,6 @@ host's.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -188,6 +187,8 @@ class Catalog:
         pool = self._pool()
         tool = pool.get(name)
         if tool is None:
+            import difflib  # wanted only for the sentence
+
             raise UnknownTool(name, near=tuple(difflib.get_close_matches(name, pool, n=3)))
         return tool
 

@@ -21,6 +21,7 @@ from dragoman.connections.factory import transport_maker
 from dragoman.connections.session import Session
 from dragoman.errors import DragomanError
 from dragoman.settings import Settings
+from dragoman.version import VERSION
 
 
 class DirectSession:
@@ -55,7 +56,7 @@ async def open_session(
     values = Settings(settings)
     clock = SystemClock()
     around = Surroundings(
-        values, clock, events.EventBus(), EraMemory(clock), {"name": "dragoman", "version": "0"}
+        values, clock, events.EventBus(), EraMemory(clock), {"name": "dragoman", "version": VERSION}
     )
     connection = Connection(
         "server",

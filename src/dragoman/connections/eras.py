@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -61,10 +60,6 @@ class EraMemory:
     def _save(self, verdicts: dict[str, Verdict]) -> None:
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle, temporary = tempfile.mkstemp(dir=self._path.parent, prefix=".eras-")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(msgspec.json.encode(verdicts))
-                os.replace(temporary, self._path)
-            except OSError:
-                os.unlink(temporary)
+            temporary = self._path.with_name(f".eras-{os.getpid()}")
+            temporary.write_bytes(msgspec.json.encode(verdicts))
+            os.replace(temporary, self._path)

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Raw
 
+from dragoman.connections.deadlines import Deadlines
 from dragoman.connections.inbound import answer
 from dragoman.errors import CallTimeout, ConnectionLost
 from dragoman.protocol import Era
@@ -65,6 +66,7 @@ class Session:
         self._observer = observer
         self._peer = Peer(server, self, limit_bytes=limit_bytes)
         self._loop = asyncio.get_running_loop()
+        self._deadlines = Deadlines(self._loop)
         self._lost_cause: str | None = None
         self._ended = asyncio.Event()
         self.use(driver)
@@ -106,13 +108,17 @@ class Session:
         """The raw result, or one of the errors under `CallError`."""
         if self._lost_cause is not None:
             raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
-        loop = self._loop
-        future: asyncio.Future[Raw] = loop.create_future()
+        future: asyncio.Future[Raw] = self._loop.create_future()
         request_id = self._peer.open_request(future, on_progress)
-        timer = loop.call_later(
-            timeout_seconds, self._expire, request_id, future, method, timeout_seconds, courtesy_cancel
-        )
         sent = False
+
+        def expire() -> None:
+            if self._peer.forget(request_id) and not future.done():
+                future.set_exception(CallTimeout(self.server, method, timeout_seconds))
+                if sent and courtesy_cancel:
+                    self._cancel_remotely(request_id, "the time limit passed")
+
+        self._deadlines.set(request_id, timeout_seconds, expire)
         try:
             message = self._driver.encode(request_id, method, params, on_progress is not None)
             if self._transport.congested:
@@ -126,10 +132,10 @@ class Session:
             cause = await self._why_gone() or str(error)
             raise ConnectionLost(self.server, cause, may_have_run=False) from None
         finally:
-            timer.cancel()
+            self._deadlines.clear(request_id)
             # Still awaited here only if the caller was cancelled.
             if self._peer.forget(request_id) and sent and courtesy_cancel:
-                self._send_quietly(self._driver.encode_cancel(request_id, "the caller gave up"))
+                self._cancel_remotely(request_id, "the caller gave up")
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         self._send_quietly(encode_notification(method, params))
@@ -143,6 +149,7 @@ class Session:
         if self._lost_cause is None:
             self._lost_cause = cause
             self._ended.set()
+            self._deadlines.close()
             self._peer.fail_all(lambda: ConnectionLost(self.server, cause, may_have_run=True))
 
     async def _why_gone(self) -> str | None:
@@ -159,13 +166,8 @@ class Session:
         finally:
             room.cancel()
 
-    def _expire(
-        self, request_id: str, future: asyncio.Future[Raw], method: str, seconds: float, courtesy: bool
-    ) -> None:
-        if self._peer.forget(request_id) and not future.done():
-            future.set_exception(CallTimeout(self.server, method, seconds))
-            if courtesy:
-                self._send_quietly(self._driver.encode_cancel(request_id, "the time limit passed"))
+    def _cancel_remotely(self, request_id: str, reason: str) -> None:
+        self._send_quietly(self._driver.encode_cancel(request_id, reason))
 
     def _send_quietly(self, message: bytes) -> None:
         if self._lost_cause is None and not self._transport.congested:

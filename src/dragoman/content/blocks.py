@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
+
+from dragoman.wire.codec import DECODE_ERRORS, decode_as
 
 
 class TextBlock(Struct, frozen=True, tag_field="type", tag="text"):
@@ -83,13 +85,16 @@ class UnknownBlock(Struct, frozen=True):
 _Known = TextBlock | ImageBlock | AudioBlock | ResourceLinkBlock | ResourceBlock
 Block = _Known | UnknownBlock
 
-
-def read_blocks(values: Iterable[Any]) -> tuple[Block, ...]:
-    return tuple([read_block(value) for value in values])
+_decode = msgspec.json.Decoder(_Known).decode
 
 
-def read_block(value: Any) -> Block:
+def read_blocks(raws: Iterable[Raw]) -> tuple[Block, ...]:
+    """Typed blocks; `Unreadable` only if one is not even JSON."""
+    return tuple([read_block(raw) for raw in raws])
+
+
+def read_block(raw: Raw) -> Block:
     try:
-        return msgspec.convert(value, _Known)
-    except msgspec.ValidationError:
-        return UnknownBlock(value)
+        return _decode(raw)
+    except DECODE_ERRORS:
+        return UnknownBlock(decode_as(object, raw))

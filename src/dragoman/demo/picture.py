@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 
-_Pixel = tuple[int, int, int]
+Pixel = tuple[int, int, int]
 
 
 def paint(size: int) -> bytes:
@@ -20,12 +20,12 @@ def paint(size: int) -> bytes:
     )
 
 
-def pixels(size: int) -> list[list[_Pixel]]:
+def pixels(size: int) -> list[list[Pixel]]:
     """The same picture as rows of colours, for terminals."""
     return [[_colour(x, y, size) for x in range(size)] for y in range(size)]
 
 
-def _colour(x: int, y: int, size: int) -> _Pixel:
+def _colour(x: int, y: int, size: int) -> Pixel:
     across, down = x / size - 0.5, y / size
     distance = (across**2 + (down - 0.52) ** 2) ** 0.5
     if down < 0.6:

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from dragoman import __version__
 from dragoman.protocol import (
     INVALID_PARAMS,
     LEGACY_REVISIONS,
@@ -26,6 +25,8 @@ from dragoman.protocol import (
     UNSUPPORTED_PROTOCOL_VERSION,
 )
 from dragoman.transports.inprocess import ServerEnd
+from dragoman.transports.lines import LineFramer
+from dragoman.version import VERSION
 
 Json = dict[str, Any]
 
@@ -104,12 +105,8 @@ class InMemoryServer:
 
     async def _serve_stdio(self) -> None:
         end = ServerEnd(_StdoutSink())
-        reader = asyncio.create_task(self.serve(end))
-        loop = asyncio.get_running_loop()
-        while line := await loop.run_in_executor(None, sys.stdin.buffer.readline):
-            end.put(line)
-        end.shut()
-        await reader
+        await asyncio.get_running_loop().connect_read_pipe(lambda: _Stdin(end), sys.stdin.buffer)
+        await self.serve(end)
 
     async def _answer(self, message: Json, send: Callable[[bytes], None]) -> None:
         reply: Json = {"jsonrpc": "2.0", "id": message["id"]}
@@ -143,7 +140,7 @@ class InMemoryServer:
         return {
             "protocolVersion": wanted if wanted in ours else ours[0],
             "capabilities": {"tools": {}},
-            "serverInfo": {"name": self.name, "version": __version__},
+            "serverInfo": {"name": self.name, "version": VERSION},
             **({"instructions": self._instructions} if self._instructions else {}),
         }
 
@@ -159,7 +156,7 @@ class InMemoryServer:
             "capabilities": {"tools": {}},
             "ttlMs": 0,
             "cacheScope": "private",
-            "_meta": {META_SERVER_INFO: {"name": self.name, "version": __version__}},
+            "_meta": {META_SERVER_INFO: {"name": self.name, "version": VERSION}},
             **({"instructions": self._instructions} if self._instructions else {}),
         }
 
@@ -184,6 +181,18 @@ class InMemoryServer:
 class _Refusal(Exception):
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         self.error: Json = {"code": code, "message": message, **({"data": data} if data is not None else {})}
+
+
+class _Stdin(asyncio.Protocol):
+    def __init__(self, end: ServerEnd) -> None:
+        self._end = end
+        self._framer = LineFramer(end.put, lambda _head, _tail: True, limit_bytes=64 * 1024 * 1024)
+
+    def data_received(self, data: bytes) -> None:
+        self._framer.feed(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end.shut()
 
 
 class _StdoutSink:

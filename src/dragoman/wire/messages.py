@@ -112,7 +112,7 @@ class ToolResult(
         "result_type": "resultType",
     },
 ):
-    content: list[Any] = []
+    content: list[Raw] = []
     structured: Any = UNSET
     is_error: bool = False
     meta: dict[str, Any] | None = None

@@ -1,0 +1,1 @@
+"""Benchmarks of Dragoman against the practical limit and against other MCP clients; see README.md."""

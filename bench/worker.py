@@ -1,0 +1,212 @@
+"""One measurement in a fresh process: `python -m bench.worker CASE CLIENT SECONDS` prints JSON.
+
+Only the client under measurement is imported. In the cases about speed, client and server get fixed places:
+one core together when they take turns (latency), a core each when they can overlap; otherwise the
+scheduler's choice between the two would decide the result. All other cases use every core.
+"""
+
+import asyncio
+import gc
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from typing import Any
+
+SERVERS = Path(__file__).parent / "servers"
+MINIMAL = [sys.executable, "-S", "-E", str(SERVERS / "minimal.py")]
+SDK = [sys.executable, str(SERVERS / "sdk_server.py")]
+IN_FLIGHT = 64
+UNAVAILABLE = 3  # exit status: this client is not installed
+
+
+def cpu_seconds() -> float:
+    usage = getrusage(RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def pin(apart: bool) -> list[str]:
+    """Settle this process on one core; return the option that puts the server on the same or another one."""
+    if not hasattr(os, "sched_setaffinity"):
+        return []
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[-1]})
+    return ["--cpu", str(cores[0] if apart else cores[-1])]
+
+
+async def connected(client: Any, command: list[str]) -> None:
+    await client.connect([command])
+    if await client.call("hello") != "hello":
+        raise RuntimeError("the echo is wrong")
+
+
+async def all_arrived(client: Any, sent: int) -> None:
+    seen = await client.count()
+    if seen != sent:
+        raise RuntimeError(f"{sent} calls sent, {seen} seen by the server")
+
+
+async def in_turn(client: Any, calls: int) -> list[float]:
+    """Microseconds of each of so many calls, one after the other, sorted."""
+    times = []
+    for _ in range(calls):
+        start = time.perf_counter_ns()
+        await client.call("hello")
+        times.append((time.perf_counter_ns() - start) / 1000)
+    return sorted(times)
+
+
+async def in_flight(client: Any, calls: int) -> tuple[float, float]:
+    """Seconds and CPU seconds of so many calls by 64 workers."""
+    left = calls
+
+    async def work() -> None:
+        nonlocal left
+        while left:
+            left -= 1
+            await client.call("hello")
+
+    cpu, start = cpu_seconds(), time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
+    return time.perf_counter() - start, cpu_seconds() - cpu
+
+
+async def latency(client: Any, seconds: float) -> dict[str, float]:
+    await connected(client, MINIMAL + pin(apart=False))
+    warm = await in_turn(client, 200)
+    calls = max(500, int(seconds / sum(warm) * 200 * 1e6))
+    times = await in_turn(client, calls)
+    await all_arrived(client, 1 + 200 + calls)
+    return {"median_us": times[calls // 2], "p99_us": times[calls * 99 // 100]}
+
+
+async def throughput(client: Any, seconds: float, server: list[str] = MINIMAL) -> dict[str, float]:
+    await connected(client, server + pin(apart=True))
+    warm, _ = await in_flight(client, 640)
+    calls = max(500, int(seconds / warm * 640))
+    wall, cpu = await in_flight(client, calls)
+    await all_arrived(client, 1 + 640 + calls)
+    return {"calls_per_s": calls / wall, "cpu_us": cpu / calls * 1e6}
+
+
+async def sdk_server(client: Any, seconds: float) -> dict[str, float]:
+    numbers = await throughput(client, seconds, SDK)
+    times = await in_turn(client, 200)
+    return {**numbers, "median_us": times[100]}
+
+
+async def connect(client: Any, seconds: float) -> dict[str, float]:
+    numbers = {}
+    await client.connect([MINIMAL])  # warm: what is imported or started on first use
+    await client.close()
+    for servers in (1, 10, 50):
+        cpu, start = cpu_seconds(), time.perf_counter()
+        await client.connect([MINIMAL] * servers)
+        numbers[f"ms_{servers}"] = (time.perf_counter() - start) * 1000
+        numbers["cpu_ms"] = (cpu_seconds() - cpu) * 1000
+        if servers < 50:
+            await client.close()
+    return numbers
+
+
+def memory_kb(*fields: str) -> int:
+    gc.collect()
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.split(":")[0] in fields)
+
+
+async def memory(client: Any, seconds: float) -> dict[str, float]:
+    await connected(client, MINIMAL)
+    base, private = memory_kb("Rss"), memory_kb("Private_Dirty")
+    more = type(client)()
+    await more.connect([MINIMAL] * 49)
+    per_connection = (memory_kb("Private_Dirty") - private) / 49
+    await more.close()
+    return {"base_mb": base / 1000, "per_connection_kb": per_connection}
+
+
+async def tools(client: Any, seconds: float) -> dict[str, float]:
+    await connected(client, MINIMAL)
+    await client.close()
+    start = time.perf_counter()
+    await client.connect([[*MINIMAL, "--tools", "10000"]])
+    found = await client.list_tools()
+    milliseconds = (time.perf_counter() - start) * 1000
+    if found != 10_000:
+        raise RuntimeError(f"{found} tools instead of 10 000")
+    return {"ms": milliseconds}
+
+
+async def timed_result(client: Any, megabytes: int) -> float:
+    start = time.perf_counter()
+    length = await client.big(megabytes * 1_000_000)
+    milliseconds = (time.perf_counter() - start) * 1000
+    if length != megabytes * 1_000_000:
+        raise RuntimeError(f"{length} characters instead of {megabytes} MB")
+    return milliseconds
+
+
+async def results(client: Any, seconds: float) -> dict[str, float]:
+    await connected(client, MINIMAL + pin(apart=True))
+    small = sorted([await timed_result(client, 1) for _ in range(5)])[2]
+    return {"ms_1": small, "ms_16": await timed_result(client, 16)}
+
+
+async def results_64(client: Any, seconds: float) -> dict[str, float]:
+    await connected(client, MINIMAL + pin(apart=True))
+    return {"ms_64": await timed_result(client, 64)}
+
+
+def program(name: str) -> list[str]:
+    if name == "version":
+        script = Path(sys.executable).with_name("dragoman")
+        return (
+            [str(script), "--version"] if script.exists() else [sys.executable, "-m", "dragoman", "--version"]
+        )
+    codes = {"nothing": "pass", "import Host": "from dragoman import Host"}
+    return [sys.executable, "-c", codes.get(name, name)]
+
+
+def start_up(name: str, runs: int = 5) -> dict[str, float]:
+    """Milliseconds of a fresh process, alternating with a bare interpreter."""
+
+    def milliseconds(command: list[str]) -> float:
+        start = time.perf_counter()
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if done.returncode:
+            words = done.stderr.decode()
+            sys.exit(
+                UNAVAILABLE if re.search("ImportError|ModuleNotFoundError|No module named", words) else words
+            )
+        return (time.perf_counter() - start) * 1000
+
+    measured, bare = program(name), program("nothing")
+    pairs = [(milliseconds(measured), milliseconds(bare)) for _ in range(runs + 1)][1:]
+    whole, net = sorted(ours for ours, _ in pairs), sorted(ours - bare for ours, bare in pairs)
+    return {"ms": whole[runs // 2], "net_ms": net[runs // 2]}
+
+
+async def run(case: str, name: str, seconds: float) -> dict[str, float]:
+    client = importlib.import_module(f"bench.clients.{name}").Client()
+    numbers = await globals()[case.replace("-", "_")](client, seconds)
+    await client.close()
+    return numbers
+
+
+def main() -> None:
+    case, name, seconds = sys.argv[1:]
+    try:
+        numbers = start_up(name) if case == "import" else asyncio.run(run(case, name, float(seconds)))
+    except ImportError as error:
+        print(error, file=sys.stderr)
+        sys.exit(UNAVAILABLE)
+    print(json.dumps(numbers))
+
+
+if __name__ == "__main__":
+    main()

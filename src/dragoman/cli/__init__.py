@@ -1,0 +1,1 @@
+"""Owns the `dragoman` command: arguments in, text or JSON out. Decides nothing the library could."""

@@ -1,0 +1,1 @@
+"""Owns the commands, one file each."""

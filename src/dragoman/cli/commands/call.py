@@ -1,0 +1,72 @@
+"""`dragoman call`: one tool, one result."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dragoman.calls.outcome import CallOutcome
+from dragoman.cli import exit_codes
+from dragoman.cli.options import json_option, mcp_config_option, parse_arguments, read_servers, run_with_host
+from dragoman.cli.render import json, text
+from dragoman.cli.render.progress import ProgressLine
+from dragoman.errors import DragomanError, UnknownTool
+from dragoman.host import Host
+
+
+@click.command("call", short_help="Call one tool and print its result.")
+@click.argument("tool")
+@click.argument("arguments", nargs=-1)
+@mcp_config_option
+@json_option
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit.")
+def command(
+    tool: str, arguments: tuple[str, ...], sources: tuple[str, ...], as_json: bool, timeout: float | None
+) -> None:
+    """Calls TOOL (as `dragoman tools` names it) with ARGUMENTS: one JSON object, or key=value words.
+
+    Running this command is the permission. Exit codes: 0 success, 1 the tool reports an error, 2 the
+    arguments do not fit, 4 a server is not connected, 5 no such tool, 7 time limit.
+    """
+    servers = read_servers(sources)
+
+    async def work(host: Host) -> CallOutcome:
+        await host.ready()
+        found = next((known for known in host.tools() if known.name == tool), None)
+        if found is None:
+            _blame_failed_servers(host, tool)
+        words = parse_arguments(arguments, found.input_schema if found else {})
+        with ProgressLine() as line:
+            return await host.call(tool, words, timeout_seconds=timeout, on_progress=line.update)
+
+    try:
+        outcome = run_with_host(servers, work)
+    except DragomanError as error:
+        if as_json:
+            json.echo({"error": json.error(error)})
+            sys.exit(exit_codes.for_error(error))
+        raise
+    if as_json:
+        json.echo(json.outcome(outcome))
+    elif outcome.error is not None:
+        text.show_error(outcome.error)
+    else:
+        text.show_outcome(outcome)
+    if outcome.error is not None:
+        sys.exit(exit_codes.for_error(outcome.error))
+    sys.exit(exit_codes.TOOL_ERROR if outcome.is_error else exit_codes.OK)
+
+
+def _blame_failed_servers(host: Host, tool: str) -> None:
+    """If the tool may be missing only because its server is, that is the error to tell."""
+    failed = [view.error for view in host.servers.values() if view.error is not None]
+    for error in failed:
+        if tool.startswith(f"mcp__{getattr(error, 'server', '')}__"):
+            raise error
+    if failed and not host.tools():
+        raise failed[0]
+    if failed:
+        for error in failed:
+            text.show_error(error)
+        raise UnknownTool(tool)

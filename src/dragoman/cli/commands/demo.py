@@ -1,0 +1,177 @@
+"""`dragoman demo`: a short guided tour with real calls to the built-in server."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+
+from dragoman.calls.outcome import CallOutcome
+from dragoman.cleaning import visible
+from dragoman.cli import exit_codes
+from dragoman.cli.options import json_option, run_with_host
+from dragoman.cli.render import json
+from dragoman.cli.render.picture import draw
+from dragoman.cli.render.progress import ProgressLine
+from dragoman.content.blocks import ImageBlock
+from dragoman.demo.server import demo_server
+from dragoman.host import Host
+from dragoman.version import VERSION
+
+BURST = 1000
+IN_FLIGHT = 64
+PICTURE_SIZE = 28
+TABLE_ROWS = 20_000
+ENTRY = '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'
+
+
+@click.command("demo", short_help="A short tour: real calls to a built-in server. Needs nothing.")
+@json_option
+def command(as_json: bool) -> None:
+    """Starts the built-in demo server, in this process and in one of its own, and calls its tools.
+
+    No network, no key, no configuration.
+    """
+    tour = _tour_quietly if as_json else _tour
+    succeeded = run_with_host({"demo": demo_server(), "piped": _piped_entry()}, tour)
+    sys.exit(exit_codes.OK if succeeded else exit_codes.TOOL_ERROR)
+
+
+def _piped_entry() -> Mapping[str, Any]:
+    source = Path(__file__).parents[3]  # where this very package was found
+    return {"command": sys.executable, "args": ["-m", "dragoman.demo"], "env": {"PYTHONPATH": str(source)}}
+
+
+class _Stop(NamedTuple):
+    """One stop of the tour."""
+
+    title: str
+    tool: str
+    arguments: Mapping[str, Any]
+    show: Callable[[CallOutcome], Iterator[str]]
+    fails: bool = False
+
+
+def _text(outcome: CallOutcome) -> Iterator[str]:
+    yield visible(outcome.text)
+
+
+def _sum(outcome: CallOutcome) -> Iterator[str]:
+    yield f"{visible(outcome.text)}  {_dim(_compact(outcome.structured))}"
+
+
+def _picture(outcome: CallOutcome) -> Iterator[str]:
+    image = next(block for block in outcome.content if isinstance(block, ImageBlock))
+    yield f"{image.mime_type}, {len(image.decode()):,} bytes"
+    if sys.stdout.isatty():
+        yield from draw(PICTURE_SIZE)
+
+
+def _table(outcome: CallOutcome) -> Iterator[str]:
+    yield f"{outcome.text.count(chr(10)):,} rows, {len(outcome.text):,} characters"
+    yield from map(_dim, outcome.text.splitlines()[:3])
+    yield _dim("…")
+
+
+_STOPS = (
+    _Stop("A sum, with structured content", "add", {"a": 40, "b": 2}, _sum),
+    _Stop("A slow count that tells how far it is", "count", {"to": 40, "seconds": 1.6}, _text),
+    _Stop("A picture", "picture", {"size": PICTURE_SIZE}, _picture),
+    _Stop("A large table", "table", {"rows": TABLE_ROWS}, _table),
+    _Stop("An error: something to work with, not a crash", "fail", {}, _text, fails=True),
+    _Stop("A mistake, caught before anything is sent", "add", {"a": "forty", "b": 2}, _text, fails=True),
+)
+
+
+async def _tour(host: Host) -> bool:
+    started = time.perf_counter()
+    click.echo(f"\n  {_bold(f'Dragoman {VERSION}')} · an MCP host for Python\n")
+    succeeded = await _introduce(host)
+    for stop in _STOPS:
+        succeeded &= await _visit(host, stop)
+    succeeded &= await _burst(host)
+    seconds = time.perf_counter() - started
+    click.echo(f"  {_bold('That is all')} ({seconds:.1f} s). Both servers end here; nothing stays behind.\n")
+    click.echo("  Next, with a server of your own:")
+    click.echo(f"    dragoman tools --mcp-config {_cyan(repr(ENTRY))}")
+    click.echo("  From Python: examples/quickstart.py\n")
+    return succeeded
+
+
+async def _introduce(host: Host) -> bool:
+    started = time.perf_counter()
+    views = await host.ready()
+    spent = time.perf_counter() - started
+    places = {"demo": "in this process", "piped": "in a process of its own, over pipes"}
+    for name, view in views.items():
+        connected = view.status == "connected"
+        about = f"{view.tool_count} tools over MCP {view.protocol_version}, {places[name]}"
+        click.echo(f"  {_mark(connected)} {_bold(f'{name:<5}')}  {about if connected else view.reason}")
+    click.echo(_dim(f"    connected side by side in {spent * 1000:.0f} ms\n"))
+    return all(view.status == "connected" for view in views.values())
+
+
+async def _visit(host: Host, stop: _Stop) -> bool:
+    name = f"mcp__demo__{stop.tool}"
+    click.echo(f"  {_bold(stop.title)}\n  {_cyan('›')} {_cyan(name)} {_compact(stop.arguments)}")
+    with ProgressLine("    ") as line:
+        outcome = await host.call(name, stop.arguments, on_progress=line.update)
+    first, *rest = stop.show(outcome)
+    spent = f"  {outcome.duration_seconds * 1000:.1f} ms" if outcome.duration_seconds else ""
+    click.echo(f"  {_mark(not outcome.is_error)} {first}{_dim(spent)}")
+    for text in rest:
+        click.echo(f"    {text}")
+    click.echo()
+    return outcome.is_error == stop.fails
+
+
+async def _burst(host: Host) -> bool:
+    click.echo(f"  {_bold(f'{BURST:,} sums through the pipe, {IN_FLIGHT} at a time')}")
+    numbers = iter(range(BURST))
+    sums: list[int] = []
+
+    async def worker() -> None:
+        for number in numbers:
+            outcome = await host.call("mcp__piped__add", {"a": number, "b": 1})
+            sums.append(outcome.raise_for_error().structured["sum"])
+
+    started = time.perf_counter()
+    await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
+    seconds = time.perf_counter() - started
+    correct = sorted(sums) == list(range(1, BURST + 1))
+    about = f"every one correct, {BURST / seconds:,.0f} calls a second"
+    click.echo(f"  {_mark(correct)} {about}{_dim(f'  {seconds * 1000:.0f} ms')}\n")
+    return correct
+
+
+async def _tour_quietly(host: Host) -> bool:
+    await host.ready()
+    outcomes = [await host.call(f"mcp__demo__{stop.tool}", stop.arguments) for stop in _STOPS]
+    json.echo([json.outcome(outcome) for outcome in outcomes])
+    return all(outcome.is_error == stop.fails for outcome, stop in zip(outcomes, _STOPS))
+
+
+def _compact(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _mark(good: bool) -> str:
+    return click.style("✓", fg="green") if good else click.style("✗", fg="red")
+
+
+def _bold(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def _dim(text: str) -> str:
+    return click.style(text, dim=True)
+
+
+def _cyan(text: str) -> str:
+    return click.style(text, fg="cyan")

@@ -1,0 +1,57 @@
+"""`dragoman tools`: what can be called."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import click
+
+from dragoman.cli import exit_codes
+from dragoman.cli.options import json_option, mcp_config_option, read_servers, run_with_host
+from dragoman.cli.render import json, text
+from dragoman.host import Host
+
+
+@click.command("tools", short_help="List the tools of the configured servers.")
+@mcp_config_option
+@json_option
+@click.option("--server", "only", metavar="NAME", help="Only this server's tools.")
+def command(sources: tuple[str, ...], as_json: bool, only: str | None) -> None:
+    """Connects to every server, and lists what they offer.
+
+    Servers that fail are named with the reason; the others are listed all the same. Exit code 4 if
+    any failed.
+    """
+    servers = read_servers(sources)
+    if only is not None:
+        if only not in servers:
+            raise click.UsageError(f"there is no server {only!r}; there are: {', '.join(servers)}")
+        servers = {only: servers[only]}
+
+    async def work(host: Host) -> bool:
+        views = (await host.ready()).values()
+        if as_json:
+            json.echo(
+                {
+                    "servers": [json.server(view) for view in views],
+                    "tools": [json.tool(t) for t in host.tools()],
+                }
+            )
+        else:
+            _show(host)
+        return all(view.status == "connected" for view in views)
+
+    if not run_with_host(servers, work):
+        sys.exit(exit_codes.NOT_CONNECTED)
+
+
+def _show(host: Host) -> None:
+    width = shutil.get_terminal_size().columns
+    tools = host.tools()
+    for view in host.servers.values():
+        if view.error is not None:
+            text.show_error(view.error)
+        else:
+            text.show_server(view)
+            text.show_tools([tool for tool in tools if tool.server == view.name], width)

@@ -1,0 +1,63 @@
+"""The entry point: one lazy group, so that a command imports only what it uses.
+
+I own: finding the command, and turning errors into a sentence and an exit code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Final
+
+import click
+
+from dragoman.version import VERSION
+
+COMMANDS: Final = {
+    "call": "Call one tool and print its result.",
+    "demo": "A short tour: real calls to a built-in server. Needs nothing.",
+    "tools": "List the tools of the configured servers.",
+}
+
+
+class LazyGroup(click.Group):
+    """Loads `dragoman.cli.commands.<name>` only when that command runs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        return importlib.import_module(f"dragoman.cli.commands.{cmd_name}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="dragoman")
+def cli() -> None:
+    """An MCP host: connects to every MCP server you use, and answers for every call."""
+
+
+def main() -> None:
+    from dragoman.cli import exit_codes
+    from dragoman.errors import DragomanError
+
+    try:
+        cli(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as problem:
+        problem.show()
+        sys.exit(problem.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        sys.exit(exit_codes.INTERRUPTED)
+    except DragomanError as error:
+        from dragoman.cli.render.text import show_error
+
+        show_error(error)
+        sys.exit(exit_codes.for_error(error))

@@ -1,0 +1,1 @@
+"""Owns how values look: text for people, JSON for programs."""

@@ -1,0 +1,80 @@
+"""Values as JSON for programs: one document on stdout, keys that do not change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+
+from dragoman.calls.outcome import CallOutcome
+from dragoman.catalog.tools import Tool
+from dragoman.content.blocks import UnknownBlock
+from dragoman.errors import ConnectError, DragomanError
+from dragoman.view import ServerView
+
+
+def echo(value: Any) -> None:
+    # Escaped to ASCII, so that not even inside JSON a server's text can drive a terminal.
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    click.echo("".join(char if " " <= char <= "~" or char == "\n" else _escape(char) for char in text))
+
+
+def server(view: ServerView) -> dict[str, Any]:
+    return {
+        "name": view.name,
+        "transport": view.transport,
+        "status": view.status,
+        "protocolVersion": view.protocol_version,
+        "serverInfo": view.server_info,
+        "toolCount": view.tool_count,
+        "problems": view.problems,
+        "error": error(view.error) if view.error is not None else None,
+    }
+
+
+def tool(value: Tool) -> dict[str, Any]:
+    return {
+        "name": value.name,
+        "server": value.server,
+        "tool": value.wire_name,
+        "title": value.title,
+        "description": value.description,
+        "inputSchema": value.input_schema,
+        "annotations": value.annotations,
+    }
+
+
+def outcome(value: CallOutcome) -> dict[str, Any]:
+    blocks = [block.value if isinstance(block, UnknownBlock) else block for block in value.content]
+    return {
+        "server": value.server,
+        "tool": value.tool,
+        "isError": value.is_error,
+        "error": error(value.error) if value.error is not None else None,
+        "text": value.text,
+        "content": blocks,
+        **({"structured": value.structured} if value.has_structured else {}),
+        "meta": value.meta,
+        "durationSeconds": round(value.duration_seconds, 6),
+    }
+
+
+def error(value: DragomanError) -> dict[str, Any]:
+    described: dict[str, Any] = {"code": value.code, "message": str(value), "hint": value.hint}
+    if isinstance(value, ConnectError):
+        described |= {
+            "phase": value.phase,
+            "cause": value.cause,
+            "exitCode": value.exit_code,
+            "stderrTail": value.stderr_tail,
+        }
+    return described
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"

@@ -1,0 +1,66 @@
+"""Values as text for people. Everything a server said is made harmless here."""
+
+from __future__ import annotations
+
+import click
+
+from dragoman.calls.outcome import CallOutcome
+from dragoman.catalog.tools import Tool
+from dragoman.cleaning import one_line, visible
+from dragoman.content.blocks import AudioBlock, ImageBlock, TextBlock
+from dragoman.errors import ConnectError, DragomanError
+from dragoman.view import ServerView
+
+_MARKS = {"connected": ("✓", "green"), "failed": ("✗", "red"), "pending": ("…", "yellow")}
+
+
+def show_error(error: DragomanError) -> None:
+    click.echo(click.style("error: ", fg="red", bold=True) + visible(str(error)), err=True)
+    if isinstance(error, ConnectError):
+        _show_last_words(error.stderr_tail)
+    if error.hint:
+        click.echo(click.style("  hint: ", fg="cyan") + visible(error.hint), err=True)
+
+
+def show_server(view: ServerView, *, err: bool = False) -> None:
+    mark, colour = _MARKS.get(view.status, ("·", "white"))
+    about = f"{view.tool_count} tools, {view.protocol_version}" if view.status == "connected" else view.status
+    click.echo(
+        f"{click.style(mark, fg=colour)} {click.style(one_line(view.name), bold=True)}  {about}", err=err
+    )
+    for problem in view.problems:
+        click.echo(f"    {click.style('!', fg='yellow')} {one_line(problem, 300)}", err=err)
+
+
+def show_tools(tools: list[Tool], width: int) -> None:
+    longest = max((len(tool.name) for tool in tools), default=0)
+    for tool in tools:
+        about = one_line(tool.description.partition("\n")[0])
+        room = max(20, width - longest - 4)
+        about = about if len(about) <= room else about[: room - 1] + "…"
+        click.echo(f"  {click.style(tool.name.ljust(longest), fg='cyan')}  {about}")
+
+
+def show_outcome(outcome: CallOutcome) -> None:
+    """The result itself on stdout, an error's text on stderr."""
+    for block in outcome.content:
+        if isinstance(block, TextBlock):
+            text = visible(block.text)
+        elif isinstance(block, ImageBlock | AudioBlock):
+            kind = "image" if isinstance(block, ImageBlock) else "audio"
+            text = f"[{kind}: {one_line(block.mime_type, 60)}, {len(block.data) * 3 // 4} bytes]"
+        else:
+            text = visible(block.as_text())
+        click.echo(text, err=outcome.is_error)
+    if not outcome.content and outcome.has_structured:
+        import msgspec
+
+        click.echo(visible(msgspec.json.format(msgspec.json.encode(outcome.structured)).decode()))
+
+
+def _show_last_words(stderr_tail: str) -> None:
+    lines = stderr_tail.splitlines()[-8:]
+    if lines:
+        click.echo(click.style("  its last words on stderr:", dim=True), err=True)
+    for line in lines:
+        click.echo(click.style(f"    {visible(line, 300)}", dim=True), err=True)

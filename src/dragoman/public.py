@@ -1,0 +1,80 @@
+"""The public words, and where each is at home.
+
+I own: the list. `dragoman` itself hands these names out when they are first used.
+"""
+
+from __future__ import annotations
+
+from dragoman.calls.outcome import CallOutcome
+from dragoman.catalog.tools import Tool
+from dragoman.clock import Clock
+from dragoman.config.model import ServerConfig
+from dragoman.content.blocks import (
+    AudioBlock,
+    ImageBlock,
+    ResourceBlock,
+    ResourceLinkBlock,
+    TextBlock,
+    UnknownBlock,
+)
+from dragoman.errors import (
+    CallError,
+    CallTimeout,
+    CommandNotFound,
+    ConfigError,
+    ConnectError,
+    ConnectionLost,
+    ConnectTimeout,
+    DragomanError,
+    HandshakeFailed,
+    HostClosed,
+    InvalidArguments,
+    MalformedReply,
+    MessageTooLarge,
+    NotConnected,
+    PermissionRefused,
+    RemoteError,
+    StartFailed,
+    UnknownTool,
+)
+from dragoman.host import Host
+from dragoman.interaction import Interaction, PermissionAnswer, PermissionQuestion
+from dragoman.view import ServerView
+from dragoman.wire.peer import Progress
+
+__all__ = [
+    "AudioBlock",
+    "CallError",
+    "CallOutcome",
+    "CallTimeout",
+    "Clock",
+    "CommandNotFound",
+    "ConfigError",
+    "ConnectError",
+    "ConnectTimeout",
+    "ConnectionLost",
+    "DragomanError",
+    "HandshakeFailed",
+    "Host",
+    "HostClosed",
+    "ImageBlock",
+    "Interaction",
+    "InvalidArguments",
+    "MalformedReply",
+    "MessageTooLarge",
+    "NotConnected",
+    "PermissionAnswer",
+    "PermissionQuestion",
+    "PermissionRefused",
+    "Progress",
+    "RemoteError",
+    "ResourceBlock",
+    "ResourceLinkBlock",
+    "ServerConfig",
+    "ServerView",
+    "StartFailed",
+    "TextBlock",
+    "Tool",
+    "UnknownBlock",
+    "UnknownTool",
+]

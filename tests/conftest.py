@@ -1,0 +1,51 @@
+"""What holds for every test: a home of its own, a clean environment, and nothing left running afterwards."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+
+from tests.census import leftovers, running_processes
+
+pytest_plugins = ["tests.tiers"]
+
+hypothesis_settings.register_profile("house", deadline=None, print_blob=True)
+hypothesis_settings.load_profile("house")
+
+UNIT_TESTS = Path(__file__).parent / "unit"
+FOREIGN_PREFIXES = ("MCP_", "DRAGOMAN_", "XDG_", "ANTHROPIC_", "OPENAI_", "CLAUDE_")
+FOREIGN_NAMES = {"MAX_MCP_OUTPUT_TOKENS", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"}
+
+
+def is_foreign(name: str) -> bool:
+    """Would this variable let the machine's own settings into a test?"""
+    return name.startswith(FOREIGN_PREFIXES) or name in FOREIGN_NAMES or name.lower().endswith("_proxy")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh home directory; the test starts in its `work` folder."""
+    home = tmp_path_factory.mktemp("home", numbered=True)
+    for name in filter(is_foreign, list(os.environ)):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(home / ".dragoman"))
+    monkeypatch.setenv("DRAGOMAN_MANAGED_DIR", str(home / "managed"))
+    work = home / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def census(request: pytest.FixtureRequest, home: Path) -> Iterator[None]:
+    """Outside the unit tests: whatever the test started is gone when it ends."""
+    if request.path.is_relative_to(UNIT_TESTS):
+        yield
+        return
+    before = running_processes(home)
+    yield
+    if left := leftovers(home, before, grace_seconds=2.0):
+        pytest.fail("still running after the test:\n  " + "\n  ".join(left), pytrace=False)

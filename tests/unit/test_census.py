@@ -1,0 +1,54 @@
+"""The census finds what a test left behind, however it hides."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.census import leftovers, running_processes
+
+# Starts a sleeper in a session of its own and exits: the sleeper is adopted by init, and carries only HOME.
+ABANDON = """
+import os, subprocess
+few = {name: os.environ[name] for name in ("HOME", "PATH")}
+subprocess.Popen(["sleep", "60"], env=few, start_new_session=True)
+"""
+
+
+def test_nobody_is_left_when_nothing_was_started(home: Path):
+    before = running_processes(home)
+    assert leftovers(home, before, grace_seconds=0) == []
+
+
+def test_a_child_is_found_and_ended(home: Path):
+    before = running_processes(home)
+    child = subprocess.Popen(["sleep", "60"])
+    (left,) = leftovers(home, before, grace_seconds=0)
+    assert left == f"{child.pid} sleep 60"
+    assert child.wait(5) == -9
+
+
+def test_a_process_adopted_by_init_is_found_by_its_home(home: Path):
+    before = running_processes(home)
+    subprocess.run([sys.executable, "-c", ABANDON], check=True)
+    (left,) = leftovers(home, before, grace_seconds=0)
+    assert left.endswith("sleep 60")
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+def test_a_child_nobody_waited_for_is_found(home: Path):
+    before = running_processes(home)
+    child = subprocess.Popen(["true"])
+    left: list[str] = []
+    while not any("zombie" in line for line in left):
+        left = leftovers(home, before, grace_seconds=0)
+    child.wait(5)
+    assert left == [f"{child.pid} (a zombie nobody waited for)"]
+
+
+def test_a_child_that_ends_in_time_is_no_leftover(home: Path):
+    before = running_processes(home)
+    with subprocess.Popen(["sleep", "0.05"]) as child:
+        child.wait(5)
+        assert leftovers(home, before, grace_seconds=5) == []
