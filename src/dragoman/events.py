@@ -35,8 +35,9 @@ class ServerStateChanged(ServerEvent, frozen=True, kw_only=True):
 
 
 class ServerConnected(ServerEvent, frozen=True, kw_only=True):
+    """A server can be used."""
+
     protocol_version: str
-    tool_count: int
 
 
 class ServerFailed(ServerEvent, frozen=True, kw_only=True):
@@ -60,6 +61,8 @@ class ServerLogged(ServerEvent, frozen=True, kw_only=True):
 
 
 class ToolsChanged(ServerEvent, frozen=True, kw_only=True):
+    """A server's list of tools was read."""
+
     tool_count: int
     problems: tuple[str, ...] = ()
 
@@ -69,27 +72,35 @@ class CallEvent(ServerEvent, frozen=True, kw_only=True):
 
 
 class CallStarted(CallEvent, frozen=True, kw_only=True):
-    pass
+    """A call was allowed and is being handed over."""
 
 
 class CallProgressed(CallEvent, frozen=True, kw_only=True):
+    """A server told how far a call has come."""
+
     progress: float
     total: float | None = None
     message: str | None = None
 
 
 class CallFinished(CallEvent, frozen=True, kw_only=True):
+    """A call ended, well or not."""
+
     duration_seconds: float
     is_error: bool
     error_code: str | None = None
 
 
 class PermissionAsked(CallEvent, frozen=True, kw_only=True):
+    """A person was asked and answered."""
+
     allowed: bool
     reason: str
 
 
 class EventsDropped(Event, frozen=True, kw_only=True):
+    """This listener fell behind and lost its oldest events."""
+
     count: int
 
 

@@ -25,7 +25,7 @@ from dragoman.connections.factory import MakeTransport, inprocess_maker, transpo
 from dragoman.connections.session import Session
 from dragoman.connections.supervisor import Supervisor
 from dragoman.errors import ConfigError, HostClosed
-from dragoman.events import Event, EventBus, ServerConnected
+from dragoman.events import Event, EventBus
 from dragoman.hooks.points import NoHooks
 from dragoman.interaction import Interaction
 from dragoman.names import ServerName
@@ -105,7 +105,8 @@ class Host:
 
         A server that failed does not raise; see its `reason`.
         """
-        self._require_open()
+        if self._stage != "open":
+            raise HostClosed
         await self._supervisor.settled(timeout)
         return self.servers
 
@@ -129,8 +130,11 @@ class Host:
         return {name: self._view(name, connection) for name, connection in self._connections.items()}
 
     def tools(self) -> list[Tool]:
-        """Every tool that can be called now, in a stable order."""
-        return list(self._catalog.tools())
+        """Every tool of the servers that are connected now, in a stable order."""
+        up = {
+            name for name, connection in self._connections.items() if connection.state.status == "connected"
+        }
+        return [tool for tool in self._catalog.tools() if tool.server in up]
 
     def events(self) -> AsyncIterator[Event]:
         """What happens from now on; ends when the host is closed."""
@@ -181,13 +185,7 @@ class Host:
         )
 
     async def _prepare(self, connection: Connection, session: Session) -> None:
-        name = ServerName(connection.name)
-        await self._refresher.load(name, session)
-        self._bus.publish(
-            ServerConnected(
-                server=name, protocol_version=session.driver.revision, tool_count=self._catalog.count(name)
-            )
-        )
+        await self._refresher.load(ServerName(connection.name), session)
 
     def _notified(self, connection: Connection, method: str, params: Raw) -> None:
         if method == "notifications/tools/list_changed" and connection.state.status == "connected":
@@ -204,7 +202,3 @@ class Host:
 
     def _view(self, name: ServerName, connection: Connection) -> ServerView:
         return ServerView.of(connection, self._configs[name], self._catalog)
-
-    def _require_open(self) -> None:
-        if self._stage != "open":
-            raise HostClosed

@@ -26,9 +26,6 @@ TABLE: tuple[Setting, ...] = (
     Setting("MCP_TIMEOUT", 30_000, 1, "ms", "Time a server has to start and answer the handshake."),
     Setting("MCP_TOOL_TIMEOUT", 100_000_000, 1, "ms", "Time a tool call may take."),
     Setting("MCP_REQUEST_TIMEOUT_MS", 60_000, 1, "ms", "Time any other single request may take."),
-    Setting("MAX_MCP_OUTPUT_TOKENS", 25_000, 1, "tokens", "Largest tool result given to a model whole."),
-    Setting("MCP_SERVER_CONNECTION_BATCH_SIZE", 3, 1, "servers", "Local servers started side by side."),
-    Setting("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE", 20, 1, "servers", "Remote servers connected at once."),
     Setting(
         "DRAGOMAN_MESSAGE_LIMIT_BYTES",
         64 * 1024 * 1024,

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from dragoman.catalog.tools import Catalog
+from dragoman.cleaning import one_line
 from dragoman.config.model import ServerConfig
 from dragoman.connections.connection import Connection
 from dragoman.errors import DragomanError
@@ -33,7 +34,7 @@ class ServerView(Struct, frozen=True, kw_only=True):
     instructions: str | None
     tool_count: int
     problems: tuple[str, ...]
-    """Tools that were left out, each with its reason."""
+    """What is not as it should be without being fatal: unknown fields, tools that were left out."""
     pid: int | None
     exit_code: int | None
     stderr_tail: str
@@ -65,9 +66,16 @@ class ServerView(Struct, frozen=True, kw_only=True):
             capabilities=said.capabilities if said else {},
             instructions=said.instructions if said else None,
             tool_count=catalog.count(name),
-            problems=catalog.problems(name),
+            problems=(*_unknown_fields(config), *catalog.problems(name)),
             pid=details.pid,
             exit_code=details.exit_code,
             stderr_tail=details.stderr_tail,
             ignored=dict(connection.ignored),
         )
+
+
+def _unknown_fields(config: ServerConfig) -> tuple[str, ...]:
+    return tuple(
+        f"the entry has a field {one_line(name, 80)!r} that this version does not know"
+        for name in config.unknown
+    )

@@ -35,8 +35,6 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
     timeout: int | None = None
     """Time a call may take, in milliseconds; overrides MCP_TOOL_TIMEOUT."""
     protocol: str = "auto"
-    enabled_tools: tuple[str, ...] | None = msgspec.field(default=None, name="enabledTools")
-    disabled_tools: tuple[str, ...] = msgspec.field(default=(), name="disabledTools")
     unknown: dict[str, Any] = {}
     """Fields this version does not know."""
 

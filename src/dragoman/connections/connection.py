@@ -197,6 +197,9 @@ class Connection:
         if session.lost_cause is not None:
             raise self._with_details(StartFailed(self.name, "handshake", session.lost_cause))
         self._signal(Ready())
+        self._around.bus.publish(
+            events.ServerConnected(server=self.name, protocol_version=introduction.revision)
+        )
 
     async def _open(self) -> Session:
         driver = LegacyDriver(LEGACY_REVISIONS[0], self._around.client_info, CLIENT_CAPABILITIES)
@@ -273,9 +276,10 @@ class Connection:
         self._log(level, text)
 
     def ended(self, cause: str) -> None:
+        cause = one_line(cause, LOG_TEXT_LIMIT)
         if self._state.status == "connected":
             details = self.details
-            self._error = StartFailed(
+            self._error = ConnectError(
                 self.name, "connection", cause, exit_code=details.exit_code, stderr_tail=details.stderr_tail
             )
             self._signal(Lost(cause))

@@ -26,7 +26,7 @@ def pixels(size: int) -> list[list[Pixel]]:
 
 
 def _colour(x: int, y: int, size: int) -> Pixel:
-    across, down = x / size - 0.5, y / size
+    across, down = (x + 0.5) / size - 0.5, (y + 0.5) / size
     distance = (across**2 + (down - 0.52) ** 2) ** 0.5
     if down < 0.6:
         if distance < 0.2:

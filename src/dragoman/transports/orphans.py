@@ -120,7 +120,8 @@ class Guard:
 
 
 guard = Guard()
-os.register_at_fork(after_in_child=guard.forget_after_fork)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=guard.forget_after_fork)
 
 
 def _start_warden() -> subprocess.Popen[bytes] | None:

@@ -28,7 +28,6 @@ BURST = 1000
 IN_FLIGHT = 64
 PICTURE_SIZE = 28
 TABLE_ROWS = 20_000
-ENTRY = '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'
 
 
 @click.command("demo", short_help="A short tour: real calls to a built-in server. Needs nothing.")
@@ -98,9 +97,8 @@ async def _tour(host: Host) -> bool:
     succeeded &= await _burst(host)
     seconds = time.perf_counter() - started
     click.echo(f"  {_bold('That is all')} ({seconds:.1f} s). Both servers end here; nothing stays behind.\n")
-    click.echo("  Next, with a server of your own:")
-    click.echo(f"    dragoman tools --mcp-config {_cyan(repr(ENTRY))}")
-    click.echo("  From Python: examples/quickstart.py\n")
+    click.echo(f"  Next, servers of your own:   {_cyan('dragoman tools --mcp-config servers.json')}")
+    click.echo(f"  The same from Python:        {_cyan('examples/quickstart.py')}\n")
     return succeeded
 
 
