@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
 from dragoman.calls.outcome import CallOutcome
+from dragoman.catalog.naming import plain
 from dragoman.cli import exit_codes
 from dragoman.cli.options import json_option, mcp_config_option, parse_arguments, read_servers, run_with_host
 from dragoman.cli.render import json, text
 from dragoman.cli.render.progress import ProgressLine
-from dragoman.errors import DragomanError, UnknownTool
+from dragoman.errors import DragomanError
 from dragoman.host import Host
 
 
@@ -29,13 +31,13 @@ def command(
     Running this command is the permission. Exit codes: 0 success, 1 the tool reports an error, 2 the
     arguments do not fit, 4 a server is not connected, 5 no such tool, 7 time limit.
     """
-    servers = read_servers(sources)
+    servers = _servers_of(tool, read_servers(sources))
 
     async def work(host: Host) -> CallOutcome:
         await host.ready()
         found = next((known for known in host.tools() if known.name == tool), None)
         if found is None:
-            _blame_failed_servers(host, tool)
+            _raise_if_failed(host)
         words = parse_arguments(arguments, found.input_schema if found else {})
         with ProgressLine() as line:
             return await host.call(tool, words, timeout_seconds=timeout, on_progress=line.update)
@@ -58,15 +60,14 @@ def command(
     sys.exit(exit_codes.TOOL_ERROR if outcome.is_error else exit_codes.OK)
 
 
-def _blame_failed_servers(host: Host, tool: str) -> None:
-    """If the tool may be missing only because its server is, that is the error to tell."""
-    failed = [view.error for view in host.servers.values() if view.error is not None]
-    for error in failed:
-        if tool.startswith(f"mcp__{getattr(error, 'server', '')}__"):
-            raise error
-    if failed and not host.tools():
-        raise failed[0]
-    if failed:
-        for error in failed:
-            text.show_error(error)
-        raise UnknownTool(tool)
+def _servers_of(tool: str, servers: dict[str, Any]) -> dict[str, Any]:
+    """Only the servers that can have the tool, by its name; all of them if none fits."""
+    fitting = {name: entry for name, entry in servers.items() if tool.startswith(f"mcp__{plain(name)}__")}
+    return fitting or servers
+
+
+def _raise_if_failed(host: Host) -> None:
+    """A tool may be missing only because its server is; then that is the error to tell."""
+    for view in host.servers.values():
+        if view.error is not None:
+            raise view.error
