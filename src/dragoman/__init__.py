@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
+    # Every public name is a class. Modules are asked for here too (`from dragoman import paths` does), and
+    # must not bring everything else along.
+    if name[:1].isupper():
+        from dragoman import public
 
-    if not name.startswith("_") and name in (public := import_module("dragoman.public")).__all__:
-        return getattr(public, name)
+        if name in public.__all__:
+            return getattr(public, name)
     raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
 
 

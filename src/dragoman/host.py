@@ -127,6 +127,7 @@ class Host:
 
     @property
     def servers(self) -> Mapping[str, ServerView]:
+        """How every server is at this moment, by name."""
         return {name: self._view(name, connection) for name, connection in self._connections.items()}
 
     def tools(self) -> list[Tool]:

@@ -98,7 +98,12 @@ class Pipeline:
         except CallError as error:
             error_code = error.code
             raise
+        else:
+            if relay is not None:
+                await relay.finish()
         finally:
+            if relay is not None:
+                relay.stop()
             if self._bus.has_listeners:
                 self._bus.publish(
                     CallFinished(
@@ -109,8 +114,6 @@ class Pipeline:
                         error_code=error_code,
                     )
                 )
-        if relay is not None:
-            await relay.finish()
         return outcome
 
     def _relay(self, tool: Tool, request: ToolCall) -> ProgressRelay | None:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from dragoman.events import CallProgressed, EventBus, ServerLogged
 from dragoman.wire.peer import Progress
+
+LAST_WORD_SECONDS: Final = 0.5
 
 OnProgress = Callable[[Progress], Awaitable[None] | None]
 
@@ -42,9 +45,14 @@ class ProgressRelay:
             self._hand_over(progress)
 
     async def finish(self) -> None:
-        """Waits for an async callback that is still busy with the last progress."""
+        """Gives an async callback a moment for the last progress; it does not outlive its call."""
         if self._running is not None:
-            await asyncio.wait([self._running])
+            await asyncio.wait([self._running], timeout=LAST_WORD_SECONDS)
+            self.stop()
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
 
     def _hand_over(self, progress: Progress) -> None:
         if self._callback is None:

@@ -7,6 +7,7 @@ host's.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -22,7 +23,8 @@ from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT, SchemaShape, ToolDefinition, ToolsPage
 
 PAGE_LIMIT: Final = 1000
-TOOL_LIMIT: Final = 50_000
+TOOL_LIMIT: Final = 20_000
+CHUNK: Final = 2000
 NAME_LIMIT: Final = 1024
 DESCRIPTION_LIMIT: Final = 2048
 
@@ -94,7 +96,9 @@ async def read_list(fetch_page: FetchPage) -> ToolList:
         if page.result_type != "complete":
             problems.append(f"the list of tools came as {one_line(page.result_type, 50)!r} instead of a list")
             break
-        read_page(page, definitions, problems)
+        for start in range(0, len(page.tools), CHUNK):
+            read_definitions(page.tools[start : start + CHUNK], definitions, problems)
+            await asyncio.sleep(0)  # a hundred thousand at once would keep everybody else waiting
         if len(definitions) > TOOL_LIMIT:
             problems.append(f"more than {TOOL_LIMIT} tools: the rest is left out")
             definitions = dict(list(definitions.items())[:TOOL_LIMIT])
@@ -112,9 +116,11 @@ async def read_list(fetch_page: FetchPage) -> ToolList:
     return ToolList(tuple(definitions.values()), tuple(problems))
 
 
-def read_page(page: ToolsPage, definitions: dict[str, ToolDefinition], problems: list[str]) -> None:
-    """Adds a page's usable definitions; says of each other one why it is not."""
-    for raw in page.tools:
+def read_definitions(
+    raws: Iterable[Raw], definitions: dict[str, ToolDefinition], problems: list[str]
+) -> None:
+    """Adds the usable definitions; says of each other one why it is not."""
+    for raw in raws:
         try:
             definition = decode_as(ToolDefinition, raw)
             problem = _why_unusable(definition)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from dragoman import events
-from dragoman.cleaning import one_line
+from dragoman.cleaning import one_line, visible
 from dragoman.clock import Clock
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import MakeTransport
@@ -85,6 +85,7 @@ class Connection:
         self._session: Session | None = None
         self._introduction: Introduction | None = None
         self._last_details = Details()
+        self._last_ignored: Mapping[str, int] = {}
         self._error: DragomanError | None = None
         self._owner: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
@@ -112,7 +113,7 @@ class Connection:
 
     @property
     def ignored(self) -> Mapping[str, int]:
-        return self._session.ignored if self._session is not None else {}
+        return self._session.ignored if self._session is not None else self._last_ignored
 
     def session(self) -> Session:
         """The session to make calls on, or `NotConnected` with the reason."""
@@ -186,7 +187,7 @@ class Connection:
                 )
             ) from None
         except ConnectionLost as error:
-            raise self._with_details(StartFailed(self.name, self._phase_in_words(), error.cause)) from None
+            raise self._start_failed(error.cause) from None
         except ConnectError as error:
             raise self._with_details(error) from None
         try:
@@ -195,7 +196,7 @@ class Connection:
         except TimeoutError:
             self._log("warning", "connected, but it did not list its tools in time")
         if session.lost_cause is not None:
-            raise self._with_details(StartFailed(self.name, "handshake", session.lost_cause))
+            raise self._start_failed(session.lost_cause)
         self._signal(Ready())
         self._around.bus.publish(
             events.ServerConnected(server=self.name, protocol_version=introduction.revision)
@@ -231,6 +232,9 @@ class Connection:
                 await session.close()
             finally:
                 self._last_details = session.details()
+                self._last_ignored = session.ignored
+                if pids := self._last_details.left_behind:
+                    self._log("warning", f"it left processes behind that are independent of it: {pids}")
                 self._session = None
 
     def _fail(self, error: DragomanError) -> None:
@@ -238,11 +242,18 @@ class Connection:
         self._signal(Failed(str(error)))
         self._around.bus.publish(events.ServerFailed(server=self.name, reason=str(error), hint=error.hint))
 
+    def _start_failed(self, cause: str) -> ConnectError:
+        hint = "Run its command by hand to see what it needs."
+        return self._with_details(StartFailed(self.name, self._phase_in_words(), cause, hint=hint))
+
     def _with_details(self, error: ConnectError) -> ConnectError:
         details = self.details
         if error.exit_code is None:
             error.exit_code = details.exit_code
-        error.stderr_tail = error.stderr_tail or details.stderr_tail
+        if not error.stderr_tail:
+            # Some servers complain on stdout, where only messages belong.
+            noise = self._session.noise if self._session is not None else ""
+            error.stderr_tail = visible(details.stderr_tail or noise)
         return error
 
     def _phase_in_words(self) -> str:

@@ -45,10 +45,13 @@ from dragoman.wire.negotiate import (
     SpeakModern,
     after_probe,
     first_step,
+    supported_in,
 )
 
 PROBE_SHARE: Final = 1 / 3
 """The probe never takes more than this share of the time allowed for connecting."""
+
+FAULT_OF_SERVER: Final = "This is a fault of the server: update it, or tell its makers."
 
 
 class Introduction(Struct, frozen=True):
@@ -133,16 +136,17 @@ class Handshake:
         except RemoteError as error:
             if error.remote_code == UNSUPPORTED_PROTOCOL_VERSION and self._protocol == AUTO:
                 return session, await self._probe_again(session)
-            raise self._failed(str(error), "Look at the server's log.") from None
+            raise self._refused(error, offer) from None
         except MalformedReply as error:
-            raise self._failed(error.detail, "This is a fault of the server.") from None
+            raise self._failed(error.detail, FAULT_OF_SERVER) from None
         return session, self._accept(session, raw, offer)
 
     def _accept(self, session: Session, raw: Raw, offer: str) -> Introduction:
         try:
             result = decode_as(InitializeResult, raw)
         except Unreadable as problem:
-            raise self._failed(f"its answer to initialize cannot be read ({problem.detail})") from None
+            cause = f"its answer to initialize cannot be read ({problem.detail})"
+            raise self._failed(cause, FAULT_OF_SERVER) from None
         revision = result.protocol_version
         pinned = self._protocol not in (AUTO, LEGACY)
         if revision not in LEGACY_REVISIONS or (pinned and revision != self._protocol):
@@ -165,10 +169,17 @@ class Handshake:
             raise self._given_up(step)
         raise self._failed("it refuses both the legacy handshake and the modern probe", "Update the server.")
 
+    def _refused(self, error: RemoteError, offer: str) -> HandshakeFailed:
+        cause = f"it answered initialize at {offer} with error {error.remote_code}: {error.remote_message}"
+        if supported := supported_in(error.remote_data):
+            cause += f"; it speaks {', '.join(supported[:10])}"
+            return self._failed(cause, f'Set "protocol" to "{AUTO}" or to a revision that it speaks.')
+        return self._failed(cause, "Its log may say more; run its command by hand to see it.")
+
     def _given_up(self, step: GiveUp) -> HandshakeFailed:
         return self._failed(step.cause, step.hint)
 
-    def _failed(self, cause: str, hint: str | None = None) -> HandshakeFailed:
+    def _failed(self, cause: str, hint: str) -> HandshakeFailed:
         return HandshakeFailed(self._server, "handshake", cause, hint=hint)
 
 

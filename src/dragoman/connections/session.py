@@ -90,6 +90,11 @@ class Session:
         """How many messages were dropped, by kind."""
         return self._peer.ignored
 
+    @property
+    def noise(self) -> str:
+        """The newest output that was not a message."""
+        return "\n".join(self._peer.noise)
+
     def details(self) -> Details:
         return self._transport.details()
 

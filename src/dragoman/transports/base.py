@@ -18,6 +18,8 @@ class Details(Struct, frozen=True):
     pid: int | None = None
     exit_code: int | None = None
     stderr_tail: str = ""
+    left_behind: tuple[int, ...] = ()
+    """Processes that survived the end because they had made themselves independent."""
 
 
 class Sink(Protocol):

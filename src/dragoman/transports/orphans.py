@@ -16,6 +16,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -41,6 +42,7 @@ done
 class ProcessFacts(NamedTuple):
     pid: int
     state: str
+    parent: int
     group: int
     session: int
     started: int
@@ -48,29 +50,32 @@ class ProcessFacts(NamedTuple):
 
 
 class Guard:
-    """Both safeguards, for all servers this program starts."""
+    """Both safeguards, for all servers this program starts, on whichever thread."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._groups: set[int] = set()
         self._warden: subprocess.Popen[bytes] | None = None
         self._ledger: Path | None = None
 
     def watch(self, pid: int) -> None:
         """From now on the process group led by `pid` ends with this program."""
-        self._groups.add(pid)
-        self._tell_warden(f"+ {pid}\n")
         facts = read_process(pid)
-        self._note(f"+ {pid} {facts.started if facts else 0}\n")
+        with self._lock:
+            self._groups.add(pid)
+            self._tell_warden(f"+ {pid}\n")
+            self._note(f"+ {pid} {facts.started if facts else 0}\n")
 
     def release(self, pid: int) -> None:
         """The group is gone."""
-        self._groups.discard(pid)
-        self._tell_warden(f"- {pid}\n")
-        if self._groups:
-            self._note(f"- {pid}\n")
-        else:
-            self._stop_warden()
-            self._drop_ledger()
+        with self._lock:
+            self._groups.discard(pid)
+            self._tell_warden(f"- {pid}\n")
+            if self._groups:
+                self._note(f"- {pid}\n")
+            else:
+                self._stop_warden()
+                self._drop_ledger()
 
     def _tell_warden(self, line: str) -> None:
         for _ in range(2):
@@ -197,14 +202,39 @@ def _is_ours(pid: int, started: int) -> bool:
 
 def group_members(group: int, since: int = 0) -> list[int]:
     """Living processes of a group whose session it also leads. Empty where there is no /proc."""
-    members: list[int] = []
+    return [
+        facts.pid
+        for facts in _all_processes()
+        if facts.group == group
+        and facts.session == group
+        and facts.started >= since
+        and facts.state not in "ZX"
+    ]
+
+
+def escapees(leader: int) -> list[ProcessFacts]:
+    """Descendants of a process that left its group, as a daemon does. Empty where there is no /proc."""
+    children: dict[int, list[ProcessFacts]] = {}
+    for facts in _all_processes():
+        children.setdefault(facts.parent, []).append(facts)
+    found: list[ProcessFacts] = []
+    generation = children.get(leader, [])
+    while generation:
+        found += [facts for facts in generation if facts.group != leader]
+        generation = [child for facts in generation for child in children.get(facts.pid, [])]
+    return found
+
+
+def is_alive(facts: ProcessFacts) -> bool:
+    now = read_process(facts.pid)
+    return now is not None and now.started == facts.started and now.state not in "ZX"
+
+
+def _all_processes() -> Iterator[ProcessFacts]:
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc"):
             if name.isdigit() and (facts := read_process(int(name))) is not None:
-                listed = facts.group == group and facts.session == group and facts.started >= since
-                if listed and facts.state not in "ZX":
-                    members.append(facts.pid)
-    return members
+                yield facts
 
 
 def read_process(pid: int) -> ProcessFacts | None:
@@ -215,7 +245,9 @@ def read_process(pid: int) -> ProcessFacts | None:
         return _read_process_with_ps(pid) if not os.path.exists("/proc/self/stat") else None
     # The program's name stands in parentheses and may contain anything, parentheses included.
     fields = text[text.rindex(b")") + 2 :].split()
-    return ProcessFacts(pid, fields[0].decode(), int(fields[2]), int(fields[3]), int(fields[19]))
+    return ProcessFacts(
+        pid, fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])
+    )
 
 
 def _read_process_with_ps(pid: int) -> ProcessFacts | None:
@@ -230,7 +262,7 @@ def _read_process_with_ps(pid: int) -> ProcessFacts | None:
     if len(answer) < 4:
         return None
     started = int.from_bytes(answer[3].strip().encode(), "big") % 10**12
-    return ProcessFacts(pid, answer[0][0], int(answer[1]), pid, started)
+    return ProcessFacts(pid, answer[0][0], 0, int(answer[1]), pid, started)
 
 
 def _boot_id() -> str:

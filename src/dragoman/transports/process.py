@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Final
 
-from dragoman.transports.orphans import group_members, guard
+from dragoman.transports.orphans import escapees, group_members, guard, is_alive
 
 INHERITED: Final = (
     "HOME",
@@ -62,6 +62,8 @@ class ServerProcess:
             bufsize=0,
         )
         self._ended = False
+        self.left_behind: tuple[int, ...] = ()
+        """Descendants that had left the group and are none of our business any more; to be reported."""
         self._pidfd: int | None = None
         guard.watch(self.pid)
         self._watch()
@@ -94,6 +96,7 @@ class ServerProcess:
         """Ends the whole group; its input should be closed already. Bounded by the ladder."""
         if self._ended:
             return
+        strays = escapees(self.pid)
         try:
             for seconds, number in LADDER:
                 if await self._gone(seconds):
@@ -110,6 +113,7 @@ class ServerProcess:
                         self._popen.wait(1.0)
                 self._unwatch()
                 guard.release(self.pid)
+                self.left_behind = tuple(facts.pid for facts in strays if is_alive(facts))
 
     async def _gone(self, seconds: float) -> bool:
         deadline = self._loop.time() + seconds

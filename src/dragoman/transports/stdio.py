@@ -124,6 +124,7 @@ class StdioTransport:
             pid=process.pid if process else None,
             exit_code=process.exit_code if process else None,
             stderr_tail=visible(tail).strip("\n"),
+            left_behind=process.left_behind if process else (),
         )
 
     def _flush(self) -> None:

@@ -8,8 +8,9 @@ once, and that an unreadable reply fails the request it belongs to rather than l
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import UNSET, Raw, Struct
 
@@ -25,7 +26,9 @@ from dragoman.wire.codec import (
 )
 from dragoman.wire.messages import ABSENT, Envelope, ErrorObject, MessageId, ProgressParams
 
-PROGRESS_MESSAGE_LIMIT = 2048
+PROGRESS_MESSAGE_LIMIT: Final = 2048
+NOISE_LINES: Final = 8
+SAMPLE_BYTES: Final = 200
 
 
 class Progress(Struct, frozen=True):
@@ -67,6 +70,8 @@ class Peer:
         self.accepts_batches = False
         self.ignored: dict[str, int] = {}
         """How many messages were dropped, by kind."""
+        self.noise: deque[str] = deque(maxlen=NOISE_LINES)
+        """The newest lines that were not messages: often what a failing server has to say."""
 
     @property
     def in_flight(self) -> int:
@@ -107,7 +112,7 @@ class Peer:
         """
         found = self._fail_mentioned(head, tail, lambda: MessageTooLarge(self._server, self._limit_bytes))
         if not found and tail:
-            self._ignore("oversized message", head[:200])
+            self._ignore("oversized message", head[:SAMPLE_BYTES])
         return found
 
     def _dispatch(self, envelope: Envelope) -> None:
@@ -162,7 +167,7 @@ class Peer:
         try:
             update = decode_as(ProgressParams, params)
         except Unreadable:
-            self._ignore("unreadable progress", bytes(params)[:200])
+            self._ignore("unreadable progress", bytes(params)[:SAMPLE_BYTES])
             return
         token = update.progress_token
         gate = self._progress.get(token) if isinstance(token, str) else None
@@ -173,7 +178,7 @@ class Peer:
         if not data.strip():
             return
         if not looks_like_message(data):
-            self._ignore("noise", data[:200])
+            self._heard_noise(data)
             return
         if self.accepts_batches and data.lstrip()[:1] == b"[":
             try:
@@ -185,7 +190,7 @@ class Peer:
                     self._dispatch(envelope)
                 return
         if not self._fail_mentioned(data, data, lambda: MalformedReply(self._server, problem.detail)):
-            self._ignore("noise", data[:200])
+            self._heard_noise(data)
 
     def _fail_mentioned(self, head: bytes, tail: bytes, make_error: Callable[[], DragomanError]) -> bool:
         """Fails the requests an undecodable message is about; if a whole one does not say, all that wait."""
@@ -202,6 +207,11 @@ class Peer:
             self._progress.pop(request_id, None)
         if waiter is not None and not waiter.done():
             waiter.set_exception(error)
+
+    def _heard_noise(self, data: bytes) -> None:
+        sample = data[:SAMPLE_BYTES]
+        self.noise.append(sample.decode("utf-8", "replace"))
+        self._ignore("noise", sample)
 
     def _ignore(self, kind: str, sample: bytes) -> None:
         count = self.ignored[kind] = self.ignored.get(kind, 0) + 1

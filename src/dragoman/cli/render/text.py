@@ -61,6 +61,6 @@ def show_outcome(outcome: CallOutcome) -> None:
 def _show_last_words(stderr_tail: str) -> None:
     lines = stderr_tail.splitlines()[-8:]
     if lines:
-        click.echo(click.style("  its last words on stderr:", dim=True), err=True)
+        click.echo(click.style("  its last words:", dim=True), err=True)
     for line in lines:
         click.echo(click.style(f"    {visible(line, 300)}", dim=True), err=True)
