@@ -65,7 +65,14 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row("TRN-2", "streamable HTTP, every revision"),
         _row("TRN-3", "HTTP+SSE of 2024-11-05"),
         _row("TRN-4", "WebSocket with headers, proxy, TLS and client certificates"),
-        _row("TRN-5", "in-process: a linked pair; takes SDK and FastMCP server objects"),
+        _row(
+            "TRN-5",
+            "in-process: a linked pair; takes SDK and FastMCP server objects",
+            "tests/integration/test_inprocess.py::test_built_in_sdk_and_fastmcp_objects_serve",
+            "tests/integration/test_inprocess.py::test_closing_the_hosts_end_closes_the_servers_and_nothing_is_delivered_after",
+            "tests/integration/test_inprocess.py::test_closing_the_servers_end_closes_the_hosts",
+            "tests/integration/test_inprocess.py::test_messages_arrive_on_the_next_turn_of_the_loop_and_in_order",
+        ),
         _row("TRN-6", "sdk: JSON-RPC inside an embedding program's control messages"),
         _row("TRN-7", "sse-ide and ws-ide through lockfiles, with an allow-list of tools"),
         _row("TRN-8", "claudeai-proxy with the user's bearer"),
@@ -100,7 +107,14 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         # --- Calls ---
         _row("CAL-1", "one visible pipeline for built-in and MCP tools"),
         _row("CAL-2", "time limits; cancelling tells the server and returns at once"),
-        _row("CAL-3", "progress reaches the caller"),
+        _row(
+            "CAL-3",
+            "progress reaches the caller",
+            "tests/e2e/test_demo.py::test_in_a_terminal_there_is_colour_a_progress_bar_and_a_picture",
+            "tests/integration/test_one_server.py::test_progress_reaches_the_caller_and_the_events",
+            "tests/unit/calls/test_pipeline.py::test_listeners_hear_of_start_progress_and_end",
+            "tests/unit/calls/test_pipeline.py::test_the_caller_hears_of_progress_without_any_listener",
+        ),
         _row("CAL-4", "read-only tools of one turn run in parallel, others in order"),
         _row("CAL-5", "errors by kind: a table of what to do"),
         _row("CAL-6", "isError is an outcome; the host never crashes because of a server"),
@@ -141,7 +155,11 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         # --- Command line ---
         _row("CLI-1", "dragoman mcp add and its family"),
         _row("CLI-2", "tools, call, resources, prompts, logs, doctor …; --json, stable exit codes"),
-        _row("CLI-3", "a first command that works with no configuration, no key and no network"),
+        _row(
+            "CLI-3",
+            "a first command that works with no configuration, no key and no network",
+            "tests/e2e/test_demo.py::test_the_tour_needs_no_configuration_no_key_and_no_network",
+        ),
         _row("CLI-4", "doctor says what is wrong and what to do", beyond=True),
         # --- Gateway ---
         _row("GWY-1", "dragoman serve: the whole catalogue as one MCP server"),
@@ -151,7 +169,15 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row("GWY-5", "a web console", beyond=True),
         _row("GWY-6", "response caching"),
         # --- Library ---
-        _row("LIB-1", "Host: tools, call, events, servers; typed, quick to import"),
+        _row(
+            "LIB-1",
+            "Host: tools, call, events, servers; typed, quick to import",
+            "tests/integration/test_public_face.py::test_a_host_lists_calls_tells_events_and_shows_servers",
+            "tests/integration/test_public_face.py::test_about_thirty_public_names_typed_and_documented",
+            "tests/integration/test_public_face.py::test_importing_does_nothing",
+            "tests/unit/test_public.py::test_the_package_lists_what_it_hands_out",
+            "tests/unit/test_public.py::test_the_public_words",
+        ),
         _row("LIB-2", "tools in the shape agents want"),
         _row("LIB-3", "seams, and test helpers in dragoman.testing"),
         _row("LIB-4", "OpenTelemetry spans; trace context passed on"),

@@ -16,7 +16,18 @@ FACE = "dragoman"  # the public words, in dragoman/__init__.py
 
 # From the ground up. What stands on one floor may look at the floors below it.
 FLOORS: list[set[str]] = [
-    {"errors", "events", "interaction", "names", "protocol", "settings", "paths", "clock", "cleaning", "version"},
+    {
+        "errors",
+        "events",
+        "interaction",
+        "names",
+        "protocol",
+        "settings",
+        "paths",
+        "clock",
+        "cleaning",
+        "version",
+    },
     {"transports", "wire", "auth", "config"},
     {"connections"},
     {"catalog", "permissions", "hooks", "content"},

@@ -17,7 +17,9 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -214,15 +216,22 @@ def group_members(group: int, since: int = 0) -> list[int]:
 
 def escapees(leader: int) -> list[ProcessFacts]:
     """Descendants of a process that left its group, as a daemon does. Empty where there is no /proc."""
-    children: dict[int, list[ProcessFacts]] = {}
-    for facts in _all_processes():
-        children.setdefault(facts.parent, []).append(facts)
+    children = _families(int(time.monotonic() * 10))
     found: list[ProcessFacts] = []
     generation = children.get(leader, [])
     while generation:
         found += [facts for facts in generation if facts.group != leader]
         generation = [child for facts in generation for child in children.get(facts.pid, [])]
     return found
+
+
+@lru_cache(maxsize=1)
+def _families(tenth_of_a_second: int) -> dict[int, list[ProcessFacts]]:
+    """Processes by parent. When many servers end at once, they share one look."""
+    children: dict[int, list[ProcessFacts]] = {}
+    for facts in _all_processes():
+        children.setdefault(facts.parent, []).append(facts)
+    return children
 
 
 def is_alive(facts: ProcessFacts) -> bool:
