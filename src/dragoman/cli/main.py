@@ -19,6 +19,9 @@ COMMANDS: Final = {
     "tools": "List the tools of the configured servers.",
 }
 
+JSON_WANTED: Final = "dragoman.json"
+"""Where `--json` leaves word in the context, so that an error too becomes a document."""
+
 
 class LazyGroup(click.Group):
     """Loads `dragoman.cli.commands.<name>` only when that command runs."""
@@ -46,8 +49,13 @@ def main() -> None:
     from dragoman.cli import exit_codes
     from dragoman.errors import DragomanError
 
+    wants_json = False
     try:
-        cli(standalone_mode=False)
+        with cli.make_context("dragoman", sys.argv[1:]) as context:
+            try:
+                cli.invoke(context)
+            finally:
+                wants_json = bool(context.meta.get(JSON_WANTED))
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as problem:
@@ -57,7 +65,10 @@ def main() -> None:
         click.echo("interrupted", err=True)
         sys.exit(exit_codes.INTERRUPTED)
     except DragomanError as error:
-        from dragoman.cli.render.text import show_error
+        from dragoman.cli.render import json, text
 
-        show_error(error)
+        if wants_json:
+            json.echo({"error": json.error(error)})
+        else:
+            text.show_error(error)
         sys.exit(exit_codes.for_error(error))

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from dragoman.cli.main import JSON_WANTED
 from dragoman.config.model import parse_servers
 from dragoman.errors import ConfigError
 from dragoman.host import Host
@@ -35,7 +36,15 @@ def mcp_config_option(function: F) -> F:
 
 
 def json_option(function: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(function)
+    def remember(context: click.Context, parameter: click.Parameter, wanted: bool) -> bool:
+        context.meta[JSON_WANTED] = wanted
+        return wanted
+
+    help_text = "Print JSON for programs."
+    # Eager: even an error in another option is then told as it should be.
+    return click.option("--json", "as_json", is_flag=True, is_eager=True, callback=remember, help=help_text)(
+        function
+    )
 
 
 def read_servers(sources: tuple[str, ...]) -> dict[str, Any]:
@@ -74,14 +83,12 @@ def _decode(data: bytes, source: str) -> Any:
 
 
 def _place(data: bytes, message: str) -> str:
-    """The decoder's message, with `byte N` as line and column."""
-    _, found, digits = message.partition("(byte ")
+    """The decoder's message with the place as line and column; the end, where the text breaks off."""
+    what, _, digits = message.partition(" (byte ")
     number = digits.rstrip(")")
-    if not found or not number.isdigit():
-        return message
-    before = data[: int(number)]
-    line, column = before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
-    return f"line {line}, column {column}: {message.partition(' (byte')[0]}"
+    before = data[: int(number)] if number.isdigit() else data
+    lines = before.decode("utf-8", "replace").split("\n")
+    return f"line {len(lines)}, column {len(lines[-1]) + 1}: {what}"
 
 
 def parse_arguments(words: tuple[str, ...], schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from dragoman.cli import exit_codes
 from dragoman.cli.options import json_option, mcp_config_option, parse_arguments, read_servers, run_with_host
 from dragoman.cli.render import json, text
 from dragoman.cli.render.progress import ProgressLine
-from dragoman.errors import DragomanError
 from dragoman.host import Host
 
 
@@ -42,13 +41,7 @@ def command(
         with ProgressLine() as line:
             return await host.call(tool, words, timeout_seconds=timeout, on_progress=line.update)
 
-    try:
-        outcome = run_with_host(servers, work)
-    except DragomanError as error:
-        if as_json:
-            json.echo({"error": json.error(error)})
-            sys.exit(exit_codes.for_error(error))
-        raise
+    outcome = run_with_host(servers, work)
     if as_json:
         json.echo(json.outcome(outcome))
     elif outcome.error is not None:

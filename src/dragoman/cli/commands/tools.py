@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.options import json_option, mcp_config_option, read_servers, run_with_host
 from dragoman.cli.render import json, text
@@ -26,7 +27,8 @@ def command(sources: tuple[str, ...], as_json: bool, only: str | None) -> None:
     servers = read_servers(sources)
     if only is not None:
         if only not in servers:
-            raise click.UsageError(f"there is no server {only!r}; there are: {', '.join(servers)}")
+            names = one_line(", ".join(servers))
+            raise click.UsageError(f"there is no server {only!r}; there are: {names}")
         servers = {only: servers[only]}
 
     async def work(host: Host) -> bool:

@@ -1,0 +1,175 @@
+"""`dragoman tools` and `dragoman call`: what goes in, what comes out, and where."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.version import VERSION
+from tests.e2e.command import DRAGOMAN, config, entry, in_terminal, run
+
+ADD = ("call", "mcp__demo__add")
+DEMO = ("--mcp-config", "demo")
+
+
+def test_version_and_help() -> None:
+    assert VERSION in run("--version").stdout
+    overview = run("--help").stdout
+    for command in ("call", "demo", "tools"):
+        assert command in overview
+        helped = run(command, "--help")
+        assert helped.returncode == 0
+        assert helped.stdout.startswith(f"Usage: dragoman {command}")
+        assert helped.stdout == run(command, "-h").stdout
+
+
+def test_the_version_is_told_without_loading_the_machinery() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "dragoman", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=40,
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "dragoman.cli.main" in loaded
+    assert not loaded & {"asyncio", "jsonschema_rs", "msgspec", "dragoman.host", "pydantic", "aiohttp"}
+
+
+def test_servers_come_from_a_file_from_text_or_from_the_word_demo(tmp_path: Path) -> None:
+    text = config(files=entry("serves"))
+    file = tmp_path / "servers.json"
+    file.write_text(text)
+    from_file = run("tools", "--mcp-config", file, "--json")
+    from_text = run("tools", "--mcp-config", text, "--json")
+    assert from_file.returncode == from_text.returncode == 0
+    assert from_file.stdout == from_text.stdout
+    several = json.loads(run("tools", "--mcp-config", file, *DEMO, "--json").stdout)
+    assert [server["name"] for server in several["servers"]] == ["files", "demo"]
+    only = json.loads(run("tools", "--mcp-config", file, *DEMO, "--server", "demo", "--json").stdout)
+    assert [server["name"] for server in only["servers"]] == ["demo"]
+
+
+def test_a_later_source_replaces_a_server_of_the_same_name() -> None:
+    broken = config(demo={"command": "no-such-program"})
+    assert run(*ADD, "a=1", "b=2", "--mcp-config", broken, *DEMO).stdout == "3\n"
+    assert run(*ADD, "a=1", "b=2", *DEMO, "--mcp-config", broken).returncode == 4
+
+
+def test_tools_are_listed_with_what_they_do() -> None:
+    done = run("tools", *DEMO)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "demo  5 tools, 2026-07-28" in done.stdout
+    assert "mcp__demo__add" in done.stdout
+    assert "Adds two numbers." in done.stdout
+
+
+def test_the_json_of_tools_has_stable_keys() -> None:
+    document = json.loads(run("tools", *DEMO, "--json").stdout)
+    assert list(document) == ["servers", "tools"]
+    (server,) = document["servers"]
+    assert set(server) == {
+        "name", "transport", "status", "protocolVersion", "serverInfo", "toolCount", "problems", "error",
+    }  # fmt: skip
+    assert (server["status"], server["toolCount"], server["error"]) == ("connected", 5, None)
+    assert set(document["tools"][0]) == {
+        "name", "server", "tool", "title", "description", "inputSchema", "annotations",
+    }  # fmt: skip
+
+
+def test_the_json_of_a_call_has_stable_keys() -> None:
+    outcome = json.loads(run(*ADD, "a=1", "b=2", *DEMO, "--json").stdout)
+    assert set(outcome) == {
+        "server", "tool", "isError", "error", "text", "content", "structured", "meta", "durationSeconds",
+    }  # fmt: skip
+    assert (outcome["text"], outcome["structured"], outcome["isError"]) == ("3", {"sum": 3}, False)
+    assert outcome["content"] == [{"type": "text", "text": "3"}]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("call", "mcp__gone__x", "--mcp-config", config(gone={"command": "no-such-program"})), 4),
+        (("call", "mcp__demo__x", *DEMO), 5),
+        (("call", "mcp__demo__count", "to=9", "seconds=50", "--timeout", "0.1", *DEMO), 7),
+        (("call", "mcp__demo__add", "a=1", *DEMO), 2),
+        (("call", "mcp__demo__add", "--mcp-config", "{]"), 3),
+        (("tools", "--mcp-config", "{]"), 3),
+    ],
+    ids=["not-connected", "unknown-tool", "timeout", "invalid-arguments", "call-config", "tools-config"],
+)
+def test_with_json_an_error_too_is_a_document(words: tuple[str, ...], code: int) -> None:
+    done = run(*words, "--json")
+    assert done.returncode == code
+    error = json.loads(done.stdout)["error"]
+    assert {"code", "message", "hint"} <= set(error)
+    if code == 4:
+        assert {"phase", "cause", "exitCode", "stderrTail"} <= set(error)
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("word=42", {"word": "42"}),
+        ("word=true", {"word": "true"}),
+        ('word={"a": 1}', {"word": '{"a": 1}'}),
+        ("word=a=b", {"word": "a=b"}),
+        ("word=", {"word": ""}),
+        ("count=42", {"count": 42}),
+        ("share=0.5", {"share": 0.5}),
+        ("flag=true", {"flag": True}),
+        ("list=[1, 2]", {"list": [1, 2]}),
+        ("free=42", {"free": 42}),
+        ("free=plain words", {"free": "plain words"}),
+        ("new=null", {"new": None}),
+        ('{"word": "whole", "count": 1}', {"word": "whole", "count": 1}),
+    ],
+)
+def test_values_are_typed_by_the_tools_schema(word: str, value: dict[str, Any]) -> None:
+    done = run("call", "mcp__e2e__echo", word, "--mcp-config", config(e2e=entry("serves")), "--json")
+    assert json.loads(done.stdout)["structured"] == value
+
+
+def test_results_go_to_stdout_and_errors_to_stderr() -> None:
+    good = run(*ADD, "a=1", "b=2", *DEMO)
+    assert (good.stdout, good.stderr) == ("3\n", "")
+    failed = run("call", "mcp__demo__fail", *DEMO)
+    assert failed.stdout == ""
+    assert "the caravan was held at the border" in failed.stderr
+    mixed = run("tools", *DEMO, "--mcp-config", config(gone={"command": "no-such-program"}))
+    assert "mcp__demo__add" in mixed.stdout
+    assert "no-such-program" not in mixed.stdout
+    assert "no-such-program" in mixed.stderr
+    assert "hint:" in mixed.stderr
+
+
+def test_progress_is_shown_to_people_only() -> None:
+    count = ("call", "mcp__demo__count", "to=3", "seconds=0.1", *DEMO)
+    piped = run(*count)
+    assert (piped.stdout, piped.stderr) == ("counted to 3\n", "")
+    _, output = in_terminal(*count)
+    assert "━" in output
+    assert "3 of 3" in output
+
+
+def test_a_failed_server_says_why_what_it_said_last_and_what_to_do() -> None:
+    done = run("tools", "--mcp-config", config(doomed=entry("dies")))
+    assert done.returncode == 4
+    assert "code 3" in done.stderr
+    assert "last words" in done.stderr
+    assert "hint:" in done.stderr
+
+
+def test_a_reader_that_leaves_early_causes_no_noise(tmp_path: Path) -> None:
+    command = [DRAGOMAN, "call", "mcp__demo__table", "rows=100000", *DEMO]
+    with (
+        (tmp_path / "stderr").open("wb") as stderr,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr) as process,
+    ):
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"year,river,good,bales\n"
+        process.stdout.close()
+        process.wait(timeout=40)
+    assert (tmp_path / "stderr").read_text() == ""

@@ -1,0 +1,58 @@
+"""`dragoman demo`: the first thing a newcomer runs."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command import DRAGOMAN, in_terminal, plain, run
+
+TOOLS = ("add", "count", "picture", "table", "fail")
+
+NO_NETWORK = """
+import sys
+def refuse(event, arguments):
+    if event in ("socket.connect", "socket.bind", "socket.getaddrinfo", "socket.sendto"):
+        raise RuntimeError(f"the demo uses the network: {event}")
+sys.addaudithook(refuse)
+"""
+
+
+@pytest.mark.requirement("CLI-3")
+def test_the_tour_needs_no_configuration_no_key_and_no_network(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(NO_NETWORK)
+    bare = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([DRAGOMAN, "demo"], env=bare, capture_output=True, text=True, timeout=40)
+    assert (done.returncode, done.stderr) == (0, "")
+    for tool in TOOLS:
+        assert f"mcp__demo__{tool}" in done.stdout
+    assert "every one correct" in done.stdout
+    assert "\x1b" not in done.stdout, "colour only on a terminal"
+    assert "Traceback" not in done.stdout
+
+
+@pytest.mark.requirement("CAL-3")
+def test_in_a_terminal_there_is_colour_a_progress_bar_and_a_picture() -> None:
+    code, output = in_terminal("demo")
+    assert code == 0
+    assert "\x1b[1m" in output
+    assert "━" in output
+    assert " 50%" in output
+    assert "20 of 40" in output
+    assert plain(output).count("▀") == 28 * 14
+    for tool in TOOLS:
+        assert f"mcp__demo__{tool}" in output
+    assert "\x1b" not in plain(output)
+    assert "Traceback" not in output
+
+
+def test_as_json_it_is_one_document_of_outcomes() -> None:
+    done = run("demo", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    outcomes = json.loads(done.stdout)
+    assert {outcome["tool"].removeprefix("mcp__demo__") for outcome in outcomes} == set(TOOLS)
+    assert outcomes[0]["structured"] == {"sum": 42}
+    assert [outcome["isError"] for outcome in outcomes] == [False, False, False, False, True, True]
+    assert outcomes[-1]["error"]["code"] == "invalid-arguments"

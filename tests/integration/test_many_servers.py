@@ -1,0 +1,95 @@
+"""Servers beside each other: none waits for another, and a broken one harms only itself."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dragoman import CommandNotFound, ConnectionLost, ConnectTimeout, Host, NotConnected, StartFailed
+from tests.integration.waiting import until
+from tests.integration.workshop import fastmcp_server, our_server, sdk_server, workshop
+from tests.servers import zoo
+
+
+async def test_of_ten_servers_three_are_broken_and_the_other_seven_work_at_once() -> None:
+    good = {f"calm{n}": zoo("calm.py") for n in range(5)} | {"ours": our_server(), "sdk": sdk_server()}
+    broken = {
+        "missing": {"command": "no-such-program-anywhere"},
+        "exits": zoo("dies.py", "start", "3"),
+        "mute": zoo("silent.py"),
+    }
+    async with Host(
+        {**broken, **good}, permission_mode="bypassPermissions", settings={"MCP_TIMEOUT": 4000}
+    ) as host:
+        # Usable while the mute one still has its time.
+        await until(lambda: all(host.servers[name].status == "connected" for name in good))
+        assert host.servers["mute"].status == "pending"
+        answers = await asyncio.gather(
+            *(host.call(f"mcp__calm{n}__echo", {"message": f"hello {n}"}) for n in range(5)),
+            *(host.call(f"mcp__{name}__add", {"a": 1, "b": 2}) for name in ("ours", "sdk")),
+        )
+        assert [answer.text for answer in answers] == [*(f"hello {n}" for n in range(5)), "3", "3"]
+
+        views = await host.ready(timeout=30)
+        assert {name for name, view in views.items() if view.status == "failed"} == set(broken)
+        assert isinstance(views["missing"].error, CommandNotFound)
+        assert "no-such-program-anywhere" in str(views["missing"].reason)
+        assert isinstance(views["exits"].error, StartFailed)
+        assert "code 3" in str(views["exits"].reason)
+        assert views["exits"].exit_code == 3
+        assert "opening the database" in views["exits"].stderr_tail
+        assert isinstance(views["mute"].error, ConnectTimeout)
+        for name in broken:
+            error = views[name].error
+            assert error is not None
+            assert error.hint, f"{name}: a person is told what to do next"
+            assert not [tool for tool in host.tools() if tool.server == name]
+        assert (await host.call("mcp__calm0__echo", {"message": "still here"})).text == "still here"
+
+
+async def test_a_slow_starter_delays_nobody(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    servers = {"late": workshop("ours", "--gate", gate), "quick": our_server()}
+    async with Host(servers, permission_mode="bypassPermissions") as host:
+        await until(lambda: host.servers["quick"].status == "connected")
+        assert (await host.call("mcp__quick__add", {"a": 1, "b": 2})).text == "3"
+        views = await host.ready(timeout=0.01)
+        assert (views["quick"].status, views["late"].status) == ("connected", "pending")
+        gate.touch()
+        views = await host.ready(timeout=30)
+        assert views["late"].status == "connected"
+        assert (await host.call("mcp__late__add", {"a": 1, "b": 2})).text == "3"
+
+
+@pytest.mark.parametrize("kind", ["ours", "sdk"])
+async def test_a_server_that_crashes_in_a_tool_costs_that_call_and_no_other(kind: str) -> None:
+    servers = {"doomed": workshop(kind), "other": our_server()}
+    async with Host(servers, permission_mode="bypassPermissions") as host:
+        await host.ready(timeout=30)
+        with pytest.raises(ConnectionLost) as caught:
+            await host.call("mcp__doomed__crash")
+        assert caught.value.may_have_run
+        assert "code 7" in caught.value.cause
+        await until(lambda: host.servers["doomed"].status == "failed")
+        view = host.servers["doomed"]
+        assert "code 7" in str(view.reason)
+        assert view.exit_code == 7
+        assert {tool.server for tool in host.tools()} == {"other"}
+        with pytest.raises(NotConnected, match="code 7"):
+            await host.call("mcp__doomed__add", {"a": 1, "b": 2})
+        assert (await host.call("mcp__other__add", {"a": 1, "b": 2})).text == "3"
+
+
+async def test_objects_and_processes_of_all_kinds_share_a_host() -> None:
+    servers = {
+        "ours": our_server(),
+        "sdk": sdk_server(),
+        "fastmcp": fastmcp_server(),
+        "process": workshop("ours"),
+        "old": our_server(("2024-11-05",)),
+    }
+    async with Host(servers, permission_mode="bypassPermissions") as host:
+        await host.ready(timeout=30)
+        calls = [host.call(f"mcp__{name}__add", {"a": n, "b": 1}) for name in servers for n in range(20)]
+        sums = [outcome.structured["result"] for outcome in await asyncio.gather(*calls)]
+        assert sums == [n + 1 for _ in servers for n in range(20)]

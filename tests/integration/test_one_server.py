@@ -1,0 +1,164 @@
+"""What holds for every kind of server in every revision: listed, called, followed, cancelled, closed."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dragoman import (
+    CallTimeout,
+    ConnectionLost,
+    Host,
+    HostClosed,
+    InvalidArguments,
+    UnknownTool,
+)
+from dragoman.events import (
+    CallFinished,
+    CallProgressed,
+    CallStarted,
+    Event,
+    ServerConnected,
+    ServerLogged,
+    ServerStateChanged,
+    ToolsChanged,
+)
+from tests.integration.conftest import SERVER, Connect
+from tests.integration.waiting import until
+from tests.integration.workshop import TOOLS
+
+
+def tool(name: str) -> str:
+    return f"mcp__{SERVER}__{name}"
+
+
+async def held(host: Host) -> str:
+    return (await host.call(tool("held"))).text
+
+
+async def test_it_is_connected_in_the_right_revision_with_all_its_tools(connect: Connect) -> None:
+    async with connect() as host:
+        view = host.servers[SERVER]
+        assert (view.status, view.reason, view.problems) == ("connected", None, ())
+        assert view.protocol_version == connect.revision
+        assert view.server_info["name"] == "workshop"
+        assert (view.pid is not None) == connect.is_process
+        assert [each.wire_name for each in host.tools()] == TOOLS
+        assert [each.name for each in host.tools()] == [tool(name) for name in TOOLS]
+        assert set(host.tools()[0].input_schema["required"]) == {"a", "b"}
+
+
+async def test_a_result_comes_back_as_text_and_structure(connect: Connect) -> None:
+    async with connect() as host:
+        outcome = await host.call(tool("add"), {"a": 40, "b": 2})
+        assert (outcome.server, outcome.tool) == (SERVER, tool("add"))
+        assert (outcome.text, outcome.structured, outcome.is_error) == ("42", {"result": 42}, False)
+        assert outcome.raise_for_error() is outcome
+
+
+async def test_a_tool_that_fails_is_an_outcome_and_the_next_call_works(connect: Connect) -> None:
+    async with connect() as host:
+        outcome = await host.call(tool("fail"))
+        assert outcome.is_error
+        assert outcome.error is None, "the tool answered; nothing kept the call from a result"
+        assert outcome.text
+        assert (await host.call(tool("add"), {"a": 1, "b": 1})).text == "2"
+
+
+async def test_what_cannot_be_called_is_said_without_asking_the_server(connect: Connect) -> None:
+    async with connect() as host:
+        listener = host.events()
+        unknown = await host.call(tool("ad"), {})
+        assert isinstance(unknown.error, UnknownTool)
+        assert tool("add") in unknown.text, "a near name is offered"
+        for arguments in ({"a": 1}, {"a": 1, "b": "two"}):
+            invalid = await host.call(tool("add"), arguments)
+            assert isinstance(invalid.error, InvalidArguments)
+            assert "b" in invalid.text
+    assert not [event async for event in listener if isinstance(event, CallStarted)]
+
+
+@pytest.mark.requirement("CAL-3")
+async def test_progress_reaches_the_caller_and_the_events(connect: Connect) -> None:
+    async with connect() as host:
+        listener, seen = host.events(), []
+        outcome = await host.call(tool("count"), {"to": 3}, on_progress=seen.append)
+        assert outcome.text == "done"
+    expected = [(1, 3, "at 1"), (2, 3, "at 2"), (3, 3, "at 3")]
+    assert [(each.progress, each.total, each.message) for each in seen] == expected
+    told = [event async for event in listener if isinstance(event, CallProgressed)]
+    assert [(each.progress, each.total, each.message) for each in told] == expected
+
+
+async def test_cancelling_the_task_cancels_the_call_on_the_server(connect: Connect) -> None:
+    async with connect() as host:
+        call = asyncio.create_task(host.call(tool("hold")))
+        await until(lambda: _says(host, "1 begun, 0 given up"))
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await until(lambda: _says(host, "1 begun, 1 given up"))
+
+
+async def test_a_call_over_its_time_limit_is_a_typed_error_and_the_server_is_told(connect: Connect) -> None:
+    async with connect() as host:
+        # Long enough to arrive everywhere; the server itself would hold it for ever.
+        with pytest.raises(CallTimeout) as caught:
+            await host.call(tool("hold"), timeout_seconds=0.5)
+        assert (caught.value.server, caught.value.timeout_seconds) == (SERVER, 0.5)
+        await until(lambda: _says(host, "1 begun, 1 given up"))
+
+
+async def test_events_tell_the_story_in_order(connect: Connect) -> None:
+    host = connect.host()
+    listener = host.events()
+    async with host:
+        await host.ready(timeout=30)
+        await host.call(tool("count"), {"to": 2})
+    told = [event async for event in listener if not isinstance(event, ServerLogged | ToolsChanged)]
+    assert [_in_short(event) for event in told] == [
+        "pending connecting",
+        "pending handshaking",
+        "connected",
+        f"speaks {connect.revision}",
+        "call",
+        "progress 1",
+        "progress 2",
+        "result",
+        "disabled",
+    ]
+
+
+async def test_closing_ends_the_call_in_flight_and_leaves_nothing(connect: Connect) -> None:
+    before = asyncio.all_tasks()
+    async with connect() as host:
+        pid = host.servers[SERVER].pid
+        call = asyncio.create_task(host.call(tool("hold")))
+        await until(lambda: _says(host, "1 begun, 0 given up"))
+    with pytest.raises((ConnectionLost, HostClosed)):
+        await call
+    with pytest.raises(HostClosed):
+        await host.call(tool("add"), {"a": 1, "b": 1})
+    assert host.tools() == []
+    assert pid is None or not Path(f"/proc/{pid}").exists()
+    await until(lambda: asyncio.all_tasks() <= before)
+
+
+async def _says(host: Host, what: str) -> bool:
+    return await held(host) == what
+
+
+def _in_short(event: Event) -> str:
+    match event:
+        case ServerStateChanged(status=status, phase=phase):
+            return f"{status} {phase}" if phase else status
+        case ServerConnected(protocol_version=version):
+            return f"speaks {version}"
+        case CallStarted():
+            return "call"
+        case CallProgressed(progress=progress):
+            return f"progress {progress:g}"
+        case CallFinished(is_error=is_error):
+            return "error" if is_error else "result"
+        case _:
+            return repr(event)

@@ -1,0 +1,102 @@
+"""Which revision is spoken: found out once, remembered, or pinned."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import HandshakeFailed, Host
+from dragoman.protocol import LEGACY_REVISIONS, MODERN_REVISIONS
+from tests.integration.workshop import workshop
+from tests.servers import zoo
+
+QUICK_PROBE = {"DRAGOMAN_PROBE_TIMEOUT_MS": 300}
+PROBE = "server/discover"
+
+
+async def methods_seen(entry: dict[str, Any]) -> list[str]:
+    """Connects, and has the server tell what it was sent."""
+    async with Host({"shop": entry}, permission_mode="bypassPermissions", settings=QUICK_PROBE) as host:
+        await host.ready(timeout=30)
+        return (await host.call("mcp__shop__seen")).raise_for_error().text.split()
+
+
+async def revision_of(entry: dict[str, Any]) -> str | None:
+    async with Host({"shop": entry}) as host:
+        return (await host.ready(timeout=30))["shop"].protocol_version
+
+
+async def failure_of(entry: dict[str, Any]) -> HandshakeFailed:
+    async with Host({"shop": entry}, settings=QUICK_PROBE) as host:
+        view = (await host.ready(timeout=30))["shop"]
+    assert view.status == "failed"
+    assert isinstance(view.error, HandshakeFailed)
+    return view.error
+
+
+async def test_a_server_that_ignores_the_probe_is_probed_only_once(home: Path) -> None:
+    entry = zoo("lies_at_the_door.py", "silent on the probe")
+    assert (await methods_seen(entry))[:2] == [PROBE, "initialize"]
+    verdicts = json.loads((home / ".dragoman" / "state" / "eras.json").read_text())
+    assert [verdict["era"] for verdict in verdicts.values()] == ["legacy"]
+
+    assert (await methods_seen(entry))[0] == "initialize"
+
+    changed = {**entry, "env": {"ANYTHING": "else"}}
+    assert PROBE in await methods_seen(changed), "another entry is another server"
+
+
+async def test_a_lost_or_damaged_memory_costs_only_the_probe(home: Path) -> None:
+    entry = zoo("lies_at_the_door.py", "silent on the probe")
+    memory = home / ".dragoman" / "state" / "eras.json"
+    memory.parent.mkdir(parents=True)
+    memory.write_bytes(b'{"not quite JSON\xff')
+    assert PROBE in await methods_seen(entry)
+    assert PROBE not in await methods_seen(entry)
+
+
+async def test_a_server_that_changed_its_era_is_found_out_in_spite_of_the_memory(tmp_path: Path) -> None:
+    speaking = tmp_path / "revisions"
+    entry = workshop("ours", "--speaking", speaking)
+    speaking.write_text(" ".join(LEGACY_REVISIONS))
+    assert await revision_of(entry) == LEGACY_REVISIONS[0]
+    speaking.write_text(" ".join(MODERN_REVISIONS))
+    assert await revision_of(entry) == MODERN_REVISIONS[0]
+    speaking.write_text(" ".join(LEGACY_REVISIONS))
+    assert await revision_of(entry) == LEGACY_REVISIONS[0]
+
+
+async def test_a_process_that_exits_on_the_probe_is_started_again_without_it(tmp_path: Path) -> None:
+    diary = tmp_path / "diary"
+    entry = zoo("lies_at_the_door.py", "exits on the probe", str(diary))
+    assert PROBE not in await methods_seen(entry), "the second process was not probed"
+    assert len(diary.read_text().split()) == 2
+    await methods_seen(entry)
+    assert len(diary.read_text().split()) == 3, "the next time it is started once, without a probe"
+
+
+async def test_a_pinned_legacy_server_is_never_probed() -> None:
+    for pin in ("legacy", "2025-06-18"):
+        entry = zoo("lies_at_the_door.py", "silent on the probe", protocol=pin)
+        assert PROBE not in await methods_seen(entry)
+
+
+@pytest.mark.parametrize(
+    ("speaks", "pin", "words"),
+    [
+        ("2025-11-25", "2026-07-28", ("2026-07-28", "pinned")),
+        ("2026-07-28", "2025-06-18", ("2025-06-18",)),
+        ("2026-07-28", "legacy", ("2026-07-28",)),
+        ("2025-11-25", "2024-11-05", ("2025-11-25", "2024-11-05")),
+    ],
+)
+async def test_a_pin_the_server_cannot_keep_is_explained(
+    tmp_path: Path, speaks: str, pin: str, words: tuple[str, ...]
+) -> None:
+    speaking = tmp_path / "revisions"
+    speaking.write_text(speaks)
+    error = await failure_of(workshop("ours", "--speaking", speaking, protocol=pin))
+    for word in words:
+        assert word in str(error)
+    assert error.hint
