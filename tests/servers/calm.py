@@ -1,0 +1,5 @@
+"""Does everything right: the bystander."""
+
+from _kit import serve
+
+serve()

@@ -1,0 +1,12 @@
+"""Grows a tool with every `grow`, and says that its list changed, `times` times over."""
+
+from _kit import arguments_of, introduce, is_call, messages, notification, send, text_of
+
+extra = []
+for message in messages():
+    if is_call(message, "grow"):
+        extra.append(f"grown_{len(extra)}")
+        notices = [notification("notifications/tools/list_changed")] * arguments_of(message).get("times", 1)
+        send(*notices, text_of(message, extra[-1]))
+    else:
+        introduce(message, "grow", *extra)

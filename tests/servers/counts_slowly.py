@@ -1,0 +1,17 @@
+"""Counts to `to`, reporting progress at every step, each as soon as the call before it allows."""
+
+from _kit import arguments_of, notification, progress_token_of, send, serve, text_of
+
+
+def count(call):
+    to = arguments_of(call)["to"]
+    for n in range(1, to + 1):
+        send(
+            notification(
+                "notifications/progress", progressToken=progress_token_of(call), progress=n, total=to
+            )
+        )
+    send(text_of(call, f"counted to {to}"))
+
+
+serve(count, "count")

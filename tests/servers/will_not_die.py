@@ -1,0 +1,10 @@
+"""Heeds neither the end of its input nor SIGINT nor SIGTERM."""
+
+import signal
+
+from _kit import serve, stay
+
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+serve()
+stay()

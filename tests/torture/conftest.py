@@ -1,0 +1,30 @@
+"""Every torture test gets an `arena` (see arena.py), and an `era` where the protocol's era matters."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.torture.arena import HOSTILE, Arena
+
+LEGACY, MODERN = "2025-11-25", "2026-07-28"
+
+
+@pytest.fixture(params=[LEGACY, MODERN], ids=["legacy", "modern"])
+def era(request: pytest.FixtureRequest) -> str:
+    """The protocol revision the hostile server is spoken to in."""
+    return request.param
+
+
+@pytest.fixture
+def arena(home: Path) -> Callable[..., Arena]:
+    """`async with arena(entry)`: the entry is the hostile server. `others` are further servers by name."""
+
+    def build(
+        entry: Mapping[str, Any] | None = None, *, others: Mapping[str, Any] | None = None, **options: Any
+    ) -> Arena:
+        hostile = {HOSTILE: entry} if entry is not None else {}
+        return Arena(home, {**hostile, **(others or {})}, **options)
+
+    return build

@@ -1,0 +1,93 @@
+"""T02: a reply that cannot be read fails its own call at once, and nothing else."""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from dragoman import MalformedReply
+from tests.servers import zoo
+from tests.torture.arena import at_once
+from tests.torture.lines import ID, VERSION, message, reply, result
+
+DEEP = 10_000
+
+VALUES = {
+    "an integer of 200 000 digits": "9" * 200_000,
+    "a lone surrogate": r'"\ud800"',
+    "deep arrays": "[" * DEEP + "]" * DEEP,
+    "deep objects": '{"a":' * DEEP + "1" + "}" * DEEP,
+    "a bad escape": r'"\q"',
+    "a raw control character": '"\x01"',
+}
+STRUCTURED = '"result":{"resultType":"complete","content":[],"structuredContent":%s}'
+SHAPES = {
+    "id first": message(VERSION, ID, STRUCTURED),
+    "id last": message(VERSION, STRUCTURED, ID),
+}
+WHOLE = {
+    "a byte order mark": "\xef\xbb\xbf" + reply(),
+    "a batch of one": "[" + reply().strip() + "]\n",
+    "cut off": '{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"te\n',
+    "cut off after the id": '{"jsonrpc":"2.0","id":$ID\n',
+    "two in one line": reply().strip() + reply(),
+    "single quotes": reply().replace('"', "'").replace("'id':", '"id":'),
+    "content is a text": '{"jsonrpc":"2.0","id":$ID,"result":{"content":"hello"}}\n',
+    "the result is a list": '{"jsonrpc":"2.0","id":$ID,"result":[]}\n',
+    "the result is null": '{"jsonrpc":"2.0","id":$ID,"result":null}\n',
+    "isError is a text": '{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"isError":"yes"}}\n',
+    "the error is a text": '{"jsonrpc":"2.0","id":$ID,"error":"bad"}\n',
+    "the error has no code": '{"jsonrpc":"2.0","id":$ID,"error":{"message":"bad"}}\n',
+}
+CASES = {
+    **{
+        f"{what}, {where}": shape % value for what, value in VALUES.items() for where, shape in SHAPES.items()
+    },
+    **WHOLE,
+}
+
+
+@pytest.mark.parametrize("line", CASES.values(), ids=CASES.keys())
+async def test_t02_a_reply_that_cannot_be_parsed_fails_that_call_alone(arena, era, line):
+    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+        other = asyncio.create_task(a.call("say", writes=[], seconds=20))
+        await a.serves_still()
+        with pytest.raises(MalformedReply, match="malformed reply from hostile"):
+            async with at_once():
+                await a.call("say", writes=[line])
+        await a.serves_still()
+        assert not other.done(), "a call that was not addressed waits on"
+        other.cancel()
+
+
+LOST_IDS = {
+    "cut off before the id": '{"jsonrpc":"2.0","result":{"content":[{"type":"te\n',
+    "a list as the id": f'{{"jsonrpc":"2.0","id":["d"],"result":{result()}}}\n',
+    "an object as the id": f'{{"jsonrpc":"2.0","id":{{}},"result":{result()}}}\n',
+}
+
+
+@pytest.mark.parametrize("line", LOST_IDS.values(), ids=LOST_IDS.keys())
+async def test_t02_if_nobody_can_tell_whose_reply_it_was_no_call_is_left_waiting(arena, era, line):
+    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+        with pytest.raises(MalformedReply, match="malformed reply from hostile"):
+            async with at_once():
+                await a.call("say", writes=[line])
+        await a.serves_still()
+
+
+LENIENT = {
+    "not a number": "NaN",
+    "infinity": "Infinity",
+    "too large for a float": "1e999",
+    "minus zero": "-0",
+}
+
+
+@pytest.mark.parametrize("value", LENIENT.values(), ids=LENIENT.keys())
+async def test_t02_numbers_at_the_edge_of_json_end_the_call_one_way_or_the_other(arena, value):
+    async with arena(zoo("says_as_told.py")) as a:
+        async with at_once():
+            with suppress(MalformedReply):
+                await a.call("say", writes=[SHAPES["id first"] % value])
+        await a.serves_still()

@@ -1,0 +1,71 @@
+"""T06: no amount of progress keeps a call alive past its deadline, fills a queue, or stalls the loop."""
+
+import asyncio
+
+import pytest
+
+from dragoman import CallTimeout
+from dragoman.events import CallProgressed
+from tests.servers import zoo
+from tests.torture.arena import MEGABYTE, at_once
+
+KINDS = ["growing", "falling", "foreign", "unreadable", "wordy"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_t06_the_deadline_fires_through_any_flood_of_progress(arena, era, kind):
+    async with arena(zoo("floods_progress.py", protocol=era)) as a:
+        with pytest.raises(CallTimeout, match="hostile did not answer"):
+            async with at_once(1 + 2):
+                await a.call("report", kind=kind, count=0, seconds=1, on_progress=lambda _: None)
+        assert a.pulse.growth_bytes < 64 * MEGABYTE
+
+
+async def test_t06_a_slow_callback_sees_the_newest_progress_not_all_of_it(arena, era):
+    seen: list[float] = []
+
+    async def watch(progress) -> None:
+        seen.append(progress.progress)
+        await asyncio.sleep(0.02)
+
+    async with arena(zoo("floods_progress.py", protocol=era)) as a:
+        async with at_once(10):
+            assert await a.call("report", kind="growing", count=20_000, on_progress=watch) == "done"
+        assert seen == sorted(seen)
+        assert len(seen) < 1_000
+        assert seen[-1] == 20_000, "the last progress is not lost"
+
+
+async def test_t06_progress_only_grows_and_only_the_asked_token_counts(arena, era):
+    async with arena(zoo("floods_progress.py", protocol=era)) as a:
+        for kind, expected in {"growing": 100, "falling": 1, "foreign": 0, "unreadable": 0}.items():
+            seen: list[float] = []
+            await a.call(
+                "report", kind=kind, count=100, on_progress=lambda p, seen=seen: seen.append(p.progress)
+            )
+            assert len(seen) == expected, kind
+        assert sum(a.view.ignored.values()) == 99 + 100 + 100
+
+
+async def test_t06_progress_after_the_reply_reaches_nobody(arena, era):
+    seen: list[float] = []
+    async with arena(zoo("floods_progress.py", protocol=era)) as a:
+        await a.call(
+            "report",
+            kind="growing",
+            count=1000,
+            answer_first=True,
+            on_progress=lambda p: seen.append(p.progress),
+        )
+        await a.serves_still()
+        assert seen == []
+        assert sum(a.view.ignored.values()) == 1000
+
+
+async def test_t06_a_megabyte_of_progress_text_is_cut(arena, era):
+    async with arena(zoo("floods_progress.py", protocol=era)) as a:
+        seen: list[str] = []
+        await a.call("report", kind="wordy", count=20, on_progress=lambda p: seen.append(p.message))
+        shown = [event.message or "" for event in a.happened(CallProgressed)]
+        assert len(seen) == len(shown) == 20
+        assert all(len(text) < 10_000 for text in [*seen, *shown])

@@ -1,0 +1,112 @@
+"""T09: one bad tool among fifty is left out with its reason; the others are not touched."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.servers import zoo
+from tests.torture.arena import at_once
+
+OBJECT = {"type": "object"}
+GOOD = [{"name": f"good_{n}", "inputSchema": OBJECT} for n in range(49)]
+
+BAD = {
+    "no name": {"inputSchema": OBJECT},
+    "a number for a name": {"name": 7, "inputSchema": OBJECT},
+    "an empty name": {"name": "", "inputSchema": OBJECT},
+    "a name of 10 000 characters": {"name": "n" * 10_000, "inputSchema": OBJECT},
+    "no schema": {"name": "bad"},
+    "a schema that is true": {"name": "bad", "inputSchema": True},
+    "a schema that is a text": {"name": "bad", "inputSchema": "object"},
+    "a schema that is null": {"name": "bad", "inputSchema": None},
+    "a schema of another type": {"name": "bad", "inputSchema": {"type": "string"}},
+    "properties that are a list": {"name": "bad", "inputSchema": {"type": "object", "properties": []}},
+    "a property that is a text": {"name": "bad", "inputSchema": {"type": "object", "properties": {"a": "b"}}},
+    "required that is a text": {"name": "bad", "inputSchema": {"type": "object", "required": "a"}},
+    "a description that is a list": {"name": "bad", "inputSchema": OBJECT, "description": []},
+    "annotations that are a text": {"name": "bad", "inputSchema": OBJECT, "annotations": "read-only"},
+    "no object at all": "bad",
+    "null": None,
+    "a name used twice": {"name": "good_7", "inputSchema": OBJECT, "description": "the second"},
+}
+
+
+def lists(*tools: Any) -> dict[str, Any]:
+    return zoo("lists_as_told.py", json.dumps([{"tools": tools}]))
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+async def test_t09_one_bad_definition_is_left_out_with_its_reason(arena, bad):
+    async with arena(lists(*GOOD[:25], bad, *GOOD[25:])) as a:
+        assert a.view.status == "connected"
+        assert a.view.tool_count == 49
+        assert len(a.view.problems) == 1
+        assert "is left out: " in a.view.problems[0]
+        assert len(a.view.problems[0]) < 600, "bounded, whatever the name"
+        async with at_once():
+            for tool in GOOD:
+                assert await a.call(tool["name"]) == tool["name"]
+
+
+async def test_t09_all_bad_ones_together_cost_nobody_else(arena):
+    async with arena(lists(*BAD.values(), *GOOD)) as a:
+        # The twin comes first here, so it is the one that stays.
+        assert a.view.tool_count == 49
+        assert len(a.view.problems) == len(BAD)
+        assert {tool.wire_name for tool in a.host.tools() if tool.server == "hostile"} == {
+            tool["name"] for tool in GOOD
+        }
+
+
+HARMLESS = {
+    "constructor": {"name": "constructor", "inputSchema": OBJECT},
+    "__proto__": {"name": "__proto__", "inputSchema": OBJECT},
+    "__class__": {"name": "__class__", "inputSchema": OBJECT},
+    "a property named __proto__": {
+        "name": "fine",
+        "inputSchema": {"type": "object", "properties": {"__proto__": {}}},
+    },
+    "an output schema without a type": {"name": "fine", "inputSchema": OBJECT, "outputSchema": {}},
+    "an output schema that is a text": {"name": "fine", "inputSchema": OBJECT, "outputSchema": "x"},
+    "a schema with a $ref to nowhere": {
+        "name": "fine",
+        "inputSchema": {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}},
+    },
+    "an unknown keyword and field": {
+        "name": "fine",
+        "inputSchema": {"type": "object", "x-new": 1},
+        "colour": "red",
+    },
+}
+
+
+@pytest.mark.parametrize("tool", HARMLESS.values(), ids=HARMLESS.keys())
+async def test_t09_what_only_looks_odd_can_be_called(arena, tool):
+    async with arena(lists(*GOOD, tool)) as a:
+        assert (a.view.tool_count, a.view.problems) == (50, ())
+        async with at_once():
+            assert await a.call(tool["name"]) == tool["name"]
+        listed = next(each for each in a.host.tools() if each.wire_name == tool["name"])
+        assert listed.input_schema == tool["inputSchema"]
+
+
+HEADERS = {
+    "empty": {"a": {"type": "string", "x-mcp-header": ""}},
+    "with a line break": {"a": {"type": "string", "x-mcp-header": "A\r\nB: c"}},
+    "twice, in another case": {
+        "a": {"type": "string", "x-mcp-header": "A"},
+        "b": {"type": "string", "x-mcp-header": "a"},
+    },
+    "on an array's item": {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}},
+    "on a number": {"a": {"type": "number", "x-mcp-header": "A"}},
+}
+
+
+@pytest.mark.parametrize("properties", HEADERS.values(), ids=HEADERS.keys())
+async def test_t09_over_stdio_there_are_no_headers_so_their_annotations_do_not_matter(arena, properties):
+    tool = {"name": "annotated", "inputSchema": {"type": "object", "properties": properties}}
+    async with arena(lists(*GOOD, tool)) as a:
+        assert (a.view.tool_count, a.view.problems) == (50, ())
+        async with at_once():
+            assert await a.call("annotated") == "annotated"

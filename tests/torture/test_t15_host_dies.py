@@ -1,0 +1,131 @@
+"""T15: however the program that holds servers ends, they and their children end with it."""
+
+import asyncio
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from dragoman import Host
+from tests.servers import zoo
+from tests.torture.people import alive, children_of, command_line, program_environment, wait_for_deaths
+
+SURVIVAL_SECONDS = 5.0
+
+
+@asynccontextmanager
+async def doomed(how: str, **popen) -> AsyncIterator[tuple[subprocess.Popen, list[int]]]:
+    """The program, and the pids of its six servers and five children, all alive."""
+    program = subprocess.Popen(
+        [sys.executable, "-m", "tests.torture.doomed", how],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=program_environment(),
+        **popen,
+    )
+    with program:
+        assert program.stdout is not None
+        line = await asyncio.to_thread(program.stdout.readline)
+        pids = [int(word) for word in line.split()]
+        assert len(pids) == 11
+        yield program, pids
+        if program.poll() is None:
+            program.kill()
+
+
+def warden_of(program: subprocess.Popen) -> int:
+    return next(pid for pid in children_of(program.pid) if "dragoman-warden" in command_line(pid))
+
+
+async def survivors(pids: list[int]) -> list[int]:
+    return await asyncio.to_thread(wait_for_deaths, pids, SURVIVAL_SECONDS)
+
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGKILL]
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+async def test_t15_no_server_survives_a_host_that_dies_by_a_signal(arena, number):
+    async with arena(), doomed("wait") as (program, pids):
+        assert all(map(alive, pids))
+        program.send_signal(number)
+        assert await survivors(pids) == []
+        assert await asyncio.to_thread(program.wait, 10) != 0
+
+
+@pytest.mark.parametrize("how", ["raise", "raise_in_task", "exit_in_callback", "drop", "os_exit"])
+async def test_t15_no_server_survives_a_host_that_ends_by_itself(arena, how):
+    async with arena(), doomed(how) as (program, pids):
+        assert await survivors(pids) == []
+        code = await asyncio.to_thread(program.wait, 10)
+        expected = {"raise": 1, "raise_in_task": 1, "exit_in_callback": 7, "drop": 0, "os_exit": 3}
+        assert code == expected[how]
+
+
+async def test_t15_no_server_survives_a_closed_terminal(arena):
+    async with arena():
+        controller, terminal = pty.openpty()
+        take_terminal = {"stdin": terminal, "start_new_session": True, "preexec_fn": _claim_terminal}
+        async with doomed("wait", **take_terminal) as (program, pids):
+            os.close(terminal)
+            os.close(controller)
+            assert await survivors(pids) == []
+            assert await asyncio.to_thread(program.wait, 10) == -signal.SIGHUP
+
+
+def _claim_terminal() -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+async def test_t15_sigkill_of_the_whole_job_spares_no_server(arena):
+    """As `kill -9 -- -group` does it: the servers' own groups must be reached too."""
+    async with arena(), doomed("wait", start_new_session=True) as (program, pids):
+        os.killpg(program.pid, signal.SIGKILL)
+        assert await survivors(pids) == []
+
+
+async def test_t15_a_forked_child_that_lives_on_does_not_keep_the_servers_alive(arena):
+    async with arena(), doomed("fork", stdin=subprocess.DEVNULL) as (program, pids):
+        fork = [pid for pid in children_of(program.pid) if "tests.torture.doomed" in command_line(pid)]
+        program.kill()
+        assert await survivors(pids) == []
+        assert wait_for_deaths(fork, 0) == fork, "it was alive all the time"
+
+
+async def test_t15_if_the_warden_is_killed_too_the_next_host_sweeps(arena):
+    async with arena() as a:
+        async with doomed("wait") as (program, pids):
+            os.kill(warden_of(program), signal.SIGKILL)
+            program.kill()
+            await asyncio.to_thread(program.wait, 10)
+            stubborn = [pid for pid in pids if alive(pid)]
+            assert stubborn, "with both gone, servers that heed nothing are still there"
+            async with Host({"next": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
+                await host.ready(timeout=10)
+                assert await survivors(pids) == []
+                assert host.servers["next"].status == "connected"
+        assert a.host.servers["bystander"].status == "connected", "the sweep spares hosts that live"
+        ledgers = Path(os.environ["DRAGOMAN_CONFIG_DIR"]) / "state" / "processes"
+        assert len(list(ledgers.iterdir())) == 1, "only the living host's ledger is left"
+
+
+async def test_t15_a_warden_that_dies_alone_is_replaced(arena):
+    """The next server that starts or ends brings a new one; no server is harmed meanwhile."""
+    async with arena() as a:
+        warden = next(pid for pid in children_of(os.getpid()) if "dragoman-warden" in command_line(pid))
+        os.kill(warden, signal.SIGKILL)
+        await asyncio.to_thread(wait_for_deaths, [warden], 5)
+        async with Host({"next": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
+            await host.ready(timeout=10)
+            wardens = [pid for pid in children_of(os.getpid()) if "dragoman-warden" in command_line(pid)]
+            assert any(alive(pid) for pid in wardens)
+        assert a.host.servers["bystander"].status == "connected"

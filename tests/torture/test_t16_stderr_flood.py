@@ -1,0 +1,27 @@
+"""T16: a flood on stderr neither blocks the server nor fills our memory."""
+
+import pytest
+
+from tests.servers import zoo
+from tests.torture.arena import MEGABYTE, at_once
+
+
+@pytest.mark.parametrize("kind", ["text", "binary", "one_line"])
+async def test_t16_a_call_completes_while_stderr_is_flooded(arena, era, kind):
+    async with arena(zoo("floods_stderr.py", protocol=era)) as a:
+        async with at_once(5):
+            assert await a.call("flood", kind=kind, megabytes=10) == "done"
+        tail = a.view.stderr_tail
+        assert len(tail.encode()) <= 64 * 1024
+        assert tail.endswith("and that was all")
+        assert not any(ord(c) < 32 and c not in "\n\t" for c in tail), "made visible"
+        assert a.pulse.growth_bytes < 64 * MEGABYTE
+        await a.serves_still()
+
+
+async def test_t16_memory_stays_bounded_over_a_longer_flood(arena):
+    async with arena(zoo("floods_stderr.py")) as a:
+        async with at_once(15):
+            for _ in range(10):
+                await a.call("flood", kind="one_line", megabytes=10)
+        assert a.pulse.growth_bytes < 64 * MEGABYTE

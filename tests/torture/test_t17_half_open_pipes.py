@@ -1,0 +1,56 @@
+"""T17: half a connection is no connection, and says so in bounded time."""
+
+import pytest
+
+from dragoman import CallTimeout, ConnectionLost
+from tests.servers import zoo
+from tests.torture.arena import MEGABYTE, at_once, until
+
+STALL = {"DRAGOMAN_WRITE_STALL_MS": 500}
+
+
+async def test_t17_a_closed_output_ends_the_call_though_the_process_lives(arena, era):
+    async with arena(zoo("half_open.py", "closes_output", protocol=era)) as a:
+        with pytest.raises(ConnectionLost, match=r"hostile.*closed its output"):
+            async with at_once():
+                await a.call("act")
+        await until(lambda: a.view.status == "failed")
+
+
+async def test_t17_a_closed_input_is_noticed_by_the_next_call(arena, era):
+    async with arena(zoo("half_open.py", "closes_input", protocol=era)) as a:
+        with pytest.raises(CallTimeout):
+            await a.call("act", seconds=0.3)
+        with pytest.raises(ConnectionLost, match="hostile"):
+            async with at_once():
+                await a.call("echo", message="anybody?")
+
+
+async def test_t17_input_nobody_reads_meets_the_write_deadline(arena, era):
+    async with arena(zoo("half_open.py", "stops_reading", protocol=era), settings=STALL) as a:
+        with pytest.raises(CallTimeout):
+            await a.call("act", seconds=0.2)
+        with pytest.raises(ConnectionLost, match=r"hostile.*not read its input for 0.5 s"):
+            async with at_once(0.5 + 2):
+                await a.call("echo", message="x" * 20 * MEGABYTE, seconds=60)
+        await until(lambda: a.view.status == "failed")
+    assert a.close_seconds < 3
+
+
+async def test_t17_a_calls_own_deadline_holds_while_its_arguments_cannot_be_sent(arena):
+    async with arena(zoo("half_open.py", "stops_reading")) as a:
+        with pytest.raises(CallTimeout):
+            await a.call("act", seconds=0.2)
+        for _ in range(3):  # the second and third find the pipe full before they begin
+            with pytest.raises(CallTimeout, match="hostile"):
+                async with at_once(0.5 + 1):
+                    await a.call("echo", message="x" * 20 * MEGABYTE, seconds=0.5)
+    assert a.close_seconds < 3
+
+
+async def test_t17_large_arguments_and_large_replies_do_not_deadlock(arena, era):
+    load = "0123456789" * (2 * MEGABYTE)
+    async with arena(zoo("half_open.py", "drains_first", protocol=era)) as a:
+        async with at_once(10):
+            assert await a.call("act", load=load) == load[::-1]
+        await a.serves_still()
