@@ -38,6 +38,16 @@ class DragomanError(Exception):
         super().__init__(sentence)
         self.hint = hint
 
+    def __reduce__(self) -> Any:
+        # Errors compose their sentence from facts, so they are carried to another process by both.
+        return _revive, (type(self), str(self), vars(self))
+
+
+def _revive(kind: type[DragomanError], sentence: str, facts: dict[str, Any]) -> DragomanError:
+    error = kind.__new__(kind, sentence)
+    vars(error).update(facts)
+    return error
+
 
 class ConfigError(DragomanError):
     code = "config"
@@ -122,8 +132,8 @@ class PermissionRefused(CallError):
 
     def __init__(self, server: str, tool: str, reason: str) -> None:
         self.tool = tool
-        self.reason = reason
-        super().__init__(server, f"{one_line(tool, 200)} was not allowed: {reason}")
+        self.reason = one_line(reason, 2048)
+        super().__init__(server, f"{one_line(tool, 200)} was not allowed: {self.reason}")
 
 
 class RemoteError(CallError):
@@ -143,8 +153,9 @@ class NotConnected(CallError):
 
     def __init__(self, server: str, status: str, reason: str | None, *, hint: str | None = None) -> None:
         self.status = status
-        self.reason = reason
-        super().__init__(server, f"{server} is {status}" + (f": {reason}" if reason else ""), hint=hint)
+        self.reason = None if reason is None else one_line(reason, 2048)
+        why = f": {self.reason}" if self.reason else ""
+        super().__init__(server, f"{server} is {status}{why}", hint=hint)
 
 
 class ConnectionLost(CallError):

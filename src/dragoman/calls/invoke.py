@@ -33,7 +33,7 @@ async def invoke(
             timeout_seconds=timeout_seconds,
             on_progress=on_progress,
         )
-    except (TypeError, OverflowError) as error:  # from the encoder: nothing was sent
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:  # the encoder's: nothing was sent
         raise InvalidArguments(session.server, name, (f"cannot be written as JSON: {error}",)) from None
     try:
         result = decode_as(ToolResult, raw)

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
+from dragoman.cleaning import visible
 from dragoman.content.blocks import Block, TextBlock
 from dragoman.errors import CallError
 from dragoman.wire.messages import ToolResult
@@ -47,7 +48,7 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
         if self.error is not None:
             raise self.error
         if self.is_error:
-            raise CallError(self.server, f"{self.tool} reported an error: {self.text[:2000]}")
+            raise CallError(self.server, f"{self.tool} reported an error: {visible(self.text, 2048)}")
         return self
 
 

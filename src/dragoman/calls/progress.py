@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from dragoman.cleaning import one_line
 from dragoman.events import CallProgressed, EventBus, ServerLogged
 from dragoman.wire.peer import Progress
 
@@ -36,7 +37,7 @@ class ProgressRelay:
                     tool=self._tool,
                     progress=progress.progress,
                     total=progress.total,
-                    message=progress.message,
+                    message=None if progress.message is None else one_line(progress.message),
                 )
             )
         if self._running is not None and not self._running.done():

@@ -1,8 +1,8 @@
 """Arguments against the tool's own schema, before anything is sent.
 
 I own: compiling and keeping validators. Schemas come from servers and are untrusted: nothing is
-fetched for a `$ref`, patterns run in bounded time, and a schema that cannot be compiled validates
-nothing rather than blocking the tool (the server still judges).
+fetched for a `$ref`, patterns run in bounded time, and a schema that cannot be compiled or would take
+for ever validates nothing rather than blocking the tool (the server still judges).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final, Protocol
 
+from dragoman.calls.schema_cost import is_affordable
 from dragoman.catalog.tools import Tool
 from dragoman.errors import InvalidArguments
 
@@ -32,13 +33,20 @@ class ArgumentChecker:
         if known is None or known[0] is not tool:  # never seen, or listed anew since
             known = self._validators[tool.name] = (tool, _compile(tool.input_schema))
         validator = known[1]
-        if validator is not None and not validator.is_valid(arguments):
+        if validator is None:
+            return
+        arguments = dict(arguments)
+        try:
+            if validator.is_valid(arguments):
+                return
             problems = [_in_words(error) for error in islice(validator.iter_errors(arguments), PROBLEM_LIMIT)]
-            raise InvalidArguments(tool.server, tool.name, tuple(problems))
+        except (TypeError, ValueError, RecursionError) as error:  # what JSON has no words for
+            problems = [f"cannot be written as JSON: {error}"]
+        raise InvalidArguments(tool.server, tool.name, tuple(problems))
 
 
 def _compile(schema: dict[str, Any]) -> _Validator | None:
-    if not schema.keys() & _CONSTRAINING:
+    if not schema.keys() & _CONSTRAINING or not is_affordable(schema):
         return None
     import jsonschema_rs  # loaded with the first call that has arguments to check
 

@@ -13,14 +13,14 @@ from functools import cached_property
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from dragoman.catalog.naming import assign
 from dragoman.cleaning import one_line
 from dragoman.errors import DragomanError, UnknownTool
 from dragoman.names import QualifiedName, ServerName, WireToolName
 from dragoman.wire.codec import Unreadable, decode_as
-from dragoman.wire.messages import ABSENT, SchemaShape, ToolDefinition, ToolsPage
+from dragoman.wire.messages import ABSENT, ToolDefinition, ToolsPage
 
 PAGE_LIMIT: Final = 1000
 TOOL_LIMIT: Final = 20_000
@@ -141,13 +141,27 @@ def _why_unusable(definition: ToolDefinition) -> str | None:
     if len(definition.name) > NAME_LIMIT:
         return f"its name is longer than {NAME_LIMIT} characters"
     try:
-        shape = decode_as(SchemaShape, definition.input_schema)
+        schema = decode_as(dict[str, Any], definition.input_schema)
+        if definition.output_schema is not ABSENT:
+            decode_as(dict[str, Any], definition.output_schema)
+        return _why_unusable_schema(schema)
     except Unreadable as error:
-        return f"its input schema is not a usable object schema ({error.detail})"
-    if shape.properties is not UNSET:
-        for name, schema in shape.properties.items():
-            if bytes(schema)[:1] not in (b"{", b"t", b"f"):
-                return f"its input schema has no usable schema for {one_line(name, 80)!r}"
+        return f"its schema is not a JSON object ({error.detail})"
+
+
+def _why_unusable_schema(schema: dict[str, Any]) -> str | None:
+    """Whether arguments could ever be described by it. Finer points are left to the validator."""
+    if schema.get("type", "object") != "object":
+        return "its input schema does not describe an object"
+    properties: Any = schema.get("properties", {})
+    if not isinstance(properties, dict):
+        return "the properties of its input schema are not an object"
+    for name, part in properties.items():  # pyright: ignore[reportUnknownVariableType]
+        if not isinstance(part, dict | bool):
+            return f"its input schema has no usable schema for {one_line(str(name), 80)!r}"  # pyright: ignore[reportUnknownArgumentType]
+    required: Any = schema.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):  # pyright: ignore[reportUnknownVariableType]
+        return "what its input schema requires is not a list of names"
     return None
 
 

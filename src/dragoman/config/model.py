@@ -38,6 +38,10 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unknown: dict[str, Any] = {}
     """Fields this version does not know."""
 
+    def __repr__(self) -> str:
+        """Says which server it is, and keeps to itself whatever may be secret."""
+        return f"<ServerConfig {self.type} {self.command or ''}>"
+
     def fingerprint(self) -> str:
         """Changes whenever anything about the entry does. Reveals nothing of its values."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:32]
@@ -50,7 +54,8 @@ def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
     """The entry as understood, or a `ConfigError` that names server and field."""
     known = {key: value for key, value in entry.items() if key in _FIELDS}
     unknown = {key: value for key, value in entry.items() if key not in _FIELDS}
-    known.setdefault("type", _implied_type(name, entry))
+    if "type" not in known:
+        known["type"] = _implied_type(name, entry)
     try:
         config = msgspec.convert({**known, "unknown": unknown}, ServerConfig)
     except msgspec.ValidationError as error:
@@ -98,7 +103,9 @@ def _check(name: str, config: ServerConfig) -> None:
             f"server {name!r}: unknown type {config.type!r}", hint=f"Types: {', '.join(TRANSPORTS)}."
         )
     if config.type == "stdio" and not config.command:
-        raise ConfigError(f"server {name!r}: a stdio server needs a command")
+        raise ConfigError(f"server {name!r}: a stdio server needs a command", hint="Add `command`.")
+    if config.type in ("http", "sse", "ws") and not config.url:
+        raise ConfigError(f"server {name!r}: a server of type {config.type} needs a url", hint="Add `url`.")
     if config.protocol not in ("auto", "legacy", *REVISIONS):
         raise ConfigError(
             f"server {name!r}: unknown protocol {config.protocol!r}",

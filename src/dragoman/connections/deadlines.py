@@ -41,7 +41,7 @@ class Deadlines:
         now = self._loop.time()
         due = [(key, on_expiry) for key, (when, on_expiry) in self._open.items() if when <= now]
         for key, on_expiry in due:
-            del self._open[key]
-            on_expiry()
+            if self._open.pop(key, None) is not None:  # one expiry may have cleared another
+                on_expiry()
         if self._open and self._timer is None:
             self._arm(min(when for when, _ in self._open.values()))

@@ -172,10 +172,12 @@ class Session:
             room.cancel()
 
     def _cancel_remotely(self, request_id: str, reason: str) -> None:
-        self._send_quietly(self._driver.encode_cancel(request_id, reason))
+        self._send_quietly(self._driver.encode_cancel(request_id, reason), although_congested=True)
 
-    def _send_quietly(self, message: bytes) -> None:
-        if self._lost_cause is None and not self._transport.congested:
+    def _send_quietly(self, message: bytes, *, although_congested: bool = False) -> None:
+        # What a server can make us say without end is dropped while it does not listen; what is bounded
+        # by our own requests is not.
+        if self._lost_cause is None and (although_congested or not self._transport.congested):
             try:
                 self._transport.send(message)
             except ConnectionError:

@@ -47,7 +47,9 @@ class LineFramer:
             lines[0] = self._finish()
         on_line = self._on_line
         for line in lines:
-            if line:
+            if len(line) > self._limit_bytes:
+                self._on_oversized(line[:END_BYTES], line[-END_BYTES:])
+            elif line:
                 on_line(line)
         if rest:
             self._keep(rest)
@@ -67,7 +69,7 @@ class LineFramer:
             self._head = b"".join(self._parts)[:END_BYTES]
             # Told at once: the rest of the line may never come.
             self._settled = self._on_oversized(self._head, b"")
-        self._parts = [b"".join(self._parts[-2:])[-END_BYTES:]]
+        self._parts = [b"".join(self._parts)[-END_BYTES:]]
         if self._size > FLOOD_FACTOR * self._limit_bytes:
             raise Flood
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -39,6 +40,9 @@ for s in INT TERM KILL; do
   sleep 0.3
 done
 """
+
+
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 class ProcessFacts(NamedTuple):
@@ -162,7 +166,7 @@ def sweep() -> list[int]:
         if _host_is_alive(ledger.name):
             continue
         with contextlib.suppress(OSError):
-            for pid, started in _leftovers(ledger.read_text()):
+            for pid, started in _leftovers(ledger.read_text(errors="replace")):
                 if _is_ours(pid, started):
                     with contextlib.suppress(OSError):
                         os.killpg(pid, signal.SIGKILL)
@@ -173,7 +177,7 @@ def sweep() -> list[int]:
 
 def _host_is_alive(ledger_name: str) -> bool:
     pid, _, started = ledger_name.partition("-")
-    if not (pid.isdigit() and started.isdigit()):
+    if not (_NUMBER.fullmatch(pid) and _NUMBER.fullmatch(started)):
         return True  # not one of ours: leave it
     facts = read_process(int(pid))
     return facts is not None and facts.started == int(started) and facts.state != "Z"
@@ -186,9 +190,9 @@ def _leftovers(text: str) -> Iterator[tuple[int, int]]:
         match line.split():
             case ["boot", boot] if boot != _boot_id():
                 return
-            case ["+", pid, ticks] if pid.isdigit() and ticks.isdigit():
+            case ["+", pid, ticks] if _NUMBER.fullmatch(pid) and _NUMBER.fullmatch(ticks):
                 started[int(pid)] = int(ticks)
-            case ["-", pid] if pid.isdigit():
+            case ["-", pid] if _NUMBER.fullmatch(pid):
                 started.pop(int(pid), None)
             case _:
                 continue
@@ -196,6 +200,8 @@ def _leftovers(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_ours(pid: int, started: int) -> bool:
+    if pid <= 1:  # to a signal these mean our own group, or everybody
+        return False
     leader = read_process(pid)
     if leader is not None:
         return leader.started == started and leader.group == pid

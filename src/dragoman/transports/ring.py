@@ -35,8 +35,8 @@ class ByteRing:
         picked: list[bytes] = []
         missing = limit_bytes
         for chunk in reversed(self._chunks):
-            picked.append(chunk[-missing:])
-            missing -= len(picked[-1])
             if missing <= 0:
                 break
+            picked.append(chunk[-missing:])
+            missing -= len(picked[-1])
         return b"".join(reversed(picked))

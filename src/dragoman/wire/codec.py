@@ -18,7 +18,7 @@ from dragoman.wire.messages import Envelope
 
 _encode = msgspec.json.Encoder().encode
 _decode_envelope = msgspec.json.Decoder(Envelope).decode
-_decode_batch = msgspec.json.Decoder(list[Envelope]).decode
+_decode_batch = msgspec.json.Decoder(list[Raw]).decode
 
 T = TypeVar("T")
 
@@ -66,11 +66,14 @@ def decode_envelope(data: bytes) -> Envelope:
         raise Unreadable(describe(error)) from None
 
 
-def decode_batch(data: bytes) -> list[Envelope]:
+def batch_members(data: bytes) -> list[bytes]:
+    """The messages of a JSON-RPC batch, still encoded; empty if the bytes are no such thing."""
+    if data.lstrip()[:1] != b"[":
+        return []
     try:
-        return _decode_batch(data)
-    except DECODE_ERRORS as error:
-        raise Unreadable(describe(error)) from None
+        return [bytes(member) for member in _decode_batch(data)]
+    except DECODE_ERRORS:
+        return []
 
 
 def decode_as(shape: type[T], raw: Raw | bytes) -> T:

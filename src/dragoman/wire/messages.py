@@ -95,14 +95,6 @@ class ToolDefinition(
     meta: dict[str, Any] | None = None
 
 
-class SchemaShape(Struct, gc=False):
-    """The part of an input schema that must have the right shape for the tool to be usable at all."""
-
-    type: Literal["object"] | UnsetType = UNSET
-    properties: dict[str, Raw] | UnsetType = UNSET
-    required: list[str] | UnsetType = UNSET
-
-
 class ToolResult(
     Struct,
     rename={

@@ -17,8 +17,8 @@ from msgspec import UNSET, Raw, Struct
 from dragoman.errors import DragomanError, MalformedReply, MessageTooLarge, RemoteError
 from dragoman.wire.codec import (
     Unreadable,
+    batch_members,
     decode_as,
-    decode_batch,
     decode_envelope,
     ids_mentioned,
     looks_like_message,
@@ -180,26 +180,31 @@ class Peer:
         if not looks_like_message(data):
             self._heard_noise(data)
             return
-        if self.accepts_batches and data.lstrip()[:1] == b"[":
-            try:
-                batch = decode_batch(data)
-            except Unreadable:
-                pass
-            else:
-                for envelope in batch:
-                    self._dispatch(envelope)
-                return
+        if self.accepts_batches and (members := batch_members(data)):
+            for member in members:
+                try:
+                    self._dispatch(decode_envelope(member))
+                except Unreadable as fault:
+                    self._fail_mentioned(
+                        member, member, lambda why=fault: MalformedReply(self._server, why.detail)
+                    )
+            return
         if not self._fail_mentioned(data, data, lambda: MalformedReply(self._server, problem.detail)):
             self._heard_noise(data)
 
     def _fail_mentioned(self, head: bytes, tail: bytes, make_error: Callable[[], DragomanError]) -> bool:
         """Fails the requests an undecodable message is about; if a whole one does not say, all that wait."""
-        mentioned = [name for name in ids_mentioned(head, tail) if name in self._waiters]
+        # One that was given up already counts too: then nobody is to be failed.
+        mentioned: list[MessageId] = [name for name in ids_mentioned(head, tail) if self._is_ours(name)]
         if not mentioned and tail and looks_like_reply(head, tail):
-            mentioned = [name for name in self._waiters if isinstance(name, str)]
+            mentioned = list(self._waiters)
         for request_id in mentioned:
             self._fail(request_id, make_error())
         return bool(mentioned)
+
+    def _is_ours(self, name: str) -> bool:
+        number = name.removeprefix(self._id_prefix)
+        return number != name and number.isdecimal() and 0 < int(number) <= self._last_id
 
     def _fail(self, request_id: MessageId, error: DragomanError) -> None:
         waiter = self._waiters.pop(request_id, None)

@@ -1,0 +1,88 @@
+"""How much work a schema can make of one value. Pure.
+
+I own: refusing schemas that take for ever by construction. A schema applies others to the same value
+(`allOf`, `$ref` …); sixty lines that each refer twice to the next make 2^60 checks. Schemas of parts
+of the value (`properties`, `items`) cost no more than the value is large, so each counts on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+LIMIT: Final = 10_000
+DEPTH_LIMIT: Final = 200
+
+_IN_PLACE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "$ref")
+
+Json = dict[str, Any]
+
+
+def is_affordable(schema: Json) -> bool:
+    """Whether every part of the schema comes down to a bounded number of checks of one value."""
+    costs = _Costs(schema)
+    try:
+        return all(costs.of(part) <= LIMIT for part in _parts(schema, 0))
+    except (_Endless, RecursionError):
+        return False
+
+
+class _Endless(Exception):
+    """The schema refers to itself without taking anything off the value, or is nested too deeply."""
+
+
+class _Costs:
+    def __init__(self, root: Json) -> None:
+        self._root = root
+        self._known: dict[int, int | None] = {}
+        """By identity of the part; None while it is being counted."""
+
+    def of(self, part: Json) -> int:
+        known = self._known.get(id(part), 0)
+        if known is None:
+            raise _Endless
+        if not known:
+            self._known[id(part)] = None
+            known = 1 + sum(self.of(other) for other in self._applied_in_place(part))
+            self._known[id(part)] = known
+        return known
+
+    def _applied_in_place(self, part: Json) -> Iterator[Json]:
+        if "$dynamicRef" in part or "$recursiveRef" in part:
+            raise _Endless  # what it refers to depends on the way there
+        for keyword in _IN_PLACE:
+            value = part.get(keyword)
+            if keyword == "$ref":
+                value = self._target(value)
+            elif keyword == "dependentSchemas" and isinstance(value, dict):
+                value = list(cast("Json", value).values())
+            for item in cast("list[Any]", value) if isinstance(value, list) else [value]:
+                if isinstance(item, dict):
+                    yield cast("Json", item)
+
+    def _target(self, reference: Any) -> Any:
+        """What a reference within the document points at; others are not resolved and cost nothing."""
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return None
+        found: Any = self._root
+        for step in reference[1:].split("/")[1:]:
+            step = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list):
+                inner = {str(number): item for number, item in enumerate(cast("list[Any]", found))}
+            else:
+                inner = cast("Json", found) if isinstance(found, dict) else {}
+            found = inner.get(step)
+        return found
+
+
+def _parts(value: Any, depth: int) -> Iterator[Json]:
+    """Every object in the document; more than are schemas, which does no harm."""
+    if depth > DEPTH_LIMIT:
+        raise _Endless
+    if isinstance(value, dict):
+        yield cast("Json", value)
+        for inner in cast("Json", value).values():
+            yield from _parts(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            yield from _parts(inner, depth + 1)

@@ -1,0 +1,105 @@
+"""What a call comes to."""
+
+import pytest
+
+from dragoman.calls.outcome import CallOutcome, outcome_of, outcome_of_error
+from dragoman.content.blocks import ImageBlock, TextBlock, read_blocks
+from dragoman.errors import CallError, RemoteError, UnknownTool
+from dragoman.wire.codec import decode_as
+from dragoman.wire.messages import ToolResult
+
+
+def outcome(result: bytes) -> CallOutcome:
+    read = decode_as(ToolResult, result)
+    return outcome_of("box", "mcp__box__open", read, read_blocks(read.content), 0.5)
+
+
+def test_a_result_becomes_an_outcome_with_all_its_parts():
+    found = outcome(b'{"content":[{"type":"text","text":"a"}],"structuredContent":{"n":1},"_meta":{"k":2}}')
+
+    assert found == CallOutcome(
+        server="box",
+        tool="mcp__box__open",
+        content=(TextBlock("a"),),
+        structured_content={"n": 1},
+        meta={"k": 2},
+        duration_seconds=0.5,
+    )
+    assert not found.is_error
+
+
+@pytest.mark.parametrize(
+    ("result", "has_structured", "structured"),
+    [
+        (b"{}", False, None),
+        (b'{"structuredContent":null}', True, None),
+        (b'{"structuredContent":{}}', True, {}),
+        (b'{"structuredContent":[1]}', True, [1]),
+        (b'{"structuredContent":0}', True, 0),
+        (b'{"structuredContent":false}', True, False),
+        (b'{"structuredContent":""}', True, ""),
+    ],
+)
+def test_null_is_not_absent(result: bytes, has_structured: bool, structured: object):
+    found = outcome(result)
+
+    assert found.has_structured is has_structured
+    assert found.structured == structured
+
+
+def test_the_text_is_everything_that_can_be_read():
+    found = CallOutcome(
+        server="s", tool="t", content=(TextBlock("a"), ImageBlock("", "image/png"), TextBlock("b"))
+    )
+
+    assert found.text == "a\n[image, image/png]\nb"
+    assert CallOutcome(server="s", tool="t").text == ""
+
+
+def test_a_good_outcome_is_handed_on_by_raise_for_error():
+    found = outcome(b'{"content":[{"type":"text","text":"fine"}]}')
+
+    assert found.raise_for_error() is found
+
+
+def test_what_kept_the_call_from_a_result_is_raised_as_it_is():
+    error = RemoteError("box", -32000, "no")
+
+    with pytest.raises(RemoteError) as caught:
+        outcome_of_error("box", "mcp__box__open", error).raise_for_error()
+    assert caught.value is error
+
+
+def test_an_error_the_tool_reports_is_raised_only_when_asked():
+    found = outcome(b'{"content":[{"type":"text","text":"disk full"}],"isError":true}')
+
+    assert found.is_error
+    assert found.error is None
+    with pytest.raises(CallError, match="mcp__box__open reported an error: disk full") as caught:
+        found.raise_for_error()
+    assert caught.value.server == "box"
+
+
+def test_an_error_the_tool_reports_cannot_drive_a_terminal_when_raised():
+    found = CallOutcome(server="s", tool="t", content=(TextBlock("\x1b[2J\u202egone"),), is_error=True)
+
+    with pytest.raises(CallError) as caught:
+        found.raise_for_error()
+    assert "\x1b" not in str(caught.value)
+    assert "\u202e" not in str(caught.value)
+
+
+def test_an_endless_error_is_cut_when_raised():
+    found = CallOutcome(server="s", tool="t", content=(TextBlock("x" * 1_000_000),), is_error=True)
+
+    with pytest.raises(CallError) as caught:
+        found.raise_for_error()
+    assert len(str(caught.value)) < 3000
+
+
+def test_an_error_becomes_a_sentence_with_what_to_do_next():
+    found = outcome_of_error("", "mcp__box__opne", UnknownTool("mcp__box__opne", near=("mcp__box__open",)))
+
+    assert found.is_error
+    assert found.text == "there is no tool named mcp__box__opne Did you mean mcp__box__open?"
+    assert isinstance(found.error, UnknownTool)

@@ -1,0 +1,329 @@
+"""The story of one call: the order of its steps is the security model."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from dragoman.calls.outcome import CallOutcome
+from dragoman.calls.pipeline import Pipeline, ToolCall
+from dragoman.catalog.tools import Catalog, Tool, ToolList
+from dragoman.errors import (
+    CallError,
+    CallTimeout,
+    ConnectionLost,
+    HostClosed,
+    InvalidArguments,
+    MalformedReply,
+    MessageTooLarge,
+    NotConnected,
+    PermissionRefused,
+    RemoteError,
+    UnknownTool,
+)
+from dragoman.events import CallFinished, CallProgressed, CallStarted, EventBus
+from dragoman.names import ServerName
+from dragoman.permissions.gate import Decision
+from dragoman.testing import FakeClock
+from dragoman.wire.peer import Progress
+from tests.unit.fakes import definition
+
+NAME = "mcp__box__open"
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
+FINE = b'{"content":[{"type":"text","text":"fine"}]}'
+
+
+class World:
+    """Everything a call passes, each part noting that it was reached, in order."""
+
+    def __init__(self) -> None:
+        self.story: list[Any] = []
+        self.clock = FakeClock()
+        self.bus = EventBus()
+        self.reply: bytes | Exception = FINE
+        self.progress: list[Progress] = []
+        self.decision = Decision(True, "fine with me")
+        self.changed_arguments: Mapping[str, Any] | None = None
+        self.changed_outcome: CallOutcome | None = None
+        self.no_session: Exception | None = None
+        catalog = Catalog()
+        catalog.set_list(ServerName("box"), ToolList((definition("open", SCHEMA),)))
+        self.pipeline = Pipeline(
+            catalog=catalog,
+            hooks=self,
+            permissions=self,
+            session_of=self.session_of,  # type: ignore[arg-type]
+            timeout_of=lambda server: 77.0,
+            bus=self.bus,
+            clock=self.clock,
+        )
+
+    async def call(
+        self, arguments: Mapping[str, Any] | None = None, name: str = NAME, **more: Any
+    ) -> CallOutcome:
+        return await self.pipeline.call(ToolCall(name, {"n": 1} if arguments is None else arguments, **more))
+
+    # hooks
+
+    async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.story.append(("before", tool.name, arguments))
+        return arguments if self.changed_arguments is None else self.changed_arguments
+
+    async def after_call(self, tool: Tool, outcome: CallOutcome) -> CallOutcome:
+        self.story.append(("after", tool.name, outcome.text))
+        return self.changed_outcome or outcome
+
+    # permissions
+
+    async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
+        self.story.append(("decide", tool.name, arguments))
+        return self.decision
+
+    # the session
+
+    server = "box"
+
+    def session_of(self, server: ServerName) -> "World":
+        assert server == "box"
+        if self.no_session is not None:
+            raise self.no_session
+        return self
+
+    async def request(self, method: str, params: Any, *, timeout_seconds: float, on_progress: Any) -> Raw:
+        self.story.append((method, params, timeout_seconds))
+        self.clock.advance(2.5)
+        for progress in self.progress:
+            on_progress(progress)
+        if isinstance(self.reply, Exception):
+            raise self.reply
+        return Raw(self.reply)
+
+    @property
+    def reached_the_server(self) -> bool:
+        return any(step[0] == "tools/call" for step in self.story)
+
+    async def events(self, listener: Any) -> list[Any]:
+        self.bus.close()
+        return [event async for event in listener]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_the_steps_are_taken_in_order(world: World):
+    outcome = await world.call()
+
+    assert world.story == [
+        ("before", NAME, {"n": 1}),
+        ("decide", NAME, {"n": 1}),
+        ("tools/call", {"name": "open", "arguments": {"n": 1}}, 77.0),
+        ("after", NAME, "fine"),
+    ]
+    assert (outcome.server, outcome.tool, outcome.text, outcome.is_error) == ("box", NAME, "fine", False)
+    assert outcome.duration_seconds == 2.5
+
+
+async def test_an_unknown_tool_is_an_outcome_and_passes_nobody(world: World):
+    outcome = await world.call(name="mcp__box__opne")
+
+    assert isinstance(outcome.error, UnknownTool)
+    assert outcome.is_error
+    assert NAME in outcome.text
+    assert world.story == []
+
+
+async def test_the_servers_own_spelling_is_not_a_way_in(world: World):
+    assert isinstance((await world.call(name="open")).error, UnknownTool)
+    assert world.story == []
+
+
+async def test_arguments_that_do_not_fit_are_an_outcome_and_pass_nobody(world: World):
+    outcome = await world.call({"n": "one"})
+
+    assert isinstance(outcome.error, InvalidArguments)
+    assert outcome.server == "box"
+    assert "n: " in outcome.text
+    assert world.story == []
+
+
+async def test_a_refused_call_never_reaches_the_server(world: World):
+    world.decision = Decision(False, "the person said no: not today")
+    outcome = await world.call()
+
+    assert isinstance(outcome.error, PermissionRefused)
+    assert outcome.is_error
+    assert "not today" in outcome.text
+    assert not world.reached_the_server
+
+
+async def test_what_hooks_made_of_the_arguments_is_what_is_decided_on_and_sent(world: World):
+    world.changed_arguments = {"n": 2}
+    await world.call()
+
+    assert world.story[1] == ("decide", NAME, {"n": 2})
+    assert world.story[2][1] == {"name": "open", "arguments": {"n": 2}}
+
+
+async def test_what_hooks_made_of_the_arguments_is_checked_again(world: World):
+    world.changed_arguments = {"n": 1, "smuggled": True}
+    outcome = await world.call()
+
+    assert isinstance(outcome.error, InvalidArguments)
+    assert [step[0] for step in world.story] == ["before"]
+
+
+async def test_hooks_have_the_last_word_on_the_outcome(world: World):
+    world.changed_outcome = CallOutcome(server="box", tool=NAME)
+
+    assert await world.call() is world.changed_outcome
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (b'{"content":[{"type":"text","text":"disk full"}],"isError":true}', type(None)),
+        (RemoteError("box", -32602, "disk full"), RemoteError),
+        (TypeError("cannot encode disk full"), InvalidArguments),
+        (OverflowError("disk full"), InvalidArguments),
+    ],
+    ids=str,
+)
+async def test_what_the_tool_or_its_server_answers_is_an_outcome(
+    world: World, reply: bytes | Exception, kind: type
+):
+    world.reply = reply
+    outcome = await world.call()
+
+    assert outcome.is_error
+    assert type(outcome.error) is kind
+    assert "disk full" in outcome.text
+    assert world.story[-1][0] == "after"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionLost("box", "it exited", may_have_run=True),
+        CallTimeout("box", "tools/call", 1),
+        MalformedReply("box", "x"),
+        MessageTooLarge("box", 1),
+    ],
+    ids=lambda error: error.code,
+)
+async def test_what_fails_in_the_plumbing_is_raised(world: World, error: CallError):
+    world.reply = error
+    with pytest.raises(type(error)) as caught:
+        await world.call()
+
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("error", [NotConnected("box", "failed", "it exited"), HostClosed()], ids=str)
+async def test_a_server_that_is_not_there_is_raised_after_the_gate(world: World, error: Exception):
+    world.no_session = error
+    with pytest.raises(type(error)):
+        await world.call()
+
+    assert [step[0] for step in world.story] == ["before", "decide"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"null",
+        b"[]",
+        b"7",
+        b'{"content":7}',
+        b'{"isError":"yes"}',
+        b'{"content":[{"type":"text","text":"\xff"}]}',
+        b'{"resultType":"task","task":{}}',
+        b'{"resultType":"input_required","inputRequests":{}}',
+    ],
+)
+async def test_a_result_that_cannot_be_understood_is_raised_as_malformed(world: World, reply: bytes):
+    world.reply = reply
+    with pytest.raises(MalformedReply):
+        await world.call()
+
+
+async def test_an_empty_result_is_a_result(world: World):
+    world.reply = b"{}"
+    outcome = await world.call()
+
+    assert (outcome.content, outcome.is_error) == ((), False)
+
+
+@pytest.mark.parametrize(("asked", "given"), [(None, 77.0), (3.0, 3.0), (0.0, 0.0)])
+async def test_the_callers_time_limit_wins_over_the_servers(world: World, asked: float | None, given: float):
+    await world.call(timeout_seconds=asked)
+
+    assert world.story[2][2] == given
+
+
+# --- what is told of it ---
+
+
+@pytest.mark.requirement("CAL-3")
+async def test_listeners_hear_of_start_progress_and_end(world: World):
+    listener = world.bus.listen()
+    world.progress = [Progress(1, 2, "half")]
+    await world.call()
+
+    assert await world.events(listener) == [
+        CallStarted(server="box", tool=NAME),
+        CallProgressed(server="box", tool=NAME, progress=1, total=2, message="half"),
+        CallFinished(server="box", tool=NAME, duration_seconds=2.5, is_error=False),
+    ]
+
+
+@pytest.mark.requirement("CAL-3")
+async def test_the_caller_hears_of_progress_without_any_listener(world: World):
+    seen: list[Progress] = []
+    world.progress = [Progress(1), Progress(2)]
+    await world.call(on_progress=seen.append)
+
+    assert seen == [Progress(1), Progress(2)]
+
+
+async def test_a_broken_progress_callback_does_not_harm_the_call(world: World):
+    def broken(progress: Progress) -> None:
+        raise RuntimeError("boom")
+
+    world.progress = [Progress(1)]
+
+    assert (await world.call(on_progress=broken)).text == "fine"
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (b'{"isError":true}', None),
+        (RemoteError("box", 1, ""), "remote-error"),
+        (CallTimeout("box", "tools/call", 1), "timeout"),
+    ],
+    ids=str,
+)
+async def test_the_end_of_a_failed_call_is_told_with_its_code(
+    world: World, reply: bytes | Exception, code: str | None
+):
+    listener = world.bus.listen()
+    world.reply = reply
+    try:
+        await world.call()
+    except CallError:
+        pass
+
+    end = (await world.events(listener))[-1]
+    assert isinstance(end, CallFinished)
+    assert (end.is_error, end.error_code) == (True, code)
+
+
+async def test_a_call_that_was_not_made_is_not_told_as_one(world: World):
+    listener = world.bus.listen()
+    world.decision = Decision(False, "no")
+    await world.call()
+
+    assert await world.events(listener) == []

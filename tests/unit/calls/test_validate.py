@@ -1,0 +1,187 @@
+"""Arguments against a schema that a stranger wrote."""
+
+import socket
+import subprocess
+import sys
+import time
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from dragoman.calls.validate import PROBLEM_LIMIT, ArgumentChecker
+from dragoman.errors import InvalidArguments
+from tests.unit.fakes import tool
+
+INTEGER_X = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+
+
+def problems(schema: dict[str, Any], arguments: Any) -> tuple[str, ...]:
+    try:
+        ArgumentChecker().check(tool(schema), arguments)
+    except InvalidArguments as error:
+        return error.problems
+    return ()
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "complaint"),
+    [
+        pytest.param({}, {"anything": 1}, None, id="no constraint"),
+        pytest.param({"type": "object"}, {"anything": 1}, None, id="any object"),
+        pytest.param(INTEGER_X, {"x": 1}, None, id="fits"),
+        pytest.param(INTEGER_X, {"x": 1.0}, None, id="1.0 is an integer in JSON Schema"),
+        pytest.param(INTEGER_X, {"x": 10**40}, None, id="a big integer"),
+        pytest.param(INTEGER_X, {"x": "1"}, "x: ", id="a text for a number"),
+        pytest.param(INTEGER_X, {"x": True}, "x: ", id="a boolean for a number"),
+        pytest.param(INTEGER_X, {}, '"x" is a required property', id="missing"),
+        pytest.param({"properties": {"x": {}}, "additionalProperties": False}, {"y": 1}, "'y'", id="unknown"),
+        pytest.param({"properties": {"x": {"enum": ["a"]}}}, {"x": "b"}, "x: ", id="not in the enum"),
+        pytest.param(
+            {"properties": {"x": {"items": {"type": "string"}}}}, {"x": ["a", 1]}, "x.1: ", id="deep"
+        ),
+        pytest.param(
+            {"$ref": "#/$defs/a", "$defs": {"a": {"required": ["z"]}}}, {}, '"z"', id="an inner $ref"
+        ),
+        pytest.param({"properties": {"x": False}}, {"x": 1}, "x: ", id="a property that may not be"),
+        pytest.param(
+            {
+                "$schema": "http://json-schema.org/draft-04/schema#",
+                "properties": {"x": {"maximum": 5, "exclusiveMaximum": True}},
+            },
+            {"x": 5},
+            "x: ",
+            id="an older dialect",
+        ),
+    ],
+)
+def test_each_argument_that_does_not_fit_is_named(
+    schema: dict[str, Any], arguments: dict[str, Any], complaint: str | None
+):
+    found = problems(schema, arguments)
+
+    if complaint is None:
+        assert found == ()
+    else:
+        assert complaint in found[0]
+
+
+def test_the_complaint_names_server_and_tool():
+    with pytest.raises(InvalidArguments) as caught:
+        ArgumentChecker().check(tool(INTEGER_X), {})
+    assert (caught.value.server, caught.value.tool) == ("box", "mcp__box__open")
+
+
+def test_only_the_first_few_problems_are_told():
+    schema = {"properties": {f"p{n}": {"type": "integer"} for n in range(100)}}
+
+    assert len(problems(schema, {f"p{n}": "x" for n in range(100)})) == PROBLEM_LIMIT
+
+
+def test_a_tool_listed_anew_is_checked_by_its_new_schema():
+    checker = ArgumentChecker()
+    checker.check(tool(INTEGER_X), {"x": 1})
+
+    with pytest.raises(InvalidArguments):
+        checker.check(tool({"required": ["y"]}), {"x": 1})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param({"properties": {"x": {"type": "wibble"}}}, id="an unknown type"),
+        pytest.param({"properties": {"x": {"pattern": "("}}}, id="a broken pattern"),
+        pytest.param({"properties": {"x": {"pattern": r"(?<=a+)b\p{Nope}"}}}, id="an impossible pattern"),
+        pytest.param(
+            {"required": ["x", "x"], "properties": {"x": {"minimum": "high"}}}, id="a text as minimum"
+        ),
+        pytest.param(
+            {"$schema": "https://example.invalid/own-dialect", "required": ["y"]}, id="another dialect"
+        ),
+        pytest.param({"$ref": "#/$defs/missing"}, id="an inner $ref to nothing"),
+        pytest.param({"$ref": "file:///etc/passwd"}, id="a $ref to a file"),
+        pytest.param({"$ref": "relative.json"}, id="a relative $ref"),
+    ],
+)
+def test_a_schema_that_cannot_be_compiled_lets_the_call_through(schema: dict[str, Any]):
+    assert problems(schema, {"x": 1}) == ()
+
+
+def test_nothing_is_fetched_for_a_remote_ref():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/schema.json"
+        for schema in (
+            {"$ref": address},
+            {"properties": {"x": {"$ref": f"{address}#/a"}}},
+            {"$schema": address},
+        ):
+            assert problems({**schema, "required": []}, {"x": 1}) == ()
+
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"^(a+)+$", r"^(a|aa)+$", r"^(.*?,){20}P", r"(x+x+)+y", r"^(a?){60}a{60}$"]
+)
+def test_a_hostile_pattern_takes_no_time(pattern: str):
+    started = time.perf_counter()
+    problems({"properties": {"x": {"pattern": pattern}}}, {"x": "a" * 60 + "x" * 60 + "!"})
+
+    assert time.perf_counter() - started < 1.0
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param({"$ref": "#"}, id="itself"),
+        pytest.param(
+            {"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}}, id="a circle"
+        ),
+        pytest.param(
+            {"$ref": "#/$defs/a", "$defs": {"a": {"not": {"$ref": "#/$defs/a"}}}}, id="a contradiction"
+        ),
+        pytest.param({"$dynamicAnchor": "x", "allOf": [{"$dynamicRef": "#x"}]}, id="dynamically"),
+    ],
+)
+def test_a_schema_that_refers_to_itself_is_survived(schema: dict[str, Any]):
+    assert problems(schema, {"x": 1}) == ()
+
+
+DOUBLING = """
+from dragoman.calls.validate import ArgumentChecker
+from tests.unit.fakes import tool
+
+twice = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(60)}
+schema = {"type": "object", "$ref": "#/$defs/a0", "$defs": {**twice, "a60": {"type": "object"}}}
+ArgumentChecker().check(tool(schema), {"x": 1})
+"""
+
+
+def test_a_schema_that_doubles_itself_takes_no_time():
+    root = __file__.partition("/tests/unit/")[0]
+    done = subprocess.run(
+        [sys.executable, "-c", DOUBLING], cwd=root, timeout=3, capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param({1, 2}, id="a set"),
+        pytest.param(object(), id="an object"),
+        pytest.param(b"bytes", id="bytes"),
+        pytest.param("\ud83d", id="half a surrogate pair"),
+        pytest.param({1: 2}, id="a number as key"),
+    ],
+)
+def test_arguments_that_are_no_json_are_invalid_arguments(value: object):
+    with pytest.raises(InvalidArguments):
+        ArgumentChecker().check(tool(INTEGER_X), {"x": value})
+
+
+def test_any_mapping_will_do_as_arguments():
+    ArgumentChecker().check(tool(INTEGER_X), MappingProxyType({"x": 1}))

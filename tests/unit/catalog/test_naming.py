@@ -1,0 +1,133 @@
+"""Names for models: always legal, never shared, the same every time."""
+
+import itertools
+import random
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.catalog.naming import LIMIT, assign, plain, qualify
+
+LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+Pair = tuple[str, str]
+
+
+@pytest.mark.parametrize(
+    ("server", "tool", "name"),
+    [
+        ("github", "create_issue", "mcp__github__create_issue"),
+        ("github", "create-issue", "mcp__github__create-issue"),
+        ("my server", "do it!", "mcp__my_server__do_it_"),
+        ("claude.ai Gmail", "search", "mcp__claude_ai_Gmail__search"),
+        ("a.b", "c/d", "mcp__a_b__c_d"),
+        ("büro", "öffne", "mcp__b_ro___ffne"),
+        ("天気", "予報", "mcp______" + "__"),
+        ("s", "🙂", "mcp__s___"),
+        ("s", "", "mcp__s__"),
+        ("s", "a\nb\x1b", "mcp__s__a_b_"),
+        ("s", "\ud800", "mcp__s___"),
+        ("s", "t" * 56, "mcp__s__" + "t" * 56),
+    ],
+)
+def test_how_a_tool_is_called(server: str, tool: str, name: str):
+    assert qualify(server, tool) == name
+
+
+def test_only_plain_letters_digits_underscore_and_hyphen_stay():
+    assert plain("aZ09_-.~/ ß٣Ⅷ") == "aZ09_-_______"[: len("aZ09_-.~/ ß٣Ⅷ")]
+
+
+def test_a_name_too_long_keeps_a_readable_head_and_a_hash():
+    name = qualify("github", "create_issue_" * 10)
+
+    assert len(name) == LIMIT
+    assert re.fullmatch(r"mcp__github__create_issue_create_issue_create_issue_[a-z_]*_[0-9a-f]{8}", name)
+
+
+def test_two_long_names_with_the_same_head_differ():
+    assert qualify("s", "x" * 100) != qualify("s", "x" * 101)
+
+
+def test_the_hash_is_the_same_on_every_machine_and_in_every_version():
+    assert qualify("s", "x" * 100) == "mcp__s__" + "x" * 47 + "_" + HASH_OF_S_AND_X
+
+
+HASH_OF_S_AND_X = "244cf40d"  # the first eight hex digits of sha256(b"s\0" + b"x" * 100)
+
+
+def test_the_hash_of_a_pair_does_not_depend_on_where_the_server_ends():
+    assert qualify("a", "b__" + "c" * 80) != qualify("a__b", "c" * 80)
+
+
+COLLISIONS = [
+    [("s", "a.b"), ("s", "a_b")],
+    [("s", "a b"), ("s", "a.b"), ("s", "a_b")],
+    [("a", "b__c"), ("a__b", "c")],
+    [("a.b", "c"), ("a_b", "c")],
+    [("s", "é"), ("s", "ü")],
+]
+
+
+@pytest.mark.parametrize("pairs", COLLISIONS, ids=str)
+def test_all_who_would_share_a_name_get_a_hash_whatever_their_order(pairs: list[Pair]):
+    names = [assign(order) for order in itertools.permutations(pairs)]
+
+    assert all(given == names[0] for given in names)
+    assert len(set(names[0].values())) == len(pairs)
+    assert all(name == qualify(*pair, hash_length=8) for pair, name in names[0].items())
+
+
+def test_who_shares_no_name_keeps_the_plain_one():
+    names = assign([("s", "a.b"), ("s", "a_b"), ("s", "c"), ("other", "a_b")])
+
+    assert names["s", "c"] == "mcp__s__c"
+    assert names["other", "a_b"] == "mcp__other__a_b"
+
+
+def test_names_do_not_depend_on_other_servers_that_collide_with_nobody():
+    alone = assign([("s", "a")])
+    together = assign([("s", "a"), *((f"server{n}", "a") for n in range(100))])
+
+    assert together["s", "a"] == alone["s", "a"]
+
+
+def test_a_tool_that_is_called_like_anothers_hashed_name_does_not_share_it():
+    imitated = qualify("s", "a.b", hash_length=8).removeprefix("mcp__s__")
+    pairs = [("s", "a.b"), ("s", "a_b"), ("s", imitated)]
+    names = assign(pairs)
+
+    assert len(set(names.values())) == 3
+    assert all(assign(order) == names for order in itertools.permutations(pairs))
+
+
+PAIRS = st.tuples(
+    st.text(max_size=70) | st.sampled_from(["a", "a__b", "a.b"]),
+    st.text(max_size=200) | st.text("ab._ ", max_size=4),
+)
+
+
+@given(st.lists(PAIRS, unique=True))
+def test_names_are_legal_and_unique(pairs: list[Pair]):
+    names = assign(pairs)
+
+    assert names.keys() == set(pairs)
+    assert len(set(names.values())) == len(pairs)
+    assert all(LEGAL.fullmatch(name) for name in names.values())
+
+
+@given(st.lists(PAIRS, unique=True), st.integers())
+def test_names_do_not_depend_on_the_order(pairs: list[Pair], seed: int):
+    shuffled = list(pairs)
+    random.Random(seed).shuffle(shuffled)
+
+    assert assign(pairs) == assign(shuffled)
+
+
+@given(PAIRS)
+def test_a_name_says_whose_tool_it_is(pair: Pair):
+    name = qualify(*pair)
+
+    assert name.startswith(f"mcp__{plain(pair[0])}__"[: LIMIT - 9])

@@ -1,0 +1,126 @@
+"""When lists are read again: bursts merged, the last good list kept."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from dragoman.catalog.refresh import Refresher
+from dragoman.catalog.tools import Catalog
+from dragoman.errors import CallTimeout
+from dragoman.events import EventBus, ToolsChanged
+from dragoman.names import ServerName
+
+SERVER = ServerName("s")
+
+
+class Asked:
+    """A server's list that can be changed, held back or broken."""
+
+    def __init__(self) -> None:
+        self.readings = 0
+        self.tools = ["a"]
+        self.broken = False
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    async def request(self, method: str, params: Mapping[str, Any] | None, *, timeout_seconds: float) -> Raw:
+        assert (method, params, timeout_seconds) == ("tools/list", {}, 5.0)
+        self.readings += 1
+        await self.may_answer.wait()
+        if self.broken:
+            raise CallTimeout("s", method, timeout_seconds)
+        tools = ",".join(f'{{"name":"{name}","inputSchema":{{}}}}' for name in self.tools)
+        return Raw(f'{{"tools":[{tools}]}}'.encode())
+
+
+class Reading:
+    def __init__(self) -> None:
+        self.catalog = Catalog()
+        self.bus = EventBus()
+        self.events = self.bus.listen()
+        self.refresher = Refresher(self.catalog, self.bus, timeout_seconds=5.0)
+        self.asked = Asked()
+
+    async def change(self) -> ToolsChanged:
+        event = await asyncio.wait_for(anext(self.events), 5)
+        assert isinstance(event, ToolsChanged)
+        return event
+
+    @property
+    def names(self) -> list[str]:
+        return [tool.wire_name for tool in self.catalog.tools()]
+
+
+@pytest.fixture
+async def reading() -> Reading:
+    return Reading()
+
+
+async def test_loading_fills_the_catalogue_and_tells(reading: Reading):
+    await reading.refresher.load(SERVER, reading.asked)
+
+    assert reading.names == ["a"]
+    assert await reading.change() == ToolsChanged(server="s", tool_count=1)
+
+
+async def test_a_failed_reading_keeps_the_last_good_list_and_says_why(reading: Reading):
+    await reading.refresher.load(SERVER, reading.asked)
+    await reading.change()
+    reading.asked.broken = True
+    await reading.refresher.load(SERVER, reading.asked)
+
+    assert reading.names == ["a"]
+    told = await reading.change()
+    assert told.tool_count == 1
+    assert "incomplete" in told.problems[0]
+    assert reading.catalog.problems(SERVER) == told.problems
+
+
+async def test_a_list_that_became_empty_is_empty(reading: Reading):
+    await reading.refresher.load(SERVER, reading.asked)
+    reading.asked.tools = []
+    await reading.refresher.load(SERVER, reading.asked)
+
+    assert reading.names == []
+
+
+async def test_a_burst_of_notices_is_one_reading_and_one_more(reading: Reading):
+    reading.asked.may_answer.clear()
+    for _ in range(100):
+        reading.refresher.schedule(SERVER, reading.asked)
+        await asyncio.sleep(0)
+    reading.asked.tools = ["a", "b"]
+    reading.asked.may_answer.set()
+    await reading.change()
+    await reading.change()
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+    assert reading.asked.readings == 2
+    assert reading.names == ["a", "b"]
+
+
+async def test_a_notice_after_a_reading_reads_again(reading: Reading):
+    for tools in (["a"], ["b"]):
+        reading.asked.tools = tools
+        reading.refresher.schedule(SERVER, reading.asked)
+        await reading.change()
+        await asyncio.sleep(0)
+
+    assert reading.names == ["b"]
+
+
+async def test_closing_ends_what_is_under_way(reading: Reading):
+    reading.asked.may_answer.clear()
+    reading.refresher.schedule(SERVER, reading.asked)
+    await asyncio.sleep(0)
+    reading.refresher.close()
+    await asyncio.sleep(0)
+    reading.asked.may_answer.set()
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+    assert reading.names == []

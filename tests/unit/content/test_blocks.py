@@ -1,0 +1,134 @@
+"""Content blocks: the known ones typed, everything else kept, nothing lost."""
+
+import base64
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from dragoman.content.blocks import (
+    AudioBlock,
+    Block,
+    ImageBlock,
+    Resource,
+    ResourceBlock,
+    ResourceLinkBlock,
+    TextBlock,
+    UnknownBlock,
+    read_block,
+    read_blocks,
+)
+from dragoman.wire.codec import Unreadable
+
+
+def raw(value: object) -> Raw:
+    return Raw(json.dumps(value).encode())
+
+
+@pytest.mark.parametrize(
+    ("given", "block", "text"),
+    [
+        ({"type": "text", "text": "hi\nthere"}, TextBlock("hi\nthere"), "hi\nthere"),
+        ({"type": "text", "text": "", "annotations": {"priority": 1}, "_meta": {}}, TextBlock(""), ""),
+        (
+            {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+            ImageBlock("aGk=", "image/png"),
+            "[image, image/png]",
+        ),
+        ({"type": "image", "data": ""}, ImageBlock(""), "[image, application/octet-stream]"),
+        (
+            {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
+            AudioBlock("aGk=", "audio/wav"),
+            "[audio, audio/wav]",
+        ),
+        (
+            {
+                "type": "resource_link",
+                "uri": "file:///a",
+                "name": "a",
+                "title": "A",
+                "mimeType": "text/plain",
+            },
+            ResourceLinkBlock("file:///a", "a", "A", None, "text/plain"),
+            "[resource A: file:///a]",
+        ),
+        ({"type": "resource_link", "uri": "x:y"}, ResourceLinkBlock("x:y"), "[resource x:y: x:y]"),
+        (
+            {"type": "resource", "resource": {"uri": "x:y", "text": "inside"}},
+            ResourceBlock(Resource("x:y", None, "inside")),
+            "inside",
+        ),
+        (
+            {"type": "resource", "resource": {"uri": "x:y", "mimeType": "a/b", "blob": "aGk="}},
+            ResourceBlock(Resource("x:y", "a/b", None, "aGk=")),
+            "[resource x:y]",
+        ),
+        (
+            {"type": "resource", "resource": {"uri": "x:y", "text": ""}},
+            ResourceBlock(Resource("x:y", None, "")),
+            "",
+        ),
+    ],
+    ids=str,
+)
+def test_a_known_block_is_typed(given: object, block: Block, text: str):
+    found = read_block(raw(given))
+
+    assert found == block
+    assert found.as_text() == text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"type": "hologram", "data": "x"},
+        {"type": "text"},
+        {"type": "text", "text": None},
+        {"type": "image", "data": 7},
+        {"type": "resource", "resource": "x"},
+        {"type": "resource_link"},
+        {"text": "no type"},
+        {"type": 7},
+        {"type": None},
+        {},
+        [],
+        "a text",
+        7,
+        None,
+    ],
+    ids=str,
+)
+def test_a_block_that_cannot_be_typed_is_kept_as_it_came(value: object):
+    found = read_block(raw(value))
+
+    assert found == UnknownBlock(value)
+    assert "unknown type" in found.as_text()
+
+
+def test_one_odd_block_does_not_cost_the_others():
+    blocks = read_blocks([raw({"type": "text", "text": "a"}), raw(7), raw({"type": "text", "text": "b"})])
+
+    assert blocks == (TextBlock("a"), UnknownBlock(7), TextBlock("b"))
+
+
+def test_an_unknown_type_cannot_drive_a_terminal():
+    assert "\x1b" not in read_block(raw({"type": "\x1b[2J"})).as_text()
+
+
+@pytest.mark.parametrize("bad", [b"{", b'{"type":"text","text":"\xff"}', b"tru"])
+def test_what_is_not_even_json_is_unreadable(bad: bytes):
+    with pytest.raises(Unreadable):
+        read_block(Raw(bad))
+
+
+@given(st.binary())
+def test_binary_data_comes_back_as_it_went_in(data: bytes):
+    assert ImageBlock(base64.b64encode(data).decode()).decode() == data
+
+
+@pytest.mark.parametrize("data", ["a", "a===", "****", "aGk=\n", "aGk= ", "é", "aGk=aGk="])
+def test_data_that_is_no_base64_is_a_value_error(data: str):
+    with pytest.raises(ValueError):
+        AudioBlock(data).decode()

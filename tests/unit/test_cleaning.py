@@ -1,0 +1,141 @@
+"""Text from servers: what is harmful becomes visible, what is readable stays."""
+
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.cleaning import one_line, visible
+
+
+@pytest.mark.parametrize(
+    ("attack", "shown"),
+    [
+        pytest.param("\x1b[31mred\x1b[0m", r"\x1b[31mred\x1b[0m", id="ANSI colour"),
+        pytest.param("\x1b[2J\x1b[H", r"\x1b[2J\x1b[H", id="ANSI clears the screen"),
+        pytest.param("\x1b]0;title\x07", r"\x1b]0;title\x07", id="OSC sets the title"),
+        pytest.param(
+            "\x1b]52;c;ZXZpbA==\x1b\\", "\\x1b]52;c;ZXZpbA==\\x1b\\", id="OSC 52 writes the clipboard"
+        ),
+        pytest.param("\x1b]8;;http://evil\x1b\\x", "\\x1b]8;;http://evil\\x1b\\x", id="OSC 8 hides a link"),
+        pytest.param("\x1bP...\x1b\\", "\\x1bP...\\x1b\\", id="DCS"),
+        pytest.param("\x9b31m", r"\x9b31m", id="CSI as a C1 character"),
+        pytest.param("\x9d0;t\x9c", r"\x9d0;t\x9c", id="OSC as a C1 character"),
+        pytest.param("\x85", r"\x85", id="C1 next line"),
+        pytest.param("ok\rrm -rf", r"ok\x0drm -rf", id="a carriage return overwrites the line"),
+        pytest.param("rm -rf\x08\x08", r"rm -rf\x08\x08", id="backspace"),
+        pytest.param("\x00\x07\x0b\x0c\x7f", r"\x00\x07\x0b\x0c\x7f", id="other control characters"),
+        pytest.param("\u202etxt.exe", r"\u202etxt.exe", id="bidi override"),
+        pytest.param("\u202a\u202b\u202c\u202d", r"\u202a\u202b\u202c\u202d", id="bidi embeddings"),
+        pytest.param("\u2066\u2067\u2068\u2069", r"\u2066\u2067\u2068\u2069", id="bidi isolates"),
+        pytest.param("\u200e\u200f\u061c", r"\u200e\u200f\u061c", id="bidi marks"),
+        pytest.param("pay\u200bpal", r"pay\u200bpal", id="zero-width space"),
+        pytest.param("\u200c\u200d\u2060\ufeff", r"\u200c\u200d\u2060\ufeff", id="joiners and BOM"),
+        pytest.param("\xad", r"\xad", id="soft hyphen"),
+        pytest.param("\u2028\u2029", r"\u2028\u2029", id="line and paragraph separators"),
+        pytest.param("\u3164\u115f\u1160\uffa0", r"\u3164\u115f\u1160\uffa0", id="Hangul fillers"),
+        pytest.param("\u2800", r"\u2800", id="blank braille"),
+        pytest.param("\U000e0041\U000e007f", r"\U000e0041\U000e007f", id="tag characters"),
+        pytest.param("\U000e0100", r"\U000e0100", id="variation selectors that smuggle bytes"),
+        pytest.param("\ufe00", r"\ufe00", id="the first variation selectors too"),
+        pytest.param("\ufff9\ufffb", r"\ufff9\ufffb", id="interlinear annotation"),
+        pytest.param("\ud800", r"\ud800", id="half a surrogate pair"),
+    ],
+)
+def test_an_attack_becomes_visible(attack: str, shown: str):
+    assert visible(attack) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain ASCII ~!@#$%^&*()",
+        "two\nlines\tand a tab",
+        "Grüße, Ærøskøbing, naïve, e\u0301",
+        "你好世界 こんにちは 안녕하세요",
+        "🙂🚀👍🏽🇩🇪❤\ufe0f1\ufe0f\u20e3",
+        "שלום مرحبا",
+        "नमस्ते ไทย",
+        "∑ ≤ √ — … “quotes” ½ €",
+        "a no-break\xa0space and an ideographic\u3000one",
+        r"a backslash \x1b as text",
+        "",
+    ],
+)
+def test_what_is_printable_passes_unchanged(text: str):
+    assert visible(text) == text
+
+
+@given(st.text(st.characters()))
+def test_no_control_character_is_left_but_line_feed_and_tab(text: str):
+    shown = visible(text)
+
+    assert all(
+        character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cs") for character in shown
+    )
+
+
+# Default_Ignorable_Code_Point of Unicode 16: drawn as nothing at all. U+FE0F, which makes an emoji of a
+# character, is the one that ordinary text needs.
+INVISIBLE = [
+    (0xAD, 0xAD),
+    (0x34F, 0x34F),
+    (0x61C, 0x61C),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x200B, 0x200F),
+    (0x202A, 0x202E),
+    (0x2060, 0x206F),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0E),
+    (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFF8),
+    (0x1BCA0, 0x1BCA3),
+    (0x1D173, 0x1D17A),
+    (0xE0000, 0xE0FFF),
+]
+
+
+@pytest.mark.parametrize(("first", "last"), INVISIBLE, ids=lambda code: f"U+{code:04X}")
+def test_no_invisible_character_is_left(first: int, last: int):
+    left = [f"U+{code:04X}" for code in range(first, last + 1) if visible(chr(code)) == chr(code)]
+
+    assert left == []
+
+
+@given(st.text())
+def test_cleaning_what_is_clean_changes_nothing(text: str):
+    assert visible(visible(text)) == visible(text)
+
+
+@given(st.text(), st.integers(0, 20))
+def test_a_limit_cuts_and_says_how_much(text: str, limit: int):
+    shown = visible(text, limit)
+
+    if len(text) <= limit:
+        assert shown == visible(text)
+    else:
+        assert shown == f"{visible(text[:limit])}… [{len(text) - limit} more characters]"
+
+
+@given(st.text())
+def test_one_line_is_one_line(text: str):
+    shown = one_line(text)
+
+    assert len(shown.splitlines()) <= 1
+    assert "\t" not in shown
+
+
+def test_one_line_shows_its_line_breaks():
+    assert one_line("a\nb\tc\r\x1b") == r"a\nb\tc\x0d\x1b"
+
+
+def test_a_flood_of_escapes_takes_no_time():
+    started = time.perf_counter()
+    visible("\x1b" * 200_000)
+
+    assert time.perf_counter() - started < 2

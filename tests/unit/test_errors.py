@@ -1,0 +1,202 @@
+"""Every exception: a place in the tree, a code of its own, a sentence that names the server."""
+
+import inspect
+import pickle
+import re
+
+import pytest
+
+from dragoman import errors
+from dragoman.errors import (
+    CallError,
+    CallTimeout,
+    CommandNotFound,
+    ConfigError,
+    ConnectError,
+    ConnectionLost,
+    ConnectTimeout,
+    DragomanError,
+    HandshakeFailed,
+    HostClosed,
+    InvalidArguments,
+    MalformedReply,
+    MessageTooLarge,
+    NotConnected,
+    PermissionRefused,
+    RemoteError,
+    StartFailed,
+    UnknownTool,
+)
+
+CLASSES = [
+    value
+    for value in vars(errors).values()
+    if inspect.isclass(value) and issubclass(value, Exception) and value.__module__ == errors.__name__
+]
+
+
+def tree_in_docstring() -> dict[str, str | None]:
+    """Class → parent, as drawn at the top of the file."""
+    parents: dict[str, str | None] = {}
+    above: list[str] = []
+    for line in inspect.getdoc(errors).splitlines():  # type: ignore[union-attr]
+        if found := re.match(r"    ([ │├└─]*)([A-Z]\w+)(?:$|  )", line):
+            depth = len(found[1]) // 4
+            above = [*above[:depth], found[2]]
+            parents[found[2]] = above[depth - 1] if depth else None
+    return parents
+
+
+def test_the_tree_at_the_top_lists_exactly_the_classes_there_are():
+    real = {kind.__name__: kind.__bases__[0].__name__ for kind in CLASSES}
+    real["DragomanError"] = None  # type: ignore[assignment]
+
+    assert tree_in_docstring() == real
+
+
+# Programs match on these: they never change.
+CODES = {
+    DragomanError: "error",
+    ConfigError: "config",
+    HostClosed: "host-closed",
+    ConnectError: "connect",
+    CommandNotFound: "command-not-found",
+    StartFailed: "start-failed",
+    ConnectTimeout: "connect-timeout",
+    HandshakeFailed: "handshake",
+    CallError: "call",
+    UnknownTool: "unknown-tool",
+    InvalidArguments: "invalid-arguments",
+    PermissionRefused: "refused",
+    RemoteError: "remote-error",
+    NotConnected: "not-connected",
+    ConnectionLost: "connection-lost",
+    CallTimeout: "timeout",
+    MalformedReply: "malformed-reply",
+    MessageTooLarge: "message-too-large",
+}
+
+
+def test_every_class_has_a_stable_code_of_its_own():
+    assert {kind: kind.code for kind in CLASSES} == CODES
+    assert len(set(CODES.values())) == len(CODES)
+    assert all("code" in vars(kind) for kind in CLASSES)
+
+
+HOSTILE = "\x1b[2J\u202e\x07"
+
+SENTENCES = [
+    (ConnectError("box", "start", "x" + HOSTILE), "box: start failed: x"),
+    (
+        CommandNotFound("box", "start", "there is no program 'x'"),
+        "box: start failed: there is no program 'x'",
+    ),
+    (StartFailed("box", "start", "it exited" + HOSTILE), "box: start failed: it exited"),
+    (
+        ConnectTimeout("box", "handshake", "no answer within 30 s"),
+        "box: handshake failed: no answer within 30 s",
+    ),
+    (HandshakeFailed("box", "handshake", "it speaks " + HOSTILE), "box: handshake failed: it speaks "),
+    (RemoteError("box", -32601, "no such method" + HOSTILE), "box answered error -32601: no such method"),
+    (NotConnected("box", "failed", "it exited"), "box is failed: it exited"),
+    (NotConnected("box", "pending", None), "box is pending"),
+    (
+        ConnectionLost("box", "it exited" + HOSTILE, may_have_run=True),
+        "the connection to box was lost: it exited",
+    ),
+    (CallTimeout("box", "tools/call", 1.5), "box did not answer tools/call within 1.5 s"),
+    (MalformedReply("box", "invalid" + HOSTILE), "malformed reply from box: invalid"),
+    (MessageTooLarge("box", 1000), "the reply from box is larger than the limit of 1000 bytes"),
+]
+
+
+@pytest.mark.parametrize(("error", "sentence"), SENTENCES, ids=lambda value: getattr(value, "code", ""))
+def test_the_sentence_names_the_server_and_cannot_drive_a_terminal(
+    error: ConnectError | CallError, sentence: str
+):
+    assert str(error).startswith(sentence)
+    assert error.server == "box"
+    assert "box" in str(error)
+    assert not any(character in str(error) for character in HOSTILE if not character.isprintable())
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (UnknownTool("x" + HOSTILE), "there is no tool named x"),
+        (
+            InvalidArguments("box", "mcp__box__open", ("n: " + HOSTILE, "m: two")),
+            "the arguments do not fit mcp__box__open: n: ",
+        ),
+        (
+            PermissionRefused("box", "mcp__box__open", "the person said no"),
+            "mcp__box__open was not allowed: the person said no",
+        ),
+        (NotConnected("box", "failed", "its last words: " + HOSTILE), "box is failed: its last words: "),
+    ],
+    ids=lambda value: getattr(value, "code", ""),
+)
+def test_a_sentence_about_a_tool_or_a_state_cannot_drive_a_terminal(error: CallError, sentence: str):
+    assert str(error).startswith(sentence)
+    assert not any(character in str(error) for character in HOSTILE if not character.isprintable())
+
+
+def test_the_facts_are_attributes():
+    failed = StartFailed(
+        "box", "start", "it exited", hint="do", exit_code=3, stderr_tail="last\n\x1b[2Jwords"
+    )
+    assert (failed.phase, failed.cause, failed.hint, failed.exit_code) == ("start", "it exited", "do", 3)
+    assert failed.stderr_tail == "last\n\\x1b[2Jwords"
+
+    remote = RemoteError("box", 7, "m", {"k": 1})
+    assert (remote.remote_code, remote.remote_message, remote.remote_data) == (7, "m", {"k": 1})
+
+    assert CallTimeout("box", "tools/call", 1.5).timeout_seconds == 1.5
+    assert MessageTooLarge("box", 9).limit_bytes == 9
+    assert InvalidArguments("box", "t", ("a", "b")).problems == ("a", "b")
+
+
+@pytest.mark.parametrize(("may_have_run", "words"), [(True, "may have run"), (False, "was not sent")])
+def test_a_lost_connection_says_whether_the_request_may_have_run(may_have_run: bool, words: str):
+    assert words in str(ConnectionLost("box", "gone", may_have_run=may_have_run))
+
+
+def test_an_unknown_tool_hints_at_near_names():
+    assert UnknownTool("x", near=("a", "b")).hint == "Did you mean a, b?"
+    assert UnknownTool("x").hint
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectError("box", "start", "x" * 1_000_000),
+        RemoteError("box", 1, "x" * 1_000_000),
+        MalformedReply("box", "x" * 1_000_000),
+        ConnectionLost("box", "x" * 1_000_000, may_have_run=True),
+        UnknownTool("x" * 1_000_000),
+        InvalidArguments("box", "x" * 1_000_000, ("x" * 1_000_000,)),
+    ],
+    ids=lambda error: error.code,
+)
+def test_a_sentence_is_never_endless(error: DragomanError):
+    assert len(str(error)) < 3000
+
+
+TRAVELLERS = [
+    ConfigError("x", hint="h"),
+    StartFailed("box", "start", "gone", hint="h", exit_code=3, stderr_tail="words"),
+    RemoteError("box", 7, "m", {"k": 1}),
+    CallTimeout("box", "tools/call", 1.5),
+    ConnectionLost("box", "gone", may_have_run=True),
+    UnknownTool("x", near=("y",)),
+    HostClosed(),
+]
+
+
+@pytest.mark.parametrize("error", TRAVELLERS, ids=lambda error: error.code)
+def test_an_error_survives_the_way_to_another_process(error: DragomanError):
+    # Programs that call tools from a pool of workers meet our errors this way.
+    arrived = pickle.loads(pickle.dumps(error))
+
+    assert type(arrived) is type(error)
+    assert (str(arrived), arrived.hint, vars(arrived)) == (str(error), error.hint, vars(error))

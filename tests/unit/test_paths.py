@@ -1,0 +1,38 @@
+"""Where files are kept, and the two variables that move them."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.paths import config_dir, managed_dir, state_dir
+
+
+@pytest.mark.parametrize(
+    ("environ", "folder"),
+    [
+        ({}, "{home}/.dragoman"),
+        ({"DRAGOMAN_CONFIG_DIR": ""}, "{home}/.dragoman"),
+        ({"DRAGOMAN_CONFIG_DIR": "/elsewhere"}, "/elsewhere"),
+        ({"DRAGOMAN_CONFIG_DIR": "~/mine"}, "{home}/mine"),
+    ],
+    ids=str,
+)
+def test_the_persons_folder(home: Path, environ: dict[str, str], folder: str):
+    assert config_dir(environ) == Path(folder.format(home=home))
+    assert state_dir(environ) == config_dir(environ) / "state"
+
+
+def test_the_administrators_folder(monkeypatch: pytest.MonkeyPatch):
+    assert managed_dir({"DRAGOMAN_MANAGED_DIR": "/elsewhere"}) == Path("/elsewhere")
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert managed_dir({}) == Path("/etc/dragoman")
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert managed_dir({}) == Path("/Library/Application Support/Dragoman")
+
+
+def test_asking_creates_nothing(home: Path):
+    config_dir({})
+    state_dir({})
+
+    assert not (home / ".dragoman").exists()

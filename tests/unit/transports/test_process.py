@@ -1,0 +1,40 @@
+"""What a server inherits of our environment."""
+
+import pytest
+
+from dragoman.transports.process import INHERITED, LADDER, minimal_environment
+
+OURS = {
+    "PATH": "/bin",
+    "HOME": "/home/me",
+    "LANG": "C.UTF-8",
+    "AWS_SECRET_ACCESS_KEY": "s3cret",
+    "ANTHROPIC_API_KEY": "s3cret",
+    "PYTHONPATH": "/evil",
+    "LD_PRELOAD": "/evil.so",
+    "SSH_AUTH_SOCK": "/tmp/agent",
+}
+
+
+def test_only_what_a_program_cannot_do_without_is_inherited():
+    assert minimal_environment(OURS, {}) == {"PATH": "/bin", "HOME": "/home/me", "LANG": "C.UTF-8"}
+
+
+def test_the_entrys_own_variables_come_on_top_and_win():
+    env = minimal_environment(OURS, {"PATH": "/opt/bin", "TOKEN": "t"})
+
+    assert env == {"PATH": "/opt/bin", "HOME": "/home/me", "LANG": "C.UTF-8", "TOKEN": "t"}
+
+
+def test_an_exported_shell_function_is_not_inherited():
+    assert minimal_environment({"PATH": "/bin", "TERM": "() { :; }; evil"}, {}) == {"PATH": "/bin"}
+
+
+@pytest.mark.parametrize("name", INHERITED)
+def test_no_inherited_variable_is_one_that_carries_secrets_or_code(name: str):
+    assert not any(word in name for word in ("KEY", "TOKEN", "SECRET", "PASS", "PRELOAD", "PYTHON", "NODE"))
+
+
+def test_the_ladder_ends_within_600_ms():
+    assert sum(seconds for seconds, _ in LADDER) <= 0.6
+    assert [number.name for _, number in LADDER] == ["SIGINT", "SIGTERM", "SIGKILL"]

@@ -1,0 +1,182 @@
+"""Bytes to messages and back: what is sent, byte for byte, and what is made of bytes that are no message."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET, Raw
+
+from dragoman.wire.codec import (
+    SCAN_BYTES,
+    Unreadable,
+    decode_as,
+    decode_envelope,
+    encode_error,
+    encode_notification,
+    encode_request,
+    encode_result,
+    ids_mentioned,
+    looks_like_message,
+    looks_like_reply,
+)
+from dragoman.wire.messages import ABSENT, ProgressParams
+
+
+@pytest.mark.parametrize(
+    ("encoded", "expected"),
+    [
+        pytest.param(
+            encode_request("d1", "ping", None),
+            b'{"jsonrpc":"2.0","id":"d1","method":"ping"}',
+            id="bare request",
+        ),
+        pytest.param(
+            encode_request("d1", "tools/list", {}),
+            b'{"jsonrpc":"2.0","id":"d1","method":"tools/list","params":{}}',
+            id="empty params are kept",
+        ),
+        pytest.param(
+            encode_request("d2", "x", {"text": "é\u2028\n"}),
+            '{"jsonrpc":"2.0","id":"d2","method":"x","params":{"text":"é\u2028\\n"}}'.encode(),
+            id="text is UTF-8, line feeds are escaped",
+        ),
+        pytest.param(
+            encode_notification("notifications/initialized"),
+            b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+            id="bare notification",
+        ),
+        pytest.param(
+            encode_notification("n", {"a": 1}),
+            b'{"jsonrpc":"2.0","method":"n","params":{"a":1}}',
+            id="notification with params",
+        ),
+        pytest.param(encode_result(7, {}), b'{"jsonrpc":"2.0","id":7,"result":{}}', id="result"),
+        pytest.param(
+            encode_error("x", -32601, "no"),
+            b'{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"no"}}',
+            id="error",
+        ),
+        pytest.param(encode_result(None, 0), b'{"jsonrpc":"2.0","id":null,"result":0}', id="null id"),
+    ],
+)
+def test_what_is_sent(encoded: bytes, expected: bytes):
+    assert encoded == expected
+
+
+@given(st.dictionaries(st.text(), st.text() | st.integers(-(2**53), 2**53) | st.none()))
+def test_an_encoded_message_is_always_a_single_line(params: dict[str, object]):
+    assert b"\n" not in encode_request("d1", "x", params)
+
+
+@pytest.mark.parametrize(
+    ("data", "id"),
+    [
+        (b'{"jsonrpc":"2.0","id":"1"}', "1"),
+        (b'{"jsonrpc":"2.0","id":1}', 1),
+        (b'{"jsonrpc":"2.0","id":1.5}', 1.5),
+        (b'{"jsonrpc":"2.0","id":true}', True),
+        (b'{"jsonrpc":"2.0","id":null}', None),
+        (b'{"jsonrpc":"2.0"}', UNSET),
+        (b'{"jsonrpc":"2.0","ID":1}', UNSET),
+        (b' {"extra":[],"id":"a","jsonrpc":"2.0"}\r', "a"),
+    ],
+    ids=repr,
+)
+def test_an_id_keeps_its_type_and_absence_is_not_null(data: bytes, id: object):
+    found = decode_envelope(data).id
+
+    assert (type(found), found) == (type(id), id)
+
+
+def test_parts_of_an_envelope_stay_raw_and_absence_is_not_null():
+    envelope = decode_envelope(b'{"jsonrpc":"2.0","id":"d1","result":null}')
+
+    assert bytes(envelope.result) == b"null"
+    assert envelope.error is ABSENT
+    assert envelope.params is ABSENT
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"hello", id="words"),
+        pytest.param(b'{"jsonrpc":"2.0","id":"d1","result":{', id="cut off"),
+        pytest.param(b'{"jsonrpc":"2.0","id":"d1","result":NaN}', id="NaN"),
+        pytest.param(b'{"jsonrpc":"2.0","id":{},"result":1}', id="an object as id"),
+        pytest.param(b'{"jsonrpc":"2.0","id":[1],"result":1}', id="a list as id"),
+        pytest.param(b'{"jsonrpc":"2.0","id":"\xff","result":1}', id="invalid UTF-8"),
+        pytest.param(b'{"jsonrpc":"1.0","id":"d1","result":1}', id="another version"),
+        pytest.param(b'{"id":"d1","result":1}', id="no version"),
+        pytest.param(
+            b'{"jsonrpc":"2.0","id":"d1","result":' + b"[" * 50_000 + b"]" * 50_000 + b"}", id="deep"
+        ),
+        pytest.param(b'{"jsonrpc":"2.0","id":' + b"9" * 5_000 + b"}", id="a number of 5000 digits"),
+        pytest.param(b'{"jsonrpc":"2.0","method":5}', id="a number as method"),
+        pytest.param(b"[1]", id="a list"),
+        pytest.param(b'\xef\xbb\xbf{"jsonrpc":"2.0"}', id="a byte order mark"),
+        pytest.param('{"jsonrpc":"2.0"}'.encode("utf-16"), id="UTF-16"),
+        pytest.param(b'{"jsonrpc":"2.0"}{"jsonrpc":"2.0"}', id="two in one"),
+    ],
+)
+def test_bytes_that_are_no_message_are_unreadable(data: bytes):
+    with pytest.raises(Unreadable) as caught:
+        decode_envelope(data)
+    assert caught.value.detail
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_end_in_a_value_or_in_unreadable(data: bytes):
+    for decode in (decode_envelope, lambda raw: decode_as(ProgressParams, raw)):
+        try:
+            decode(data)
+        except Unreadable:
+            pass
+
+
+def test_a_part_is_read_as_the_shape_asked_for():
+    assert decode_as(list[int], Raw(b"[1,2]")) == [1, 2]
+    with pytest.raises(Unreadable):
+        decode_as(list[int], Raw(b'["a"]'))
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "found"),
+    [
+        pytest.param(b'{"jsonrpc":"2.0","id":"d1","result":', b"", ["d1"], id="id first"),
+        pytest.param(b'{"result":', b'..},"id":"d2"}', ["d2"], id="id last"),
+        pytest.param(b'{ "id" :\t"d3" ', b"", ["d3"], id="with blanks"),
+        pytest.param(b'{"id":1}', b"", [], id="a number is never ours"),
+        pytest.param(rb'{"text":"{\"id\":\"d1\"}"', b"", [], id="inside a text"),
+        pytest.param(b'{"id":"' + b"x" * 65 + b'"}', b"", [], id="too long to be ours"),
+        pytest.param(b" " * SCAN_BYTES + b'"id":"d1"', b"", [], id="too far in"),
+    ],
+)
+def test_ids_are_found_in_the_ends_of_what_cannot_be_decoded(head: bytes, tail: bytes, found: list[str]):
+    assert ids_mentioned(head, tail) == found
+
+
+@pytest.mark.parametrize(
+    ("data", "meant_as_reply"),
+    [
+        (b'{"jsonrpc":"2.0","result":{', True),
+        (b'{"jsonrpc":"2.0","method":"notifications/message","params":{', False),
+        (b"{debug: true}", False),
+    ],
+)
+def test_what_was_probably_meant_as_a_reply(data: bytes, meant_as_reply: bool):
+    assert looks_like_reply(data, data) is meant_as_reply
+
+
+@pytest.mark.parametrize(
+    ("data", "meant"),
+    [
+        (b'{"a":', True),
+        (b"  \t{", True),
+        (b"[1", True),
+        (b"\xef\xbb\xbf{", True),
+        (b"Listening on port 3000", False),
+        (b"", False),
+    ],
+)
+def test_what_was_probably_meant_as_a_message(data: bytes, meant: bool):
+    assert looks_like_message(data) is meant

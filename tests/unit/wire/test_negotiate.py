@@ -1,0 +1,204 @@
+"""The dual-era algorithm for stdio, row by row (specification digest §2.4)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.protocol import LEGACY_REVISIONS, MODERN_REVISIONS, REVISIONS
+from dragoman.wire.messages import DiscoverResult
+from dragoman.wire.negotiate import (
+    Discovered,
+    Exited,
+    GiveUp,
+    Probe,
+    ProbeAnswer,
+    Refused,
+    Silent,
+    SpeakLegacy,
+    SpeakModern,
+    Step,
+    after_probe,
+    first_step,
+    newest_mutual,
+    supported_in,
+)
+
+MODERN = "2026-07-28"
+NEWEST_LEGACY = "2025-11-25"
+
+
+def discovered(*versions: str) -> Discovered:
+    return Discovered(DiscoverResult(list(versions)))
+
+
+def unsupported(data: object = None) -> Refused:
+    return Refused(-32022, "unsupported protocol version", data)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "remembered", "step"),
+    [
+        pytest.param("auto", None, Probe(MODERN), id="unknown server: probe"),
+        pytest.param("auto", "modern", Probe(MODERN), id="was modern: probe"),
+        pytest.param("auto", "legacy", SpeakLegacy(NEWEST_LEGACY), id="was legacy: no probe"),
+        pytest.param("legacy", None, SpeakLegacy(NEWEST_LEGACY), id="pinned to the legacy era"),
+        pytest.param("legacy", "modern", SpeakLegacy(NEWEST_LEGACY), id="a pin beats the memory: legacy"),
+        pytest.param(MODERN, "legacy", Probe(MODERN), id="a pin beats the memory: modern"),
+        pytest.param("2025-11-25", None, SpeakLegacy("2025-11-25"), id="pinned to 2025-11-25"),
+        pytest.param("2025-06-18", None, SpeakLegacy("2025-06-18"), id="pinned to 2025-06-18"),
+        pytest.param("2025-03-26", None, SpeakLegacy("2025-03-26"), id="pinned to 2025-03-26"),
+        pytest.param("2024-11-05", "modern", SpeakLegacy("2024-11-05"), id="pinned to 2024-11-05"),
+    ],
+)
+def test_the_first_step_with_a_fresh_process(protocol: str, remembered: str | None, step: Step):
+    assert first_step(protocol, remembered) == step
+
+
+AFTER_THE_PROBE = [
+    # a DiscoverResult
+    ("mutual modern", discovered(MODERN), "modern"),
+    ("modern among legacy ones", discovered("2025-06-18", MODERN, "2024-11-05"), "modern"),
+    ("modern among unknown ones", discovered("2099-01-01", MODERN), "modern"),
+    ("only legacy: the newest mutual", discovered("2024-11-05", "2025-06-18"), SpeakLegacy("2025-06-18")),
+    ("legacy among unknown ones", discovered("2099-01-01", "2024-11-05"), SpeakLegacy("2024-11-05")),
+    ("disjoint", discovered("2099-01-01"), "give up"),
+    ("no version at all", discovered(), "give up"),
+    # error -32022
+    ("-32022, mutual modern: again, though just sent", unsupported({"supported": [MODERN]}), Probe(MODERN)),
+    ("-32022, modern and legacy", unsupported({"supported": ["2025-11-25", MODERN]}), Probe(MODERN)),
+    ("-32022, legacy", unsupported({"supported": ["2025-03-26"]}), SpeakLegacy("2025-03-26")),
+    ("-32022, disjoint", unsupported({"supported": ["2099-01-01"]}), "give up"),
+    ("-32022 without data", unsupported(), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32022, data is a string", unsupported("2026-07-28"), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32022, data is a list", unsupported([MODERN]), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32022, supported is a string", unsupported({"supported": MODERN}), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32022, supported is null", unsupported({"supported": None}), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32022, supported is empty", unsupported({"supported": []}), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32022, supported holds no strings", unsupported({"supported": [1, {}]}), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32022, one usable among rubbish", unsupported({"supported": [7, None, MODERN]}), Probe(MODERN)),
+    # errors only a modern server sends
+    ("-32020", Refused(-32020), SpeakModern(MODERN)),
+    ("-32021", Refused(-32021), SpeakModern(MODERN)),
+    # any other error
+    ("-32601", Refused(-32601, "Method not found"), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32602", Refused(-32602, "Invalid params"), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32600", Refused(-32600), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32700", Refused(-32700), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32000", Refused(-32000, "Server not initialized"), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32001 of a release candidate", Refused(-32001), SpeakLegacy(NEWEST_LEGACY)),
+    ("code 0", Refused(0), SpeakLegacy(NEWEST_LEGACY)),
+    (
+        "other codes may hold versions",
+        Refused(-32602, "", {"supported": [MODERN]}),
+        SpeakLegacy(NEWEST_LEGACY),
+    ),
+    # no answer
+    ("it exits", Exited(), SpeakLegacy(NEWEST_LEGACY, respawn=True)),
+    ("it stays silent", Silent(), SpeakLegacy(NEWEST_LEGACY)),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"), [pytest.param(*row[1:], id=row[0]) for row in AFTER_THE_PROBE]
+)
+def test_what_an_answer_to_the_probe_means(answer: ProbeAnswer, expected: Step | str):
+    step = after_probe(answer, tried=MODERN, retried=False)
+
+    match expected:
+        case "modern":
+            assert isinstance(answer, Discovered)
+            assert step == SpeakModern(MODERN, answer.result)
+        case "give up":
+            assert isinstance(step, GiveUp)
+        case _:
+            assert step == expected
+
+
+def test_the_probe_is_repeated_only_once():
+    step = after_probe(unsupported({"supported": [MODERN]}), tried=MODERN, retried=True)
+
+    assert isinstance(step, GiveUp)
+
+
+@pytest.mark.parametrize(
+    ("answer", "step"),
+    [
+        (Silent(), SpeakLegacy(NEWEST_LEGACY)),
+        (Exited(), SpeakLegacy(NEWEST_LEGACY, respawn=True)),
+        (unsupported({"supported": ["2025-06-18"]}), SpeakLegacy("2025-06-18")),
+        (Refused(-32021), SpeakModern(MODERN)),
+    ],
+)
+def test_every_other_answer_means_the_same_to_the_second_probe(answer: ProbeAnswer, step: Step):
+    assert after_probe(answer, tried=MODERN, retried=True) == step
+
+
+def test_giving_up_says_what_each_side_speaks_and_what_to_do():
+    step = after_probe(discovered("2099-01-01", "2099-02-02"), tried=MODERN, retried=False)
+
+    assert isinstance(step, GiveUp)
+    assert "2099-01-01, 2099-02-02" in step.cause
+    assert all(revision in step.cause for revision in REVISIONS)
+    assert "Update" in step.hint
+
+
+def test_giving_up_quotes_only_the_first_of_many_versions():
+    step = after_probe(discovered(*(f"v{n}" for n in range(10_000))), tried=MODERN, retried=False)
+
+    assert isinstance(step, GiveUp)
+    assert len(step.cause) < 500
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Silent(),
+        Exited(),
+        Refused(-32601),
+        discovered("2025-06-18"),
+        unsupported({"supported": ["2025-06-18"]}),
+    ],
+    ids=repr,
+)
+def test_an_entry_pinned_to_the_modern_era_never_falls_back(answer: ProbeAnswer):
+    step = after_probe(answer, tried=MODERN, retried=False, protocol=MODERN)
+
+    assert isinstance(step, GiveUp)
+    assert MODERN in step.cause
+    assert "auto" in step.hint
+
+
+@pytest.mark.parametrize(
+    "answer", [discovered(MODERN), Refused(-32020), unsupported({"supported": [MODERN]})], ids=repr
+)
+def test_a_pin_does_not_change_what_modern_evidence_means(answer: ProbeAnswer):
+    pinned = after_probe(answer, tried=MODERN, retried=False, protocol=MODERN)
+
+    assert pinned == after_probe(answer, tried=MODERN, retried=False)
+
+
+@given(st.lists(st.sampled_from([*REVISIONS, "2099-01-01", ""])))
+def test_the_newest_mutual_revision_is_theirs_ours_and_newer_than_all_others(theirs: list[str]):
+    found = newest_mutual(theirs, REVISIONS)
+
+    mutual = sorted(set(theirs) & set(REVISIONS))
+    assert found == (mutual[-1] if mutual else None)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.just("supported"), inner),
+    max_leaves=8,
+)
+
+
+@given(st.integers(), JSON, st.booleans())
+def test_no_error_can_derail_the_decision(code: int, data: object, retried: bool):
+    step = after_probe(Refused(code, "", data), tried=MODERN, retried=retried)
+
+    assert isinstance(step, Probe | SpeakModern | SpeakLegacy | GiveUp)
+    if isinstance(step, SpeakLegacy):
+        assert step.offer in LEGACY_REVISIONS
+    if isinstance(step, Probe | SpeakModern):
+        assert step.revision in MODERN_REVISIONS
+    assert all(isinstance(version, str) for version in supported_in(data))

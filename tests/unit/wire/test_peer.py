@@ -1,0 +1,539 @@
+"""One side of the conversation: every reply finds its request, and no bytes do harm."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.errors import ConnectionLost, DragomanError, MalformedReply, MessageTooLarge, RemoteError
+from dragoman.wire.messages import ABSENT
+from dragoman.wire.peer import NOISE_LINES, PROGRESS_MESSAGE_LIMIT, Peer, Progress, params_as_dict
+from tests.unit.fakes import RecordingListener, RecordingWaiter
+
+
+class Conversation:
+    """A peer with some requests open: d1, d2, …"""
+
+    def __init__(self, open_requests: int = 1, *, prefix: str = "d") -> None:
+        self.listener = RecordingListener()
+        self.peer = Peer("box", self.listener, limit_bytes=1000, id_prefix=prefix)
+        self.progress: list[Progress] = []
+        self.waiters: dict[str, RecordingWaiter] = {}
+        for _ in range(open_requests):
+            waiter = RecordingWaiter()
+            self.waiters[self.peer.open_request(waiter)] = waiter
+
+    def hear(self, *messages: bytes | dict[str, object]) -> None:
+        for message in messages:
+            self.peer.receive(message if isinstance(message, bytes) else json.dumps(message).encode())
+
+    def outcome(self, request_id: str = "d1") -> bytes | DragomanError:
+        return self.waiters[request_id].outcome
+
+    def waits(self, request_id: str = "d1") -> bool:
+        return not self.waiters[request_id].done()
+
+
+def reply(request_id: object, **parts: object) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "id": request_id, **(parts or {"result": {}})}
+
+
+# --- which reply belongs to which request ---
+
+
+def test_ids_count_up_and_are_never_used_again():
+    talk = Conversation(2)
+    talk.peer.forget("d2")
+
+    assert talk.peer.open_request(RecordingWaiter()) == "d3"
+
+
+def test_a_reply_resolves_its_request_with_the_raw_result():
+    talk = Conversation(2)
+    talk.hear(b'{"jsonrpc":"2.0","id":"d2","result":{"a":  1.0}}')
+
+    assert talk.outcome("d2") == b'{"a":  1.0}'
+    assert talk.waits("d1")
+    assert talk.peer.in_flight == 1
+
+
+@pytest.mark.parametrize(
+    "foreign", [b"1", b"true", b"1.0", b"1e0", b"null", b'"01"', b'" 1"', b'"1 "', b'"\xef\xbc\x91"', b'""']
+)
+def test_an_id_of_another_type_or_spelling_is_not_ours(foreign: bytes):
+    talk = Conversation(prefix="")  # so that our id is "1"
+    talk.hear(b'{"jsonrpc":"2.0","id":' + foreign + b',"result":{}}')
+
+    assert talk.waits("1")
+    assert talk.peer.ignored == {"reply nobody waits for": 1}
+
+
+def test_a_reply_without_an_id_is_not_ours():
+    talk = Conversation()
+    talk.hear(b'{"jsonrpc":"2.0","result":{}}')
+
+    assert talk.waits()
+
+
+def test_an_escaped_spelling_of_the_same_id_is_the_same_id():
+    talk = Conversation()
+    talk.hear(rb'{"jsonrpc":"2.0","id":"\u0064\u0031","result":1}')
+
+    assert talk.outcome() == b"1"
+
+
+def test_the_second_of_two_replies_is_ignored():
+    talk = Conversation()
+    talk.hear(reply("d1", result=1), reply("d1", result=2), reply("d1", error={"code": 1, "message": ""}))
+
+    assert talk.outcome() == b"1"
+    assert talk.peer.ignored == {"reply nobody waits for": 2}
+
+
+def test_a_late_reply_is_ignored():
+    talk = Conversation()
+    assert talk.peer.forget("d1")
+    talk.hear(reply("d1"))
+
+    assert talk.waits()
+    assert talk.peer.in_flight == 0
+    assert not talk.peer.forget("d1")
+
+
+def test_a_reply_to_a_waiter_that_is_already_done_changes_nothing():
+    talk = Conversation()
+    talk.waiters["d1"].resolutions.append(b"cancelled")
+    talk.hear(reply("d1"))
+
+    assert talk.outcome() == b"cancelled"
+
+
+@pytest.mark.parametrize(
+    ("parts", "detail"),
+    [
+        ({"result": {}, "error": {"code": 1, "message": "x"}}, "both a result and an error"),
+        ({"result": None, "error": None}, "both a result and an error"),
+        ({"neither": 1}, "neither a result nor an error"),
+        ({"error": "broken"}, "the error object cannot be read"),
+        ({"error": {"message": "no code"}}, "the error object cannot be read"),
+        ({"error": {"code": "-32000", "message": "x"}}, "the error object cannot be read"),
+        ({"error": {"code": 1, "message": None}}, "the error object cannot be read"),
+        ({"error": None}, "the error object cannot be read"),
+    ],
+    ids=str,
+)
+def test_a_reply_of_the_wrong_shape_fails_its_request(parts: dict[str, object], detail: str):
+    talk = Conversation(2)
+    talk.hear(reply("d1", **parts))
+
+    error = talk.outcome("d1")
+    assert isinstance(error, MalformedReply)
+    assert detail in str(error)
+    assert talk.waits("d2")
+
+
+def test_a_null_result_is_a_result():
+    talk = Conversation()
+    talk.hear(reply("d1", result=None))
+
+    assert talk.outcome() == b"null"
+
+
+def test_an_error_reply_carries_code_message_and_data():
+    talk = Conversation()
+    talk.hear(reply("d1", error={"code": -32042, "message": "sign in", "data": {"url": "x"}}))
+
+    error = talk.outcome()
+    assert isinstance(error, RemoteError)
+    assert (error.remote_code, error.remote_message, error.remote_data) == (-32042, "sign in", {"url": "x"})
+
+
+def test_an_error_with_a_null_id_is_noted_and_fails_nobody():
+    talk = Conversation()
+    talk.hear(reply(None, error={"code": -32700, "message": "Parse error"}))
+
+    assert talk.waits()
+    ((kind, sample),) = talk.listener.faults
+    assert kind == "error without an id"
+    assert "-32700" in sample
+
+
+# --- batches ---
+
+BATCH = [reply("d1", result=1), {"jsonrpc": "2.0", "method": "notifications/x"}, reply("d2", result=2)]
+
+
+def test_a_batch_is_taken_apart_where_the_revision_has_batches():
+    talk = Conversation(2)
+    talk.peer.accepts_batches = True
+    talk.hear(b" " + json.dumps(BATCH).encode())
+
+    assert (talk.outcome("d1"), talk.outcome("d2")) == (b"1", b"2")
+    assert talk.listener.notifications == [("notifications/x", b"")]
+
+
+def test_a_batch_fails_its_requests_where_the_revision_has_none():
+    talk = Conversation(3)
+    talk.hear(json.dumps(BATCH).encode())
+
+    assert isinstance(talk.outcome("d1"), MalformedReply)
+    assert isinstance(talk.outcome("d2"), MalformedReply)
+    assert talk.waits("d3")
+
+
+def test_an_empty_batch_is_nothing():
+    talk = Conversation()
+    talk.peer.accepts_batches = True
+    talk.hear(b"[]")
+
+    assert talk.waits()
+
+
+def test_a_bad_member_of_a_batch_does_not_cost_the_good_ones():
+    talk = Conversation(2)
+    talk.peer.accepts_batches = True
+    talk.hear(json.dumps([reply("d1", result=1), {"jsonrpc": "1.0", "id": "d2", "result": 2}]).encode())
+
+    assert talk.outcome("d1") == b"1"
+    assert isinstance(talk.outcome("d2"), MalformedReply)
+
+
+# --- what cannot be read ---
+
+FILLER = b'"text":"' + b"x" * 20_000 + b'"'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b'{"jsonrpc":"2.0","id":"d2","result":{' + FILLER, id="cut off, id first"),
+        pytest.param(b'{"result":{' + FILLER + b',,},"jsonrpc":"2.0","id":"d2"}', id="broken, id last"),
+        pytest.param(b'{"jsonrpc":"2.0","id":"d2","result":NaN}', id="NaN"),
+        pytest.param(b'{"jsonrpc":"2.0","id":"d2","result":{"a":tru}}', id="a typing error"),
+        pytest.param(b'{"jsonrpc":"2.0","id":"d2","result":1,}', id="a trailing comma"),
+        pytest.param(b'{"id":"d2","result":{}}', id="no version"),
+        pytest.param(b'{"jsonrpc":"2.0","result":' + b"[" * 9_999 + b"]" * 9_999 + b',"id":"d2"}', id="deep"),
+        pytest.param(b'\xef\xbb\xbf{"jsonrpc":"2.0","id":"d2","result":{}}', id="a byte order mark"),
+        pytest.param(b'{"jsonrpc":"2.0","id":"d2","method":7,"result":{}}', id="a number as method"),
+    ],
+)
+def test_an_unreadable_reply_fails_its_own_request_alone(data: bytes):
+    talk = Conversation(3)
+    talk.hear(data)
+
+    assert isinstance(talk.outcome("d2"), MalformedReply)
+    assert talk.waits("d1")
+    assert talk.waits("d3")
+
+
+def test_an_unreadable_reply_that_does_not_say_whose_it_is_fails_all_that_wait():
+    talk = Conversation(2)
+    talk.hear(b'{"jsonrpc":"2.0","result":{"a":tru}}')
+
+    assert isinstance(talk.outcome("d1"), MalformedReply)
+    assert isinstance(talk.outcome("d2"), MalformedReply)
+
+
+def test_an_unreadable_notification_fails_nobody():
+    talk = Conversation()
+    talk.hear(b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":tru}}')
+
+    assert talk.waits()
+    assert talk.peer.ignored == {"noise": 1}
+
+
+def test_an_unreadable_reply_to_a_forgotten_request_leaves_the_others_waiting():
+    talk = Conversation(2)
+    talk.peer.forget("d1")
+    talk.hear(b'{"jsonrpc":"2.0","id":"d1","result":tru}')
+
+    assert talk.waits("d2")
+
+
+@pytest.mark.parametrize(
+    "noise", [b"Server listening on port 3000", b"\x1b[32mready\x1b[0m", b"\xff\xfe", b"DEBUG {}"]
+)
+def test_noise_is_counted_and_told_once(noise: bytes):
+    talk = Conversation()
+    talk.hear(noise, noise, noise)
+
+    assert talk.waits()
+    assert talk.peer.ignored == {"noise": 3}
+    assert [kind for kind, _ in talk.listener.faults] == ["noise"]
+
+
+@pytest.mark.parametrize("blank", [b"", b"  ", b"\r", b"\t\r"])
+def test_blank_lines_are_nothing(blank: bytes):
+    talk = Conversation()
+    talk.hear(blank)
+
+    assert talk.peer.ignored == {}
+
+
+def test_a_sample_of_noise_is_short():
+    talk = Conversation()
+    talk.hear(b"x" * 100_000)
+
+    assert len(talk.listener.faults[0][1]) <= 200
+
+
+def test_the_newest_noise_is_kept_for_whoever_must_explain_a_failure():
+    talk = Conversation()
+    talk.hear(*(f"line {n}".encode() for n in range(100)), b"\xff" * 100_000)
+
+    assert list(talk.peer.noise)[:-1] == [f"line {n}" for n in range(100 - NOISE_LINES + 1, 100)]
+    assert len(talk.peer.noise[-1]) <= 200
+
+
+# --- messages over the limit ---
+
+
+def test_an_oversized_reply_is_attributed_while_it_is_still_coming():
+    talk = Conversation(2)
+
+    assert talk.peer.receive_oversized(b'{"jsonrpc":"2.0","id":"d2","result":', b"")
+    error = talk.outcome("d2")
+    assert isinstance(error, MessageTooLarge)
+    assert error.limit_bytes == 1000
+    assert talk.waits("d1")
+
+
+def test_an_oversized_reply_is_attributed_by_its_tail_once_it_came():
+    talk = Conversation(2)
+
+    assert not talk.peer.receive_oversized(b'{"jsonrpc":"2.0","result":{', b"")
+    assert talk.waits("d1")
+    assert talk.waits("d2")
+    assert talk.peer.ignored == {}
+
+    assert talk.peer.receive_oversized(b'{"jsonrpc":"2.0","result":{', b'},"id":"d2"}')
+    assert isinstance(talk.outcome("d2"), MessageTooLarge)
+    assert talk.waits("d1")
+
+
+def test_an_oversized_reply_that_never_says_whose_it_is_fails_all_that_wait():
+    talk = Conversation(2)
+
+    assert talk.peer.receive_oversized(b'{"jsonrpc":"2.0","result":{', b"}}")
+    assert isinstance(talk.outcome("d1"), MessageTooLarge)
+    assert isinstance(talk.outcome("d2"), MessageTooLarge)
+
+
+def test_an_oversized_notification_is_ignored():
+    talk = Conversation()
+
+    assert not talk.peer.receive_oversized(b'{"jsonrpc":"2.0","method":"notifications/message"', b"}}")
+    assert talk.waits()
+    assert talk.peer.ignored == {"oversized message": 1}
+
+
+# --- what the server sends unasked ---
+
+
+def test_requests_and_notifications_reach_the_listener():
+    talk = Conversation()
+    talk.hear(
+        b'{"jsonrpc":"2.0","id":7,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":null,"method":"roots/list"}',
+        b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"a":1}}',
+    )
+
+    assert talk.listener.requests == [(7, "ping"), (None, "roots/list")]
+    assert talk.listener.notifications == [("notifications/tools/list_changed", b'{"a":1}')]
+
+
+def test_a_request_with_one_of_our_ids_is_a_request():
+    talk = Conversation()
+    talk.hear(b'{"jsonrpc":"2.0","id":"d1","method":"ping","result":{}}')
+
+    assert talk.waits()
+    assert talk.listener.requests == [("d1", "ping")]
+
+
+@pytest.mark.parametrize("params", [b"[]", b'"x"', b"null", b"7", b'{"a":"\xff"}'])
+def test_malformed_params_of_a_notification_count_as_empty(params: bytes):
+    talk = Conversation()
+    talk.hear(b'{"jsonrpc":"2.0","method":"notifications/x","params":' + params + b"}")
+
+    ((method, raw),) = talk.listener.notifications
+    assert method == "notifications/x"
+    assert params_as_dict(raw) == {}
+
+
+def test_absent_params_count_as_empty():
+    assert params_as_dict(ABSENT) == {}
+
+
+# --- progress ---
+
+
+def listening() -> tuple[Conversation, list[Progress]]:
+    talk, seen = Conversation(), []
+    talk.peer.open_request(RecordingWaiter(), seen.append)  # d2
+    return talk, seen
+
+
+def progress(token: object, value: object, **more: object) -> dict[str, object]:
+    return {
+        "jsonrpc": "2.0",
+        "method": "notifications/progress",
+        "params": {"progressToken": token, "progress": value, **more},
+    }
+
+
+def test_progress_reaches_whoever_asked_for_it():
+    talk, seen = listening()
+    talk.hear(progress("d2", 1, total=4, message="reading"), progress("d2", 2.5))
+
+    assert seen == [Progress(1.0, 4.0, "reading"), Progress(2.5)]
+
+
+def test_only_growing_progress_passes():
+    talk, seen = listening()
+    talk.hear(*(progress("d2", value) for value in (-1, 0, 0, 3, 2, 3, 3.5)))
+
+    assert [update.progress for update in seen] == [-1, 0, 3, 3.5]
+
+
+@pytest.mark.parametrize("token", ["d1", "d9", 2, 2.0, True, None, "", ["d2"]], ids=repr)
+def test_progress_for_an_unknown_token_is_ignored(token: object):
+    talk, seen = listening()
+    talk.hear(progress(token, 1))
+
+    assert seen == []
+
+
+@pytest.mark.parametrize(
+    "params",
+    [b"null", b"[]", b"{}", b'{"progressToken":"d2"}', b'{"progressToken":"d2","progress":"1"}',
+     b'{"progressToken":"d2","progress":1,"total":"x"}', b'{"progressToken":"d2","progress":1,"message":5}',
+     b'{"progressToken":"d2","progress":' + b"9" * 5_000 + b"}"],
+)  # fmt: skip
+def test_malformed_progress_is_ignored(params: bytes):
+    talk, seen = listening()
+    talk.hear(b'{"jsonrpc":"2.0","method":"notifications/progress","params":' + params + b"}")
+
+    assert seen == []
+    assert sum(talk.peer.ignored.values()) == 1
+
+
+@pytest.mark.parametrize("end", ["reply", "error", "forget", "unreadable", "oversized", "lost"])
+def test_progress_after_the_end_of_a_request_is_ignored(end: str):
+    talk, seen = listening()
+    match end:
+        case "reply":
+            talk.hear(reply("d2"))
+        case "error":
+            talk.hear(reply("d2", error={"code": 1, "message": ""}))
+        case "forget":
+            talk.peer.forget("d2")
+        case "unreadable":
+            talk.hear(b'{"jsonrpc":"2.0","id":"d2","result":tru}')
+        case "oversized":
+            talk.peer.receive_oversized(b'{"id":"d2"', b"")
+        case _:
+            talk.peer.fail_all(lambda: ConnectionLost("box", "gone", may_have_run=True))
+    talk.hear(progress("d2", 1))
+
+    assert seen == []
+
+
+def test_a_long_progress_message_is_cut():
+    talk, seen = listening()
+    talk.hear(progress("d2", 1, message="x" * 1_000_000))
+
+    assert seen[0].message == "x" * PROGRESS_MESSAGE_LIMIT + "…"
+
+
+def test_a_flood_of_unwanted_progress_is_told_once():
+    talk = Conversation()
+    talk.hear(*[progress("d1", n) for n in range(1000)])
+
+    assert talk.peer.ignored == {"progress nobody asked for": 1000}
+    assert len(talk.listener.faults) == 1
+
+
+# --- the end ---
+
+
+def test_at_the_end_every_request_fails_with_an_error_of_its_own():
+    talk = Conversation(3)
+    talk.hear(reply("d2"))
+    talk.peer.fail_all(lambda: ConnectionLost("box", "gone", may_have_run=True))
+
+    assert isinstance(talk.outcome("d1"), ConnectionLost)
+    assert talk.outcome("d2") == b"{}"
+    assert isinstance(talk.outcome("d3"), ConnectionLost)
+    assert talk.outcome("d1") is not talk.outcome("d3")
+    assert talk.peer.in_flight == 0
+
+
+# --- properties ---
+
+ENVELOPES = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.sampled_from(["2.0", "1.0", 2]),
+        "id": st.sampled_from(["d1", "d2", "d9", 1, 1.0, True, None, []]),
+        "method": st.sampled_from(["ping", "notifications/progress", "notifications/x", 3]),
+        "params": st.none()
+        | st.just([])
+        | st.dictionaries(st.sampled_from(["progressToken", "progress"]), st.integers()),
+        "result": st.none() | st.text(max_size=5) | st.dictionaries(st.text(max_size=3), st.integers()),
+        "error": st.none() | st.fixed_dictionaries({"code": st.integers(-3, 3) | st.text(max_size=2)}),
+    },
+)
+MESSAGES = ENVELOPES.map(lambda value: json.dumps(value).encode())
+MANGLED = st.tuples(MESSAGES, st.integers(0, 80), st.binary(max_size=3)).map(
+    lambda given: given[0][: given[1]] + given[2] + given[0][given[1] + 1 :]
+)
+ANYTHING = (
+    st.binary(max_size=60) | MESSAGES | MANGLED | st.lists(ENVELOPES).map(lambda v: json.dumps(v).encode())
+)
+
+
+def is_result_for(request_id: str, data: bytes) -> bool:
+    """An independent judgement: is this a proper reply with a result for that id?"""
+    try:
+        value = json.loads(data)
+    except ValueError:
+        return False
+    members = value if isinstance(value, list) else [value]
+    return any(
+        isinstance(member, dict)
+        and member.get("jsonrpc") == "2.0"
+        and member.get("id") == request_id
+        and "result" in member
+        and "error" not in member
+        for member in members
+    )
+
+
+@given(st.lists(ANYTHING, max_size=12), st.booleans())
+def test_no_bytes_raise_and_only_a_proper_reply_brings_a_result(stream: list[bytes], batches: bool):
+    talk = Conversation(2)
+    talk.peer.open_request(RecordingWaiter(), lambda _: None)
+    talk.peer.accepts_batches = batches
+    for data in stream:
+        talk.peer.receive(data)
+
+    for request_id, waiter in talk.waiters.items():
+        assert len(waiter.resolutions) <= 1
+        if any(isinstance(resolution, bytes) for resolution in waiter.resolutions):
+            assert any(is_result_for(request_id, data) for data in stream)
+
+
+@given(st.data())
+def test_replies_in_any_order_resolve_each_request_once_and_with_its_own_result(data: st.DataObject):
+    count = data.draw(st.integers(1, 20))
+    talk = Conversation(count)
+    ids = list(talk.waiters)
+    doubled = data.draw(st.lists(st.sampled_from(ids)))
+    for request_id in data.draw(st.permutations([*ids, *doubled])):
+        talk.hear(reply(request_id, result={"for": request_id}))
+
+    for request_id, waiter in talk.waiters.items():
+        assert isinstance(waiter.outcome, bytes)
+        assert json.loads(waiter.outcome) == {"for": request_id}
+    assert talk.peer.in_flight == 0
