@@ -35,7 +35,7 @@ class DragomanError(Exception):
     code: ClassVar[str] = "error"
 
     def __init__(self, sentence: str, *, hint: str | None = None) -> None:
-        super().__init__(sentence)
+        super().__init__(visible(sentence))
         self.hint = hint
 
     def __reduce__(self) -> Any:

@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import Final
+from weakref import WeakSet
 
 from msgspec import Struct
 
@@ -108,12 +109,13 @@ class EventBus:
     """Hands events to listeners. Publishing never waits and costs next to nothing without listeners."""
 
     def __init__(self) -> None:
-        self._listeners: set[_Listener] = set()
+        # Weak: who stops listening need not say so.
+        self._listeners: WeakSet[_Listener] = WeakSet()
         self._closed = False
 
     @property
     def has_listeners(self) -> bool:
-        return bool(self._listeners)
+        return len(self._listeners) > 0
 
     def publish(self, event: Event) -> None:
         for listener in self._listeners:
@@ -136,7 +138,7 @@ class EventBus:
 
 
 class _Listener:
-    def __init__(self, registry: set[_Listener]) -> None:
+    def __init__(self, registry: WeakSet[_Listener]) -> None:
         self._registry = registry
         self._waiting: deque[Event] = deque()
         self._dropped = 0

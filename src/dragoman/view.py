@@ -26,6 +26,10 @@ class ServerView(Struct, frozen=True, kw_only=True):
     phase: str | None
     reason: str | None
     """Why it is not connected, in words."""
+    since: float
+    """When this status began, in seconds since the epoch."""
+    attempt: int
+    """Which try to connect this is."""
     error: DragomanError | None
     """The same as an exception, with hint and, for a process, its last words."""
     protocol_version: str | None
@@ -60,6 +64,8 @@ class ServerView(Struct, frozen=True, kw_only=True):
             status=state.status,
             phase=state.phase,
             reason=state.reason,
+            since=state.since,
+            attempt=state.attempt,
             error=connection.error,
             protocol_version=said.revision if said else None,
             server_info={"name": info.name, "version": info.version, "title": info.title} if info else {},

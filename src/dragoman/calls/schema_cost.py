@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Final, cast
+from urllib.parse import unquote
 
 LIMIT: Final = 10_000
 DEPTH_LIMIT: Final = 200
@@ -61,11 +62,13 @@ class _Costs:
                     yield cast("Json", item)
 
     def _target(self, reference: Any) -> Any:
-        """What a reference within the document points at; others are not resolved and cost nothing."""
-        if not isinstance(reference, str) or not reference.startswith("#"):
+        """What a reference points at: only plain pointers into the document can be followed here."""
+        if not isinstance(reference, str):
             return None
+        if reference != "#" and not reference.startswith("#/"):
+            raise _Endless  # an anchor or another document: nobody knows what it leads to
         found: Any = self._root
-        for step in reference[1:].split("/")[1:]:
+        for step in unquote(reference[1:]).split("/")[1:]:
             step = step.replace("~1", "/").replace("~0", "~")
             if isinstance(found, list):
                 inner = {str(number): item for number, item in enumerate(cast("list[Any]", found))}

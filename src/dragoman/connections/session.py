@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
@@ -64,7 +65,8 @@ class Session:
         self.server = server
         self._transport = transport
         self._observer = observer
-        self._peer = Peer(server, self, limit_bytes=limit_bytes)
+        # A prefix of its own: an id that merely occurs in a server's text is then never taken for ours.
+        self._peer = Peer(server, self, limit_bytes=limit_bytes, id_prefix=f"d{os.urandom(3).hex()}-")
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(self._loop)
         self._lost_cause: str | None = None

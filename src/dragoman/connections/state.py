@@ -94,7 +94,7 @@ def _transition(state: ServerState, signal: Signal) -> ServerState:
             return ServerState("needs-auth", None, reason)
         case Lost(reason, will_retry), "pending" | "connected":
             if will_retry:
-                return ServerState("pending", "reconnecting", reason)
+                return ServerState("pending", "reconnecting", reason, attempt=state.attempt)
             return ServerState("failed", None, reason)
         case _:
             return state

@@ -150,20 +150,37 @@ def test_a_schema_that_refers_to_itself_is_survived(schema: dict[str, Any]):
 
 
 DOUBLING = """
+import sys
 from dragoman.calls.validate import ArgumentChecker
 from tests.unit.fakes import tool
 
-twice = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(60)}
-schema = {"type": "object", "$ref": "#/$defs/a0", "$defs": {**twice, "a60": {"type": "object"}}}
+spelling, own, shelf = sys.argv[1:]
+name = {"$anchor": "a%d", "$id": "http://x/a%d"}.get(own)
+parts = {"a60": {"type": "object"}}
+for n in range(60):
+    parts[f"a{n}"] = {"allOf": [{"$ref": spelling % (n + 1)}] * 2}
+if name:
+    parts = {key: {**part, own: name % int(key[1:])} for key, part in parts.items()}
+schema = {"$id": "http://root/", "allOf": [{"$ref": spelling % 0}], shelf: parts}
 ArgumentChecker().check(tool(schema), {"x": 1})
 """
 
 
-def test_a_schema_that_doubles_itself_takes_no_time():
+@pytest.mark.parametrize(
+    ("spelling", "own", "shelf"),
+    [
+        pytest.param("#/$defs/a%d", "", "$defs", id="pointers"),
+        pytest.param("#/x-own/a%d", "", "x-own", id="pointers to a shelf of its own"),
+        pytest.param("#/%%24defs/a%d", "", "$defs", id="pointers with escapes"),
+        pytest.param("http://root/#/$defs/a%d", "", "$defs", id="whole addresses"),
+        pytest.param("#a%d", "$anchor", "$defs", id="anchors"),
+        pytest.param("http://x/a%d", "$id", "$defs", id="ids"),
+    ],
+)
+def test_a_schema_that_doubles_itself_takes_no_time(spelling: str, own: str, shelf: str):
     root = __file__.partition("/tests/unit/")[0]
-    done = subprocess.run(
-        [sys.executable, "-c", DOUBLING], cwd=root, timeout=3, capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", DOUBLING, spelling, own, shelf]
+    done = subprocess.run(command, cwd=root, timeout=3, capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
 

@@ -79,21 +79,24 @@ async def started(session: Session, **more: Any) -> asyncio.Task[Any]:
     return task
 
 
-def answer(session: Session, request_id: str = "d1", **parts: object) -> None:
-    session.received(json.dumps({"jsonrpc": "2.0", "id": request_id, **(parts or {"result": {}})}).encode())
+def answer(wire: Wire, number: int = 1, **parts: object) -> None:
+    """Answers the first, second … request that was sent."""
+    assert wire.sink is not None
+    request_id = [message["id"] for message in wire.sent if "id" in message][number - 1]
+    wire.sink.received(json.dumps({"jsonrpc": "2.0", "id": request_id, **(parts or {"result": {}})}).encode())
 
 
 async def test_a_request_returns_what_was_answered(session: Session, wire: Wire):
     task = await started(session)
-    answer(session, result=[1])
+    answer(wire, result=[1])
 
     assert bytes(await task) == b"[1]"
-    assert wire.sent == [{"jsonrpc": "2.0", "id": "d1", "method": "x", "params": {}}]
+    assert wire.sent == [{"jsonrpc": "2.0", "id": wire.sent[0]["id"], "method": "x", "params": {}}]
 
 
-async def test_an_error_is_raised_as_the_server_put_it(session: Session):
+async def test_an_error_is_raised_as_the_server_put_it(session: Session, wire: Wire):
     task = await started(session)
-    answer(session, error={"code": 7, "message": "no"})
+    answer(wire, error={"code": 7, "message": "no"})
 
     with pytest.raises(RemoteError, match="box answered error 7: no"):
         await task
@@ -105,9 +108,9 @@ async def test_a_request_that_takes_too_long_times_out_and_the_server_is_told(se
         await slow
 
     assert wire.sent[-1]["method"] == "notifications/cancelled"
-    assert wire.sent[-1]["params"]["requestId"] == "d1"
-    answer(session, "d1")  # too late: ignored
-    answer(session, "d2")
+    assert wire.sent[-1]["params"]["requestId"] == wire.sent[0]["id"]
+    answer(wire)  # too late: ignored
+    answer(wire, 2)
     await other
     assert session.ignored == {"reply nobody waits for": 1}
 
@@ -119,7 +122,7 @@ async def test_a_caller_that_gives_up_disturbs_no_other_and_the_server_is_told(s
         await given_up
 
     assert wire.methods == ["x", "x", "notifications/cancelled"]
-    answer(session, "d2")
+    answer(wire, 2)
     await other
 
 
@@ -178,7 +181,7 @@ async def test_a_request_waits_for_room_but_not_beyond_its_deadline(session: Ses
     async with asyncio.timeout(5):
         while not wire.sent:
             await asyncio.sleep(0)
-    answer(session, "d1")
+    answer(wire)
     await patient
     assert wire.methods == ["x"]
 
