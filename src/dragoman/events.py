@@ -112,34 +112,40 @@ class EventBus:
         # Weak: who stops listening need not say so.
         self._listeners: WeakSet[_Listener] = WeakSet()
         self._closed = False
-
-    @property
-    def has_listeners(self) -> bool:
-        return len(self._listeners) > 0
+        self.has_listeners = False
+        """Asked before an event is made; may stay true for a while after the last one has gone."""
 
     def publish(self, event: Event) -> None:
+        self.has_listeners = False
         for listener in self._listeners:
+            self.has_listeners = True
             listener.put(event)
 
     def listen(self) -> AsyncIterator[Event]:
         """Events from this moment on; the iteration ends when the bus is closed."""
-        listener = _Listener(self._listeners)
+        listener = _Listener(self)
         if self._closed:
             listener.finish()
         else:
             self._listeners.add(listener)
+            self.has_listeners = True
         return listener
 
     def close(self) -> None:
         self._closed = True
-        for listener in list(self._listeners):
+        for listener in self._listeners:
             listener.finish()
         self._listeners.clear()
+        self.has_listeners = False
+
+    def forget(self, listener: _Listener) -> None:
+        self._listeners.discard(listener)
+        self.has_listeners = len(self._listeners) > 0
 
 
 class _Listener:
-    def __init__(self, registry: WeakSet[_Listener]) -> None:
-        self._registry = registry
+    def __init__(self, bus: EventBus) -> None:
+        self._bus = bus
         self._waiting: deque[Event] = deque()
         self._dropped = 0
         self._wake = asyncio.Event()
@@ -172,5 +178,5 @@ class _Listener:
             await self._wake.wait()
 
     async def aclose(self) -> None:
-        self._registry.discard(self)
+        self._bus.forget(self)
         self.finish()

@@ -63,6 +63,7 @@ class Host:
             self._catalog, self._bus, self._settings.seconds("MCP_REQUEST_TIMEOUT_MS")
         )
         self._configs: dict[ServerName, ServerConfig] = {}
+        self._timeouts: dict[ServerName, float] = {}
         self._connections: dict[ServerName, Connection] = {}
         self._surroundings = Surroundings(
             self._settings,
@@ -79,7 +80,7 @@ class Host:
             hooks=NoHooks(),
             permissions=ModeGate(permission_mode, interaction, self._bus),
             session_of=self._session_of,
-            timeout_of=self._timeout_of,
+            timeout_of=self._timeouts.__getitem__,
             bus=self._bus,
             clock=self._clock,
         )
@@ -175,6 +176,8 @@ class Host:
             config = ServerConfig(type=IN_PROCESS)
             make = inprocess_maker(name, given)
         self._configs[name] = config
+        own = config.timeout
+        self._timeouts[name] = self._settings.seconds("MCP_TOOL_TIMEOUT") if own is None else own / 1000
         self._connections[name] = Connection(
             name,
             make,
@@ -196,10 +199,6 @@ class Host:
         if self._stage != "open":
             raise HostClosed
         return self._connections[name].session()
-
-    def _timeout_of(self, name: ServerName) -> float:
-        own = self._configs[name].timeout
-        return own / 1000 if own is not None else self._settings.seconds("MCP_TOOL_TIMEOUT")
 
     def _view(self, name: ServerName, connection: Connection) -> ServerView:
         return ServerView.of(connection, self._configs[name], self._catalog)

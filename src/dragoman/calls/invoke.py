@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.connections.session import Session
-from dragoman.content.blocks import Block, read_blocks
+from dragoman.content.blocks import Block
+from dragoman.content.result import ToolResult, read_result
 from dragoman.errors import InvalidArguments, MalformedReply
 from dragoman.names import WireToolName
-from dragoman.wire.codec import Unreadable, decode_as
-from dragoman.wire.messages import ToolResult
+from dragoman.wire.codec import Unreadable
 from dragoman.wire.peer import ProgressCallback
 
 
@@ -36,11 +36,10 @@ async def invoke(
     except (TypeError, ValueError, OverflowError, RecursionError) as error:  # the encoder's: nothing was sent
         raise InvalidArguments(session.server, name, (f"cannot be written as JSON: {error}",)) from None
     try:
-        result = decode_as(ToolResult, raw)
-        blocks = read_blocks(result.content)
+        result, content = read_result(raw)
     except Unreadable as problem:
         raise MalformedReply(session.server, problem.detail) from None
     if result.result_type != "complete":
         # Nothing that would let a server answer otherwise has been declared to it.
         raise MalformedReply(session.server, f"a result of the undeclared kind {result.result_type!r}")
-    return result, blocks
+    return result, content

@@ -13,8 +13,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from dragoman.cleaning import visible
 from dragoman.content.blocks import Block, TextBlock
+from dragoman.content.result import ToolResult
 from dragoman.errors import CallError
-from dragoman.wire.messages import ToolResult
 
 
 class CallOutcome(Struct, frozen=True, kw_only=True):

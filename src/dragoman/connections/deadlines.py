@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 
-class Deadlines:
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+class Deadlines(Generic[T]):
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_expiry: Callable[[str, T], None]) -> None:
         self._loop = loop
-        self._open: dict[str, tuple[float, Callable[[], None]]] = {}
+        self._on_expiry = on_expiry
+        self._open: dict[str, tuple[float, T]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._armed_for = 0.0
 
-    def set(self, key: str, seconds: float, on_expiry: Callable[[], None]) -> None:
+    def set(self, key: str, seconds: float, what: T) -> None:
+        """Unless cleared in time, `what` is handed to `on_expiry`."""
         when = self._loop.time() + seconds
-        self._open[key] = (when, on_expiry)
-        if self._timer is None or when < self._timer.when():
+        self._open[key] = (when, what)
+        if self._timer is None or when < self._armed_for:
             self._arm(when)
 
     def clear(self, key: str) -> None:
@@ -35,13 +41,14 @@ class Deadlines:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_at(when, self._fire)
+        self._armed_for = when
 
     def _fire(self) -> None:
         self._timer = None
         now = self._loop.time()
-        due = [(key, on_expiry) for key, (when, on_expiry) in self._open.items() if when <= now]
-        for key, on_expiry in due:
-            if self._open.pop(key, None) is not None:  # one expiry may have cleared another
-                on_expiry()
+        for key, (when, what) in list(self._open.items()):
+            # One expiry may have cleared another.
+            if when <= now and self._open.pop(key, None) is not None:
+                self._on_expiry(key, what)
         if self._open and self._timer is None:
             self._arm(min(when for when, _ in self._open.values()))

@@ -26,6 +26,9 @@ from dragoman.wire.peer import Peer, ProgressCallback
 
 CAUSE_WAIT_SECONDS: Final = 1.0
 
+_Deadline = tuple["asyncio.Future[Raw]", str, float, bool]
+"""Whom to tell, of which method, after how long, and whether the server is to know."""
+
 
 class Driver(Protocol):
     """How an era spells requests."""
@@ -68,7 +71,11 @@ class Session:
         # A prefix of its own: an id that merely occurs in a server's text is then never taken for ours.
         self._peer = Peer(server, self, limit_bytes=limit_bytes, id_prefix=f"d{os.urandom(3).hex()}-")
         self._loop = asyncio.get_running_loop()
-        self._deadlines = Deadlines(self._loop)
+        self._deadlines = Deadlines[_Deadline](self._loop, self._expired)
+        self._unsent: set[str] = set()
+        """Requests that wait for room: nobody needs to be told when they are given up."""
+        self.received = self._peer.receive
+        """What the transport calls with every message."""
         self._lost_cause: str | None = None
         self._ended = asyncio.Event()
         self.use(driver)
@@ -117,22 +124,13 @@ class Session:
             raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
         future: asyncio.Future[Raw] = self._loop.create_future()
         request_id = self._peer.open_request(future, on_progress)
-        sent = False
-
-        def expire() -> None:
-            if self._peer.forget(request_id) and not future.done():
-                future.set_exception(CallTimeout(self.server, method, timeout_seconds))
-                if sent and courtesy_cancel:
-                    self._cancel_remotely(request_id, "the time limit passed")
-
-        self._deadlines.set(request_id, timeout_seconds, expire)
+        self._deadlines.set(request_id, timeout_seconds, (future, method, timeout_seconds, courtesy_cancel))
         try:
             message = self._driver.encode(request_id, method, params, on_progress is not None)
             if self._transport.congested:
-                await self._wait_for_room(future)
+                await self._wait_for_room(request_id, future)
             if not future.done():
                 self._transport.send(message)
-                sent = True
             return await future
         except ConnectionError as error:
             self._peer.forget(request_id)
@@ -140,8 +138,8 @@ class Session:
             raise ConnectionLost(self.server, cause, may_have_run=False) from None
         finally:
             self._deadlines.clear(request_id)
-            # Still awaited here only if the caller was cancelled.
-            if self._peer.forget(request_id) and sent and courtesy_cancel:
+            # Still awaited here only if the caller was cancelled, or if it could not be encoded.
+            if self._peer.forget(request_id) and courtesy_cancel and future.cancelled():
                 self._cancel_remotely(request_id, "the caller gave up")
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
@@ -166,12 +164,21 @@ class Session:
                 await self._ended.wait()
         return self._lost_cause
 
-    async def _wait_for_room(self, future: asyncio.Future[Raw]) -> None:
+    async def _wait_for_room(self, request_id: str, future: asyncio.Future[Raw]) -> None:
+        self._unsent.add(request_id)
         room = asyncio.ensure_future(self._transport.drained())
         try:
             await asyncio.wait((room, future), return_when=asyncio.FIRST_COMPLETED)
         finally:
             room.cancel()
+            self._unsent.discard(request_id)
+
+    def _expired(self, request_id: str, what: _Deadline) -> None:
+        future, method, seconds, courtesy_cancel = what
+        if self._peer.forget(request_id) and not future.done():
+            future.set_exception(CallTimeout(self.server, method, seconds))
+            if courtesy_cancel and request_id not in self._unsent:
+                self._cancel_remotely(request_id, "the time limit passed")
 
     def _cancel_remotely(self, request_id: str, reason: str) -> None:
         self._send_quietly(self._driver.encode_cancel(request_id, reason), although_congested=True)
@@ -186,9 +193,6 @@ class Session:
                 return
 
     # What the transport delivers.
-
-    def received(self, message: bytes) -> None:
-        self._peer.receive(message)
 
     def oversized(self, head: bytes, tail: bytes) -> bool:
         return self._peer.receive_oversized(head, tail)

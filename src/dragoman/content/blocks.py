@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -82,18 +81,14 @@ class UnknownBlock(Struct, frozen=True):
         return f"[content of unknown type {kind!r}]"
 
 
-_Known = TextBlock | ImageBlock | AudioBlock | ResourceLinkBlock | ResourceBlock
-Block = _Known | UnknownBlock
+KnownBlock = TextBlock | ImageBlock | AudioBlock | ResourceLinkBlock | ResourceBlock
+Block = KnownBlock | UnknownBlock
 
-_decode = msgspec.json.Decoder(_Known).decode
-
-
-def read_blocks(raws: Iterable[Raw]) -> tuple[Block, ...]:
-    """Typed blocks; `Unreadable` only if one is not even JSON."""
-    return tuple([read_block(raw) for raw in raws])
+_decode = msgspec.json.Decoder(KnownBlock).decode
 
 
 def read_block(raw: Raw) -> Block:
+    """A typed block; `Unreadable` only if it is not even JSON."""
     try:
         return _decode(raw)
     except DECODE_ERRORS:

@@ -23,6 +23,8 @@ from dragoman.transports.ring import ByteRing
 STDERR_CAPACITY_BYTES: Final = 1024 * 1024
 STDERR_TAIL_BYTES: Final = 4096
 WRITE_BUFFER_BYTES: Final = 1024 * 1024
+BATCH_MESSAGES: Final = 32
+"""Written together at most: fewer writes cost less, but a server should not wait long for the first."""
 EXIT_GRACE_SECONDS: Final = 0.25
 """How long the exit code and the last words may take to follow the end of the output."""
 
@@ -38,6 +40,7 @@ class StdioTransport:
         limit_bytes: int,
         stall_seconds: float,
     ) -> None:
+        self._loop = asyncio.get_running_loop()
         self._server = server
         self._command = command
         self._env = env
@@ -55,12 +58,12 @@ class StdioTransport:
         self._bursting = False
         """Several replies came at once, so several requests will follow: worth collecting."""
         self._outbox: list[bytes] = []
+        self.congested = False
         self._room = asyncio.Event()
         self._room.set()
         self._stall_timer: asyncio.TimerHandle | None = None
 
     async def open(self, sink: Sink) -> None:
-        loop = asyncio.get_running_loop()
         self._sink = sink
         environment = minimal_environment(os.environ, self._env)
         try:
@@ -68,12 +71,12 @@ class StdioTransport:
         except (OSError, ValueError) as error:
             raise self._start_error(error) from None
         stdin, stdout, stderr = self._process.pipes
-        framer = LineFramer(self._received, self._oversized, self._limit_bytes)
+        framer = LineFramer(sink.received, sink.oversized, self._limit_bytes)
         try:
-            self._stdin, _ = await loop.connect_write_pipe(lambda: _Writer(self), stdin)
+            self._stdin, _ = await self._loop.connect_write_pipe(lambda: _Writer(self), stdin)
             self._stdin.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
             for protocol, pipe in ((_Stdout(self, framer), stdout), (_Stderr(self, self._stderr), stderr)):
-                reader, _ = await loop.connect_read_pipe(lambda protocol=protocol: protocol, pipe)
+                reader, _ = await self._loop.connect_read_pipe(lambda protocol=protocol: protocol, pipe)
                 self._readers.append(reader)
         except BaseException:
             await self.close()
@@ -86,21 +89,19 @@ class StdioTransport:
         if not self._bursting:
             self._stdin.write(message + b"\n")
             return
-        if not self._outbox:
-            asyncio.get_running_loop().call_soon(self._flush)
-        self._outbox.append(message)
-
-    @property
-    def congested(self) -> bool:
-        return not self._room.is_set()
+        outbox = self._outbox
+        if not outbox:
+            self._loop.call_soon(self._flush)
+        outbox.append(message)
+        if len(outbox) >= BATCH_MESSAGES:
+            self._flush()
 
     async def drained(self) -> None:
         await self._room.wait()
 
     async def close(self) -> None:
         self._sink = None
-        self._stop_stall_timer()
-        self._room.set()
+        self.resume()
         self._outbox.clear()
         if self._stdin is not None:
             # Not `close`, which would wait for a server that does not read.
@@ -133,22 +134,25 @@ class StdioTransport:
             outbox.append(b"")
             self._stdin.write(b"\n".join(outbox))
 
-    def _received(self, line: bytes) -> None:
-        if self._sink is not None:
-            self._sink.received(line)
-
-    def _oversized(self, head: bytes, tail: bytes) -> bool:
-        return self._sink is None or self._sink.oversized(head, tail)
-
-    def lines_completed(self, count: int) -> None:
-        self._bursting = count > 1
+    def output(self, framer: LineFramer, data: bytes) -> None:
+        if self._sink is None:
+            return
+        try:
+            self._bursting = framer.feed(data) > 1
+        except Flood:
+            self.end_of_output("it floods its output without a line end")
 
     def pause(self) -> None:
+        self.congested = True
         self._room.clear()
         self._watch_stall(-1)
 
     def resume(self) -> None:
         self._stop_stall_timer()
+        self._make_room()
+
+    def _make_room(self) -> None:
+        self.congested = False
         self._room.set()
 
     def input_closed(self) -> None:
@@ -156,8 +160,7 @@ class StdioTransport:
         self.resume()
         if self._sink is not None:
             # Usually the process is ending and its output is about to say so.
-            loop = asyncio.get_running_loop()
-            loop.call_later(2 * EXIT_GRACE_SECONDS, self.end_of_output, "it closed its input")
+            self._loop.call_later(2 * EXIT_GRACE_SECONDS, self.end_of_output, "it closed its input")
 
     def _watch_stall(self, size_before: int) -> None:
         if self._stdin is None:
@@ -166,8 +169,7 @@ class StdioTransport:
         if size == size_before:
             self.end_of_output(f"it has not read its input for {self._stall_seconds:g} s")
             return
-        loop = asyncio.get_running_loop()
-        self._stall_timer = loop.call_later(self._stall_seconds, self._watch_stall, size)
+        self._stall_timer = self._loop.call_later(self._stall_seconds, self._watch_stall, size)
 
     def _stop_stall_timer(self) -> None:
         if self._stall_timer is not None:
@@ -178,7 +180,7 @@ class StdioTransport:
         # A wrapper may end well and leave a child serving on the same pipes. A leader that failed
         # has not: what still holds the pipes then is a helper that will never answer.
         if self._process is not None and self._process.exit_code != 0:
-            asyncio.get_running_loop().call_later(EXIT_GRACE_SECONDS, self.end_of_output)
+            self._loop.call_later(EXIT_GRACE_SECONDS, self.end_of_output)
 
     def end_of_output(self, cause: str | None = None) -> None:
         """The server will say no more. Tells why, once the exit code had a moment to arrive."""
@@ -190,7 +192,7 @@ class StdioTransport:
             return
         # Whichever of the exit code and the end of stderr comes last; they are not waited for long.
         self._process.on_exit(self._tell_if_known)
-        asyncio.get_running_loop().call_later(EXIT_GRACE_SECONDS, self._tell_lost, None)
+        self._loop.call_later(EXIT_GRACE_SECONDS, self._tell_lost, None)
 
     def _has_last_words(self) -> bool:
         return self._process is not None and self._process.exit_code is not None and self._stderr_ended
@@ -206,8 +208,7 @@ class StdioTransport:
 
     def _tell_lost(self, cause: str | None) -> None:
         sink, self._sink = self._sink, None
-        self._stop_stall_timer()
-        self._room.set()
+        self.resume()
         if sink is not None and self._process is not None:
             sink.lost(cause or describe_exit(self._process.exit_code))
 
@@ -257,10 +258,7 @@ class _Stdout(asyncio.Protocol):
         self._framer = framer
 
     def data_received(self, data: bytes) -> None:
-        try:
-            self._owner.lines_completed(self._framer.feed(data))
-        except Flood:
-            self._owner.end_of_output("it floods its output without a line end")
+        self._owner.output(self._framer, data)
 
     def eof_received(self) -> None:
         self._framer.end()

@@ -93,19 +93,3 @@ class ToolDefinition(
     output_schema: Raw = ABSENT
     annotations: dict[str, Any] | None = None
     meta: dict[str, Any] | None = None
-
-
-class ToolResult(
-    Struct,
-    rename={
-        "structured": "structuredContent",
-        "is_error": "isError",
-        "meta": "_meta",
-        "result_type": "resultType",
-    },
-):
-    content: list[Raw] = []
-    structured: Any = UNSET
-    is_error: bool = False
-    meta: dict[str, Any] | None = None
-    result_type: str = "complete"

@@ -96,12 +96,12 @@ class Peer:
         for request_id in list(self._waiters):
             self._fail(request_id, make_error())
 
-    def receive(self, data: bytes) -> None:
+    def receive(self, message: bytes) -> None:
         """Takes one message as it came off the wire."""
         try:
-            envelope = decode_envelope(data)
+            envelope = decode_envelope(message)
         except Unreadable as problem:
-            self._receive_odd(data, problem)
+            self._receive_odd(message, problem)
         else:
             self._dispatch(envelope)
 

@@ -1,17 +1,16 @@
 """What a call comes to."""
 
 import pytest
+from msgspec import Raw
 
 from dragoman.calls.outcome import CallOutcome, outcome_of, outcome_of_error
-from dragoman.content.blocks import ImageBlock, TextBlock, read_blocks
+from dragoman.content.blocks import ImageBlock, TextBlock
+from dragoman.content.result import read_result
 from dragoman.errors import CallError, RemoteError, UnknownTool
-from dragoman.wire.codec import decode_as
-from dragoman.wire.messages import ToolResult
 
 
 def outcome(result: bytes) -> CallOutcome:
-    read = decode_as(ToolResult, result)
-    return outcome_of("box", "mcp__box__open", read, read_blocks(read.content), 0.5)
+    return outcome_of("box", "mcp__box__open", *read_result(Raw(result)), 0.5)
 
 
 def test_a_result_becomes_an_outcome_with_all_its_parts():

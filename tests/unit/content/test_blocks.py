@@ -18,8 +18,8 @@ from dragoman.content.blocks import (
     TextBlock,
     UnknownBlock,
     read_block,
-    read_blocks,
 )
+from dragoman.content.result import read_result
 from dragoman.wire.codec import Unreadable
 
 
@@ -108,7 +108,8 @@ def test_a_block_that_cannot_be_typed_is_kept_as_it_came(value: object):
 
 
 def test_one_odd_block_does_not_cost_the_others():
-    blocks = read_blocks([raw({"type": "text", "text": "a"}), raw(7), raw({"type": "text", "text": "b"})])
+    content = [{"type": "text", "text": "a"}, 7, {"type": "text", "text": "b"}]
+    _, blocks = read_result(raw({"content": content}))
 
     assert blocks == (TextBlock("a"), UnknownBlock(7), TextBlock("b"))
 
