@@ -5,6 +5,7 @@ from typing import Any
 
 from bench.clients import ToolClient
 from bench.clients.raw import decode_called
+from dragoman.catalog.tools import read_list
 from dragoman.connections.direct import open_session
 
 
@@ -20,7 +21,8 @@ class Client(ToolClient):
         return decode_called(result).content[0].text
 
     async def list_tools(self) -> int:
-        return len(await self.first.list_tools())
+        listed = await read_list(lambda params: self.first.request("tools/list", params))
+        return len(listed.definitions)
 
     async def close(self) -> None:
         await asyncio.gather(*(session.close() for session in self.sessions))

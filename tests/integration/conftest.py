@@ -59,8 +59,8 @@ class Connect:
 def _cases() -> Iterator[Any]:
     for kind in ("ours", "ours-stdio", "sdk-stdio"):
         for pin in PINS:
-            # Processes take their time to start: --quick meets each kind once per era.
-            slow = kind != "ours" and pin not in ("auto", "legacy")
+            # Processes take their time to start, the SDK's above all: --quick meets ours once per era.
+            slow = kind == "sdk-stdio" or (kind != "ours" and pin not in ("auto", "legacy"))
             yield pytest.param(
                 Connect(kind, pin), id=f"{kind}-{pin}", marks=[pytest.mark.slow] if slow else []
             )
