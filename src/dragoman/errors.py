@@ -158,6 +158,10 @@ class NotConnected(CallError):
         super().__init__(server, f"{server} is {status}{why}", hint=hint)
 
 
+def _doubt(may_have_run: bool) -> str:
+    return "; the request may have run" if may_have_run else "; the request was not sent"
+
+
 class ConnectionLost(CallError):
     """The connection ended. `may_have_run` says whether the request had been handed over."""
 
@@ -166,8 +170,9 @@ class ConnectionLost(CallError):
     def __init__(self, server: str, cause: str, *, may_have_run: bool, hint: str | None = None) -> None:
         self.cause = one_line(cause, 2048)
         self.may_have_run = may_have_run
-        doubt = "; the request may have run" if may_have_run else "; the request was not sent"
-        super().__init__(server, f"the connection to {server} was lost: {self.cause}{doubt}", hint=hint)
+        super().__init__(
+            server, f"the connection to {server} was lost: {self.cause}{_doubt(may_have_run)}", hint=hint
+        )
 
 
 class CallTimeout(CallError):
@@ -175,12 +180,15 @@ class CallTimeout(CallError):
 
     code = "timeout"
 
-    def __init__(self, server: str, method: str, timeout_seconds: float) -> None:
+    def __init__(
+        self, server: str, method: str, timeout_seconds: float, *, may_have_run: bool = True
+    ) -> None:
         self.method = method
         self.timeout_seconds = timeout_seconds
+        self.may_have_run = may_have_run
         super().__init__(
             server,
-            f"{server} did not answer {method} within {timeout_seconds:g} s; the request may have run",
+            f"{server} did not answer {method} within {timeout_seconds:g} s{_doubt(may_have_run)}",
             hint="Raise the time limit, or look at the server's log.",
         )
 

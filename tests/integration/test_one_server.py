@@ -56,6 +56,7 @@ async def test_a_result_comes_back_as_text_and_structure(connect: Connect) -> No
         assert outcome.raise_for_error() is outcome
 
 
+@pytest.mark.requirement("CAL-6")
 async def test_a_tool_that_fails_is_an_outcome_and_the_next_call_works(connect: Connect) -> None:
     async with connect() as host:
         outcome = await host.call(tool("fail"))

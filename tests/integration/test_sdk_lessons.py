@@ -57,6 +57,7 @@ async def test_finding_11_a_server_that_dies_while_idle_is_an_event_and_a_public
         assert (view.status, view.reason) == ("failed", "it was ended by SIGKILL")
 
 
+@pytest.mark.requirement("TRN-1")
 async def test_finding_12_pid_exit_code_and_stderr_are_there_for_whoever_asks():
     async with connected(zoo("dies.py", "call", "7")) as host:
         pid = host.servers["server"].pid
@@ -108,6 +109,7 @@ async def test_finding_14_a_large_line_costs_linear_time_and_a_limit_holds():
         assert (await host.call("mcp__server__echo", {"message": "still here"})).text == "still here"
 
 
+@pytest.mark.requirement("TRN-1")
 @pytest.mark.parametrize("habits", [[], ["silent"], ["stubborn"], ["silent", "stubborn"]], ids="-".join)
 async def test_finding_15_shutdown_reaches_the_children_of_a_server_that_ends_by_itself(habits):
     async with connected(zoo("has_a_child.py", "orphaning", *habits)) as host:
@@ -137,6 +139,7 @@ async def test_finding_16_a_connect_timeout_of_one_second_is_one_second():
     assert 0.9 < took < 1 + BUSY_SECONDS
 
 
+@pytest.mark.requirement("CAL-6")
 @pytest.mark.parametrize("era", ERAS)
 async def test_finding_18_a_result_without_the_promised_structure_is_kept(era):
     async with connected(zoo("answers_oddly.py", protocol=era)) as host:
@@ -144,6 +147,7 @@ async def test_finding_18_a_result_without_the_promised_structure_is_kept(era):
         assert (outcome.text, outcome.is_error, outcome.has_structured) == ("forty-two", False, False)
 
 
+@pytest.mark.requirement("CAL-6")
 @pytest.mark.parametrize("era", ERAS)
 async def test_finding_19_an_unknown_kind_of_content_costs_nothing_else(era):
     async with connected(zoo("answers_oddly.py", protocol=era)) as host:

@@ -47,6 +47,7 @@ CASES = {
 }
 
 
+@pytest.mark.requirement("CAL-6")
 @pytest.mark.parametrize("line", CASES.values(), ids=CASES.keys())
 async def test_t02_a_reply_that_cannot_be_parsed_fails_that_call_alone(arena, era, line):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:

@@ -57,6 +57,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.requirement("TRN-1")
 @pytest.mark.parametrize("when", ["start", "greeting", "list"])
 @pytest.mark.parametrize(("how", "exit_code", "words"), ENDINGS.values(), ids=ENDINGS.keys())
 async def test_t11_a_server_that_dies_while_connecting_leaves_its_last_words(
@@ -74,6 +75,7 @@ async def test_t11_a_server_that_dies_while_connecting_leaves_its_last_words(
         assert a.view.stderr_tail == error.stderr_tail
 
 
+@pytest.mark.requirement("CAL-6")
 @pytest.mark.parametrize(("how", "exit_code", "words"), ENDINGS.values(), ids=ENDINGS.keys())
 async def test_t11_a_server_that_dies_during_a_call_fails_it_at_once(arena, era, how, exit_code, words):
     async with arena(zoo("dies.py", "call", str(how), protocol=era)) as a:

@@ -1,10 +1,13 @@
 """T13: servers that refuse to end are ended, all at the same time."""
 
+import pytest
+
 from tests.servers import zoo
 
 STUBBORN = zoo("will_not_die.py")
 
 
+@pytest.mark.requirement("TRN-1")
 async def test_t13_a_server_that_ignores_every_polite_request_is_killed(arena):
     async with arena(STUBBORN) as a:
         await a.serves_still()
@@ -12,6 +15,7 @@ async def test_t13_a_server_that_ignores_every_polite_request_is_killed(arena):
     assert a.view.exit_code == -9
 
 
+@pytest.mark.requirement("LIF-10")
 async def test_t13_ten_stubborn_servers_end_together_in_the_time_of_one(arena):
     async with arena(STUBBORN, others={f"stubborn_{n}": STUBBORN for n in range(9)}) as a:
         assert all(view.status == "connected" for view in a.host.servers.values())
@@ -20,6 +24,7 @@ async def test_t13_ten_stubborn_servers_end_together_in_the_time_of_one(arena):
     assert codes == [-9] * 10
 
 
+@pytest.mark.requirement("LIF-10")
 async def test_t13_closing_does_not_wait_for_servers_that_are_still_connecting(arena):
     silent = {f"silent_{n}": zoo("silent.py") for n in range(5)}
     async with arena(STUBBORN, others=silent, wait=False) as a:

@@ -32,6 +32,7 @@ CHILDREN = {
 }
 
 
+@pytest.mark.requirement("TRN-1")
 @pytest.mark.parametrize("habits", CHILDREN.values(), ids=CHILDREN.keys())
 async def test_t14_a_servers_child_does_not_outlive_it(arena, habits):
     async with arena(zoo("has_a_child.py", *habits)) as a:

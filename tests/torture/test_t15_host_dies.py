@@ -50,6 +50,7 @@ async def survivors(pids: list[int]) -> list[int]:
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGKILL]
 
 
+@pytest.mark.requirement("TRN-1")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 async def test_t15_no_server_survives_a_host_that_dies_by_a_signal(arena, number):
     async with arena(), doomed("wait") as (program, pids):
@@ -101,6 +102,7 @@ async def test_t15_a_forked_child_that_lives_on_does_not_keep_the_servers_alive(
         assert wait_for_deaths(fork, 0) == fork, "it was alive all the time"
 
 
+@pytest.mark.requirement("TRN-1")
 async def test_t15_if_the_warden_is_killed_too_the_next_host_sweeps(arena):
     async with arena() as a:
         async with doomed("wait") as (program, pids):

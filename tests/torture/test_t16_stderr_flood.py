@@ -19,6 +19,7 @@ async def test_t16_a_call_completes_while_stderr_is_flooded(arena, era, kind):
         await a.serves_still()
 
 
+@pytest.mark.requirement("TRN-1")
 async def test_t16_memory_stays_bounded_over_a_longer_flood(arena):
     async with arena(zoo("floods_stderr.py")) as a:
         async with at_once(15):

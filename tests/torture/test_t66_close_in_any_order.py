@@ -35,6 +35,7 @@ async def opened(entry) -> Host:
     return host
 
 
+@pytest.mark.requirement("LIF-10")
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 async def test_t66_three_hosts_close_in_any_order_from_other_tasks(arena, order):
     async with arena():
@@ -88,6 +89,7 @@ async def test_t66_a_host_that_was_never_opened_can_be_closed(arena):
             await host.__aenter__()
 
 
+@pytest.mark.requirement("LIF-10")
 async def test_t66_a_call_in_flight_ends_when_the_host_closes(arena, era):
     async with arena():
         host = await opened(zoo("holds_replies.py", protocol=era))

@@ -155,7 +155,11 @@ class Session:
             self._lost_cause = cause
             self._ended.set()
             self._deadlines.close()
-            self._peer.fail_all(lambda: ConnectionLost(self.server, cause, may_have_run=True))
+            self._peer.fail_all(
+                lambda request_id: ConnectionLost(
+                    self.server, cause, may_have_run=request_id not in self._unsent
+                )
+            )
 
     async def _why_gone(self) -> str | None:
         """The far end takes nothing more; the transport is about to say why."""
@@ -176,8 +180,9 @@ class Session:
     def _expired(self, request_id: str, what: _Deadline) -> None:
         future, method, seconds, courtesy_cancel = what
         if self._peer.forget(request_id) and not future.done():
-            future.set_exception(CallTimeout(self.server, method, seconds))
-            if courtesy_cancel and request_id not in self._unsent:
+            was_sent = request_id not in self._unsent
+            future.set_exception(CallTimeout(self.server, method, seconds, may_have_run=was_sent))
+            if courtesy_cancel and was_sent:
                 self._cancel_remotely(request_id, "the time limit passed")
 
     def _cancel_remotely(self, request_id: str, reason: str) -> None:

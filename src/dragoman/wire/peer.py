@@ -92,9 +92,9 @@ class Peer:
             self._progress.pop(request_id, None)
         return self._waiters.pop(request_id, None) is not None
 
-    def fail_all(self, make_error: Callable[[], DragomanError]) -> None:
+    def fail_all(self, make_error: Callable[[MessageId], DragomanError]) -> None:
         for request_id in list(self._waiters):
-            self._fail(request_id, make_error())
+            self._fail(request_id, make_error(request_id))
 
     def receive(self, message: bytes) -> None:
         """Takes one message as it came off the wire."""

@@ -16,10 +16,12 @@ OURS = {
 }
 
 
+@pytest.mark.requirement("TRN-1")
 def test_only_what_a_program_cannot_do_without_is_inherited():
     assert minimal_environment(OURS, {}) == {"PATH": "/bin", "HOME": "/home/me", "LANG": "C.UTF-8"}
 
 
+@pytest.mark.requirement("TRN-1")
 def test_the_entrys_own_variables_come_on_top_and_win():
     env = minimal_environment(OURS, {"PATH": "/opt/bin", "TOKEN": "t"})
 
@@ -35,6 +37,7 @@ def test_no_inherited_variable_is_one_that_carries_secrets_or_code(name: str):
     assert not any(word in name for word in ("KEY", "TOKEN", "SECRET", "PASS", "PRELOAD", "PYTHON", "NODE"))
 
 
+@pytest.mark.requirement("TRN-1")
 def test_the_ladder_ends_within_600_ms():
     assert sum(seconds for seconds, _ in LADDER) <= 0.6
     assert [number.name for _, number in LADDER] == ["SIGINT", "SIGTERM", "SIGKILL"]

@@ -433,7 +433,7 @@ def test_progress_after_the_end_of_a_request_is_ignored(end: str):
         case "oversized":
             talk.peer.receive_oversized(b'{"id":"d2"', b"")
         case _:
-            talk.peer.fail_all(lambda: ConnectionLost("box", "gone", may_have_run=True))
+            talk.peer.fail_all(lambda _: ConnectionLost("box", "gone", may_have_run=True))
     talk.hear(progress("d2", 1))
 
     assert seen == []
@@ -460,7 +460,7 @@ def test_a_flood_of_unwanted_progress_is_told_once():
 def test_at_the_end_every_request_fails_with_an_error_of_its_own():
     talk = Conversation(3)
     talk.hear(reply("d2"))
-    talk.peer.fail_all(lambda: ConnectionLost("box", "gone", may_have_run=True))
+    talk.peer.fail_all(lambda _: ConnectionLost("box", "gone", may_have_run=True))
 
     assert isinstance(talk.outcome("d1"), ConnectionLost)
     assert talk.outcome("d2") == b"{}"
