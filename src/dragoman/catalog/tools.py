@@ -58,8 +58,13 @@ class Tool:
 
     @cached_property
     def output_schema(self) -> dict[str, Any] | None:
-        raw = self._definition.output_schema
-        return None if raw is ABSENT else msgspec.json.decode(raw)
+        """None also if it is there but is no schema: a tool can be called all the same."""
+        if self._definition.output_schema is ABSENT:
+            return None
+        try:
+            return decode_as(dict[str, Any], self._definition.output_schema)
+        except Unreadable:
+            return None
 
     @property
     def annotations(self) -> Mapping[str, Any]:
@@ -141,12 +146,9 @@ def _why_unusable(definition: ToolDefinition) -> str | None:
     if len(definition.name) > NAME_LIMIT:
         return f"its name is longer than {NAME_LIMIT} characters"
     try:
-        schema = decode_as(dict[str, Any], definition.input_schema)
-        if definition.output_schema is not ABSENT:
-            decode_as(dict[str, Any], definition.output_schema)
-        return _why_unusable_schema(schema)
+        return _why_unusable_schema(decode_as(dict[str, Any], definition.input_schema))
     except Unreadable as error:
-        return f"its schema is not a JSON object ({error.detail})"
+        return f"its input schema is not a JSON object ({error.detail})"
 
 
 def _why_unusable_schema(schema: dict[str, Any]) -> str | None:
