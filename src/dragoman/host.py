@@ -18,10 +18,10 @@ from dragoman.calls.progress import OnProgress
 from dragoman.catalog.refresh import Refresher
 from dragoman.catalog.tools import Catalog, Tool
 from dragoman.clock import Clock, SystemClock
-from dragoman.config.model import IN_PROCESS, ServerConfig, parse_entry
+from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig, parse_entry
 from dragoman.connections.connection import Connection, Surroundings
 from dragoman.connections.eras import EraMemory
-from dragoman.connections.factory import MakeTransport, inprocess_maker, transport_maker
+from dragoman.connections.factory import MakeTransport, inprocess_maker, refusing_maker, transport_maker
 from dragoman.connections.session import Session
 from dragoman.connections.supervisor import Supervisor
 from dragoman.errors import ConfigError, HostClosed
@@ -165,16 +165,11 @@ class Host:
     # Wiring.
 
     def _add(self, name: ServerName, given: object) -> None:
-        make: MakeTransport
-        if isinstance(given, ServerConfig):
-            config = given
-            make = transport_maker(name, config, self._settings)
-        elif isinstance(given, Mapping):
-            config = parse_entry(name, given)  # pyright: ignore[reportUnknownArgumentType]
-            make = transport_maker(name, config, self._settings)
-        else:
-            config = ServerConfig(type=IN_PROCESS)
-            make = inprocess_maker(name, given)
+        try:
+            config, make = self._understand(name, given)
+        except ConfigError as error:
+            # Said of this server when it is to be connected; the others are not affected.
+            config, make = ServerConfig(type=UNUSABLE), refusing_maker(error)
         self._configs[name] = config
         own = config.timeout
         self._timeouts[name] = self._settings.seconds("MCP_TOOL_TIMEOUT") if own is None else own / 1000
@@ -183,10 +178,17 @@ class Host:
             make,
             self._surroundings,
             protocol=config.protocol,
-            fingerprint=None if config.type == IN_PROCESS else config.fingerprint(),
+            fingerprint=config.fingerprint() if config.command else None,
             prepare=self._prepare,
             on_notification=self._notified,
         )
+
+    def _understand(self, name: ServerName, given: object) -> tuple[ServerConfig, MakeTransport]:
+        if isinstance(given, Mapping):
+            given = parse_entry(name, given)  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(given, ServerConfig):
+            return given, transport_maker(name, given, self._settings)
+        return ServerConfig(type=IN_PROCESS), inprocess_maker(name, given)
 
     async def _prepare(self, connection: Connection, session: Session) -> None:
         await self._refresher.load(ServerName(connection.name), session)

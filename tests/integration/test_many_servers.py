@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import CommandNotFound, ConnectionLost, ConnectTimeout, Host, NotConnected, StartFailed
+from dragoman import (
+    CommandNotFound,
+    ConfigError,
+    ConnectionLost,
+    ConnectTimeout,
+    Host,
+    NotConnected,
+    StartFailed,
+)
 from tests.integration.waiting import until
 from tests.integration.workshop import fastmcp_server, our_server, sdk_server, workshop
 from tests.servers import zoo
@@ -93,3 +101,25 @@ async def test_objects_and_processes_of_all_kinds_share_a_host() -> None:
         calls = [host.call(f"mcp__{name}__add", {"a": n, "b": 1}) for name in servers for n in range(20)]
         sums = [outcome.structured["result"] for outcome in await asyncio.gather(*calls)]
         assert sums == [n + 1 for _ in servers for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"comand": "npx"},
+        {"command": "x", "args": [1]},
+        {"command": "x", "protocol": "1999"},
+        None,
+        "npx",
+        7,
+        {},
+    ],
+    ids=str,
+)
+async def test_an_entry_that_cannot_be_used_is_named_and_costs_no_other(entry: object) -> None:
+    async with Host({"bad": entry, "ours": our_server()}, permission_mode="bypassPermissions") as host:
+        await host.ready(timeout=30)
+        bad = host.servers["bad"]
+        assert (bad.status, type(bad.error)) == ("failed", ConfigError)
+        assert "'bad'" in str(bad.reason)
+        assert (await host.call("mcp__ours__add", {"a": 1, "b": 2})).text == "3"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +20,9 @@ TRANSPORTS: Final = ("stdio", "http", "sse", "ws", "sse-ide", "ws-ide", "sdk", "
 
 IN_PROCESS: Final = "in-process"
 """The type of servers that were handed over as objects."""
+
+UNUSABLE: Final = "unusable"
+"""Stands for the type of an entry that could not be understood."""
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -66,25 +69,20 @@ def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
     return config
 
 
-def parse_servers(document: Any, source: str) -> dict[str, Mapping[str, Any]]:
-    """The `mcpServers` block of a configuration document, entries still as written."""
+def parse_servers(document: Any, source: str) -> dict[str, Any]:
+    """The `mcpServers` block of a configuration document; each entry is judged later, on its own."""
     if not isinstance(document, dict):
         raise ConfigError(
             f"{source}: expected a JSON object", hint='Write {"mcpServers": {"name": {"command": …}}}.'
         )
-    servers: Any = document.get("mcpServers")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    servers: Any = cast("dict[str, Any]", document).get("mcpServers")
     if servers is None and "servers" in document:
         raise ConfigError(f'{source}: found "servers"', hint='The block is called "mcpServers".')
     if not isinstance(servers, dict):
         raise ConfigError(
             f'{source}: "mcpServers" must be an object', hint="Map each server's name to its entry."
         )
-    result: dict[str, Mapping[str, Any]] = {}
-    for name, entry in servers.items():  # pyright: ignore[reportUnknownVariableType]
-        if not isinstance(entry, dict):
-            raise ConfigError(f"{source}: server {name!r} must be an object")
-        result[str(name)] = entry  # pyright: ignore[reportUnknownArgumentType]
-    return result
+    return cast("dict[str, Any]", servers)
 
 
 def _implied_type(name: str, entry: Mapping[str, Any]) -> str:

@@ -40,6 +40,15 @@ def transport_maker(name: str, config: ServerConfig, settings: Settings) -> Make
     return make
 
 
+def refusing_maker(error: ConfigError) -> MakeTransport:
+    """For an entry that cannot be used: says so when its server is to be connected."""
+
+    def refuse() -> Transport:
+        raise error
+
+    return refuse
+
+
 def inprocess_maker(name: str, candidate: object) -> MakeTransport:
     served: InProcessServer = adapt(name, candidate)
     return lambda: InProcessTransport(name, served)

@@ -175,8 +175,6 @@ def test_the_entries_of_a_document_come_as_they_are_written():
         ({"mcpServers": []}, '"mcpServers" must be an object'),
         ({"mcpServers": None}, '"mcpServers" must be an object'),
         ({"servers": {}}, 'found "servers"'),
-        ({"mcpServers": {"a": "npx"}}, "server 'a' must be an object"),
-        ({"mcpServers": {"a": None}}, "server 'a' must be an object"),
     ],
     ids=str,
 )

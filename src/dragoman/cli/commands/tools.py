@@ -11,6 +11,7 @@ from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.options import json_option, mcp_config_option, read_servers, run_with_host
 from dragoman.cli.render import json, text
+from dragoman.errors import ConfigError
 from dragoman.host import Host
 
 
@@ -21,8 +22,8 @@ from dragoman.host import Host
 def command(sources: tuple[str, ...], as_json: bool, only: str | None) -> None:
     """Connects to every server, and lists what they offer.
 
-    Servers that fail are named with the reason; the others are listed all the same. Exit code 4 if
-    any failed.
+    Servers that fail are named with the reason; the others are listed all the same. Exit code 3 if an
+    entry could not be used, 4 if a server could not be connected.
     """
     servers = read_servers(sources)
     if only is not None:
@@ -31,7 +32,7 @@ def command(sources: tuple[str, ...], as_json: bool, only: str | None) -> None:
             raise click.UsageError(f"there is no server {only!r}; there are: {names}")
         servers = {only: servers[only]}
 
-    async def work(host: Host) -> bool:
+    async def work(host: Host) -> int:
         views = (await host.ready()).values()
         if as_json:
             json.echo(
@@ -42,10 +43,12 @@ def command(sources: tuple[str, ...], as_json: bool, only: str | None) -> None:
             )
         else:
             _show(host)
-        return all(view.status == "connected" for view in views)
+        if any(isinstance(view.error, ConfigError) for view in views):
+            return exit_codes.CONFIG
+        connected = all(view.status == "connected" for view in views)
+        return exit_codes.OK if connected else exit_codes.NOT_CONNECTED
 
-    if not run_with_host(servers, work):
-        sys.exit(exit_codes.NOT_CONNECTED)
+    sys.exit(run_with_host(servers, work))
 
 
 def _show(host: Host) -> None:
