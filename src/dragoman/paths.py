@@ -1,6 +1,6 @@
 """Where Dragoman keeps its files.
 
-I own: the folders, and the two variables that move them. I create nothing.
+I own: the folders, the two variables that move them, and that only their owner may look inside.
 """
 
 from __future__ import annotations
@@ -30,3 +30,9 @@ def managed_dir(environ: Mapping[str, str] = os.environ) -> Path:
     if sys.platform == "darwin":
         return Path("/Library/Application Support/Dragoman")
     return Path("/etc/dragoman")
+
+
+def make_private(folder: Path) -> None:
+    """Creates the folder and its missing parents, each for its owner alone."""
+    for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)

@@ -1,11 +1,12 @@
 """Where files are kept, and the two variables that move them."""
 
+import stat
 import sys
 from pathlib import Path
 
 import pytest
 
-from dragoman.paths import config_dir, managed_dir, state_dir
+from dragoman.paths import config_dir, make_private, managed_dir, state_dir
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,10 @@ def test_asking_creates_nothing(home: Path):
     state_dir({})
 
     assert not (home / ".dragoman").exists()
+
+
+def test_a_private_folder_and_its_missing_parents_are_for_the_owner_alone(tmp_path: Path):
+    make_private(tmp_path / "a" / "b")
+    make_private(tmp_path / "a" / "b")
+
+    assert [stat.S_IMODE((tmp_path / part).stat().st_mode) for part in ("a", "a/b")] == [0o700, 0o700]

@@ -59,7 +59,7 @@ class EraMemory:
 
     def _save(self, verdicts: dict[str, Verdict]) -> None:
         with contextlib.suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            paths.make_private(self._path.parent)
             temporary = self._path.with_name(f".eras-{os.getpid()}")
             temporary.write_bytes(msgspec.json.encode(verdicts))
             os.replace(temporary, self._path)

@@ -109,7 +109,7 @@ class Guard:
         with contextlib.suppress(OSError):
             if self._ledger is None:
                 folder = ledger_dir()
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                paths.make_private(folder)
                 me = read_process(os.getpid())
                 self._ledger = folder / f"{os.getpid()}-{me.started if me else 0}"
                 line = f"boot {_boot_id()}\n{line}"
