@@ -26,7 +26,7 @@ def adapt(name: str, candidate: object) -> InProcessServer:
     lowlevel = _lowlevel_of(candidate)
     if lowlevel is None:
         raise ConfigError(
-            f"server {name!r}: cannot serve a {type(candidate).__name__}",
+            f"server {name!r}: cannot serve {type(candidate).__name__!r} objects",
             hint="Give an entry (a dict), a server object of `mcp` or FastMCP, or an object with `serve`.",
         )
     return _SdkServer(candidate, lowlevel)
