@@ -9,12 +9,19 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
+
+NOWHERE: Final = Path("/nonexistent/.dragoman")
 
 
 def config_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """The person's folder: settings, plugins and state."""
-    moved = environ.get("DRAGOMAN_CONFIG_DIR")
-    return Path(moved).expanduser() if moved else Path.home() / ".dragoman"
+    try:
+        moved = environ.get("DRAGOMAN_CONFIG_DIR")
+        return Path(moved).expanduser() if moved else Path.home() / ".dragoman"
+    except RuntimeError:
+        # A user without a home, as in some containers: nothing is found and nothing is kept.
+        return NOWHERE
 
 
 def state_dir(environ: Mapping[str, str] = os.environ) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.paths import config_dir, make_private, managed_dir, state_dir
+from dragoman.paths import NOWHERE, config_dir, make_private, managed_dir, state_dir
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,12 @@ def test_a_private_folder_and_its_missing_parents_are_for_the_owner_alone(tmp_pa
     make_private(tmp_path / "a" / "b")
 
     assert [stat.S_IMODE((tmp_path / part).stat().st_mode) for part in ("a", "a/b")] == [0o700, 0o700]
+
+
+def test_without_a_home_nothing_is_found_and_nothing_is_kept(monkeypatch: pytest.MonkeyPatch):
+    def no_home(_: type[Path]) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", classmethod(no_home))
+
+    assert state_dir({}) == NOWHERE / "state"
