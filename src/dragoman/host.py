@@ -6,9 +6,10 @@ I own: wiring, and nothing else. This is the only place where the parts are put 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from msgspec import Raw
 
@@ -18,6 +19,7 @@ from dragoman.calls.progress import OnProgress
 from dragoman.catalog.refresh import Refresher
 from dragoman.catalog.tools import Catalog, Tool
 from dragoman.clock import Clock, SystemClock
+from dragoman.config.expand import expand_entry
 from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig, parse_entry
 from dragoman.connections.connection import Connection, Surroundings
 from dragoman.connections.eras import EraMemory
@@ -185,7 +187,8 @@ class Host:
 
     def _understand(self, name: ServerName, given: object) -> tuple[ServerConfig, MakeTransport]:
         if isinstance(given, Mapping):
-            given = parse_entry(name, given)  # pyright: ignore[reportUnknownArgumentType]
+            entry = cast("Mapping[str, Any]", given)
+            given = parse_entry(name, expand_entry(name, entry, os.environ))
         if isinstance(given, ServerConfig):
             return given, transport_maker(name, given, self._settings)
         return ServerConfig(type=IN_PROCESS), inprocess_maker(name, given)

@@ -123,3 +123,16 @@ async def test_an_entry_that_cannot_be_used_is_named_and_costs_no_other(entry: o
         assert (bad.status, type(bad.error)) == ("failed", ConfigError)
         assert "'bad'" in str(bad.reason)
         assert (await host.call("mcp__ours__add", {"a": 1, "b": 2})).text == "3"
+
+
+@pytest.mark.requirement("CFG-4")
+async def test_a_missing_variable_is_an_error_of_its_own_server_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SHOP_KIND", "ours")
+    needs = {"command": "x", "env": {"KEY": "${SHOP_KEY}"}}
+    kind = workshop("${SHOP_KIND}")
+    async with Host({"needs": needs, "shop": kind}, permission_mode="bypassPermissions") as host:
+        await host.ready(timeout=30)
+        assert "SHOP_KEY" in str(host.servers["needs"].reason)
+        assert (await host.call("mcp__shop__add", {"a": 1, "b": 2})).text == "3"

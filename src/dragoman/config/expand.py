@@ -1,0 +1,49 @@
+"""Variables in entries: `${VAR}` and `${VAR:-default}`. Pure.
+
+I own: expansion in every string of an entry, keys excepted. It is not a shell: nothing nests, nothing
+is expanded twice, and what merely looks like a variable (`$VAR`, `${VAR%x}`) stays as it is. A missing
+variable is an error that names it, never an empty string.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from dragoman.errors import ConfigError
+
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+def expand_entry(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """The entry with every variable replaced, or a `ConfigError` naming server, field and variable."""
+    return {field: _expand(name, field, value, environ) for field, value in entry.items()}
+
+
+def _expand(name: str, field: str, value: Any, environ: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda found: _value(name, field, found, environ), value)
+    if isinstance(value, Mapping):
+        inner = cast("Mapping[str, Any]", value)
+        return {key: _expand(name, f"{field}.{key}", item, environ) for key, item in inner.items()}
+    if isinstance(value, list | tuple):
+        items = enumerate(cast("list[Any]", value))
+        return [_expand(name, f"{field}[{number}]", item, environ) for number, item in items]
+    return value
+
+
+def _value(name: str, field: str, found: re.Match[str], environ: Mapping[str, str]) -> str:
+    variable, default = found.group(1), found.group(2)
+    if default is not None and "${" in default:
+        raise ConfigError(
+            f"server {name!r}: {field} has a variable within the default of {variable}",
+            hint="Variables do not nest; give a plain default.",
+        )
+    value = environ.get(variable)
+    if value is None and default is None:
+        raise ConfigError(
+            f"server {name!r}: {field} needs the variable {variable}, which is not set",
+            hint=f"Set {variable}, or write ${{{variable}:-default}}.",
+        )
+    return value or default or ""
