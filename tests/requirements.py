@@ -50,6 +50,10 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CFG-4",
             "${VAR} and ${VAR:-default} expand in every string; a missing one fails that server alone",
+            "tests/integration/test_many_servers.py::test_a_missing_variable_is_an_error_of_its_own_server_alone",
+            "tests/unit/config/test_expand.py::test_a_missing_variable_is_named_with_server_and_field_and_no_value_is_told",
+            "tests/unit/config/test_expand.py::test_every_string_field_is_expanded_at_any_depth_and_keys_are_not",
+            "tests/unit/config/test_expand.py::test_what_is_written_and_what_is_meant",
         ),
         _row("CFG-5", "server types and fields; unknown fields are kept and warned about"),
         _row("CFG-6", "duplicates by signature are dropped and reported"),

@@ -11,8 +11,6 @@ from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import Any, Self, cast
 
-from msgspec import Raw
-
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline, ToolCall
 from dragoman.calls.progress import OnProgress
@@ -193,12 +191,12 @@ class Host:
             return given, transport_maker(name, given, self._settings)
         return ServerConfig(type=IN_PROCESS), inprocess_maker(name, given)
 
-    async def _prepare(self, connection: Connection, session: Session) -> None:
-        await self._refresher.load(ServerName(connection.name), session)
+    async def _prepare(self, connection: Connection, session: Session, seconds: float) -> None:
+        await self._refresher.load(ServerName(connection.name), session, seconds)
 
-    def _notified(self, connection: Connection, method: str, params: Raw) -> None:
-        if method == "notifications/tools/list_changed" and connection.state.status == "connected":
-            self._refresher.schedule(ServerName(connection.name), connection.session())
+    def _notified(self, connection: Connection, session: Session, method: str) -> None:
+        if method == "notifications/tools/list_changed":
+            self._refresher.schedule(ServerName(connection.name), session)
 
     def _session_of(self, name: ServerName) -> Session:
         if self._stage != "open":

@@ -1,8 +1,9 @@
 """How much work a schema can make of one value. Pure.
 
-I own: refusing schemas that take for ever by construction. A schema applies others to the same value
-(`allOf`, `$ref` …); sixty lines that each refer twice to the next make 2^60 checks. Schemas of parts
-of the value (`properties`, `items`) cost no more than the value is large, so each counts on its own.
+I own: refusing schemas that take for ever by construction. A schema may apply others to the same value
+(`allOf`, `$ref` …); sixty lines that each refer twice to the next make 2^60 checks. What it applies to
+the parts of a value (`properties`, `items`) multiplies again with every level of the value. So the
+worst case is the fan-out at one level, to the power of the value's depth.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 from urllib.parse import unquote
 
-LIMIT: Final = 10_000
+CHECK_LIMIT: Final = 200_000
 DEPTH_LIMIT: Final = 200
 
 _IN_PLACE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "$ref")
@@ -19,13 +20,28 @@ _IN_PLACE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dep
 Json = dict[str, Any]
 
 
-def is_affordable(schema: Json) -> bool:
-    """Whether every part of the schema comes down to a bounded number of checks of one value."""
+def fan_out(schema: Json) -> int | None:
+    """The most schemas that any part of the schema applies to one value; None if without end."""
     costs = _Costs(schema)
     try:
-        return all(costs.of(part) <= LIMIT for part in _parts(schema, 0))
+        return max(costs.of(part) for part in _parts(schema, 0))
     except (_Endless, RecursionError):
-        return False
+        return None
+
+
+def is_affordable(fan_out: int, value: object) -> bool:
+    """Whether checking the value is certain to end soon."""
+    return fan_out == 1 or fan_out ** _depth(value) <= CHECK_LIMIT
+
+
+def _depth(value: object) -> int:
+    if isinstance(value, dict):
+        inner: Any = cast("Json", value).values()
+    elif isinstance(value, list | tuple):
+        inner = cast("list[Any]", value)
+    else:
+        return 1
+    return 1 + max((_depth(item) for item in inner), default=0)
 
 
 class _Endless(Exception):
@@ -70,11 +86,12 @@ class _Costs:
         found: Any = self._root
         for step in unquote(reference[1:]).split("/")[1:]:
             step = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list):
-                inner = {str(number): item for number, item in enumerate(cast("list[Any]", found))}
+            if isinstance(found, dict):
+                found = cast("Json", found).get(step)
+            elif isinstance(found, list) and step.isdecimal():
+                found = next(iter(cast("list[Any]", found)[int(step) : int(step) + 1]), None)
             else:
-                inner = cast("Json", found) if isinstance(found, dict) else {}
-            found = inner.get(step)
+                return None
         return found
 
 

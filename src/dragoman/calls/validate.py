@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
-from dragoman.calls.schema_cost import is_affordable
+from dragoman.calls.schema_cost import fan_out, is_affordable
 from dragoman.catalog.tools import Tool
 from dragoman.errors import InvalidArguments
 
 PROBLEM_LIMIT: Final = 5
+SCHEMA_LIMIT_BYTES: Final = 256 * 1024
 
 
 class _Validator(Protocol):
@@ -23,21 +24,27 @@ class _Validator(Protocol):
     def iter_errors(self, instance: Any, /) -> Any: ...
 
 
+class _Check(NamedTuple):
+    tool: Tool
+    validator: _Validator | None
+    fan_out: int = 1
+
+
 class ArgumentChecker:
     def __init__(self) -> None:
-        self._validators: dict[str, tuple[Tool, _Validator | None]] = {}
+        self._checks: dict[str, _Check] = {}
 
     def check(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
         """Raises InvalidArguments, naming each argument that does not fit."""
-        known = self._validators.get(tool.name)
-        if known is None or known[0] is not tool:  # never seen, or listed anew since
-            known = self._validators[tool.name] = (tool, _compile(tool.input_schema))
-        validator = known[1]
+        known = self._checks.get(tool.name)
+        if known is None or known.tool is not tool:  # never seen, or listed anew since
+            known = self._checks[tool.name] = _compile(tool)
+        validator = known.validator
         if validator is None:
             return
         arguments = dict(arguments)
         try:
-            if validator.is_valid(arguments):
+            if not is_affordable(known.fan_out, arguments) or validator.is_valid(arguments):
                 return
             problems = [_in_words(error) for error in islice(validator.iter_errors(arguments), PROBLEM_LIMIT)]
         except (TypeError, ValueError, RecursionError) as error:  # what JSON has no words for
@@ -45,15 +52,18 @@ class ArgumentChecker:
         raise InvalidArguments(tool.server, tool.name, tuple(problems))
 
 
-def _compile(schema: dict[str, Any]) -> _Validator | None:
-    if not schema.keys() & _CONSTRAINING or not is_affordable(schema):
-        return None
+def _compile(tool: Tool) -> _Check:
+    if tool.input_schema_bytes > SCHEMA_LIMIT_BYTES:
+        return _Check(tool, None)
+    schema = tool.input_schema
+    if not schema.keys() & _CONSTRAINING or (fanned := fan_out(schema)) is None:
+        return _Check(tool, None)
     import jsonschema_rs  # loaded with the first call that has arguments to check
 
     try:
-        return jsonschema_rs.validator_for(schema, retriever=_refuse)
+        return _Check(tool, jsonschema_rs.validator_for(schema, retriever=_refuse), fanned)
     except Exception:  # border: whatever a hostile schema does to the compiler, the call goes on unvalidated
-        return None
+        return _Check(tool, None)
 
 
 _CONSTRAINING: Final = frozenset(

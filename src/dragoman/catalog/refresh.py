@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Raw
 
 from dragoman.catalog.tools import Catalog, ToolList, read_list
 from dragoman.events import EventBus, ToolsChanged
 from dragoman.names import ServerName
+
+PAUSE_SECONDS: Final = 0.5
 
 
 class Asker(Protocol):
@@ -31,11 +33,19 @@ class Refresher:
         self._bus = bus
         self._timeout_seconds = timeout_seconds
         self._running: dict[ServerName, asyncio.Task[None]] = {}
+        self._busy: set[ServerName] = set()
+        """Servers whose list is being read."""
         self._again: set[ServerName] = set()
+        """Servers that told of a change since their list was last asked for."""
 
-    async def load(self, server: ServerName, asker: Asker) -> None:
-        """Reads a server's tools and puts them into the catalogue."""
-        listed = await read_list(lambda params: self._fetch(asker, params))
+    async def load(self, server: ServerName, asker: Asker, within_seconds: float | None = None) -> None:
+        """Reads a server's tools and puts them into the catalogue; in time, with what came by then."""
+        deadline = None if within_seconds is None else asyncio.get_running_loop().time() + within_seconds
+        self._busy.add(server)
+        try:
+            listed = await read_list(lambda params: self._fetch(asker, params, deadline))
+        finally:
+            self._busy.discard(server)
         if listed.problems and not listed.definitions and self._catalog.count(server):
             listed = ToolList(self._catalog.definitions(server), listed.problems)
         self._catalog.set_list(server, listed)
@@ -43,26 +53,34 @@ class Refresher:
             self._bus.publish(
                 ToolsChanged(server=server, tool_count=len(listed.definitions), problems=listed.problems)
             )
+        if server in self._again and server not in self._running:
+            self._start(server, asker)
 
     def schedule(self, server: ServerName, asker: Asker) -> None:
         """Reads again soon; a reading already under way is followed by one more, however many asked."""
-        if server in self._running:
-            self._again.add(server)
-        else:
-            self._running[server] = asyncio.create_task(self._refresh(server, asker))
+        self._again.add(server)
+        if server not in self._busy and server not in self._running:
+            self._start(server, asker)
 
     def close(self) -> None:
         for task in self._running.values():
             task.cancel()
 
+    def _start(self, server: ServerName, asker: Asker) -> None:
+        self._running[server] = asyncio.create_task(self._refresh(server, asker))
+
     async def _refresh(self, server: ServerName, asker: Asker) -> None:
         try:
-            await self.load(server, asker)
             while server in self._again:
                 self._again.discard(server)
                 await self.load(server, asker)
+                # One that changes its list all the time is not read all the time.
+                await asyncio.sleep(PAUSE_SECONDS if server in self._again else 0)
         finally:
             del self._running[server]
 
-    async def _fetch(self, asker: Asker, params: Mapping[str, Any]) -> Raw:
-        return await asker.request("tools/list", params, timeout_seconds=self._timeout_seconds)
+    async def _fetch(self, asker: Asker, params: Mapping[str, Any], deadline: float | None) -> Raw:
+        seconds = self._timeout_seconds
+        if deadline is not None:
+            seconds = min(seconds, max(0.0, deadline - asyncio.get_running_loop().time()))
+        return await asker.request("tools/list", params, timeout_seconds=seconds)

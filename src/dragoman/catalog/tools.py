@@ -1,8 +1,7 @@
 """Tools: one server's list read page by page, and all servers' lists as one pool.
 
 I own: which definitions are usable (a bad one is dropped alone, with its reason), the bounds on
-paging, and finding a tool by its name. Names are given in `naming.py`; when to read again is the
-host's.
+paging, and finding a tool by its name. Names are given in `naming.py`; when to read is `refresh.py`'s.
 """
 
 from __future__ import annotations
@@ -25,6 +24,10 @@ from dragoman.wire.messages import ABSENT, ToolDefinition, ToolsPage
 PAGE_LIMIT: Final = 1000
 TOOL_LIMIT: Final = 20_000
 CHUNK: Final = 2000
+PROBLEM_LIMIT: Final = 100
+LIST_LIMIT_BYTES: Final = 64 * 1024 * 1024
+LIST_LIMIT_COMMAS: Final = 1_000_000
+NEAR_LIMIT: Final = 500
 NAME_LIMIT: Final = 1024
 DESCRIPTION_LIMIT: Final = 2048
 
@@ -50,6 +53,10 @@ class Tool:
     def description(self) -> str:
         text = self._definition.description or ""
         return text if len(text) <= DESCRIPTION_LIMIT else text[: DESCRIPTION_LIMIT - 1] + "…"
+
+    @property
+    def input_schema_bytes(self) -> int:
+        return memoryview(self._definition.input_schema).nbytes
 
     @cached_property
     def input_schema(self) -> dict[str, Any]:
@@ -87,38 +94,63 @@ FetchPage = Callable[[Mapping[str, Any]], Awaitable[Raw]]
 
 async def read_list(fetch_page: FetchPage) -> ToolList:
     """All pages of a server's `tools/list`, bounded. What was read before an error is kept."""
-    definitions: dict[str, ToolDefinition] = {}
-    problems: list[str] = []
-    seen_cursors: set[str] = set()
+    reading = _Reading()
     params: Mapping[str, Any] = {}
+    seen_cursors: set[str] = set()
     for _ in range(PAGE_LIMIT):
         try:
-            raw = await fetch_page(params)
-            page = decode_as(ToolsPage, raw)
+            page = reading.decode(await fetch_page(params))
         except (DragomanError, Unreadable) as error:
-            problems.append(f"the list of tools is incomplete: {error}")
-            break
-        if page.result_type != "complete":
-            problems.append(f"the list of tools came as {one_line(page.result_type, 50)!r} instead of a list")
+            reading.problems.append(f"the list of tools is incomplete: {error}")
             break
         for start in range(0, len(page.tools), CHUNK):
-            read_definitions(page.tools[start : start + CHUNK], definitions, problems)
-            await asyncio.sleep(0)  # a hundred thousand at once would keep everybody else waiting
-        if len(definitions) > TOOL_LIMIT:
-            problems.append(f"more than {TOOL_LIMIT} tools: the rest is left out")
-            definitions = dict(list(definitions.items())[:TOOL_LIMIT])
+            if not reading.is_full:
+                read_definitions(page.tools[start : start + CHUNK], reading.definitions, reading.problems)
+                await asyncio.sleep(0)  # a hundred thousand at once would keep everybody else waiting
+        if reading.is_full:
+            reading.problems.append(f"more than {TOOL_LIMIT} tools: the rest is left out")
             break
         cursor = page.next_cursor
         if cursor is None:  # an empty string is a cursor like any other
             break
         if cursor in seen_cursors:
-            problems.append("the list of tools repeats itself (same cursor twice): reading stopped")
+            reading.problems.append("the list of tools repeats itself (same cursor twice): reading stopped")
             break
         seen_cursors.add(cursor)
         params = {"cursor": cursor}
     else:
-        problems.append(f"more than {PAGE_LIMIT} pages of tools: the rest is left out")
-    return ToolList(tuple(definitions.values()), tuple(problems))
+        reading.problems.append(f"more than {PAGE_LIMIT} pages of tools: the rest is left out")
+    return reading.result()
+
+
+class _Reading:
+    """A list while it is being read, with its bounds."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, ToolDefinition] = {}
+        self.problems: list[str] = []
+        self._size = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.definitions) > TOOL_LIMIT or len(self.problems) > TOOL_LIMIT
+
+    def decode(self, raw: Raw) -> ToolsPage:
+        data = bytes(raw)
+        self._size += len(data)
+        # Counted first: a few megabytes of `0,0,0` would take longer to decode than a list may.
+        if self._size > LIST_LIMIT_BYTES or data.count(b",") > LIST_LIMIT_COMMAS:
+            raise Unreadable("it is too large")
+        page = decode_as(ToolsPage, data)
+        if page.result_type != "complete":
+            raise Unreadable(f"it came as {one_line(page.result_type, 50)!r} instead of a list")
+        return page
+
+    def result(self) -> ToolList:
+        told = self.problems[:PROBLEM_LIMIT]
+        if len(self.problems) > PROBLEM_LIMIT:
+            told = [*told[:-1], self.problems[-1], f"and {len(self.problems) - PROBLEM_LIMIT} problems more"]
+        return ToolList(tuple(self.definitions.values())[:TOOL_LIMIT], tuple(told))
 
 
 def read_definitions(
@@ -187,10 +219,6 @@ class Catalog:
         self._lists[server] = tools
         self._tools = None
 
-    def remove(self, server: ServerName) -> None:
-        if self._lists.pop(server, None) is not None:
-            self._tools = None
-
     def problems(self, server: ServerName) -> tuple[str, ...]:
         found = self._lists.get(server)
         return found.problems if found is not None else ()
@@ -209,9 +237,7 @@ class Catalog:
         pool = self._pool()
         tool = pool.get(name)
         if tool is None:
-            import difflib  # wanted only for the sentence
-
-            raise UnknownTool(name, near=tuple(difflib.get_close_matches(name, pool, n=3)))
+            raise UnknownTool(name, near=_near(name, pool))
         return tool
 
     def _pool(self) -> dict[str, Tool]:
@@ -224,3 +250,12 @@ class Catalog:
             named = sorted((name, key) for key, name in assign(definitions).items())
             self._tools = {name: Tool(key[0], name, definitions[key]) for name, key in named}
         return self._tools
+
+
+def _near(name: str, pool: Iterable[str]) -> tuple[str, ...]:
+    """Names that may have been meant; among very many nobody looks, for it would take too long."""
+    import difflib  # wanted only for this sentence
+
+    server = name.rpartition("__")[0]
+    candidates = [known for known in pool if known.startswith(server)]
+    return tuple(difflib.get_close_matches(name, candidates[:NEAR_LIMIT], n=3))

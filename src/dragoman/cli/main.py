@@ -5,7 +5,9 @@ I own: finding the command, and turning errors into a sentence and an exit code.
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
 from typing import Final
 
@@ -46,6 +48,20 @@ def cli() -> None:
 
 
 def main() -> None:
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except OSError as error:
+        # Whoever reads our output has gone, or the disk is full: nothing more can be said there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:
+            click.echo(f"error: the output could not be written: {error.strerror}", err=True)
+        code = 1
+    sys.exit(code)
+
+
+def _run() -> int:
+    """Runs the command; returns the exit code."""
     from dragoman.cli import exit_codes
     from dragoman.errors import DragomanError
 
@@ -56,14 +72,16 @@ def main() -> None:
                 cli.invoke(context)
             finally:
                 wants_json = bool(context.meta.get(JSON_WANTED))
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else exit_codes.OK
     except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        return stop.exit_code
     except click.ClickException as problem:
         problem.show()
-        sys.exit(problem.exit_code)
+        return problem.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
-        sys.exit(exit_codes.INTERRUPTED)
+        return exit_codes.INTERRUPTED
     except DragomanError as error:
         from dragoman.cli.render import json, text
 
@@ -71,4 +89,5 @@ def main() -> None:
             json.echo({"error": json.error(error)})
         else:
             text.show_error(error)
-        sys.exit(exit_codes.for_error(error))
+        return exit_codes.for_error(error)
+    return exit_codes.OK

@@ -41,10 +41,7 @@ def json_option(function: F) -> F:
         return wanted
 
     help_text = "Print JSON for programs."
-    # Eager: even an error in another option is then told as it should be.
-    return click.option("--json", "as_json", is_flag=True, is_eager=True, callback=remember, help=help_text)(
-        function
-    )
+    return click.option("--json", "as_json", is_flag=True, callback=remember, help=help_text)(function)
 
 
 def read_servers(sources: tuple[str, ...]) -> dict[str, Any]:

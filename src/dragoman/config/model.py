@@ -47,7 +47,18 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def fingerprint(self) -> str:
         """Changes whenever anything about the entry does. Reveals nothing of its values."""
-        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:32]
+        text = repr(_ordered(msgspec.structs.asdict(self)))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _ordered(value: Any) -> Any:
+    """The value with the order of keys, which means nothing, taken out."""
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[str, Any]", value).items()
+        return sorted((str(key), _ordered(item)) for key, item in pairs)
+    if isinstance(value, list | tuple):
+        return [_ordered(item) for item in cast("list[Any]", value)]
+    return repr(value)
 
 
 _FIELDS = {field.encode_name for field in msgspec.structs.fields(ServerConfig)} - {"unknown"}

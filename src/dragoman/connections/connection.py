@@ -70,8 +70,8 @@ class Connection:
         *,
         protocol: str,
         fingerprint: str | None,
-        prepare: Callable[[Connection, Session], Awaitable[None]],
-        on_notification: Callable[[Connection, str, Raw], None],
+        prepare: Callable[[Connection, Session, float], Awaitable[None]],
+        on_notification: Callable[[Connection, Session, str], None],
     ) -> None:
         self.name = name
         self._make_transport = make_transport
@@ -79,7 +79,8 @@ class Connection:
         self._protocol = protocol
         self._fingerprint = fingerprint
         self._prepare = prepare
-        """Run once the handshake is done, before the server counts as connected: fills the catalogue."""
+        """Run once the handshake is done, before the server counts as connected, within the seconds given:
+        fills the catalogue."""
         self._on_notification = on_notification
         self._state = ServerState(since=surroundings.clock.now())
         self._session: Session | None = None
@@ -189,12 +190,11 @@ class Connection:
         except ConnectionLost as error:
             raise self._start_failed(error.cause) from None
         except ConnectError as error:
+            if self._fingerprint is not None:
+                # It may rest on a verdict that no longer holds: the next start finds out anew.
+                self._around.eras.forget(self._fingerprint)
             raise self._with_details(error) from None
-        try:
-            async with asyncio.timeout(remaining):
-                await self._prepare(self, session)
-        except TimeoutError:
-            self._log("warning", "connected, but it did not list its tools in time")
+        await self._prepare(self, session, remaining)
         if session.lost_cause is not None:
             raise self._start_failed(session.lost_cause)
         self._signal(Ready())
@@ -280,8 +280,8 @@ class Connection:
         if method == "notifications/message":
             if self._around.bus.has_listeners:
                 self._log_message(params)
-        else:
-            self._on_notification(self, method, params)
+        elif self._session is not None:
+            self._on_notification(self, self._session, method)
 
     def logged(self, level: str, text: str) -> None:
         self._log(level, text)

@@ -19,7 +19,6 @@ from dragoman.connections.connection import Connection, Surroundings
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import transport_maker
 from dragoman.connections.session import Session
-from dragoman.errors import DragomanError
 from dragoman.settings import Settings
 from dragoman.version import VERSION
 
@@ -65,15 +64,18 @@ async def open_session(
         protocol=config.protocol,
         fingerprint=config.fingerprint(),
         prepare=_nothing_to_prepare,
-        on_notification=lambda _connection, _method, _params: None,
+        on_notification=lambda _connection, _session, _method: None,
     )
     connection.start()
-    await connection.settled()
-    if isinstance(connection.error, DragomanError):
+    try:
+        await connection.settled()
+        if connection.error is not None:
+            raise connection.error
+        return DirectSession(connection)
+    except BaseException:
         await connection.close()
-        raise connection.error
-    return DirectSession(connection)
+        raise
 
 
-async def _nothing_to_prepare(connection: Connection, session: Session) -> None:
+async def _nothing_to_prepare(connection: Connection, session: Session, seconds: float) -> None:
     return

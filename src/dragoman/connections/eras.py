@@ -50,6 +50,12 @@ class EraMemory:
             del verdicts[next(iter(verdicts))]
         self._save(verdicts)
 
+    def forget(self, fingerprint: str) -> None:
+        self._verdicts = None
+        verdicts = self._load()
+        if verdicts.pop(fingerprint, None) is not None:
+            self._save(verdicts)
+
     def _load(self) -> dict[str, Verdict]:
         if self._verdicts is None:
             self._verdicts = {}

@@ -2,7 +2,8 @@
 
 I own: deadlines, cancellation and what becomes of requests when the link ends. The peer correlates,
 the driver spells, the transport carries. I guarantee that every request returns or raises no later
-than its deadline, and that giving one up disturbs no other.
+than its deadline (a second more, to learn why a far end is gone), and that giving one up disturbs no
+other.
 """
 
 from __future__ import annotations

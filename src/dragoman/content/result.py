@@ -6,13 +6,15 @@ only where that fails, each block is read on its own, so that one odd block cost
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from dragoman.content.blocks import Block, KnownBlock, read_block
-from dragoman.wire.codec import DECODE_ERRORS, decode_as
+from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as
+
+BLOCK_LIMIT: Final = 10_000
 
 _WIRE_NAMES = {
     "structured": "structuredContent",
@@ -48,5 +50,7 @@ def read_result(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
         known = _decode_known(raw)
     except DECODE_ERRORS:
         odd = decode_as(_Odd, raw)
+        if len(odd.content) > BLOCK_LIMIT:
+            raise Unreadable(f"more than {BLOCK_LIMIT} blocks of content") from None
         return odd, tuple([read_block(block) for block in odd.content])
     return known, known.content

@@ -221,7 +221,10 @@ def group_members(group: int, since: int = 0) -> list[int]:
 
 
 def escapees(leader: int) -> list[ProcessFacts]:
-    """Descendants of a process that left its group, as a daemon does. Empty where there is no /proc."""
+    """Descendants of a process that left its group but not its family. Empty where there is no /proc.
+
+    A daemon that forks twice has left both, and cannot be seen from here.
+    """
     children = _families(int(time.monotonic() * 10))
     found: list[ProcessFacts] = []
     generation = children.get(leader, [])

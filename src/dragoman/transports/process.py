@@ -1,8 +1,8 @@
 """A server's process: started in a group of its own, watched, and ended with everything it started.
 
-I own: spawning with a minimal environment, the exit code, the stderr ring and the shutdown ladder
-(input closed, SIGINT, SIGTERM, SIGKILL, each to the whole group). What is said over the pipes is
-`stdio`'s. I guarantee that after `end` no member of the group is alive and the child is reaped.
+I own: spawning with a minimal environment, the exit code and the shutdown ladder (input closed,
+SIGINT, SIGTERM, SIGKILL, each to the whole group). What is said over the pipes is `stdio`'s.
+I guarantee that after `end` no member of the group is alive and the child is reaped.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Final
 
@@ -142,8 +143,8 @@ class ServerProcess:
         try:
             self._pidfd = os.pidfd_open(self.pid)
         except (AttributeError, OSError):
-            # No pidfd on this system: a thread waits instead.
-            self._loop.run_in_executor(None, self._wait_in_thread)
+            # No pidfd on this system: a thread of its own waits instead.
+            threading.Thread(target=self._wait_in_thread, daemon=True).start()
         else:
             self._loop.add_reader(self._pidfd, self._exited)
 

@@ -86,7 +86,7 @@ class StdioTransport:
     def send(self, message: bytes) -> None:
         if self._stdin is None or self._sink is None:
             raise ConnectionError("the process is gone")
-        if not self._bursting:
+        if not self._bursting and not self._outbox:
             self._stdin.write(message + b"\n")
             return
         outbox = self._outbox
@@ -214,14 +214,11 @@ class StdioTransport:
 
     def _start_error(self, error: Exception) -> ConnectError:
         command = self._command[0]
+        if self._cwd is not None and not os.path.isdir(self._cwd):
+            return StartFailed(
+                self._server, "start", f"{self._cwd} is no folder to work in", hint="Correct `cwd`."
+            )
         if isinstance(error, FileNotFoundError):
-            if self._cwd is not None and not os.path.isdir(self._cwd):
-                return StartFailed(
-                    self._server,
-                    "start",
-                    f"the working directory {self._cwd} does not exist",
-                    hint="Correct `cwd`.",
-                )
             where = "" if os.path.dirname(command) else " on PATH"
             return CommandNotFound(
                 self._server,

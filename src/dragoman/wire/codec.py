@@ -25,6 +25,8 @@ T = TypeVar("T")
 SCAN_BYTES: Final = 4096
 """How much of an unreadable message, from each end, is searched for its id."""
 
+BATCH_LIMIT_BYTES: Final = 1024 * 1024
+
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,64})"')
 
 # msgspec raises RecursionError on deep nesting and UnicodeDecodeError on invalid UTF-8 inside a string.
@@ -68,7 +70,7 @@ def decode_envelope(data: bytes) -> Envelope:
 
 def batch_members(data: bytes) -> list[bytes]:
     """The messages of a JSON-RPC batch, still encoded; empty if the bytes are no such thing."""
-    if data.lstrip()[:1] != b"[":
+    if data.lstrip()[:1] != b"[" or len(data) > BATCH_LIMIT_BYTES:
         return []
     try:
         return [bytes(member) for member in _decode_batch(data)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import UNSET, Raw, Struct
 
@@ -171,8 +171,10 @@ class Peer:
             return
         token = update.progress_token
         gate = self._progress.get(token) if isinstance(token, str) else None
-        if gate is None or not gate.pass_on(update):
+        if gate is None:
             self._ignore("progress nobody asked for", b"")
+        elif not gate.pass_on(update):
+            self._ignore("progress that does not grow", b"")
 
     def _receive_odd(self, data: bytes, problem: Unreadable) -> None:
         if not data.strip():
@@ -242,11 +244,3 @@ class _ProgressGate:
             message = message[:PROGRESS_MESSAGE_LIMIT] + "…"
         self._callback(Progress(update.progress, update.total, message))
         return True
-
-
-def params_as_dict(params: Raw) -> dict[str, Any]:
-    """The parameters of a notification or request; anything but an object counts as empty."""
-    try:
-        return decode_as(dict[str, Any], params)
-    except Unreadable:
-        return {}

@@ -202,3 +202,24 @@ def test_arguments_that_are_no_json_are_invalid_arguments(value: object):
 
 def test_any_mapping_will_do_as_arguments():
     ArgumentChecker().check(tool(INTEGER_X), MappingProxyType({"x": 1}))
+
+
+def test_what_multiplies_with_every_level_of_the_value_is_not_run():
+    """A hundred times a hundred times a hundred …, as deep as the value goes."""
+    part = {
+        f"L{n}": {"allOf": [{"properties": {"a": {"$ref": f"#/$defs/L{n + 1}"}}}] * 100} for n in range(12)
+    }
+    schema = {"type": "object", "$ref": "#/$defs/L0", "$defs": {**part, "L12": {"type": "object"}}}
+    value: Any = 1
+    for _ in range(12):
+        value = {"a": value}
+    started = time.process_time()
+    ArgumentChecker().check(tool(schema), value)
+    assert time.process_time() - started < 2
+
+
+def test_a_schema_that_is_merely_large_is_priced_in_no_time():
+    parts = [{"$ref": f"#/allOf/{n}"} for n in range(1, 5000)] + [{"type": "object"}]
+    started = time.process_time()
+    ArgumentChecker().check(tool({"type": "object", "allOf": parts}), {})
+    assert time.process_time() - started < 2

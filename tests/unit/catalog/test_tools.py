@@ -1,6 +1,7 @@
 """Lists read page by page, and the pool made of them."""
 
 import json
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -306,7 +307,7 @@ def test_tools_whose_names_collide_can_each_be_called():
         catalog.resolve("mcp__s__a_b")
 
 
-def test_a_new_list_replaces_the_old_and_removal_takes_all_away():
+def test_a_new_list_replaces_the_old():
     catalog, server = Catalog(), ServerName("s")
     catalog.set_list(server, listed("old", problems=("p",)))
     assert (catalog.count(server), catalog.problems(server)) == (1, ("p",))
@@ -315,10 +316,10 @@ def test_a_new_list_replaces_the_old_and_removal_takes_all_away():
     assert [tool.wire_name for tool in catalog.tools()] == ["new", "newer"]
     assert catalog.problems(server) == ()
 
-    catalog.remove(server)
-    catalog.remove(ServerName("never there"))
-    assert list(catalog.tools()) == []
-    assert (catalog.count(server), catalog.definitions(server)) == (0, ())
+    assert (catalog.count(ServerName("never there")), catalog.definitions(ServerName("never there"))) == (
+        0,
+        (),
+    )
 
 
 def test_the_pool_is_made_once_until_something_changes():
@@ -341,3 +342,32 @@ def test_an_unknown_tool_suggests_near_names(asked: str, near: str | None):
     assert caught.value.hint is not None
     if near:
         assert near in caught.value.hint
+
+
+async def test_megabytes_of_nothing_are_refused_before_they_are_read():
+    async def fetch(params: Mapping[str, Any]) -> Raw:
+        return Raw(b'{"tools":[' + b"0," * 2_000_000 + b"0]}")
+
+    started = time.process_time()
+    listed = await read_list(fetch)
+    assert time.process_time() - started < 1
+    assert listed.problems == ("the list of tools is incomplete: it is too large",)
+
+
+async def test_of_very_many_problems_some_are_told_and_the_rest_is_counted():
+    async def fetch(params: Mapping[str, Any]) -> Raw:
+        return Raw(b'{"tools":[' + b"0," * 999 + b"0]}")
+
+    problems = (await read_list(fetch)).problems
+    assert len(problems) == 101
+    assert problems[-1] == "and 900 problems more"
+
+
+def test_an_unknown_name_among_very_many_is_told_at_once():
+    catalog = Catalog()
+    catalog.set_list(ServerName("s"), listed(*(f"tool_{n}" for n in range(20_000))))
+    list(catalog.tools())
+    started = time.process_time()
+    with pytest.raises(UnknownTool):
+        catalog.resolve("mcp__s__tolo_17")
+    assert time.process_time() - started < 1

@@ -183,3 +183,8 @@ def test_a_document_that_cannot_be_used_is_named(document: object, complaint: st
         parse_servers(document, "f.json")
     assert str(caught.value).startswith("f.json: ")
     assert complaint in str(caught.value)
+
+
+def test_whatever_an_unknown_field_holds_there_is_a_fingerprint():
+    for odd in (object(), "\ud800", {1: {2: set()}}, b"\xff"):
+        assert parse_entry("box", {**BASE, "odd": odd}).fingerprint()
