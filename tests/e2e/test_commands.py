@@ -1,6 +1,7 @@
 """`dragoman tools` and `dragoman call`: what goes in, what comes out, and where."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -173,3 +174,18 @@ def test_a_reader_that_leaves_early_causes_no_noise(tmp_path: Path) -> None:
         process.stdout.close()
         process.wait(timeout=40)
     assert (tmp_path / "stderr").read_text() == ""
+
+
+@pytest.mark.parametrize("reader", ["true", "head -c 1"])
+def test_a_reader_that_goes_away_is_no_reason_for_a_traceback(reader: str) -> None:
+    line = f"{shlex.quote(str(DRAGOMAN))} tools --json --mcp-config demo | {reader}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_full_disk_is_told_in_one_sentence() -> None:
+    line = f"{shlex.quote(str(DRAGOMAN))} tools --json --mcp-config demo > /dev/full"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "could not be written" in done.stderr

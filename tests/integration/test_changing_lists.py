@@ -43,3 +43,19 @@ async def test_a_change_during_a_reading_is_not_lost() -> None:
         server.add_tool("late", lambda arguments, context: "in time")
         server.say(CHANGED)
         await until(lambda: "mcp__shop__late" in [tool.name for tool in host.tools()])
+
+
+async def test_a_change_told_together_with_the_first_list_is_read() -> None:
+    servers = {"shop": zoo("changes_while_listing.py")}
+    async with Host(servers, permission_mode="bypassPermissions") as host:
+        await host.ready(timeout=30)
+        await until(lambda: [tool.name for tool in host.tools()] == ["mcp__shop__a", "mcp__shop__b"])
+
+
+async def test_a_list_that_never_ends_is_a_problem_and_what_came_of_it_can_be_used() -> None:
+    servers = {"shop": zoo("lists_half.py")}
+    async with Host(servers, permission_mode="bypassPermissions", settings={"MCP_TIMEOUT": 2000}) as host:
+        view = (await host.ready(timeout=30))["shop"]
+        assert (view.status, view.tool_count) == ("connected", 1)
+        assert "incomplete" in view.problems[0]
+        assert (await host.call("mcp__shop__first")).text == "first"

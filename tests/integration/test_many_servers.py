@@ -14,6 +14,7 @@ from dragoman import (
     NotConnected,
     StartFailed,
 )
+from dragoman.connections.direct import open_session
 from tests.integration.waiting import until
 from tests.integration.workshop import fastmcp_server, our_server, sdk_server, workshop
 from tests.servers import zoo
@@ -136,3 +137,10 @@ async def test_a_missing_variable_is_an_error_of_its_own_server_alone(
         await host.ready(timeout=30)
         assert "SHOP_KEY" in str(host.servers["needs"].reason)
         assert (await host.call("mcp__shop__add", {"a": 1, "b": 2})).text == "3"
+
+
+async def test_giving_up_on_a_bare_session_leaves_no_process_behind() -> None:
+    """The census after the test looks."""
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await open_session(zoo("silent.py"))

@@ -139,3 +139,14 @@ def test_nothing_else_is_left_in_the_folder(clock: FakeClock, folder: Path):
     memory(clock, folder).remember("a", "legacy")
 
     assert [path.name for path in folder.iterdir()] == ["eras.json"]
+
+
+def test_a_verdict_can_be_forgotten_for_good(tmp_path: Path):
+    memory = EraMemory(FakeClock(), lambda: tmp_path)
+    memory.remember("a", "legacy")
+    memory.remember("b", "modern")
+    memory.forget("a")
+    memory.forget("never there")
+
+    again = EraMemory(FakeClock(), lambda: tmp_path)
+    assert (again.recall("a"), again.recall("b")) == (None, "modern")

@@ -1,0 +1,12 @@
+"""Gives the first page of its list and leaves the second unanswered."""
+
+from _kit import introduce, is_call, listed, messages, send, text_of, tool
+
+for message in messages():
+    if message.get("method") == "tools/list":
+        if "cursor" not in (message.get("params") or {}):
+            send(listed(message, tools=[tool("first")], nextCursor="more"))
+    elif is_call(message):
+        send(text_of(message, message["params"]["name"]))
+    else:
+        introduce(message)
