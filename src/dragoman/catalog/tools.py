@@ -22,7 +22,7 @@ from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT, ToolDefinition, ToolsPage
 
 PAGE_LIMIT: Final = 1000
-TOOL_LIMIT: Final = 20_000
+TOOL_LIMIT: Final = 10_000
 CHUNK: Final = 2000
 PROBLEM_LIMIT: Final = 100
 LIST_LIMIT_BYTES: Final = 64 * 1024 * 1024
