@@ -2,6 +2,8 @@
 
     DragomanError
     ├── ConfigError               what a person wrote cannot be used
+    │   ├── ConfigFileError       … in a file, with line and column
+    │   └── PolicyRefused         an administrator's policy, or the person's own, does not admit a server
     ├── ConnectError              a server could not be reached: server, phase, cause, hint
     │   ├── CommandNotFound       there is no such program
     │   ├── StartFailed           the program is there but did not start or stay up
@@ -51,6 +53,42 @@ def _revive(kind: type[DragomanError], sentence: str, facts: dict[str, Any]) -> 
 
 class ConfigError(DragomanError):
     code = "config"
+
+
+class ConfigFileError(ConfigError):
+    """Something is wrong in a file. `reason` is the sentence without the place."""
+
+    code = "config-file"
+
+    def __init__(
+        self,
+        file: str,
+        reason: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.file = file
+        self.line = line
+        self.column = column
+        self.reason = one_line(reason, 500)
+        place = "" if line is None else f", line {line}" + ("" if column is None else f", column {column}")
+        super().__init__(f"{one_line(file)}{place}: {self.reason}", hint=hint)
+
+
+class PolicyRefused(ConfigError):
+    """Policy does not admit a server."""
+
+    code = "policy"
+
+    def __init__(self, server: str, reason: str) -> None:
+        self.server = server
+        self.reason = one_line(reason, 500)
+        super().__init__(
+            f"server {one_line(server, 200)!r} is not admitted: {self.reason}",
+            hint="`dragoman config explain` shows the rule and the file it stands in.",
+        )
 
 
 class HostClosed(DragomanError):

@@ -99,6 +99,15 @@ class PermissionAsked(CallEvent, frozen=True, kw_only=True):
     reason: str
 
 
+class ConfigurationChanged(Event, frozen=True, kw_only=True):
+    """Configuration was read again; the servers named were started, ended, or replaced."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
 class EventsDropped(Event, frozen=True, kw_only=True):
     """This listener fell behind and lost its oldest events."""
 

@@ -6,31 +6,48 @@ I own: wiring, and nothing else. This is the only place where the parts are put 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
+from msgspec import structs
+
+from dragoman.agent_servers import AgentServers, split
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline, ToolCall
 from dragoman.calls.progress import OnProgress
 from dragoman.catalog.refresh import Refresher
 from dragoman.catalog.tools import Catalog, Tool
 from dragoman.clock import Clock, SystemClock
-from dragoman.config.expand import expand_entry
-from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig, parse_entry
+from dragoman.config import approval, connectors
+from dragoman.config.live import changes
+from dragoman.config.load import Configuration, load, path_of
+from dragoman.config.merge import ConfiguredServer, stand
+from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig, fingerprint
+from dragoman.config.plan import Plan, compare, marks_of, remember
+from dragoman.config.scopes import IN_PROJECT, Sources
+from dragoman.config.subjects import as_admitted
 from dragoman.connections.connection import Connection, Surroundings
 from dragoman.connections.eras import EraMemory
-from dragoman.connections.factory import MakeTransport, inprocess_maker, refusing_maker, transport_maker
+from dragoman.connections.factory import (
+    MakeTransport,
+    inprocess_maker,
+    kind_of,
+    refusing_maker,
+    transport_maker,
+)
 from dragoman.connections.session import Session
+from dragoman.connections.state import Disable, Hold
 from dragoman.connections.supervisor import Supervisor
-from dragoman.errors import ConfigError, HostClosed
-from dragoman.events import Event, EventBus
+from dragoman.connections.turns import Turns
+from dragoman.errors import ConfigError, DragomanError, HostClosed, NotConnected, PolicyRefused
+from dragoman.events import ConfigurationChanged, Event, EventBus
 from dragoman.hooks.points import NoHooks
 from dragoman.interaction import Interaction
 from dragoman.names import ServerName
 from dragoman.permissions.gate import MODES, ModeGate, PermissionMode
-from dragoman.settings import Settings
+from dragoman.transports.base import Transport
 from dragoman.version import VERSION
 from dragoman.view import ServerView
 
@@ -39,30 +56,42 @@ class Host:
     """Connects to servers and calls their tools.
 
     Servers are given by name: as an entry (a dict with `command`, `args`, `env` …), as a
-    `ServerConfig`, or as a server object that lives in this process.
+    `ServerConfig`, or as a server object that lives in this process. `Host.configured()` takes them from
+    the person's configuration files instead. The administrator's policy holds in both cases.
     """
 
     def __init__(
         self,
-        servers: Mapping[str, ServerConfig | Mapping[str, Any] | object],
+        servers: Mapping[str, ServerConfig | Mapping[str, Any] | object] | Sources,
         *,
         permission_mode: PermissionMode = "default",
         interaction: Interaction | None = None,
         settings: Mapping[str, int] | None = None,
         clock: Clock | None = None,
+        watch: bool = False,
+        only: Collection[str] | None = None,
     ) -> None:
+        """`watch`: follow changes of the configuration files while running. `only`: of all servers, these."""
         if permission_mode not in MODES:
             raise ConfigError(
                 f"unknown permission_mode {permission_mode!r}", hint=f"One of {', '.join(MODES)}."
             )
-        self._settings = Settings(settings)
+        if not isinstance(servers, Sources):
+            servers = Sources.here(given=servers, only_given=True, overrides=settings)
+        self._sources = servers
+        self._permission_mode: PermissionMode = permission_mode
+        self._interaction = interaction
+        self._only = None if only is None else frozenset(only)
+        self._watch = watch
+        self._configuration = self._narrowed(load(servers))
+        self._settings = self._configuration.settings
         self._clock = clock or SystemClock()
         self._bus = EventBus()
         self._catalog = Catalog()
         self._refresher = Refresher(
             self._catalog, self._bus, self._settings.seconds("MCP_REQUEST_TIMEOUT_MS")
         )
-        self._configs: dict[ServerName, ServerConfig] = {}
+        self._servers: dict[ServerName, ConfiguredServer] = {}
         self._timeouts: dict[ServerName, float] = {}
         self._connections: dict[ServerName, Connection] = {}
         self._surroundings = Surroundings(
@@ -71,9 +100,13 @@ class Host:
             self._bus,
             EraMemory(self._clock),
             {"name": "dragoman", "version": VERSION},
+            Turns(
+                self._settings["MCP_SERVER_CONNECTION_BATCH_SIZE"],
+                self._settings["MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"],
+            ),
         )
-        for name, given in servers.items():
-            self._add(ServerName(name), given)
+        for server in self._configuration.servers.values():
+            self._add(server)
         self._supervisor = Supervisor(self._connections)
         self._pipeline = Pipeline(
             catalog=self._catalog,
@@ -86,6 +119,29 @@ class Host:
         )
         self._stage = "new"
         self._closing: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
+        self._connectors_known = asyncio.Event()
+        self._reloading = asyncio.Lock()
+
+    @classmethod
+    def configured(
+        cls,
+        *,
+        cwd: Path | str | None = None,
+        servers: Mapping[str, object] | None = None,
+        strict: bool = False,
+        settings: Mapping[str, int] | None = None,
+        **options: Any,
+    ) -> Self:
+        """A host with the servers of every configuration file, seen from `cwd`.
+
+        `servers` are added in scope `dynamic`; `strict` leaves all others out. The remaining options are
+        those of `Host`.
+        """
+        sources = Sources.here(
+            Path(cwd) if cwd is not None else None, given=servers, only_given=strict, overrides=settings
+        )
+        return cls(sources, **options)
 
     # Life.
 
@@ -94,6 +150,9 @@ class Host:
             raise HostClosed
         self._stage = "open"
         self._supervisor.start()
+        self._background.append(asyncio.create_task(self._settle_in(), name="dragoman settle in"))
+        if self._watch:
+            self._background.append(asyncio.create_task(self._follow(), name="dragoman watch"))
         return self
 
     async def __aexit__(
@@ -101,14 +160,21 @@ class Host:
     ) -> None:
         await self.close()
 
-    async def ready(self, timeout: float | None = None) -> Mapping[str, ServerView]:
-        """Waits until every server is connected or has failed, or the time is up.
+    async def ready(
+        self, timeout: float | None = None, *, only: Collection[str] | None = None
+    ) -> Mapping[str, ServerView]:
+        """Waits until every server (or those of `only`) is connected or has failed, or the time is up.
 
         A server that failed does not raise; see its `reason`.
         """
         if self._stage != "open":
             raise HostClosed
-        await self._supervisor.settled(timeout)
+        try:
+            async with asyncio.timeout(timeout):
+                await self._connectors_known.wait()
+                await self._supervisor.settled(only)
+        except TimeoutError:
+            pass
         return self.servers
 
     async def close(self) -> None:
@@ -121,6 +187,9 @@ class Host:
 
     async def _close(self) -> None:
         self._refresher.close()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
         await self._supervisor.close()
         self._bus.close()
 
@@ -142,7 +211,29 @@ class Host:
         """What happens from now on; ends when the host is closed."""
         return self._bus.listen()
 
+    @property
+    def configuration(self) -> Configuration:
+        """What every source says, and what follows from it: origins, what was dropped, problems."""
+        return self._configuration
+
     # What can be done.
+
+    async def plan(self) -> Plan:
+        """What `reload` would change now."""
+        return compare(marks_of(self._configuration), marks_of(await self._look_again()))
+
+    async def reload(self) -> Plan:
+        """Looks at the configuration again and applies the difference; servers that stay are not disturbed.
+
+        What is new or changed in a project's files waits for approval: an edit alone starts nothing.
+        """
+        if self._stage != "open":
+            raise HostClosed
+        async with self._reloading:
+            new = await self._look_again()
+            plan = compare(marks_of(self._configuration), marks_of(new))
+            await self._apply(new, plan)
+        return plan
 
     async def call(
         self,
@@ -162,34 +253,160 @@ class Host:
             raise HostClosed
         return await self._pipeline.call(ToolCall(name, arguments or {}, timeout_seconds, on_progress))
 
+    def for_agent(
+        self, servers: Sequence[str | Mapping[str, object]] = (), *, required: Sequence[str] = ()
+    ) -> AgentServers:
+        """The servers of one agent: names share this host's connections, `{name: entry}` are its own.
+
+        `ConfigError` if a server it names, or one that is required, is missing or may not be started.
+        """
+        shared, inline = split(servers)
+        own = self._child(inline) if inline else None
+        borrowed = [name for name in dict.fromkeys((*shared, *required)) if name not in inline]
+        for name in borrowed:
+            _check_usable(name, self._configuration.servers.get(name))
+        for name in required:
+            if own is not None and name in inline:
+                _check_usable(name, own.configuration.servers.get(name))
+        return AgentServers(self, borrowed, own)
+
+    async def relay(self, events: AsyncIterator[Event]) -> None:
+        """Publishes another host's events as this one's, until they end."""
+        async for event in events:
+            self._bus.publish(event)
+
     # Wiring.
 
-    def _add(self, name: ServerName, given: object) -> None:
-        try:
-            config, make = self._understand(name, given)
-        except ConfigError as error:
-            # Said of this server when it is to be connected; the others are not affected.
-            config, make = ServerConfig(type=UNUSABLE), refusing_maker(error)
-        self._configs[name] = config
-        own = config.timeout
-        self._timeouts[name] = self._settings.seconds("MCP_TOOL_TIMEOUT") if own is None else own / 1000
-        self._connections[name] = Connection(
+    def _child(self, servers: Mapping[str, object]) -> Host:
+        """A host for an agent's own servers, in everything else like this one."""
+        sources = structs.replace(self._sources, given=servers, given_source="agent", only_given=True)
+        return Host(
+            sources, permission_mode=self._permission_mode, interaction=self._interaction, clock=self._clock
+        )
+
+    def _add(self, server: ConfiguredServer) -> Connection:
+        name, config = ServerName(server.name), server.config or ServerConfig(type=UNUSABLE)
+        self._servers[name] = server
+        self._timeouts[name] = self._timeout_of(config)
+        if config.enabled_tools is not None or config.disabled_tools:
+            self._catalog.limit(name, config.offers)
+        held, error = _held(server)
+        connection = Connection(
             name,
-            make,
+            self._maker(name, server)
+            if held is None
+            else refusing_maker(ConfigError("it is not to be started")),
             self._surroundings,
             protocol=config.protocol,
             fingerprint=config.fingerprint() if config.command else None,
             prepare=self._prepare,
             on_notification=self._notified,
+            kind=kind_of(config),
+            held=held,
+            error=error,
+        )
+        self._connections[name] = connection
+        return connection
+
+    def _timeout_of(self, config: ServerConfig) -> float:
+        own = config.timeout
+        return self._settings.seconds("MCP_TOOL_TIMEOUT") if own is None else own / 1000
+
+    def _maker(self, name: ServerName, server: ConfiguredServer) -> MakeTransport:
+        """Makes transports, and asks policy each time: a start can come long after configuration was read."""
+
+        def make() -> Transport:
+            now = stand(server, self._configuration.judgements)
+            if now.standing == "refused":
+                raise PolicyRefused(name, now.reason or "")
+            return make_admitted()
+
+        try:
+            make_admitted = self._maker_of_admitted(name, server)
+        except ConfigError as error:
+            # Said of this server when it is to be connected; the others are not affected.
+            return refusing_maker(error)
+        return make
+
+    def _maker_of_admitted(self, name: ServerName, server: ConfiguredServer) -> MakeTransport:
+        if server.config is None:
+            raise server.error or ConfigError(f"server {name!r} cannot be used")
+        if server.config.type == IN_PROCESS:
+            return inprocess_maker(name, server.candidate.given)
+        return transport_maker(name, as_admitted(server.config, self._configuration.policy), self._settings)
+
+    # Configuration while running.
+
+    def _narrowed(self, configuration: Configuration) -> Configuration:
+        return configuration if self._only is None else configuration.narrowed(self._only)
+
+    async def _look_again(self) -> Configuration:
+        running = {
+            server.name: fingerprint(server.candidate.given)
+            for server in self._servers.values()
+            if server.scope in IN_PROJECT and server.standing == "ready"
+        }
+        return self._narrowed(await asyncio.to_thread(load, self._sources, running=running))
+
+    async def _apply(self, new: Configuration, plan: Plan) -> None:
+        self._configuration = new
+        self._settings.adopt(new.settings)
+        leaving = [self._connections.pop(ServerName(name)) for name in (*plan.removed, *plan.changed)]
+        for connection in leaving:
+            self._catalog.forget(ServerName(connection.name))
+            self._servers.pop(ServerName(connection.name), None)
+        await asyncio.gather(*(connection.close() for connection in leaving))
+        for connection in leaving:
+            # What was being read while it closed is not to stay.
+            self._catalog.forget(ServerName(connection.name))
+        if self._stage != "open":
+            return
+        for name in (*plan.added, *plan.changed):
+            self._add(new.servers[name]).start()
+        for name in plan.unchanged:
+            server = new.servers[name]
+            self._servers[ServerName(name)] = server
+            self._timeouts[ServerName(name)] = self._timeout_of(server.config or ServerConfig())
+        await asyncio.to_thread(self._keep_in_mind, new)
+        self._bus.publish(
+            ConfigurationChanged(
+                added=plan.added, removed=plan.removed, changed=plan.changed, problems=new.problems
+            )
         )
 
-    def _understand(self, name: ServerName, given: object) -> tuple[ServerConfig, MakeTransport]:
-        if isinstance(given, Mapping):
-            entry = cast("Mapping[str, Any]", given)
-            given = parse_entry(name, expand_entry(name, entry, os.environ))
-        if isinstance(given, ServerConfig):
-            return given, transport_maker(name, given, self._settings)
-        return ServerConfig(type=IN_PROCESS), inprocess_maker(name, given)
+    async def _settle_in(self) -> None:
+        """What follows the start: names are bound to what they stood for, the connector list is asked for."""
+        try:
+            await asyncio.to_thread(self._keep_in_mind, self._configuration)
+            wanted = self._configuration.connectors
+            cache = self._sources.connectors_cache
+            if wanted is None or self._sources.only_given or connectors.read_cache(cache, wanted).is_fresh:
+                return
+            if await connectors.refresh(cache, wanted):
+                await self.reload()
+        except DragomanError as error:
+            self._bus.publish(ConfigurationChanged(problems=(str(error),)))
+        finally:
+            self._connectors_known.set()
+
+    async def _follow(self) -> None:
+        async for _ in changes(self._sources):
+            try:
+                await self.reload()
+            except DragomanError as error:
+                self._bus.publish(ConfigurationChanged(problems=(str(error),)))
+
+    def _keep_in_mind(self, configuration: Configuration) -> None:
+        """Binds approvals by name to what is started now, and remembers what is in use."""
+        if self._sources.only_given:
+            return
+        if self._only is None:
+            remember(self._sources, marks_of(configuration))
+        for server in configuration.servers.values():
+            path = path_of(configuration, server)
+            if server.approval and server.approval.pin and server.standing == "ready" and path is not None:
+                given: Any = server.candidate.given
+                approval.remember(configuration.sources.approvals_file, path, server.name, given, "approved")
 
     async def _prepare(self, connection: Connection, session: Session, seconds: float) -> None:
         await self._refresher.load(ServerName(connection.name), session, seconds)
@@ -201,7 +418,36 @@ class Host:
     def _session_of(self, name: ServerName) -> Session:
         if self._stage != "open":
             raise HostClosed
+        if name not in self._connections:
+            raise NotConnected(name, "removed", "it is no longer configured")
         return self._connections[name].session()
 
     def _view(self, name: ServerName, connection: Connection) -> ServerView:
-        return ServerView.of(connection, self._configs[name], self._catalog)
+        return ServerView.of(connection, self._servers[name], self._catalog)
+
+
+def _check_usable(name: str, server: ConfiguredServer | None) -> None:
+    if server is None:
+        raise ConfigError(
+            f"the agent needs server {name!r}, which is not configured",
+            hint=f"Add it with `dragoman mcp add {name} …`.",
+        )
+    if server.standing != "ready":
+        raise ConfigError(
+            f"the agent needs server {name!r}, which is {server.standing}: {server.reason}",
+            hint="`dragoman mcp list` shows what to do.",
+        )
+
+
+def _held(server: ConfiguredServer) -> tuple[Hold | Disable | None, DragomanError | None]:
+    """In which state a server is listed that is not to be started."""
+    reason = server.reason or ""
+    match server.standing:
+        case "pending":
+            return Hold(f"waits for approval: {reason}"), None
+        case "refused":
+            return Disable(f"not admitted: {reason}"), PolicyRefused(server.name, reason)
+        case "rejected" | "disabled":
+            return Disable(reason), None
+        case _:
+            return None, None

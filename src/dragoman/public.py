@@ -5,10 +5,13 @@ I own: the list. `dragoman` itself hands these names out when they are first use
 
 from __future__ import annotations
 
+from dragoman.agent_servers import AgentServers
 from dragoman.calls.outcome import CallOutcome
 from dragoman.catalog.tools import Tool
 from dragoman.clock import Clock
+from dragoman.config.load import Configuration
 from dragoman.config.model import ServerConfig
+from dragoman.config.plan import Plan
 from dragoman.content.blocks import (
     AudioBlock,
     ImageBlock,
@@ -22,6 +25,7 @@ from dragoman.errors import (
     CallTimeout,
     CommandNotFound,
     ConfigError,
+    ConfigFileError,
     ConnectError,
     ConnectionLost,
     ConnectTimeout,
@@ -33,6 +37,7 @@ from dragoman.errors import (
     MessageTooLarge,
     NotConnected,
     PermissionRefused,
+    PolicyRefused,
     RemoteError,
     StartFailed,
     UnknownTool,
@@ -43,6 +48,7 @@ from dragoman.view import ServerView
 from dragoman.wire.peer import Progress
 
 __all__ = [
+    "AgentServers",
     "AudioBlock",
     "CallError",
     "CallOutcome",
@@ -50,6 +56,8 @@ __all__ = [
     "Clock",
     "CommandNotFound",
     "ConfigError",
+    "ConfigFileError",
+    "Configuration",
     "ConnectError",
     "ConnectTimeout",
     "ConnectionLost",
@@ -66,6 +74,8 @@ __all__ = [
     "PermissionAnswer",
     "PermissionQuestion",
     "PermissionRefused",
+    "Plan",
+    "PolicyRefused",
     "Progress",
     "RemoteError",
     "ResourceBlock",

@@ -1,13 +1,13 @@
 """The settings table: every number a person may turn, declared once.
 
-I own: names, defaults, units, and how a value is read from text. Scopes and files are `config`'s;
-the reference page is generated from `TABLE`.
+I own: names, defaults, units, how a value is read from text, and which of several values counts. Reading
+files is `config`'s; the reference page is generated from `TABLE`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.errors import ConfigError
@@ -26,6 +26,17 @@ TABLE: tuple[Setting, ...] = (
     Setting("MCP_TIMEOUT", 30_000, 1, "ms", "Time a server has to start and answer the handshake."),
     Setting("MCP_TOOL_TIMEOUT", 100_000_000, 1, "ms", "Time a tool call may take."),
     Setting("MCP_REQUEST_TIMEOUT_MS", 60_000, 1, "ms", "Time any other single request may take."),
+    Setting("MAX_MCP_OUTPUT_TOKENS", 25_000, 1, "tokens", "Largest result that a model is given whole."),
+    Setting(
+        "MCP_SERVER_CONNECTION_BATCH_SIZE", 3, 1, "servers", "Local servers that start at the same time."
+    ),
+    Setting(
+        "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE",
+        20,
+        1,
+        "servers",
+        "Remote servers that are connected at the same time.",
+    ),
     Setting(
         "DRAGOMAN_MESSAGE_LIMIT_BYTES",
         64 * 1024 * 1024,
@@ -40,32 +51,92 @@ TABLE: tuple[Setting, ...] = (
 _ROWS = {row.name: row for row in TABLE}
 
 
-class Settings:
-    """The values in force. Overrides win over the environment, the environment over defaults."""
+NAMES: frozenset[str] = frozenset(_ROWS)
 
-    __slots__ = ("_values",)
+
+class Layer(NamedTuple):
+    """What one place says about settings."""
+
+    source: str
+    values: Mapping[str, object]
+
+
+class Said(NamedTuple):
+    """One value, and the place it comes from."""
+
+    value: int
+    source: str
+
+
+class Settings:
+    """The values in force: managed files win over code, code over the environment, that over other files."""
+
+    __slots__ = ("_said", "_values", "problems")
 
     def __init__(
-        self, overrides: Mapping[str, int] | None = None, environ: Mapping[str, str] | None = None
+        self,
+        overrides: Mapping[str, int] | None = None,
+        environ: Mapping[str, str] | None = None,
+        *,
+        managed: Sequence[Layer] = (),
+        files: Sequence[Layer] = (),
     ) -> None:
+        """`files` are given from the highest scope to the lowest.
+
+        A value that cannot be used raises if it comes from code or the environment; in a file it is passed
+        over, and told in `problems`.
+        """
+        self.problems: list[str] = []
+        given = {**(overrides or {})}
+        for name in given.keys() - _ROWS.keys():
+            raise ConfigError(f"there is no setting named {name!r}", hint=_known_names())
         environ = os.environ if environ is None else environ
-        self._values = {row.name: _from_text(row, environ.get(row.name)) for row in TABLE}
-        for name, value in (overrides or {}).items():
-            if name not in _ROWS:
-                raise ConfigError(f"there is no setting named {name!r}", hint=_known_names())
-            self._values[name] = _checked(_ROWS[name], value)
+        self._said = {
+            row.name: (
+                *self._from_files(row, managed),
+                *([Said(_checked(row, given[row.name]), "code")] if row.name in given else []),
+                *_from_environment(row, environ.get(row.name)),
+                *self._from_files(row, files),
+                Said(row.default, "default"),
+            )
+            for row in TABLE
+        }
+        self._values = {name: said[0].value for name, said in self._said.items()}
 
     def __getitem__(self, name: str) -> int:
         return self._values[name]
+
+    def said(self, name: str) -> tuple[Said, ...]:
+        """Everything said about a setting; the first is in force, the others it beat."""
+        return self._said[name]
+
+    def adopt(self, other: Settings) -> None:
+        """Takes over another's values; whoever holds this object sees them from now on."""
+        self._said, self._values, self.problems = other._said, other._values, other.problems
+
+    def _from_files(self, row: Setting, layers: Sequence[Layer]) -> Iterator[Said]:
+        for layer in layers:
+            if row.name not in layer.values:
+                continue
+            value = layer.values[row.name]
+            try:
+                yield Said(
+                    _number(row, value) if isinstance(value, str) else _checked(row, value), layer.source
+                )
+            except ConfigError as error:
+                self.problems.append(f"{layer.source}: {error}; passed over")
 
     def seconds(self, name: str) -> float:
         """A setting declared in milliseconds, as seconds."""
         return self._values[name] / 1000
 
 
-def _from_text(row: Setting, text: str | None) -> int:
-    if text is None or not text.strip():
-        return row.default
+def _from_environment(row: Setting, text: str | None) -> Iterator[Said]:
+    if text is not None and text.strip():
+        yield Said(_number(row, text), "environment")
+
+
+def _number(row: Setting, text: str) -> int:
     try:
         return _checked(row, int(text.strip()))
     except ValueError:

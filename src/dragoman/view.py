@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from dragoman.catalog.tools import Catalog
 from dragoman.cleaning import one_line
-from dragoman.config.model import ServerConfig
+from dragoman.config.merge import ConfiguredServer
+from dragoman.config.model import UNUSABLE, ServerConfig
 from dragoman.connections.connection import Connection
 from dragoman.errors import DragomanError
 from dragoman.names import ServerName
@@ -21,6 +22,10 @@ from dragoman.protocol import Era, era_of
 
 class ServerView(Struct, frozen=True, kw_only=True):
     name: str
+    scope: str
+    """Where it comes from: user, project, dynamic …"""
+    source: str
+    """The file, or who gave it."""
     transport: str
     status: str
     phase: str | None
@@ -54,12 +59,15 @@ class ServerView(Struct, frozen=True, kw_only=True):
         return self.ignored.get("noise", 0)
 
     @staticmethod
-    def of(connection: Connection, config: ServerConfig, catalog: Catalog) -> ServerView:
+    def of(connection: Connection, server: ConfiguredServer, catalog: Catalog) -> ServerView:
+        config = server.config or ServerConfig(type=UNUSABLE)
         state, details, said = connection.state, connection.details, connection.introduction
         name = ServerName(connection.name)
         info = said.server_info if said else None
         return ServerView(
             name=name,
+            scope=server.scope,
+            source=server.source,
             transport=config.type,
             status=state.status,
             phase=state.phase,

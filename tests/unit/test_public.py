@@ -10,6 +10,7 @@ import dragoman
 from dragoman import errors, public
 
 PUBLIC = [
+    "AgentServers",
     "AudioBlock",
     "CallError",
     "CallOutcome",
@@ -17,6 +18,8 @@ PUBLIC = [
     "Clock",
     "CommandNotFound",
     "ConfigError",
+    "ConfigFileError",
+    "Configuration",
     "ConnectError",
     "ConnectTimeout",
     "ConnectionLost",
@@ -33,6 +36,8 @@ PUBLIC = [
     "PermissionAnswer",
     "PermissionQuestion",
     "PermissionRefused",
+    "Plan",
+    "PolicyRefused",
     "Progress",
     "RemoteError",
     "ResourceBlock",

@@ -213,10 +213,24 @@ class Catalog:
 
     def __init__(self) -> None:
         self._lists: dict[ServerName, ToolList] = {}
+        self._wanted: dict[ServerName, Callable[[str], bool]] = {}
         self._tools: dict[str, Tool] | None = None
 
+    def limit(self, server: ServerName, wanted: Callable[[str], bool]) -> None:
+        """Of this server only the wanted tools, by wire name, are listed and can be called."""
+        self._wanted[server] = wanted
+
     def set_list(self, server: ServerName, tools: ToolList) -> None:
+        wanted = self._wanted.get(server)
+        if wanted is not None:
+            kept = tuple(definition for definition in tools.definitions if wanted(definition.name))
+            tools = ToolList(kept, tools.problems)
         self._lists[server] = tools
+        self._tools = None
+
+    def forget(self, server: ServerName) -> None:
+        self._lists.pop(server, None)
+        self._wanted.pop(server, None)
         self._tools = None
 
     def problems(self, server: ServerName) -> tuple[str, ...]:

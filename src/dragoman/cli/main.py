@@ -9,7 +9,8 @@ import errno
 import importlib
 import os
 import sys
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import click
 
@@ -17,31 +18,51 @@ from dragoman.version import VERSION
 
 COMMANDS: Final = {
     "call": "Call one tool and print its result.",
+    "config": "See what configuration says, and why.",
     "demo": "A short tour: real calls to a built-in server. Needs nothing.",
+    "mcp": "Manage servers: add, list, approve, import …",
     "tools": "List the tools of the configured servers.",
 }
+
+GROUPS: Final = frozenset({"config", "mcp"})
 
 JSON_WANTED: Final = "dragoman.json"
 """Where `--json` leaves word in the context, so that an error too becomes a document."""
 
 
 class LazyGroup(click.Group):
-    """Loads `dragoman.cli.commands.<name>` only when that command runs."""
+    """Loads a command's module only when that command runs.
+
+    The command `x-y` is `command` in the module `x_y` of the group's package; a group is `command` in the
+    module `group` of a package of its own name.
+    """
+
+    def __init__(self, *args: Any, table: Mapping[str, str], package: str, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.table = table
+        """Each command with its help in a line."""
+        self._package = package
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return sorted(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.table:
             return None
-        return importlib.import_module(f"dragoman.cli.commands.{cmd_name}").command
+        module = f"{self._package}.{cmd_name.replace('-', '_')}"
+        return importlib.import_module(f"{module}.group" if cmd_name in GROUPS else module).command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(list(self.table.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    table=COMMANDS,
+    package="dragoman.cli.commands",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(VERSION, prog_name="dragoman")
 def cli() -> None:
     """An MCP host: connects to every MCP server you use, and answers for every call."""

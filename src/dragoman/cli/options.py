@@ -1,37 +1,46 @@
 """Options that several commands share, and what they are turned into.
 
-I own: reading `--mcp-config`, `key=value` arguments, and running a host for one command.
+I own: reading `--mcp-config`, `key=value` arguments, and running a host for one command. The host itself is
+imported only by commands that connect.
 """
 
 from __future__ import annotations
 
-import asyncio
-import signal
-from collections.abc import Awaitable, Callable, Mapping
+import sys
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
 from dragoman.cli.main import JSON_WANTED
+from dragoman.config import jsonc
 from dragoman.config.model import parse_servers
-from dragoman.errors import ConfigError
-from dragoman.host import Host
+from dragoman.config.reading import parse_object, read_text
+from dragoman.config.scopes import Sources
+from dragoman.errors import ConfigError, ConfigFileError
+
+if TYPE_CHECKING:
+    from dragoman.host import Host
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEMO = "demo"
+MCP_CONFIG = "--mcp-config"
 
 
 def mcp_config_option(function: F) -> F:
+    function = click.option(
+        "--strict-mcp-config", "strict", is_flag=True, help="Only the servers of --mcp-config."
+    )(function)
     return click.option(
-        "--mcp-config",
-        "sources",
+        MCP_CONFIG,
+        "given",
         multiple=True,
         metavar="FILE|JSON",
-        help='Servers to use: a file, JSON text with "mcpServers", or the word demo. May be repeated.',
+        help='More servers: a file, JSON text with "mcpServers", or the word demo. May be repeated.',
     )(function)
 
 
@@ -44,17 +53,21 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, callback=remember, help=help_text)(function)
 
 
-def read_servers(sources: tuple[str, ...]) -> dict[str, Any]:
-    """The servers of all sources; a later source replaces a server of the same name."""
-    if not sources:
-        raise ConfigError(
-            "no servers are configured",
-            hint="Give --mcp-config FILE, or try it with --mcp-config demo.",
-        )
+def scope_option(function: F) -> F:
+    return click.option(
+        "-s",
+        "--scope",
+        type=click.Choice(["local", "user", "project"]),
+        help="local: you, in this project. user: you, everywhere. project: everybody, in .mcp.json.",
+    )(function)
+
+
+def sources_of(given: tuple[str, ...], strict: bool = False) -> Sources:
+    """The usual places and what the command line adds; a later source replaces a server of the same name."""
     servers: dict[str, Any] = {}
-    for source in sources:
+    for source in given:
         servers.update(_read_source(source))
-    return servers
+    return Sources.here(given=servers, given_source=MCP_CONFIG, only_given=strict)
 
 
 def _read_source(source: str) -> Mapping[str, Any]:
@@ -63,29 +76,36 @@ def _read_source(source: str) -> Mapping[str, Any]:
 
         return {DEMO: demo_server()}
     if source.lstrip().startswith("{"):
-        return parse_servers(_decode(source.encode(), "--mcp-config"), "--mcp-config")
-    path = Path(source).expanduser()
+        return parse_servers(_parse(source), MCP_CONFIG)
+    return read_config_file(Path(source).expanduser())
+
+
+def read_config_file(path: Path) -> Mapping[str, Any]:
+    """The servers of a file: our own form, or another host's that can be told from it."""
+    text = read_text(path)
+    if text is None:
+        raise ConfigFileError(str(path), "there is no such file", hint="Give a file, or JSON text.")
+    if path.suffix == ".toml":
+        return _foreign("codex", path, text)
+    document = parse_object(path, text, comments=True)
+    if "servers" in document and "mcpServers" not in document:
+        return _foreign("vscode", path, text)
+    return parse_servers(document, str(path))
+
+
+def _foreign(format_key: str, path: Path, text: str) -> Mapping[str, Any]:
+    from dragoman.config.interchange.formats import read
+
+    return read(format_key, text, source=str(path)).servers
+
+
+def _parse(text: str) -> Any:
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{source}: {error.strerror}", hint="Give a file, or JSON text.") from None
-    return parse_servers(_decode(data, source), source)
-
-
-def _decode(data: bytes, source: str) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{source}: {_place(data, str(error))}", hint="Correct the JSON.") from None
-
-
-def _place(data: bytes, message: str) -> str:
-    """The decoder's message with the place as line and column; the end, where the text breaks off."""
-    what, _, digits = message.partition(" (byte ")
-    number = digits.rstrip(")")
-    before = data[: int(number)] if number.isdigit() else data
-    lines = before.decode("utf-8", "replace").split("\n")
-    return f"line {len(lines)}, column {len(lines[-1]) + 1}: {what}"
+        return jsonc.parse(text)
+    except jsonc.SyntaxProblem as problem:
+        raise ConfigFileError(
+            MCP_CONFIG, problem.reason, line=problem.line, column=problem.column, hint="Correct the JSON."
+        ) from None
 
 
 def parse_arguments(words: tuple[str, ...], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,8 +138,22 @@ def _json_or_text(text: str) -> Any:
         return text
 
 
-def run_with_host(servers: Mapping[str, Any], work: Callable[[Host], Awaitable[T]]) -> T:
+def is_watched() -> bool:
+    """Whether a person sits there who can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def run_with_host(
+    sources: Sources | Mapping[str, Any],
+    work: Callable[[Host], Awaitable[T]],
+    *,
+    only: Collection[str] | None = None,
+) -> T:
     """Runs one command's work in an open host. A polite signal closes the host before the end."""
+    import asyncio
+    import signal
+
+    from dragoman.host import Host
 
     async def main() -> T:
         task = asyncio.current_task()
@@ -127,10 +161,17 @@ def run_with_host(servers: Mapping[str, Any], work: Callable[[Host], Awaitable[T
         if task is not None:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, task.cancel)
-        async with Host(servers, permission_mode="bypassPermissions") as host:
+        async with Host(sources, permission_mode="bypassPermissions", only=only) as host:
             return await work(host)
 
     try:
         return asyncio.run(main())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+
+
+def no_servers() -> ConfigError:
+    return ConfigError(
+        "no servers are configured",
+        hint="Add one with `dragoman mcp add`, give --mcp-config FILE, or try --mcp-config demo.",
+    )

@@ -1,4 +1,4 @@
-"""Variables in entries: `${VAR}` and `${VAR:-default}`. Pure.
+"""Variables in entries: `${VAR}` and `${VAR:-default}`; also `${env:VAR}`, as other hosts write it. Pure.
 
 I own: expansion in every string of an entry, keys excepted. It is not a shell: nothing nests, nothing
 is expanded twice, and what merely looks like a variable (`$VAR`, `${VAR%x}`) stays as it is. A missing
@@ -13,12 +13,23 @@ from typing import Any, Final, cast
 
 from dragoman.errors import ConfigError
 
-_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 def expand_entry(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
     """The entry with every variable replaced, or a `ConfigError` naming server, field and variable."""
     return {field: _expand(name, field, value, environ) for field, value in entry.items()}
+
+
+def variables_in(value: Any) -> set[str]:
+    """The variables without which an entry cannot be expanded."""
+    if isinstance(value, str):
+        return {found.group(1) for found in _VARIABLE.finditer(value) if found.group(2) is None}
+    if isinstance(value, Mapping):
+        value = list(cast("Mapping[str, Any]", value).values())
+    if isinstance(value, list | tuple):
+        return {variable for item in cast("list[Any]", value) for variable in variables_in(item)}
+    return set()
 
 
 def _expand(name: str, field: str, value: Any, environ: Mapping[str, str]) -> Any:

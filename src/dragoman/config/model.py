@@ -1,22 +1,27 @@
 """One server entry, as written in configuration and as understood.
 
-I own: the fields of an entry, their types, and clear errors for entries that cannot be used. An
-unknown field is kept and warned about, never fatal. Where entries come from is the other modules'.
+I own: the fields of an entry, their types, the words other hosts use for them, and clear errors for
+entries that cannot be used. An unknown field is kept and warned about, never fatal. Where entries come
+from is the other modules'.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from dragoman.config.urls import parse_url
 from dragoman.errors import ConfigError
 from dragoman.protocol import REVISIONS
 
 TRANSPORTS: Final = ("stdio", "http", "sse", "ws", "sse-ide", "ws-ide", "sdk", "claudeai-proxy")
+
+TransportType = Literal["stdio", "http", "sse", "ws", "sse-ide", "ws-ide", "sdk", "claudeai-proxy"]
+"""The same, for the published schema; a test holds the two together."""
 
 IN_PROCESS: Final = "in-process"
 """The type of servers that were handed over as objects."""
@@ -25,7 +30,26 @@ UNUSABLE: Final = "unusable"
 """Stands for the type of an entry that could not be understood."""
 
 
-class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OAuthConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """How to sign in at a remote server."""
+
+    client_id: Annotated[str | None, Meta(description="Client id registered beforehand.")] = None
+    client_secret: Annotated[str | None, Meta(description="Its secret; better as ${VARIABLE}.")] = None
+    callback_port: Annotated[
+        Annotated[int, Meta(ge=1, le=65535)] | None, Meta(description="Port of the loopback callback.")
+    ] = None
+    auth_server_metadata_url: Annotated[
+        str | None,
+        Meta(description="Where the authorization server's metadata is, if not where it should be."),
+    ] = None
+    scopes: Annotated[str | tuple[str, ...] | None, Meta(description="OAuth scopes to ask for.")] = None
+    xaa: Annotated[bool, Meta(description="Sign in through the company's identity provider.")] = False
+
+    def __repr__(self) -> str:
+        return "<OAuthConfig>"
+
+
+class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """What is needed to reach one server."""
 
     type: str = "stdio"
@@ -35,9 +59,16 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] = {}
+    headers_helper: str | None = None
+    """A command that prints further headers as JSON."""
+    oauth: OAuthConfig | None = None
     timeout: int | None = None
     """Time a call may take, in milliseconds; overrides MCP_TOOL_TIMEOUT."""
     protocol: str = "auto"
+    enabled_tools: tuple[str, ...] | None = None
+    """Only these tools of the server are offered, by their wire names."""
+    disabled_tools: tuple[str, ...] = ()
+    """These are not."""
     unknown: dict[str, Any] = {}
     """Fields this version does not know."""
 
@@ -47,8 +78,27 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def fingerprint(self) -> str:
         """Changes whenever anything about the entry does. Reveals nothing of its values."""
-        text = repr(_ordered(msgspec.structs.asdict(self)))
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return fingerprint(msgspec.structs.asdict(self))
+
+    def offers(self, tool: str) -> bool:
+        """Whether a tool of this server, by its wire name, is offered at all."""
+        if tool in self.disabled_tools:
+            return False
+        return self.enabled_tools is None or tool in self.enabled_tools
+
+    @property
+    def signature(self) -> tuple[str, ...] | None:
+        """What makes two servers the same one: the URL, or the command and its arguments."""
+        if self.type == "stdio" and self.command:
+            return ("command", self.command, *self.args)
+        if self.url:
+            return ("url", str(parse_url(self.url)))
+        return None
+
+
+def fingerprint(value: Any) -> str:
+    """Of any value made of plain JSON parts; the order of keys means nothing."""
+    return hashlib.sha256(repr(_ordered(value)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _ordered(value: Any) -> Any:
@@ -63,9 +113,20 @@ def _ordered(value: Any) -> Any:
 
 _FIELDS = {field.encode_name for field in msgspec.structs.fields(ServerConfig)} - {"unknown"}
 
+_ALIASES: Final = {
+    "serverUrl": ("url", None),  # Windsurf
+    "httpUrl": ("url", "http"),  # Gemini CLI
+    "includeTools": ("enabledTools", None),
+    "excludeTools": ("disabledTools", None),
+}
+"""What other hosts call a field → what it is here, and the type it implies."""
+
+_TYPE_ALIASES: Final = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http"}
+
 
 def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
     """The entry as understood, or a `ConfigError` that names server and field."""
+    entry = _in_our_words(entry)
     known = {key: value for key, value in entry.items() if key in _FIELDS}
     unknown = {key: value for key, value in entry.items() if key not in _FIELDS}
     if "type" not in known:
@@ -96,6 +157,19 @@ def parse_servers(document: Any, source: str) -> dict[str, Any]:
     return cast("dict[str, Any]", servers)
 
 
+def _in_our_words(entry: Mapping[str, Any]) -> dict[str, Any]:
+    ours: dict[str, Any] = {}
+    for key, value in entry.items():
+        field, implied = _ALIASES.get(key, (key, None))
+        ours[field] = value
+        if implied is not None:
+            ours.setdefault("type", implied)
+    kind = ours.get("type")
+    if isinstance(kind, str):
+        ours["type"] = _TYPE_ALIASES.get(kind, kind)
+    return ours
+
+
 def _implied_type(name: str, entry: Mapping[str, Any]) -> str:
     if "command" in entry:
         return "stdio"
@@ -122,6 +196,22 @@ def _check(name: str, config: ServerConfig) -> None:
         )
     if config.timeout is not None and config.timeout <= 0:
         raise ConfigError(f"server {name!r}: timeout must be positive (milliseconds)")
+    if config.url is not None:
+        _check_url(name, config.url)
+    _check_texts(name, config)
+
+
+def _check_url(name: str, url: str) -> None:
+    try:
+        parse_url(url)
+    except ConfigError as error:
+        raise ConfigError(f"server {name!r}: url: {error}", hint=error.hint) from None
+
+
+def _check_texts(name: str, config: ServerConfig) -> None:
     for value in (config.command or "", *config.args, *config.env, *config.env.values(), config.cwd or ""):
         if "\0" in value:
             raise ConfigError(f"server {name!r}: a NUL character cannot be passed to a program")
+    for header, value in config.headers.items():
+        if not header.strip() or any(char in "\r\n\0" for char in header + value):
+            raise ConfigError(f"server {name!r}: a header needs a name and must be one line")

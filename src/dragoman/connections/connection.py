@@ -24,6 +24,7 @@ from dragoman.connections.session import Session
 from dragoman.connections.state import (
     Disable,
     Failed,
+    Hold,
     Lost,
     Opened,
     Ready,
@@ -32,6 +33,7 @@ from dragoman.connections.state import (
     Start,
     next_state,
 )
+from dragoman.connections.turns import Kind, Turns
 from dragoman.errors import (
     ConnectError,
     ConnectionLost,
@@ -59,6 +61,7 @@ class Surroundings(Struct, frozen=True):
     bus: events.EventBus
     eras: EraMemory
     client_info: Mapping[str, Any]
+    turns: Turns
 
 
 class Connection:
@@ -72,7 +75,11 @@ class Connection:
         fingerprint: str | None,
         prepare: Callable[[Connection, Session, float], Awaitable[None]],
         on_notification: Callable[[Connection, Session, str], None],
+        kind: Kind = "in-process",
+        held: Hold | Disable | None = None,
+        error: DragomanError | None = None,
     ) -> None:
+        """`held`: it is listed with this state, and never started; `error` says why, where that is one."""
         self.name = name
         self._make_transport = make_transport
         self._around = surroundings
@@ -87,11 +94,16 @@ class Connection:
         self._introduction: Introduction | None = None
         self._last_details = Details()
         self._last_ignored: Mapping[str, int] = {}
-        self._error: DragomanError | None = None
+        self._error = error
         self._owner: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
         """Set when the link is to end or has ended by itself."""
         self._settled = asyncio.Event()
+        self._kind: Kind = kind
+        self._is_held = held is not None
+        if held is not None:
+            self._state = next_state(self._state, held, surroundings.clock.now())
+            self._settled.set()
 
     # What anyone may ask.
 
@@ -126,7 +138,7 @@ class Connection:
 
     def start(self) -> None:
         """Begins connecting, in a task of its own."""
-        if self._owner is None:
+        if self._owner is None and not self._is_held:
             self._owner = asyncio.create_task(self._own(), name=f"dragoman connection {self.name}")
 
     async def settled(self) -> None:
@@ -169,6 +181,10 @@ class Connection:
             await asyncio.gather(connecting, over, return_exceptions=True)
 
     async def _connect(self) -> None:
+        async with self._around.turns.taken(self._kind):
+            await self._connect_now()
+
+    async def _connect_now(self) -> None:
         seconds = self._around.settings.seconds("MCP_TIMEOUT")
         self._signal(Start())
         try:

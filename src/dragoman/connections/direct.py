@@ -14,12 +14,14 @@ from msgspec import Raw
 
 from dragoman import events
 from dragoman.clock import SystemClock
-from dragoman.config.model import parse_entry
+from dragoman.config.load import load
+from dragoman.config.scopes import Sources
 from dragoman.connections.connection import Connection, Surroundings
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import transport_maker
 from dragoman.connections.session import Session
-from dragoman.settings import Settings
+from dragoman.connections.turns import Turns
+from dragoman.errors import ConfigError, PolicyRefused
 from dragoman.version import VERSION
 
 
@@ -51,11 +53,21 @@ async def open_session(
     entry: Mapping[str, Any], *, settings: Mapping[str, int] | None = None
 ) -> DirectSession:
     """Connects and negotiates; raises ConnectError if that fails."""
-    config = parse_entry("server", entry)
-    values = Settings(settings)
+    admitted = load(Sources.here(given={"server": entry}, only_given=True, overrides=settings))
+    server = admitted.admit("server", entry)
+    if server.standing == "refused":
+        raise PolicyRefused("server", server.reason or "")
+    if server.config is None:
+        raise server.error or ConfigError("the entry cannot be used")
+    config, values = server.config, admitted.settings
     clock = SystemClock()
     around = Surroundings(
-        values, clock, events.EventBus(), EraMemory(clock), {"name": "dragoman", "version": VERSION}
+        values,
+        clock,
+        events.EventBus(),
+        EraMemory(clock),
+        {"name": "dragoman", "version": VERSION},
+        Turns(local=1, remote=1),
     )
     connection = Connection(
         "server",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dragoman.config.model import ServerConfig
+from dragoman.connections.turns import Kind
 from dragoman.errors import ConfigError
 from dragoman.settings import Settings
 from dragoman.transports.base import Transport
@@ -16,6 +17,13 @@ from dragoman.transports.sdk_objects import adapt
 from dragoman.transports.stdio import StdioTransport
 
 MakeTransport = Callable[[], Transport]
+
+
+def kind_of(config: ServerConfig) -> Kind:
+    """A process on this machine, something elsewhere, or neither."""
+    if config.type == "stdio":
+        return "local"
+    return "remote" if config.url is not None else "in-process"
 
 
 def transport_maker(name: str, config: ServerConfig, settings: Settings) -> MakeTransport:

@@ -65,7 +65,13 @@ class Disable(Struct, frozen=True):
     reason: str = "disabled by the person"
 
 
-Signal = Start | Opened | Ready | Failed | Lost | AuthNeeded | Disable
+class Hold(Struct, frozen=True):
+    """It is not to be started before a person has approved it."""
+
+    reason: str
+
+
+Signal = Start | Opened | Ready | Failed | Lost | AuthNeeded | Disable | Hold
 
 
 def next_state(state: ServerState, signal: Signal, now: float) -> ServerState:
@@ -81,6 +87,8 @@ def _transition(state: ServerState, signal: Signal) -> ServerState:
     match signal, state.status:
         case Disable(reason), _:
             return ServerState("disabled", None, reason)
+        case Hold(reason), _:
+            return ServerState("pending", None, reason)
         case Start(), _:
             phase: Phase = "reconnecting" if state.phase == "reconnecting" else "connecting"
             return ServerState("pending", phase, state.reason, attempt=state.attempt + 1)

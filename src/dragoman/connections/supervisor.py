@@ -6,7 +6,7 @@ I own: the set. No server waits for another, and closing is bounded however any 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Collection, Coroutine, Iterable, Mapping
 from typing import Any
 
 from dragoman.connections.connection import Connection
@@ -23,20 +23,21 @@ class Supervisor:
         for connection in self._connections.values():
             connection.start()
 
-    async def settled(self, timeout_seconds: float | None) -> None:
-        """Returns when every server is settled, or when the time is up."""
-        await _all((connection.settled() for connection in self._connections.values()), timeout_seconds)
+    async def settled(self, only: Collection[str] | None = None) -> None:
+        """Returns when every server, or each of some, is settled."""
+        wanted = [each for name, each in self._connections.items() if only is None or name in only]
+        await _all(connection.settled() for connection in wanted)
 
     async def close(self) -> None:
-        await _all((connection.close() for connection in self._connections.values()), None)
+        await _all(connection.close() for connection in self._connections.values())
 
 
-async def _all(works: Iterable[Coroutine[Any, Any, None]], timeout_seconds: float | None) -> None:
+async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
     tasks = [asyncio.create_task(work) for work in works]
     if not tasks:
         return
     try:
-        await asyncio.wait(tasks, timeout=timeout_seconds)
+        await asyncio.wait(tasks)
     finally:
         for task in tasks:
             task.cancel()

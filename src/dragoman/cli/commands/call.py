@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 
 from dragoman.calls.outcome import CallOutcome
 from dragoman.catalog.naming import plain
 from dragoman.cli import exit_codes
-from dragoman.cli.options import json_option, mcp_config_option, parse_arguments, read_servers, run_with_host
+from dragoman.cli.approving import load_asking
+from dragoman.cli.options import (
+    json_option,
+    mcp_config_option,
+    no_servers,
+    parse_arguments,
+    run_with_host,
+    sources_of,
+)
 from dragoman.cli.render import json, text
 from dragoman.cli.render.progress import ProgressLine
+from dragoman.config.load import Configuration
+from dragoman.errors import NotConnected
 from dragoman.host import Host
 
 
@@ -23,14 +32,23 @@ from dragoman.host import Host
 @json_option
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit.")
 def command(
-    tool: str, arguments: tuple[str, ...], sources: tuple[str, ...], as_json: bool, timeout: float | None
+    tool: str,
+    arguments: tuple[str, ...],
+    given: tuple[str, ...],
+    strict: bool,
+    as_json: bool,
+    timeout: float | None,
 ) -> None:
     """Calls TOOL (as `dragoman tools` names it) with ARGUMENTS: one JSON object, or key=value words.
 
     Running this command is the permission. Exit codes: 0 success, 1 the tool reports an error, 2 the
     arguments do not fit, 4 a server is not connected, 5 no such tool, 7 time limit.
     """
-    servers = _servers_of(tool, read_servers(sources))
+    sources = sources_of(given, strict)
+    configuration = load_asking(sources)
+    if not configuration.servers and configuration.connectors is None:
+        raise no_servers()
+    only = _servers_of(tool, configuration)
 
     async def work(host: Host) -> CallOutcome:
         await host.ready()
@@ -41,7 +59,7 @@ def command(
         with ProgressLine() as line:
             return await host.call(tool, words, timeout_seconds=timeout, on_progress=line.update)
 
-    outcome = run_with_host(servers, work)
+    outcome = run_with_host(sources, work, only=only)
     if as_json:
         json.echo(json.outcome(outcome))
     elif outcome.error is not None:
@@ -53,10 +71,9 @@ def command(
     sys.exit(exit_codes.TOOL_ERROR if outcome.is_error else exit_codes.OK)
 
 
-def _servers_of(tool: str, servers: dict[str, Any]) -> dict[str, Any]:
+def _servers_of(tool: str, configuration: Configuration) -> list[str] | None:
     """Only the servers that can have the tool, by its name; all of them if none fits."""
-    fitting = {name: entry for name, entry in servers.items() if tool.startswith(f"mcp__{plain(name)}__")}
-    return fitting or servers
+    return [name for name in configuration.servers if tool.startswith(f"mcp__{plain(name)}__")] or None
 
 
 def _raise_if_failed(host: Host) -> None:
@@ -64,3 +81,6 @@ def _raise_if_failed(host: Host) -> None:
     for view in host.servers.values():
         if view.error is not None:
             raise view.error
+        if view.status in ("pending", "disabled"):
+            hint = "`dragoman mcp approve` asks about it." if view.status == "pending" else None
+            raise NotConnected(view.name, view.status, view.reason, hint=hint)

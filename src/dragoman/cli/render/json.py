@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-import msgspec
-
 from dragoman.calls.outcome import CallOutcome
 from dragoman.catalog.tools import Tool
+from dragoman.cli.render.document import echo
 from dragoman.content.blocks import UnknownBlock
-from dragoman.errors import ConnectError, DragomanError
+from dragoman.errors import ConfigFileError, ConnectError, DragomanError
 from dragoman.view import ServerView
 
-
-def echo(value: Any) -> None:
-    # Escaped to ASCII, so that not even inside JSON a server's text can drive a terminal.
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    click.echo("".join(char if " " <= char <= "~" or char == "\n" else _escape(char) for char in text))
+__all__ = ["echo", "error", "outcome", "server", "tool"]
 
 
 def server(view: ServerView) -> dict[str, Any]:
     return {
         "name": view.name,
+        "scope": view.scope,
+        "source": view.source,
         "transport": view.transport,
         "status": view.status,
+        "reason": view.reason,
         "protocolVersion": view.protocol_version,
         "serverInfo": view.server_info,
         "toolCount": view.tool_count,
@@ -69,12 +66,6 @@ def error(value: DragomanError) -> dict[str, Any]:
             "exitCode": value.exit_code,
             "stderrTail": value.stderr_tail,
         }
+    if isinstance(value, ConfigFileError):
+        described |= {"file": value.file, "line": value.line, "column": value.column}
     return described
-
-
-def _escape(char: str) -> str:
-    code = ord(char)
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    code -= 0x10000
-    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"

@@ -1,0 +1,128 @@
+"""The servers of one agent: some of the host's, and some of its own.
+
+I own: who may be called by an agent, and that its own servers end with it. Servers it names are shared
+with everybody (one connection); servers it defines are started for it alone, under the same policy,
+permissions and settings as all others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from dragoman.calls.outcome import CallOutcome, outcome_of_error
+from dragoman.calls.progress import OnProgress
+from dragoman.catalog.tools import Tool
+from dragoman.errors import ConfigError, HostClosed, UnknownTool
+from dragoman.events import Event
+from dragoman.view import ServerView
+
+
+class ToolHost(Protocol):
+    """What is needed of a host."""
+
+    @property
+    def servers(self) -> Mapping[str, ServerView]: ...
+    async def __aenter__(self) -> Any: ...
+    async def close(self) -> None: ...
+    async def ready(
+        self, timeout: float | None = None, *, only: Collection[str] | None = None
+    ) -> Mapping[str, ServerView]: ...
+    def tools(self) -> list[Tool]: ...
+    def events(self) -> AsyncIterator[Event]: ...
+    async def relay(self, events: AsyncIterator[Event]) -> None: ...
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> CallOutcome: ...
+
+
+class AgentServers:
+    """What an agent can use. Made by `Host.for_agent`; a small host of its own, open inside `async with`."""
+
+    def __init__(self, host: ToolHost, shared: Sequence[str], own: ToolHost | None) -> None:
+        self._host = host
+        self._shared = frozenset(shared)
+        self._own = own
+        self._is_open = False
+        self._relay: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._own is not None:
+            events = self._own.events()
+            await self._own.__aenter__()
+            self._relay = asyncio.create_task(self._host.relay(events), name="dragoman agent events")
+        self._is_open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_open = False
+        if self._own is not None:
+            await self._own.close()
+        if self._relay is not None:
+            await self._relay
+
+    @property
+    def servers(self) -> Mapping[str, ServerView]:
+        shared = {name: view for name, view in self._host.servers.items() if name in self._shared}
+        return {**shared, **(self._own.servers if self._own is not None else {})}
+
+    async def ready(self, timeout: float | None = None) -> Mapping[str, ServerView]:
+        """Waits until the agent's servers are connected or have failed, or the time is up."""
+        waits = [self._host.ready(timeout, only=self._shared)]
+        if self._own is not None:
+            waits.append(self._own.ready(timeout))
+        await asyncio.gather(*waits)
+        return self.servers
+
+    def tools(self) -> list[Tool]:
+        """The tools of the agent's servers, in a stable order."""
+        shared = [tool for tool in self._host.tools() if tool.server in self._shared]
+        own = self._own.tools() if self._own is not None else []
+        return sorted([*shared, *own], key=lambda tool: tool.name)
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> CallOutcome:
+        """Like `Host.call`; a tool of a server that is not the agent's does not exist for it."""
+        if not self._is_open:
+            raise HostClosed
+        for host in (self._own, self._host):
+            if host is not None and any(tool.name == name for tool in self._tools_of(host)):
+                return await host.call(
+                    name, arguments, timeout_seconds=timeout_seconds, on_progress=on_progress
+                )
+        return outcome_of_error("", name, UnknownTool(name))
+
+    def _tools_of(self, host: ToolHost) -> list[Tool]:
+        return [tool for tool in host.tools() if host is self._own or tool.server in self._shared]
+
+
+def split(
+    servers: Sequence[str | Mapping[str, object]],
+) -> tuple[list[str], dict[str, object]]:
+    """The names of shared servers, and the agent's own; the same name twice is an error."""
+    shared: list[str] = []
+    own: dict[str, object] = {}
+    for item in servers:
+        for name in [item] if isinstance(item, str) else list(item):
+            if name in shared or name in own:
+                raise ConfigError(f"the agent names server {name!r} twice", hint="Name or define it, once.")
+            if isinstance(item, str):
+                shared.append(name)
+            else:
+                own[name] = item[name]
+    return shared, own

@@ -1,0 +1,104 @@
+"""Adding a server: checked, admitted, perhaps tried, then written.
+
+I own: what `add`, `add-json` and `import` have in common.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli.options import run_with_host
+from dragoman.cli.render.document import echo
+from dragoman.config import edits
+from dragoman.config.load import Configuration, load
+from dragoman.config.masking import masked_entry
+from dragoman.config.scopes import Scope, Sources
+from dragoman.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dragoman.host import Host
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def force_option(function: F) -> F:
+    return click.option("--force", is_flag=True, help="Replace a server of the same name.")(function)
+
+
+def check_option(function: F) -> F:
+    return click.option("--check", is_flag=True, help="Connect to it first; add it only if that works.")(
+        function
+    )
+
+
+def add_server(
+    name: str, entry: Mapping[str, Any], scope: str, *, force: bool, check: bool, as_json: bool
+) -> None:
+    sources = Sources.here()
+    configuration = load(sources)
+    target = cast("Scope", scope)
+    missing = examine(configuration, name, entry, target, force=force)
+    tools = _try(name, entry) if check else None
+    path = edits.put_server(sources, target, name, entry)
+    if as_json:
+        added = {"name": name, "scope": scope, "file": str(path), "entry": masked_entry(entry)}
+        echo({"added": added, "unsetVariables": missing, "toolCount": tools})
+        return
+    works = f"; it works and has {tools} tools" if tools is not None else ""
+    click.echo(f"Added {name} to {scope} ({one_line(str(path))}){works}")
+    _show_notes(load(sources), name, target, missing)
+
+
+def examine(
+    configuration: Configuration, name: str, entry: Mapping[str, Any], scope: Scope, *, force: bool
+) -> tuple[str, ...]:
+    """Whether the server may be written at all; the variables it needs that are not set."""
+    edits.check_name(name)
+    missing = edits.check_entry(name, entry, os.environ)
+    edits.check_policy(configuration, name, entry, scope)
+    path = configuration.sources.file_of(scope)
+    if not force and edits.entry_in(path, name) is not None:
+        raise ConfigError(f"there is already a server {name!r} in {path}", hint="Replace it with --force.")
+    if scope == "project" and (literal := _literal_secret(entry)):
+        raise ConfigError(
+            f"{literal} would be shared with everybody who has the project",
+            hint="Write it as ${VARIABLE}, or use another scope.",
+        )
+    return missing
+
+
+def _literal_secret(entry: Mapping[str, Any]) -> str | None:
+    oauth: Any = entry.get("oauth")
+    secret: Any = cast("dict[str, Any]", oauth).get("clientSecret") if isinstance(oauth, dict) else None
+    return "the client secret" if isinstance(secret, str) and "${" not in secret else None
+
+
+def _try(name: str, entry: Mapping[str, Any]) -> int:
+    async def work(host: Host) -> int:
+        view = (await host.ready())[name]
+        if view.error is not None:
+            raise view.error
+        return view.tool_count
+
+    return run_with_host({name: entry}, work)
+
+
+def _show_notes(configuration: Configuration, name: str, scope: Scope, missing: tuple[str, ...]) -> None:
+    notes = [f"{variable} is not set yet" for variable in missing]
+    server = configuration.servers.get(name)
+    if server is not None and server.scope != scope:
+        notes.append(f"the one of {server.candidate.origin} is used instead: its scope is higher")
+    elif server is not None and server.standing == "disabled":
+        notes.append(f"it is {server.reason}; `dragoman mcp enable {name}` switches it on")
+    elif server is not None and server.beat:
+        notes.append(f"it takes the place of the one of {server.beat[0].origin}")
+    for dropped in configuration.dropped:
+        if dropped.candidate.name == name and dropped.candidate.scope == scope and dropped.why == "duplicate":
+            notes.append(f"it is left out: {dropped.text}")
+    for note in notes:
+        click.echo(f"{click.style('!', fg='yellow')} {one_line(note)}", err=True)

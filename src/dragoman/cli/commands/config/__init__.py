@@ -1,0 +1,1 @@
+"""Owns the commands that explain configuration, one file each."""

@@ -1,0 +1,145 @@
+"""`dragoman config explain`: where every value comes from, and what it beat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli.finding import find
+from dragoman.cli.options import json_option, mcp_config_option, sources_of
+from dragoman.cli.render import servers
+from dragoman.cli.render.document import echo
+from dragoman.config.explain import Explained, explain
+from dragoman.config.load import Configuration, load
+from dragoman.config.merge import ConfiguredServer
+from dragoman.settings import TABLE
+
+
+@click.command("explain", short_help="For every value in effect: its file, scope, and what it beat.")
+@click.argument("name", required=False)
+@mcp_config_option
+@json_option
+def command(name: str | None, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
+    """Explains the server NAME, or everything: servers, policy, settings, permission rules, files.
+
+    Values are shown as written, secrets covered. Starts nothing.
+    """
+    configuration = load(sources_of(given, strict))
+    chosen = [find(configuration, name)] if name else list(configuration.servers.values())
+    explained = [explain(configuration, server) for server in chosen]
+    if as_json:
+        echo(_document(configuration, explained, whole=name is None))
+        return
+    servers.show_problems(configuration)
+    for each in explained:
+        _show_server(each)
+    for dropped in configuration.dropped:
+        if name in (None, dropped.candidate.name):
+            servers.show_dropped(dropped)
+    if name is None:
+        _show_rest(configuration)
+
+
+def _show_server(explained: Explained) -> None:
+    server = explained.server
+    click.echo(f"{click.style(one_line(server.name), bold=True)}  {server.standing}")
+    for label, text in _facts(explained):
+        click.echo(f"  {click.style(label, dim=True)}  {one_line(text)}")
+
+
+def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
+    server = explained.server
+    yield "scope   ", server.scope
+    yield "from    ", _place(server.source, explained.line)
+    for field, value in servers.masked(server).items():
+        yield "entry   ", f"{field}: {servers.inline(value)}"
+    yield "policy  ", explained.verdict.reason
+    if server.approval is not None:
+        yield "approval", f"{server.approval.state}: {server.approval.reason}"
+    if server.reason and server.standing in ("disabled", "broken"):
+        yield "state   ", f"{server.standing}: {server.reason}"
+    for beaten in server.beat:
+        yield "beat    ", beaten.origin
+
+
+def _place(source: str, line: int | None) -> str:
+    return source if line is None else f"{source}, line {line}"
+
+
+def _show_rest(configuration: Configuration) -> None:
+    click.echo(click.style("\nSettings", bold=True))
+    for row in TABLE:
+        first, *others = configuration.settings.said(row.name)
+        beat = f"  (beat {', '.join(f'{said.value} of {said.source}' for said in others)})" if others else ""
+        click.echo(f"  {row.name} = {first.value} {row.unit}  {one_line(first.source)}{one_line(beat)}")
+    _show_rules(configuration)
+    click.echo(click.style("\nFiles", bold=True))
+    for part in configuration.parts:
+        click.echo(f"  {part.scope:<10}  {one_line(part.source)}")
+
+
+def _show_rules(configuration: Configuration) -> None:
+    rules = [
+        *(f"allow  {rule.describe()}" for rule in configuration.policy.allowed or ()),
+        *(f"deny   {rule.describe()}" for rule in configuration.policy.denied),
+    ]
+    if configuration.policy.allowed == ():
+        rules.append("allow  nothing")
+    if rules:
+        click.echo(click.style("\nPolicy", bold=True))
+    for rule in rules:
+        click.echo(f"  {one_line(rule)}")
+    if configuration.permissions:
+        click.echo(click.style("\nPermission rules", bold=True))
+    for part in configuration.permissions:
+        for kind in ("allow", "ask", "deny"):
+            for rule in getattr(part.rules, kind):
+                click.echo(f"  {kind:<5}  {one_line(rule)}  {part.scope} ({one_line(part.source)})")
+
+
+def _document(configuration: Configuration, explained: list[Explained], *, whole: bool) -> dict[str, Any]:
+    document: dict[str, Any] = {"servers": [_server_json(each) for each in explained]}
+    names = {each.server.name for each in explained}
+    document["dropped"] = [
+        servers.dropped_json(dropped)
+        for dropped in configuration.dropped
+        if whole or dropped.candidate.name in names
+    ]
+    if whole:
+        document |= {
+            "settings": {row.name: _setting_json(configuration, row.name) for row in TABLE},
+            "policy": {
+                "allowed": None
+                if configuration.policy.allowed is None
+                else [rule.describe() for rule in configuration.policy.allowed],
+                "denied": [rule.describe() for rule in configuration.policy.denied],
+                "broken": configuration.policy.broken,
+            },
+            "permissions": [
+                {"scope": part.scope, "source": part.source, "rules": part.rules}
+                for part in configuration.permissions
+            ],
+            "files": [{"scope": part.scope, "source": part.source} for part in configuration.parts],
+        }
+    return {**document, "problems": configuration.problems}
+
+
+def _server_json(explained: Explained) -> dict[str, Any]:
+    server: ConfiguredServer = explained.server
+    return {
+        **servers.as_json(server),
+        "line": explained.line,
+        "policy": {"allowed": explained.verdict.allowed, "reason": explained.verdict.reason},
+        "approval": {"state": server.approval.state, "reason": server.approval.reason}
+        if server.approval
+        else None,
+        "beat": [{"scope": beaten.scope, "source": beaten.source} for beaten in server.beat],
+    }
+
+
+def _setting_json(configuration: Configuration, name: str) -> dict[str, Any]:
+    first, *others = configuration.settings.said(name)
+    return {"value": first.value, "source": first.source, "beat": [said._asdict() for said in others]}

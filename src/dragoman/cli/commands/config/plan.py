@@ -1,0 +1,54 @@
+"""`dragoman config plan`: what has changed since a host was last started here."""
+
+from __future__ import annotations
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli.options import json_option
+from dragoman.cli.render import servers
+from dragoman.cli.render.document import echo
+from dragoman.config.load import Configuration, load
+from dragoman.config.plan import Plan, compare, last_marks, marks_of
+from dragoman.config.scopes import Sources
+
+_SIGNS = (
+    ("added", "+", "green"),
+    ("changed", "~", "yellow"),
+    ("removed", "-", "red"),
+    ("unchanged", "=", None),
+)
+
+
+@click.command("plan", short_help="What has changed since a host was last started here.")
+@json_option
+def command(as_json: bool) -> None:
+    """Compares configuration with what a host last used in this folder: the servers that would be added,
+    removed or changed, and what would keep them from being started. Starts nothing.
+    """
+    configuration = load(Sources.here())
+    plan = compare(last_marks(configuration.sources), marks_of(configuration))
+    if as_json:
+        echo(
+            {
+                **{kind: getattr(plan, kind) for kind, _, _ in _SIGNS},
+                "servers": [servers.as_json(server) for server in configuration.servers.values()],
+                "problems": configuration.problems,
+            }
+        )
+        return
+    servers.show_problems(configuration)
+    _show(plan, configuration)
+
+
+def _show(plan: Plan, configuration: Configuration) -> None:
+    for kind, sign, colour in _SIGNS:
+        for name in getattr(plan, kind):
+            server = configuration.servers.get(name)
+            about = f"{server.standing}: {server.reason}" if server and server.reason else ""
+            about = about or (server.standing if server else "")
+            click.echo(
+                f"{click.style(f'{sign} {one_line(name, 60)}', fg=colour)}  {one_line(about, 300)}".rstrip()
+            )
+    if plan.is_empty:
+        click.echo("Nothing has changed.")

@@ -1,0 +1,1 @@
+"""Owns the commands that manage servers, one file each."""

@@ -1,0 +1,71 @@
+"""`dragoman mcp approve`: yes or no to servers that came with a project."""
+
+from __future__ import annotations
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli import approving
+from dragoman.cli.options import is_watched, json_option
+from dragoman.cli.render.document import echo
+from dragoman.config import approval
+from dragoman.config.load import Configuration, load
+from dragoman.config.merge import ConfiguredServer
+from dragoman.config.scopes import Sources
+from dragoman.errors import ConfigError
+
+
+@click.command("approve", short_help="Say yes or no to servers that came with a project.")
+@click.argument("names", nargs=-1, metavar="[NAME]…")
+@click.option("--yes", "decision", flag_value="approved", help="Approve without asking, as shown.")
+@click.option("--no", "decision", flag_value="rejected", help="Decline without asking.")
+@json_option
+def command(names: tuple[str, ...], decision: str | None, as_json: bool) -> None:
+    """Shows each server that waits, whole and with nothing hidden, and asks.
+
+    The answer holds for exactly what is shown: when the entry changes, it is asked again. Without a terminal
+    nobody can be asked; then --yes or --no must say it, together with the NAMES.
+    """
+    configuration = load(Sources.here())
+    waiting = _chosen(configuration, names)
+    if decision is None and not is_watched() and (waiting or configuration.unconfirmed_variables):
+        for server in waiting:
+            approving.show(configuration, server)
+        raise ConfigError(
+            "nobody can be asked here, so nothing was approved", hint="Use a terminal, or NAME with --yes."
+        )
+    if decision is not None and not names:
+        raise click.UsageError("--yes and --no need the names of servers")
+    for server in waiting:
+        if decision is None:
+            approving.ask(configuration, server)
+        else:
+            approving.show(configuration, server)
+            approving.keep(configuration, server, decision)
+    if decision is None and not names:
+        approving.ask_about_variables(configuration)
+    _report(waiting, as_json)
+
+
+def _chosen(configuration: Configuration, names: tuple[str, ...]) -> list[ConfiguredServer]:
+    waiting = {server.name: server for server in configuration.waiting}
+    known = {**{name: server for name, server in configuration.servers.items() if server.approval}, **waiting}
+    for name in names:
+        if name not in known:
+            reason = "needs no approval" if name in configuration.servers else "is not configured"
+            raise ConfigError(f"{name!r} {reason}", hint="`dragoman mcp list` shows what waits.")
+    return [known[name] for name in names] if names else list(waiting.values())
+
+
+def _report(servers: list[ConfiguredServer], as_json: bool) -> None:
+    now = load(Sources.here())
+    states: dict[str, approval.Approval | None] = {
+        server.name: now.judgements.approval(server.candidate) for server in servers
+    }
+    if as_json:
+        echo({"servers": [{"name": n, "approval": s.state if s else None} for n, s in states.items()]})
+        return
+    for name, state in states.items():
+        click.echo(f"{one_line(name)}: {state.state if state else ''}")
+    if not servers:
+        click.echo("Nothing waits for approval here.")

@@ -1,0 +1,29 @@
+"""`dragoman mcp disable`: servers off, until they are switched on again."""
+
+from __future__ import annotations
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli.finding import find
+from dragoman.cli.options import json_option
+from dragoman.cli.render.document import echo
+from dragoman.config.edits import switch_off
+from dragoman.config.load import load
+from dragoman.config.scopes import Sources
+
+
+@click.command("disable", short_help="Switch servers off; the choice is remembered.")
+@click.argument("names", nargs=-1, required=True, metavar="NAME…|all")
+@json_option
+def command(names: tuple[str, ...], as_json: bool) -> None:
+    """Switches servers off. A project's servers are switched off in this project only."""
+    configuration = load(Sources.here())
+    wanted = tuple(configuration.servers) if names == ("all",) else names
+    found = [find(configuration, name) for name in wanted]
+    files = [switch_off(configuration, server) for server in found]
+    if as_json:
+        echo({"servers": [{"name": s.name, "file": str(f)} for s, f in zip(found, files)]})
+        return
+    for server, file in zip(found, files):
+        click.echo(f"{one_line(server.name)} is off ({one_line(str(file))})")

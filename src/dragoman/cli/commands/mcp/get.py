@@ -1,0 +1,52 @@
+"""`dragoman mcp get`: one server, with everything known about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli.finding import find
+from dragoman.cli.options import json_option, mcp_config_option, run_with_host, sources_of
+from dragoman.cli.render import servers
+from dragoman.cli.render.document import echo
+from dragoman.config.load import load
+from dragoman.config.merge import ConfiguredServer
+
+if TYPE_CHECKING:
+    from dragoman.host import Host
+    from dragoman.view import ServerView
+
+
+@click.command("get", short_help="Show one server.")
+@click.argument("name")
+@click.option("--no-health", is_flag=True, help="Do not connect to it.")
+@mcp_config_option
+@json_option
+def command(name: str, no_health: bool, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
+    """Shows the server NAME: where it comes from, its entry as written (secrets covered), and how it is."""
+    sources = sources_of(given, strict)
+    configuration = load(sources)
+    server = find(configuration, name)
+    view = None
+    if not no_health and server.standing == "ready":
+        view = run_with_host(sources, lambda host: _check(host, name), only=[name])
+    if as_json:
+        echo(servers.as_json(server, view))
+    else:
+        _show(server, view)
+
+
+async def _check(host: Host, name: str) -> ServerView:
+    return (await host.ready())[name]
+
+
+def _show(server: ConfiguredServer, view: ServerView | None) -> None:
+    servers.show_list([server], {server.name: view} if view else {})
+    click.echo(f"  file: {one_line(server.source)}")
+    for field, value in servers.masked(server).items():
+        click.echo(f"  {one_line(field)}: {servers.inline(value)}")
+    for beaten in server.beat:
+        click.echo(f"  in place of the one of {one_line(beaten.origin)}")
+    servers.show_reasons([server], {server.name: view} if view else {})

@@ -1,0 +1,119 @@
+"""`dragoman mcp import`: the servers of another host."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli.adding import examine
+from dragoman.cli.exchange import format_argument, name_option, show_notes
+from dragoman.cli.options import is_watched, json_option, scope_option
+from dragoman.cli.render.document import echo
+from dragoman.config import edits
+from dragoman.config.interchange.formats import FORMATS, Imported, read
+from dragoman.config.load import Configuration, load
+from dragoman.config.reading import read_text
+from dragoman.config.scopes import Scope, Sources
+from dragoman.errors import ConfigError
+
+
+@click.command("import", short_help="Take over the servers of another host.")
+@format_argument
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@scope_option
+@name_option
+@click.option("--force", is_flag=True, help="Replace servers of the same name without asking.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@json_option
+def command(
+    host: str,
+    file: Path | None,
+    scope: str | None,
+    names: tuple[str, ...],
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Reads the servers of HOST, from FILE or from where it keeps them, and adds them (scope user).
+
+    Nothing is replaced without a yes. What does not carry over is told.
+    """
+    sources = Sources.here()
+    path, imported = _read(host, file, sources)
+    done = _Importer(load(sources), cast("Scope", scope or "user"), force, dry_run)
+    for name, entry in imported.servers.items():
+        if not names or name in names:
+            done.take(name, entry)
+    if not dry_run:
+        _switch_off(sources, imported, done.added)
+    if as_json:
+        notes = [{"server": n.server, "field": n.field, "text": n.text} for n in imported.notes]
+        echo({"file": str(path), "added": done.added, "skipped": done.skipped, "notes": notes})
+        return
+    verb = "Would add" if dry_run else "Added"
+    click.echo(f"{verb} {len(done.added)} of {len(imported.servers)} servers of {FORMATS[host].title}")
+    click.echo(f"  from {one_line(str(path))}")
+    for name in done.added:
+        off = " (switched off there, and so here)" if name in imported.disabled else ""
+        click.echo(f"  {click.style('+', fg='green')} {one_line(name)}{off}")
+    for name, why in done.skipped.items():
+        click.echo(f"  {click.style('–', fg='yellow')} {one_line(name)}: {one_line(why)}")
+    show_notes(imported.notes)
+
+
+def _read(host: str, file: Path | None, sources: Sources) -> tuple[Path, Imported]:
+    """The given file, or the first usual place that exists."""
+    project = sources.project_root
+    home = sources.home or Path("/")
+    usual = [place.path for place in FORMATS[host].places(home, project, sys.platform, os.environ)]
+    for path in [file] if file else usual:
+        text = read_text(path)
+        if text is not None:
+            return path, read(host, text, source=str(path), project=project)
+    looked = ", ".join(str(path) for path in ([file] if file else usual))
+    raise ConfigError(f"no file of {FORMATS[host].title} found: {looked}", hint="Name the FILE.")
+
+
+class _Importer:
+    def __init__(self, configuration: Configuration, scope: Scope, force: bool, dry_run: bool) -> None:
+        self._configuration = configuration
+        self._scope: Scope = scope
+        self._force = force
+        self._dry_run = dry_run
+        self.added: list[str] = []
+        self.skipped: dict[str, str] = {}
+
+    def take(self, name: str, entry: dict[str, Any]) -> None:
+        path = self._configuration.sources.file_of(self._scope)
+        present = edits.entry_in(path, name)
+        if present == entry:
+            self.skipped[name] = "it is there already"
+            return
+        try:
+            replace = present is not None and (self._force or self._may_replace(name))
+            examine(self._configuration, name, entry, self._scope, force=replace)
+        except ConfigError as error:
+            self.skipped[name] = str(error)
+            return
+        if not self._dry_run:
+            edits.put_server(self._configuration.sources, self._scope, name, entry)
+        self.added.append(name)
+
+    def _may_replace(self, name: str) -> bool:
+        return (
+            not self._dry_run
+            and is_watched()
+            and click.confirm(f"Replace {one_line(name)}, which is there with other content?", err=True)
+        )
+
+
+def _switch_off(sources: Sources, imported: Imported, added: list[str]) -> None:
+    configuration = load(sources)
+    for name in imported.disabled:
+        if name in added and name in configuration.servers:
+            edits.switch_off(configuration, configuration.servers[name])

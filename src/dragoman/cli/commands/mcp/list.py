@@ -1,0 +1,72 @@
+"""`dragoman mcp list`: the servers, where they come from, and how they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from dragoman.cli.options import json_option, mcp_config_option, run_with_host, sources_of
+from dragoman.cli.render import servers
+from dragoman.cli.render.document import echo
+from dragoman.config.load import Configuration, load
+from dragoman.config.scopes import Sources
+
+if TYPE_CHECKING:
+    from dragoman.host import Host
+    from dragoman.view import ServerView
+
+
+@click.command("list", short_help="List the servers, where they come from, and how they are.")
+@click.option("--no-health", is_flag=True, help="Connect to nothing.")
+@mcp_config_option
+@json_option
+def command(no_health: bool, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
+    """Lists every server with scope, transport and state, and checks each by connecting to it.
+
+    Only servers that may be started are checked: those that wait for approval, are switched off, or are
+    not admitted by policy are listed with the reason.
+    """
+    sources = sources_of(given, strict)
+    configuration = load(sources)
+    wanted = [name for name, server in configuration.servers.items() if server.standing == "ready"]
+    views: Mapping[str, ServerView] = {}
+    if not no_health and (wanted or configuration.connectors):
+        views, configuration = run_with_host(sources, _check)
+    if as_json:
+        echo(_document(configuration, views))
+    else:
+        _show(configuration, views, sources)
+
+
+async def _check(host: Host) -> tuple[Mapping[str, ServerView], Configuration]:
+    from dragoman.cli.render.waiting import Waiting
+
+    with Waiting(host):
+        return await host.ready(), host.configuration
+
+
+def _show(configuration: Configuration, views: Mapping[str, ServerView], sources: Sources) -> None:
+    listed = sorted(configuration.servers.values(), key=lambda server: server.name)
+    servers.show_problems(configuration)
+    if not listed:
+        click.echo("No servers are configured. Add one with `dragoman mcp add`.")
+    servers.show_list(listed, views)
+    servers.show_reasons(listed, views)
+    for dropped in configuration.dropped:
+        servers.show_dropped(dropped)
+    if configuration.unconfirmed_variables:
+        click.echo(
+            "The administrator's file sets variables that you have not confirmed: dragoman mcp approve"
+        )
+
+
+def _document(configuration: Configuration, views: Mapping[str, ServerView]) -> dict[str, object]:
+    return {
+        "servers": [
+            servers.as_json(server, views.get(name)) for name, server in configuration.servers.items()
+        ],
+        "dropped": [servers.dropped_json(dropped) for dropped in configuration.dropped],
+        "problems": configuration.problems,
+    }

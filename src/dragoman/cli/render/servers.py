@@ -1,0 +1,181 @@
+"""Configured servers for people and programs. Values are shown as written, and masked."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.config.load import Configuration
+from dragoman.config.masking import masked_entry, masked_url, masked_words
+from dragoman.config.merge import ConfiguredServer, Dropped
+from dragoman.config.model import IN_PROCESS
+
+if TYPE_CHECKING:
+    from dragoman.view import ServerView
+
+_STANDINGS = {
+    "ready": ("·", "white"),
+    "pending": ("?", "yellow"),
+    "rejected": ("–", "white"),
+    "disabled": ("–", "white"),
+    "refused": ("⊘", "red"),
+    "broken": ("✗", "red"),
+}
+_STATES = {"connected": ("✓", "green"), "failed": ("✗", "red"), "needs-auth": ("!", "yellow")}
+
+
+def show_problems(configuration: Configuration) -> None:
+    """What is wrong in files, on stderr."""
+    for problem in configuration.problems:
+        click.echo(f"{click.style('!', fg='yellow')} {one_line(problem)}", err=True)
+
+
+def show_list(servers: Iterable[ConfiguredServer], views: Mapping[str, ServerView]) -> None:
+    """One line a server, in columns. Cut to the width of a terminal, whole elsewhere."""
+    rows = [_row(server, views.get(server.name)) for server in servers]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in (1, 2, 3, 4)]
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for (mark, colour), name, scope, transport, state, target in rows:
+        line = f"{scope:<{widths[1]}}  {transport:<{widths[2]}}  {state:<{widths[3]}}  {target}"
+        room = None if width is None else max(20, width - widths[0] - 4)
+        if room is not None and len(line) > room:
+            line = line[: room - 1] + "…"
+        styled = click.style(f"{name:<{widths[0]}}", bold=True)
+        click.echo(f"{click.style(mark, fg=colour)} {styled}  {line.rstrip()}")
+
+
+def _row(
+    server: ConfiguredServer, view: ServerView | None
+) -> tuple[tuple[str, str], str, str, str, str, str]:
+    if server.standing != "ready":
+        view = None
+    mark = _STATES.get(view.status, ("…", "yellow")) if view else _STANDINGS[server.standing]
+    return (
+        mark,
+        one_line(server.name, 60),
+        server.scope,
+        transport_of(server),
+        _state(server, view),
+        target_of(server),
+    )
+
+
+def _state(server: ConfiguredServer, view: ServerView | None) -> str:
+    if view is None:
+        return server.standing
+    return f"{view.tool_count} tools" if view.status == "connected" else view.status
+
+
+def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, ServerView]) -> None:
+    """Why servers are not there, below the list."""
+    for server in servers:
+        view = views.get(server.name)
+        if server.standing != "ready":
+            _show_reason(server.name, server.reason, _next_step(server))
+        elif view is not None and view.status != "connected":
+            _show_reason(server.name, view.reason, view.error.hint if view.error else None)
+
+
+def _show_reason(name: str, reason: str | None, hint: str | None) -> None:
+    click.echo(f"  {click.style(one_line(name, 60), bold=True)}: {one_line(reason or '', 500)}")
+    if hint:
+        click.echo(click.style(f"    {one_line(hint, 300)}", fg="cyan"))
+
+
+def _next_step(server: ConfiguredServer) -> str | None:
+    match server.standing:
+        case "pending":
+            return f"dragoman mcp approve {server.name}"
+        case "disabled":
+            return f"dragoman mcp enable {server.name}"
+        case "broken":
+            return server.error.hint if server.error else None
+        case "rejected":
+            return "dragoman mcp reset-project-choices"
+        case _:
+            return None
+
+
+def transport_of(server: ConfiguredServer) -> str:
+    if server.config is not None:
+        return server.config.type
+    entry = _entry(server)
+    implied = "stdio" if "command" in entry else "http" if "url" in entry else "?"
+    return one_line(str(entry.get("type", implied)), 20)
+
+
+def target_of(server: ConfiguredServer) -> str:
+    """What is started or reached, as written."""
+    entry = _entry(server)
+    url: Any = entry.get("url") or entry.get("serverUrl") or entry.get("httpUrl")
+    if isinstance(url, str):
+        return one_line(masked_url(url), 300)
+    command: Any = entry.get("command")
+    if isinstance(command, str):
+        words = [command, *_texts(entry.get("args"))]
+        return one_line(" ".join(masked_words(words)), 300)
+    return IN_PROCESS if not entry else ""
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(word) for word in cast("list[Any]", value)] if isinstance(value, list | tuple) else []
+
+
+def masked(server: ConfiguredServer) -> dict[str, Any]:
+    """The entry as written, secrets covered."""
+    return masked_entry(_entry(server))
+
+
+def _entry(server: ConfiguredServer) -> Mapping[str, Any]:
+    given = server.candidate.given
+    return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+
+
+def as_json(server: ConfiguredServer, view: ServerView | None = None) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "name": server.name,
+        "scope": server.scope,
+        "source": server.source,
+        "transport": transport_of(server),
+        "standing": server.standing,
+        "reason": server.reason,
+        "entry": masked(server),
+    }
+    if view is not None:
+        described["health"] = {
+            "status": view.status,
+            "reason": view.reason,
+            "protocolVersion": view.protocol_version,
+            "toolCount": view.tool_count,
+        }
+    return described
+
+
+def show_dropped(dropped: Dropped) -> None:
+    name = one_line(dropped.candidate.name, 60)
+    click.echo(
+        click.style(f"  {name} of {one_line(dropped.candidate.origin)}: {one_line(dropped.text)}", dim=True)
+    )
+
+
+def dropped_json(dropped: Dropped) -> dict[str, Any]:
+    candidate = dropped.candidate
+    return {
+        "name": candidate.name,
+        "scope": candidate.scope,
+        "source": candidate.source,
+        "why": dropped.why,
+        "text": dropped.text,
+    }
+
+
+def inline(value: Any) -> str:
+    """A value on one line."""
+    import msgspec
+
+    return one_line(value if isinstance(value, str) else msgspec.json.encode(value).decode())

@@ -1,0 +1,158 @@
+"""Approval: nothing that came with a project is started before its person said yes to exactly that.
+
+I own: the decision whether an entry is approved, and the file where answers are kept. Answers live in
+the person's own folder and are bound to a fingerprint of the whole entry as written, so nothing in a
+project can approve itself, and an edited entry asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.config.model import fingerprint
+from dragoman.config.scopes import Scope
+from dragoman.errors import ConfigFileError
+
+ApprovalState = Literal["approved", "pending", "rejected"]
+
+
+class Choices(Struct, frozen=True, kw_only=True):
+    """What the person's and the administrator's settings say about servers of `.mcp.json`, by name."""
+
+    enabled: Mapping[str, str] = {}
+    """Name → the file that says so."""
+    disabled: Mapping[str, str] = {}
+    all_enabled_by: str | None = None
+
+
+class Answer(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A remembered answer about one entry of one file."""
+
+    decision: Literal["approved", "rejected"]
+    fingerprint: str
+    entry: dict[str, Any] = {}
+    """As it was then, to show what has changed."""
+
+    def __repr__(self) -> str:
+        return f"<Answer {self.decision}>"
+
+
+class Approval(Struct, frozen=True, kw_only=True):
+    """Whether an entry may be started, and why."""
+
+    state: ApprovalState
+    reason: str
+    before: Mapping[str, Any] | None = None
+    """The entry that was approved earlier, where it has changed since."""
+    pin: bool = False
+    """Approved by name alone: to be bound to this entry once it is started."""
+
+
+def decide(
+    scope: Scope, name: str, entry: object, answer: Answer | None, choices: Choices, *, live: bool = False
+) -> Approval:
+    """`live`: the entry appeared or changed while a host was running; then only an explicit yes counts."""
+    if scope == "project" and name in choices.disabled:
+        return Approval(state="rejected", reason=f"declined by name in {choices.disabled[name]}")
+    if answer is not None and answer.fingerprint == fingerprint(entry):
+        return Approval(state=answer.decision, reason="your answer")
+    if scope == "project" and choices.all_enabled_by and not live:
+        return Approval(state="approved", reason=f"enableAllProjectMcpServers in {choices.all_enabled_by}")
+    if answer is not None:
+        before = answer.entry if answer.decision == "approved" else None
+        return Approval(
+            state="pending", reason=f"it has changed since it was {answer.decision}", before=before
+        )
+    if scope == "project" and name in choices.enabled and not live:
+        reason = f"approved by name in {choices.enabled[name]}"
+        return Approval(state="approved", reason=reason, pin=True)
+    return Approval(state="pending", reason="it came with the project and is not approved yet")
+
+
+class Answers:
+    """The remembered answers, read once."""
+
+    def __init__(self, by_file: Mapping[str, Mapping[str, Answer]], variables: str | None) -> None:
+        self._by_file = by_file
+        self.confirmed_variables = variables
+        """Fingerprint of the administrator's variables that the person has confirmed."""
+
+    def of(self, file: Path | None, name: str) -> Answer | None:
+        return None if file is None else self._by_file.get(key_of(file), {}).get(name)
+
+
+def key_of(file: Path) -> str:
+    """Folders reached by different ways are one."""
+    return str(file.resolve())
+
+
+def read_answers(path: Path) -> tuple[Answers, tuple[str, ...]]:
+    """The answers, and problems; what cannot be read counts as never answered."""
+    from dragoman.config.reading import read_object
+
+    try:
+        read = read_object(path)
+    except ConfigFileError as error:
+        return Answers({}, None), (f"{error}; no approval is taken from it",)
+    document = read[1] if read else {}
+    by_file: dict[str, dict[str, Answer]] = {}
+    problems: list[str] = []
+    for file, rows in _items(document.get("files")):
+        for name, row in _items(rows):
+            try:
+                by_file.setdefault(file, {})[name] = msgspec.convert(row, Answer)
+            except msgspec.ValidationError:
+                problems.append(f"{path}: the answer about {name!r} cannot be read and does not count")
+    variables = document.get("managedVariables")
+    return Answers(by_file, variables if isinstance(variables, str) else None), tuple(problems)
+
+
+def _items(value: Any) -> list[tuple[str, Any]]:
+    return list(cast("dict[str, Any]", value).items()) if isinstance(value, dict) else []
+
+
+def remember(path: Path, file: Path, name: str, entry: Mapping[str, Any], decision: str) -> None:
+    """Keeps an answer about an entry."""
+    row = {"decision": decision, "fingerprint": fingerprint(entry), "entry": dict(entry)}
+
+    def change(document: dict[str, Any]) -> dict[str, Any]:
+        files: dict[str, Any] = dict(_items(document.get("files")))
+        rows = dict(_items(files.get(key_of(file))))
+        return {**document, "files": {**files, key_of(file): {**rows, name: row}}}
+
+    _edit(path, change)
+
+
+def forget(path: Path, files: tuple[Path, ...], name: str | None = None) -> int:
+    """Drops the answers about some files (or one name in them); says how many."""
+    dropped = 0
+
+    def change(document: dict[str, Any]) -> dict[str, Any]:
+        nonlocal dropped
+        kept: dict[str, Any] = {}
+        keys = {key_of(file) for file in files}
+        for file, rows in _items(document.get("files")):
+            stay = {key: row for key, row in _items(rows) if file not in keys or name not in (None, key)}
+            dropped += len(_items(rows)) - len(stay)
+            if stay:
+                kept[file] = stay
+        return {**document, "files": kept}
+
+    _edit(path, change)
+    return dropped
+
+
+def confirm_variables(path: Path, variables: Mapping[str, Any]) -> None:
+    """Keeps the person's yes to the variables that the administrator's file sets."""
+    _edit(path, lambda document: {**document, "managedVariables": fingerprint(variables)})
+
+
+def _edit(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    from dragoman.config.writer import edit_state
+
+    edit_state(path, change)

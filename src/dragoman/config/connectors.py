@@ -1,0 +1,167 @@
+"""An organisation's list of servers: fetched from an endpoint, kept for when it does not answer.
+
+I own: the request (one URL, one bearer, no redirect, bounded in time and size), the cache, and what is
+taken from the answer. The list comes over the network, so it may name remote servers only: it cannot
+make this machine run a command, and it cannot ask for this machine's variables.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.cleaning import one_line
+from dragoman.config.expand import expand_entry
+from dragoman.config.model import fingerprint
+from dragoman.config.reading import read_object
+from dragoman.config.schema import ConnectorsConfig
+from dragoman.config.urls import parse_url
+from dragoman.errors import ConfigError, ConfigFileError
+
+TIMEOUT_SECONDS: Final = 5.0
+LIMIT_BYTES: Final = 1024 * 1024
+FRESH_SECONDS: Final = 300.0
+_LOCAL_ONLY: Final = ("command", "args", "env", "cwd", "headersHelper")
+
+
+class Cached(Struct, frozen=True):
+    """The list as it was last fetched."""
+
+    source: str
+    servers: Mapping[str, object] = {}
+    problem: str | None = None
+    age_seconds: float | None = None
+
+    @property
+    def is_fresh(self) -> bool:
+        return self.age_seconds is not None and 0 <= self.age_seconds < FRESH_SECONDS
+
+
+def read_cache(path: Path, config: ConnectorsConfig) -> Cached:
+    source = f"connectors of {_place(config)}"
+    try:
+        read = read_object(path)
+    except ConfigFileError as error:
+        return Cached(source, problem=f"{error}; the connector list will be fetched anew")
+    document = read[1] if read else {}
+    servers, fetched = document.get("servers"), document.get("fetchedAt")
+    if document.get("list") != fingerprint(config.url) or not isinstance(servers, dict):
+        return Cached(source)
+    age = time.time() - fetched if isinstance(fetched, int | float) else None
+    problem = document.get("problem")
+    return Cached(
+        source,
+        cast("dict[str, object]", servers),
+        one_line(problem, 300) if isinstance(problem, str) else None,
+        age,
+    )
+
+
+async def refresh(path: Path, config: ConnectorsConfig, environ: Mapping[str, str] = os.environ) -> bool:
+    """Fetches the list and keeps it; a failure keeps the old one, and is told. Whether anything changed."""
+    before = read_cache(path, config)
+    try:
+        servers, problems = entries_of(await _fetch(config, environ))
+    except ConfigError as error:
+        servers, problems = dict(before.servers), [str(error)]
+    problem = f"{before.source}: {'; '.join(problems)}" if problems else None
+    _keep(path, config, servers, problem)
+    return servers != before.servers or problem != before.problem
+
+
+def entries_of(document: Any) -> tuple[dict[str, Any], list[str]]:
+    """The usable entries of an answer: `{"mcpServers": {…}}` or `{"connectors": [{"name": …, "url": …}]}`."""
+    servers: dict[str, Any] = {}
+    problems: list[str] = []
+    for name, entry in _named(document):
+        if why := _unusable(entry):
+            problems.append(f"{one_line(name, 80)!r} is left out: {why}")
+        else:
+            servers[name] = entry
+    return servers, problems
+
+
+def _named(document: Any) -> list[tuple[str, Any]]:
+    if isinstance(document, dict):
+        answer = cast("dict[str, Any]", document)
+        if isinstance(block := answer.get("mcpServers"), dict):
+            return list(cast("dict[str, Any]", block).items())
+        if isinstance(rows := answer.get("connectors"), list):
+            found = [cast("dict[str, Any]", row) for row in cast("list[Any]", rows) if isinstance(row, dict)]
+            return [
+                (str(row.get("name", "")), {k: v for k, v in row.items() if k != "name"}) for row in found
+            ]
+    raise ConfigError('the answer has neither "mcpServers" nor "connectors"')
+
+
+def _unusable(entry: Any) -> str | None:
+    if not isinstance(entry, dict):
+        return "it is not an object"
+    fields = cast("dict[str, Any]", entry)
+    if local := [field for field in _LOCAL_ONLY if field in fields]:
+        return f"a connector is a remote server and has no {local[0]}"
+    if "${" in repr(fields):
+        return "a connector may not use variables of this machine"
+    return None
+
+
+async def _fetch(config: ConnectorsConfig, environ: Mapping[str, str]) -> Any:
+    """The decoded answer, or a `ConfigError` in words that hold no secret."""
+    import aiohttp
+
+    expanded = expand_entry("connectors", {"url": config.url, "bearer": config.bearer}, environ)
+    url = parse_url(expanded["url"])
+    if url.scheme != "https" and url.host not in ("127.0.0.1", "localhost", "[::1]", "::1"):
+        raise ConfigError("the connector list must come over https")
+    headers = {"Accept": "application/json"}
+    if expanded["bearer"]:
+        headers["Authorization"] = f"Bearer {expanded['bearer']}"
+    limit = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=limit, trust_env=True) as session,
+            session.get(str(url), headers=headers, allow_redirects=False) as response,
+        ):
+            if response.status != 200:
+                raise ConfigError(f"the endpoint answered {response.status}")
+            data = await response.content.read(LIMIT_BYTES + 1)
+            while len(data) <= LIMIT_BYTES and (more := await response.content.read(LIMIT_BYTES)):
+                data += more
+    except TimeoutError:
+        raise ConfigError(f"no answer within {TIMEOUT_SECONDS:g} s") from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise ConfigError(f"it cannot be reached ({type(error).__name__})") from None
+    if len(data) > LIMIT_BYTES:
+        raise ConfigError("the answer is larger than 1 MB")
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        raise ConfigError("the answer is not JSON") from None
+
+
+def _keep(path: Path, config: ConnectorsConfig, servers: Mapping[str, Any], problem: str | None) -> None:
+    from dragoman.config.writer import edit_state
+
+    document = {
+        "list": fingerprint(config.url),
+        "fetchedAt": time.time(),
+        "servers": dict(servers),
+        "problem": problem,
+    }
+    edit_state(path, lambda _: document)
+
+
+def _place(config: ConnectorsConfig) -> str:
+    """The endpoint without path and query, which may hold secrets."""
+    if "${" in config.url:
+        return "the organisation"
+    try:
+        return parse_url(config.url).host
+    except ConfigError:
+        return "the organisation"

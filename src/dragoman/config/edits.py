@@ -1,0 +1,145 @@
+"""Changes that people make to their configuration: servers added, removed, switched on and off.
+
+I own: which file a change goes to, and what follows from it (what a person adds in a project counts as
+approved; a local file is kept out of git). How a file is written is `writer.py`'s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from dragoman.config import approval, jsonc
+from dragoman.config.expand import expand_entry, variables_in
+from dragoman.config.load import Configuration
+from dragoman.config.merge import ConfiguredServer
+from dragoman.config.model import parse_entry
+from dragoman.config.reading import read_object
+from dragoman.config.scopes import IN_PROJECT, Scope, Sources
+from dragoman.errors import ConfigError, PolicyRefused
+
+WRITABLE: Final[tuple[Scope, ...]] = ("local", "project", "user")
+"""Scopes that a person's entries are written to, nearest first."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_IGNORED: Final = ".gitignore\nsettings.local.json\n"
+
+
+def check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{name!r} cannot be a server's name", hint="Up to 64 letters, digits, hyphens and underscores."
+        )
+
+
+def check_entry(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Raises `ConfigError` if the entry cannot be used; names the variables that are not set."""
+    missing = tuple(sorted(variables_in(entry) - environ.keys()))
+    parse_entry(name, expand_entry(name, entry, {**environ, **dict.fromkeys(missing, "x")}))
+    return missing
+
+
+def check_policy(configuration: Configuration, name: str, entry: Mapping[str, Any], scope: Scope) -> None:
+    """Raises `PolicyRefused` if a server of this kind is not admitted."""
+    verdict = configuration.admit(name, entry, scope=scope)
+    if verdict.standing == "refused":
+        raise PolicyRefused(name, verdict.reason or "")
+
+
+def entry_in(path: Path, name: str) -> Any | None:
+    """The entry of a name as it stands in a file."""
+    read = read_object(path)
+    servers = read[1].get("mcpServers") if read else None
+    return cast("dict[str, Any]", servers).get(name) if isinstance(servers, dict) else None
+
+
+def put_server(sources: Sources, scope: Scope, name: str, entry: Mapping[str, Any]) -> Path:
+    """Writes the entry into the file of the scope, in place of one of the same name."""
+    path = sources.file_of(scope)
+    _edit(sources, scope, path, lambda text: jsonc.set_value(text, ["mcpServers", name], dict(entry)))
+    if scope in IN_PROJECT:
+        approval.remember(sources.approvals_file, path, name, entry, "approved")
+    return path
+
+
+def remove_server(sources: Sources, scope: Scope, path: Path, name: str) -> None:
+    _edit(sources, scope, path, lambda text: jsonc.remove(text, ["mcpServers", name]))
+    if scope in IN_PROJECT:
+        approval.forget(sources.approvals_file, (path,), name)
+
+
+def places_of(sources: Sources, name: str) -> list[tuple[Scope, Path]]:
+    """Where a person's files have an entry of this name, nearest first."""
+    files: list[tuple[Scope, Path]] = [
+        *(("local", path) for path in sources.local_files()),
+        *(("project", path) for path in sources.project_files()),
+        ("user", sources.user_file),
+    ]
+    return [(scope, path) for scope, path in files if entry_in(path, name) is not None]
+
+
+def switch_off(configuration: Configuration, server: ConfiguredServer) -> Path:
+    """Remembers that a server is not to be started: for its project if it belongs to one, else everywhere."""
+    sources = configuration.sources
+    scope: Scope = "local" if server.scope in IN_PROJECT else "user"
+    path = sources.file_of(scope)
+    listed = _off_in(path)
+    if server.name not in listed:
+        _set_off(sources, scope, path, [*listed, server.name])
+    return path
+
+
+def switch_on(configuration: Configuration, name: str) -> list[Path]:
+    """Takes a name out of every list of the person's own files; the files that had it."""
+    sources = configuration.sources
+    changed: list[Path] = []
+    own: list[tuple[Scope, Path]] = [("user", sources.user_file)]
+    own.extend(("local", file) for file in sources.local_files())
+    for scope, path in own:
+        listed = _off_in(path)
+        if name in listed:
+            names = [each for each in listed if each != name]
+            _set_off(sources, scope, path, names)
+            changed.append(path)
+    return changed
+
+
+def forget_choices(sources: Sources) -> int:
+    """Drops every yes and no about the files of this project; says how many."""
+    files = (*sources.project_files(), *sources.local_files())
+    return approval.forget(sources.approvals_file, files)
+
+
+def _set_off(sources: Sources, scope: Scope, path: Path, names: list[str]) -> None:
+    _edit(sources, scope, path, lambda text: jsonc.set_value(text, ["disabledMcpServers"], names))
+
+
+def _off_in(path: Path) -> list[str]:
+    read = read_object(path)
+    names = read[1].get("disabledMcpServers") if read else None
+    return [str(name) for name in cast("list[Any]", names)] if isinstance(names, list) else []
+
+
+def _edit(sources: Sources, scope: Scope, path: Path, change: Callable[[str], str]) -> None:
+    from dragoman.config.writer import edit
+
+    boundary = sources.project_root_of(path) if scope in IN_PROJECT else None
+    if scope == "local":
+        _keep_out_of_git(path.parent)
+    edit(path, change, private=scope != "project", boundary=boundary)
+
+
+def _keep_out_of_git(folder: Path) -> None:
+    """Leaves a file that says so, unless there is one."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with open(folder / ".gitignore", "x", encoding="utf-8") as file:
+            file.write(_IGNORED)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise ConfigError(
+            f"{folder}: {error.strerror}", hint="A local server needs a folder to stand in."
+        ) from None

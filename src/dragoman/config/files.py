@@ -1,0 +1,168 @@
+"""Configuration files, read one by one.
+
+I own: what each file says, judged key by key: one wrong key costs that key, a broken file costs that
+file, and both are told with file, line and column. The exception is the administrator's file: if it
+cannot be read, that is told as `broken`, and policy lets nothing start. What the parts mean together is
+`merge.py`'s and `load.py`'s.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.config import schema
+from dragoman.config.reading import read_object
+from dragoman.config.scopes import Scope, Sources
+from dragoman.errors import ConfigError, ConfigFileError
+
+_RAW: Final = frozenset({"allowedMcpServers", "deniedMcpServers", "allowManagedMcpServersOnly", "mcpServers"})
+"""Keys that others judge, entry by entry."""
+
+_SHAPES: Final[Mapping[Scope, type[schema.ProjectFile]]] = {
+    "plugin": schema.ProjectFile,
+    "project": schema.ProjectFile,
+    "local": schema.LocalFile,
+    "user": schema.UserFile,
+    "enterprise": schema.ManagedFile,
+}
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """What one place says."""
+
+    scope: Scope
+    source: str
+    """The file, or who gave it, as people are told."""
+    path: Path | None = None
+    text: str = ""
+    servers: Mapping[str, object] = {}
+    declares_servers: bool = False
+    """Whether there is a block of servers at all, be it empty."""
+    values: Mapping[str, Any] = {}
+    """Everything else it says, by key; keys that could not be used are left out."""
+
+
+class Reading(Struct, frozen=True):
+    parts: tuple[Part, ...]
+    problems: tuple[str, ...]
+    broken: str | None
+    """Why the administrator's file cannot be read."""
+
+
+def read_parts(sources: Sources) -> Reading:
+    """Every part there is, from the lowest scope to the highest; within a scope the nearest last."""
+    reader = _Reader()
+    if not sources.only_given:
+        for path in sources.plugin_files():
+            reader.read("plugin", path)
+        reader.read("user", sources.user_file)
+        for path in reversed(sources.project_files()):
+            reader.read("project", path)
+        for path in reversed(sources.local_files()):
+            reader.read("local", path)
+    if sources.given:
+        reader.parts.append(Part(scope="dynamic", source=sources.given_source, servers=sources.given))
+    broken = reader.read_managed(sources.managed_file)
+    return Reading(tuple(reader.parts), tuple(reader.problems), broken)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.problems: list[str] = []
+
+    def read(self, scope: Scope, path: Path) -> None:
+        try:
+            read = read_object(path)
+        except ConfigFileError as error:
+            self.problems.append(f"{error}; the file is left out")
+            return
+        if read is not None:
+            self.parts.append(self._part(scope, path, *read))
+
+    def read_managed(self, path: Path) -> str | None:
+        try:
+            read = read_object(path)
+        except ConfigFileError as error:
+            return str(error)
+        if read is None:
+            return None
+        part = self._part("enterprise", path, *read)
+        self.parts.append(part)
+        if "mcpServers" in read[1] and not isinstance(read[1]["mcpServers"], dict):
+            return f'{path}: "mcpServers" must be an object'
+        return None
+
+    def _part(self, scope: Scope, path: Path, text: str, document: dict[str, Any]) -> Part:
+        keys = schema.keys_of(_SHAPES[scope])
+        values: dict[str, Any] = {}
+        for key, value in document.items():
+            if key == "$schema":
+                continue
+            if key not in keys:
+                self._complain(path, text, [key], _unknown_key(key, keys, scope))
+            elif key in _RAW:
+                values[key] = value
+            else:
+                self._take(values, path, text, key, value, keys[key])
+        declares = "mcpServers" in values
+        servers = self._servers(path, text, values.pop("mcpServers", None) if declares else {})
+        return Part(
+            scope=scope,
+            source=str(path),
+            path=path,
+            text=text,
+            servers=servers,
+            declares_servers=declares,
+            values=values,
+        )
+
+    def _take(
+        self, values: dict[str, Any], path: Path, text: str, key: str, value: object, kind: Any
+    ) -> None:
+        try:
+            values[key] = msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            self._complain(path, text, [key], f"{key}: {error}; the key is left out")
+
+    def _servers(self, path: Path, text: str, block: object) -> Mapping[str, object]:
+        if not isinstance(block, dict):
+            self._complain(path, text, ["mcpServers"], '"mcpServers" must be an object')
+            return {}
+        return cast("dict[str, object]", block)
+
+    def _complain(self, path: Path, text: str, place: Sequence[str | int], reason: str) -> None:
+        self.problems.append(str(at(path, text, place, reason)))
+
+
+def at(path: Path, text: str, place: Sequence[str | int], reason: str) -> ConfigFileError:
+    """An error about a place in a file."""
+    from dragoman.config.jsonc import locate
+
+    line, column = locate(text, place) or (None, None)
+    return ConfigFileError(str(path), reason, line=line, column=column)
+
+
+def entry_error(part: Part, name: str, error: ConfigError) -> ConfigError:
+    """The same error, with the place of the entry it speaks of."""
+    if part.path is None:
+        return error
+    placed = at(part.path, part.text, ["mcpServers", name], str(error))
+    placed.hint = error.hint
+    return placed
+
+
+def _unknown_key(key: str, keys: Mapping[str, Any], scope: Scope) -> str:
+    if key == "servers":
+        return 'found "servers"; the block is called "mcpServers"'
+    elsewhere = next((kind for kind, shape in schema.FILES.items() if key in schema.keys_of(shape)), None)
+    if elsewhere is not None:
+        return f"{key} has no effect here; it belongs in the {elsewhere} file"
+    near = difflib.get_close_matches(key, keys, 1)
+    return f"unknown key {key!r}" + (f"; did you mean {near[0]}?" if near else "; it is ignored")

@@ -1,0 +1,164 @@
+"""An entry's way from another host's JSON file to our form. Pure.
+
+I own: the reading of one entry by its host's row in `manners`.
+I guarantee: what has no counterpart here is noted; what cannot be understood is `Unusable`, with the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dragoman.config.interchange import variables
+from dragoman.config.interchange.fields import (
+    TOOL_LISTS,
+    Entry,
+    address_of,
+    as_entry,
+    is_idle,
+    kind_of,
+    kind_of_address,
+    map_of,
+    milliseconds,
+    needed_text,
+    scopes_of,
+    text_of,
+    texts_of,
+)
+from dragoman.config.interchange.manners import Manner, SignIn
+from dragoman.config.interchange.notes import Page, Unusable
+
+_REMOTE: Final = ("http", "sse", "ws")
+_OF_OUR_FORM: Final = (*_REMOTE, "sse-ide", "ws-ide", "claudeai-proxy")
+NOTHING_LIKE_IT: Final = "there is no such field here; it is left out"
+
+
+def entry_in(manner: Manner, raw: Any, page: Page) -> dict[str, Any]:
+    """The host's entry in our form, or `Unusable`."""
+    entry = as_entry(raw)
+    kind = kind_of(entry, tuple(manner.addresses))
+    taken = {"type", *manner.fields.values()}
+    if kind == "stdio":
+        ours = _program_in(manner, entry, page, taken)
+    else:
+        ours = _address_in(manner, entry, kind, page, taken)
+    _shared_in(manner, entry, ours, page)
+    if manner.sign_in is not None and ours["type"] != "stdio":
+        taken.add(manner.sign_in.field)
+        _sign_in(manner, manner.sign_in, entry, ours, page)
+    _leftovers(manner, entry, ours, page, taken)
+    if kind == "stdio" and "type" not in entry:
+        del ours["type"]
+    return ours
+
+
+def _program_in(manner: Manner, entry: Entry, page: Page, taken: set[str]) -> dict[str, Any]:
+    taken |= {"command", "args", "env", "cwd"}
+    ours: dict[str, Any] = {"type": "stdio"}
+    ours["command"] = _read(manner, needed_text(entry, "command"), page, "command")
+    if entry.get("args") is not None:
+        ours["args"] = [
+            _read(manner, item, page, f"args[{number}]")
+            for number, item in enumerate(texts_of(entry["args"], "args"))
+        ]
+    if entry.get("env") is not None:
+        ours["env"] = _read_map(manner, entry["env"], page, "env")
+    if entry.get("cwd") is not None:
+        ours["cwd"] = _read(manner, text_of(entry["cwd"], "cwd"), page, "cwd")
+    return ours
+
+
+def _address_in(
+    manner: Manner, entry: Entry, kind: str | None, page: Page, taken: set[str]
+) -> dict[str, Any]:
+    field = next((name for name in manner.addresses if entry.get(name) is not None), "url")
+    url = address_of(entry, field)
+    taken |= {field, "headers"}
+    ours: dict[str, Any] = {"type": kind or _implied(manner, field, url, page)}
+    _check_kind(ours["type"], manner)
+    ours["url"] = _read(manner, url, page, field)
+    if entry.get("headers") is not None:
+        ours["headers"] = _read_map(manner, entry["headers"], page, "headers")
+    return ours
+
+
+def _implied(manner: Manner, field: str, url: str, page: Page) -> str:
+    meant = manner.addresses[field]
+    if meant is None:
+        page.say(
+            field,
+            f"{manner.host} read an address without a type as SSE at first, and as HTTP in newer versions; "
+            "here it is sse",
+        )
+        return "sse"
+    return meant or kind_of_address(url)
+
+
+def _check_kind(kind: str, manner: Manner) -> None:
+    if kind not in (_OF_OUR_FORM if manner.keeps_unknown else _REMOTE):
+        raise Unusable("type", "the type is not known here")
+
+
+def _shared_in(manner: Manner, entry: Entry, ours: dict[str, Any], page: Page) -> None:
+    for field, theirs in manner.fields.items():
+        value = entry.get(theirs)
+        if field == "cwd" or value is None:
+            continue
+        if field == "timeout":
+            _timeout_in(value, theirs, ours, page)
+        elif field in TOOL_LISTS:
+            ours[field] = texts_of(value, theirs)
+        else:
+            ours[field] = _read(manner, text_of(value, theirs), page, theirs)
+
+
+def _timeout_in(value: Any, theirs: str, ours: dict[str, Any], page: Page) -> None:
+    limit = milliseconds(value)
+    if limit is None:
+        page.say(theirs, "the time limit cannot be used and is left out")
+    else:
+        ours["timeout"] = limit
+
+
+def _sign_in(manner: Manner, sign_in: SignIn, entry: Entry, ours: dict[str, Any], page: Page) -> None:
+    given = entry.get(sign_in.field)
+    if not isinstance(given, Mapping):
+        if not is_idle(given):
+            page.say(sign_in.field, NOTHING_LIKE_IT)
+        return
+    theirs = as_entry(given)
+    oauth: dict[str, Any] = {}
+    for name, their_name in sign_in.names.items():
+        value = theirs.pop(their_name, None)
+        place = f"{sign_in.field}.{their_name}"
+        if value is None:
+            continue
+        if name == "scopes":
+            oauth[name] = value if sign_in.scopes_are_text else scopes_of(value, place)
+        else:
+            oauth[name] = _read(manner, value, page, place) if isinstance(value, str) else value
+    for rest, value in theirs.items():
+        if manner.keeps_unknown:
+            oauth[rest] = value
+        elif not is_idle(value) and (rest, value) != ("enabled", True):
+            page.say(f"{sign_in.field}.{rest}", NOTHING_LIKE_IT)
+    if oauth:
+        ours["oauth"] = oauth
+
+
+def _leftovers(manner: Manner, entry: Entry, ours: dict[str, Any], page: Page, taken: set[str]) -> None:
+    for field, value in entry.items():
+        if field in taken or field in manner.unremarkable:
+            continue
+        if manner.keeps_unknown:
+            ours[field] = value
+        elif not is_idle(value):
+            page.say(field, manner.reasons.get(field, NOTHING_LIKE_IT))
+
+
+def _read(manner: Manner, text: str, page: Page, field: str) -> str:
+    return variables.incoming(manner.dialect, text, page, field)
+
+
+def _read_map(manner: Manner, value: Any, page: Page, field: str) -> dict[str, str]:
+    return {name: _read(manner, text, page, f"{field}.{name}") for name, text in map_of(value, field).items()}

@@ -1,0 +1,277 @@
+"""Codex's entries: TOML tables that name variables of the environment instead of quoting them.
+
+I own: an entry's way from `[mcp_servers.NAME]` to our form and back. Codex replaces nothing inside texts;
+it has a field for each thing that may come from the environment: a program's variables passed on under
+their own names (`env_vars`), a bearer token, and whole headers.
+I guarantee: what Codex cannot express is left out and noted; a server that needs it is `Unusable`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from dragoman.config.interchange import variables
+from dragoman.config.interchange.arriving import NOTHING_LIKE_IT
+from dragoman.config.interchange.fields import (
+    Entry,
+    address_of,
+    as_entry,
+    is_idle,
+    kind_of,
+    map_of,
+    milliseconds,
+    needed_text,
+    says_nothing,
+    scopes_of,
+    text_of,
+    texts_of,
+)
+from dragoman.config.interchange.notes import Page, Unusable
+
+DIALECT: Final = variables.none_at_all("Codex")
+NAMES: Final = re.compile(r"[A-Za-z0-9_-]+")
+"""Codex refuses servers with other names."""
+
+_REASONS: Final = {
+    "startup_timeout_sec": "the time to connect is one setting for all servers here (MCP_TIMEOUT)",
+    "startup_timeout_ms": "the time to connect is one setting for all servers here (MCP_TIMEOUT)",
+    "bearer_token": "a token does not belong into a file: put it into a variable",
+    "default_tools_approval_mode": "approvals do not carry over: calls are decided by the rules here",
+    "tools": "approvals do not carry over: calls are decided by the rules here",
+}
+_BEARER: Final = re.compile(r"Bearer (\$\{[^}]*\})")
+_TOOL_LISTS: Final = {"enabledTools": "enabled_tools", "disabledTools": "disabled_tools"}
+_TAKEN_BY_ALL: Final = {"name", "tool_timeout_sec", "scopes", "oauth", *_TOOL_LISTS.values()}
+
+
+# ---- from there
+
+
+def entry_in(raw: Any, page: Page) -> dict[str, Any]:
+    """Codex's table in our form, or `Unusable`."""
+    table = as_entry(raw)
+    if (table.get("command") is None) == (table.get("url") is None):
+        raise Unusable(None, "there has to be either a command or a url")
+    if table.get("command") is not None:
+        ours, taken = _program_in(table, page), {"command", "args", "env", "env_vars", "cwd"}
+    else:
+        ours, taken = _address_in(table, page), {"url", "http_headers", "env_http_headers"}
+        taken.add("bearer_token_env_var")
+        _sign_in(table, ours, page)
+    _shared_in(table, ours, page)
+    for field, value in table.items():
+        if field not in taken | _TAKEN_BY_ALL and not is_idle(value):
+            page.say(field, _REASONS.get(field, NOTHING_LIKE_IT))
+    return ours
+
+
+def _program_in(table: Entry, page: Page) -> dict[str, Any]:
+    ours: dict[str, Any] = {"command": _read(needed_text(table, "command"), page, "command")}
+    if table.get("args") is not None:
+        args = enumerate(texts_of(table["args"], "args"))
+        ours["args"] = [_read(item, page, f"args[{number}]") for number, item in args]
+    env = _passed_on(table.get("env_vars"), page)
+    for name, text in map_of(table.get("env") or {}, "env").items():
+        env[name] = _read(text, page, f"env.{name}")
+    if env:
+        ours["env"] = env
+    if table.get("cwd") is not None:
+        ours["cwd"] = _read(text_of(table["cwd"], "cwd"), page, "cwd")
+    return ours
+
+
+def _passed_on(value: Any, page: Page) -> dict[str, str]:
+    """`env_vars`: names, or tables with a name and where it comes from."""
+    if value is None:
+        return {}
+    if not isinstance(value, list):
+        raise Unusable("env_vars", "env_vars is not a list")
+    env: dict[str, str] = {}
+    for item in cast("list[Any]", value):
+        table = as_entry(item) if isinstance(item, Mapping) else {"name": item}
+        name = _variable(needed_text(table, "name"), page, "env_vars")
+        if table.get("source") == "remote":
+            page.say("env_vars", "a variable of the remote machine cannot be passed on")
+        elif name is not None:
+            env[name] = "${" + name + "}"
+    return env
+
+
+def _address_in(table: Entry, page: Page) -> dict[str, Any]:
+    ours: dict[str, Any] = {"type": "http", "url": _read(address_of(table, "url"), page, "url")}
+    headers = {
+        name: _read(text, page, f"http_headers.{name}")
+        for name, text in map_of(table.get("http_headers") or {}, "http_headers").items()
+    }
+    for header, named in map_of(table.get("env_http_headers") or {}, "env_http_headers").items():
+        name = _variable(named, page, f"env_http_headers.{header}")
+        if name is not None:
+            headers[header] = "${" + name + "}"
+    _bearer_in(table, headers, page)
+    if headers:
+        ours["headers"] = headers
+    return ours
+
+
+def _bearer_in(table: Entry, headers: dict[str, str], page: Page) -> None:
+    field = "bearer_token_env_var"
+    if table.get(field) is None:
+        return
+    name = _variable(needed_text(table, field), page, field)
+    if name is None:
+        return
+    for header in [header for header in headers if header.lower() == "authorization"]:
+        page.say(field, "there are two Authorization headers; the bearer token is kept")
+        del headers[header]
+    headers["Authorization"] = "Bearer ${" + name + "}"
+
+
+def _variable(name: str, page: Page, field: str) -> str | None:
+    if variables.NAME.fullmatch(name):
+        return name
+    page.say(field, "a variable with such a name cannot be used here")
+    return None
+
+
+def _sign_in(table: Entry, ours: dict[str, Any], page: Page) -> None:
+    oauth: dict[str, Any] = {}
+    theirs = as_entry(table.get("oauth") or {})
+    if theirs.get("client_id") is not None:
+        oauth["clientId"] = _read(
+            text_of(theirs.pop("client_id"), "oauth.client_id"), page, "oauth.client_id"
+        )
+    if table.get("scopes") is not None:
+        oauth["scopes"] = scopes_of(table["scopes"], "scopes")
+    for rest, value in theirs.items():
+        if not is_idle(value):
+            page.say(f"oauth.{rest}", NOTHING_LIKE_IT)
+    if oauth:
+        ours["oauth"] = oauth
+
+
+def _shared_in(table: Entry, ours: dict[str, Any], page: Page) -> None:
+    seconds = table.get("tool_timeout_sec")
+    if seconds is not None:
+        limit = milliseconds(seconds * 1000) if type(seconds) in (int, float) else None
+        if limit is None:
+            page.say("tool_timeout_sec", "the time limit cannot be used and is left out")
+        else:
+            ours["timeout"] = limit
+    for field, theirs in _TOOL_LISTS.items():
+        if table.get(theirs) is not None:
+            ours[field] = texts_of(table[theirs], theirs)
+
+
+def _read(text: str, page: Page, field: str) -> str:
+    return variables.incoming(DIALECT, text, page, field)
+
+
+# ---- to there
+
+
+def entry_out(given: Any, page: Page) -> dict[str, Any]:
+    """Our entry as Codex's table, or `Unusable`."""
+    entry = as_entry(given)
+    kind = kind_of(entry, ("url",)) or "http"
+    if kind == "stdio":
+        table, taken = _program_out(entry, page), {"type", "command", "args", "env", "cwd"}
+    elif kind == "http":
+        table, taken = _address_out(entry, page), {"type", "url", "headers", "oauth"}
+        _sign_out(entry, table, page)
+    else:
+        raise Unusable("type", "Codex cannot reach servers of this type; the server is left out")
+    _shared_out(entry, table, page)
+    for field, value in entry.items():
+        said = field in taken or field == "timeout" or field in _TOOL_LISTS
+        if not said and not says_nothing(field, value):
+            page.say(field, "Codex has no such field; it is left out")
+    return table
+
+
+def _program_out(entry: Entry, page: Page) -> dict[str, Any]:
+    table: dict[str, Any] = {"command": _plain(needed_text(entry, "command"), "command")}
+    if entry.get("args") is not None:
+        args = enumerate(texts_of(entry["args"], "args"))
+        table["args"] = [_plain(item, f"args[{number}]") for number, item in args]
+    env, passed = _env_out(map_of(entry.get("env") or {}, "env"), page)
+    table |= {key: value for key, value in (("env", env), ("env_vars", passed)) if value}
+    cwd = entry.get("cwd")
+    if cwd is not None and variables.has_variable(text_of(cwd, "cwd")):
+        page.say("cwd", "Codex knows no variables; it is left out")
+    elif cwd is not None:
+        table["cwd"] = text_of(cwd, "cwd")
+    return table
+
+
+def _env_out(env: Mapping[str, str], page: Page) -> tuple[dict[str, str], list[str]]:
+    plain: dict[str, str] = {}
+    passed: list[str] = []
+    for name, text in env.items():
+        found = variables.whole_variable(text)
+        if found and found[0] == name:
+            passed.append(name)
+            _default_out(found[1], name, page, f"env.{name}")
+        elif variables.has_variable(text):
+            page.say(f"env.{name}", "Codex passes a variable on under its own name only; it is left out")
+        else:
+            plain[name] = text
+    return plain, passed
+
+
+def _address_out(entry: Entry, page: Page) -> dict[str, Any]:
+    table: dict[str, Any] = {"url": _plain(needed_text(entry, "url"), "url")}
+    plain: dict[str, str] = {}
+    named: dict[str, str] = {}
+    for header, text in map_of(entry.get("headers") or {}, "headers").items():
+        field = f"headers.{header}"
+        bearer = _BEARER.fullmatch(text) if header.lower() == "authorization" else None
+        found = variables.whole_variable(bearer.group(1) if bearer else text)
+        if found is None and variables.has_variable(text):
+            page.say(field, "Codex takes a header from a variable only as a whole; it is left out")
+            continue
+        if found is None:
+            plain[header] = text
+            continue
+        _default_out(found[1], found[0], page, field)
+        if bearer:
+            table["bearer_token_env_var"] = found[0]
+        else:
+            named[header] = found[0]
+    pairs = (("http_headers", plain), ("env_http_headers", named))
+    return table | {field: headers for field, headers in pairs if headers}
+
+
+def _default_out(default: str | None, name: str, page: Page, field: str) -> None:
+    if default is not None:
+        page.say(field, f"Codex knows no defaults: set the variable {name} there")
+
+
+def _sign_out(entry: Entry, table: dict[str, Any], page: Page) -> None:
+    for name, value in as_entry(entry.get("oauth") or {}).items():
+        field = f"oauth.{name}"
+        if name == "scopes":
+            table["scopes"] = scopes_of(value, field)
+        elif name == "clientId" and not variables.has_variable(text_of(value, field)):
+            table["oauth"] = {"client_id": value}
+        elif not is_idle(value):
+            page.say(field, "Codex has no such field, or knows no variables in it; it is left out")
+
+
+def _shared_out(entry: Entry, table: dict[str, Any], page: Page) -> None:
+    if entry.get("timeout") is not None:
+        limit = milliseconds(entry["timeout"])
+        if limit is None:
+            page.say("timeout", "the time limit cannot be used and is left out")
+        else:
+            table["tool_timeout_sec"] = limit // 1000 if limit % 1000 == 0 else limit / 1000
+    for field, theirs in _TOOL_LISTS.items():
+        if entry.get(field) is not None:
+            table[theirs] = texts_of(entry[field], field)
+
+
+def _plain(text: str, field: str) -> str:
+    if variables.has_variable(text):
+        raise Unusable(field, "Codex knows no variables here; the server is left out")
+    return text

@@ -1,0 +1,196 @@
+"""Variables, as each host spells them. Pure.
+
+I own: the translation of `${env:X}`, `$X`, `${input:id}` and the like to our `${X}` and `${X:-default}`,
+and back. Nothing is ever looked up or expanded. What has no counterpart stays as it is and is noted; a
+text that the other side would read differently from ours is noted too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from re import Match, Pattern
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.config.interchange.notes import Page, silent_page
+
+OURS: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+"""A variable of ours: name and, perhaps, default."""
+
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+# The folder that is open in an editor. Dragoman is usually started there, so the default is the folder
+# it is started in, and the variable can say otherwise.
+_WORKSPACE: Final = "${WORKSPACE_FOLDER:-.}"
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """How one host writes variables."""
+
+    host: str
+    placeholder: Pattern[str] | None
+    """Everything the host replaces: group `env` is a variable's name, group `word` anything else."""
+    spelling: str | None
+    """A variable of the environment, with `{}` for its name. None: the host replaces nothing."""
+    defaults: bool = False
+    words: Mapping[str, str] = {}
+    """Words of the host's own → what they become."""
+
+
+_BRACES = re.compile(r"\$\{(?:env:(?P<env>[^}]*)|(?P<word>[^}]*))\}")
+_SHELL = re.compile(r"\$(?:(?P<env>\w+)|\{(?P<word>[^}]+)\})")
+_BARE = re.compile(r"\$(?P<env>\w+)(?P<word>(?!))?")
+"""The part of `_SHELL` that needs no brace."""
+_EDITOR_WORDS = {
+    "userHome": "${HOME}",
+    "workspaceFolder": _WORKSPACE,
+    "workspaceFolderBasename": "${WORKSPACE_FOLDER_BASENAME}",
+    "pathSeparator": "/",
+    "/": "/",
+}
+
+
+def like_ours(host: str) -> Dialect:
+    """`${X}` and `${X:-default}`: Claude Code."""
+    return Dialect(host=host, placeholder=OURS, spelling="${{{}}}", defaults=True)
+
+
+def like_an_editor(host: str) -> Dialect:
+    """`${env:X}`, and words such as `${workspaceFolder}`: VS Code and Cursor."""
+    return Dialect(host=host, placeholder=_BRACES, spelling="${{env:{}}}", words=_EDITOR_WORDS)
+
+
+def like_an_editor_without_words(host: str) -> Dialect:
+    """`${env:X}` alone: Windsurf."""
+    return Dialect(host=host, placeholder=_BRACES, spelling="${{env:{}}}")
+
+
+def like_a_shell(host: str) -> Dialect:
+    """`$X` and `${X}`: Gemini CLI. A variable that is not set stays as text there."""
+    return Dialect(host=host, placeholder=_SHELL, spelling="${{{}}}")
+
+
+def none_at_all(host: str) -> Dialect:
+    """Text is text: Claude Desktop and Codex."""
+    return Dialect(host=host, placeholder=None, spelling=None)
+
+
+def has_variable(text: str) -> bool:
+    return OURS.search(_closed(text)) is not None
+
+
+def _closed(text: str) -> str:
+    """The text up to its last brace. What follows holds no `${…}`, and looking for one there from every
+    `${` to the end would take quadratic time."""
+    return text[: text.rfind("}") + 1]
+
+
+def _substitute(pattern: Pattern[str], write: Callable[[Match[str]], str], text: str) -> str:
+    closed = _closed(text)
+    rest = text[len(closed) :]
+    return pattern.sub(write, closed) + (_BARE.sub(write, rest) if pattern is _SHELL else rest)
+
+
+def whole_variable(text: str) -> tuple[str, str | None] | None:
+    """Name and default, if the text is one variable of ours and nothing else."""
+    found = OURS.fullmatch(text)
+    return None if found is None else (found.group(1), found.group(2))
+
+
+# ---- their text, in our words
+
+
+def incoming(dialect: Dialect, text: str, page: Page, field: str) -> str:
+    """The host's text with variables spelled our way."""
+    if dialect.placeholder is OURS:
+        return text
+    if dialect.placeholder is None:
+        if has_variable(text):
+            page.say(field, f"{dialect.host} passes ${{…}} on as text; here it is a variable")
+        return text
+    return _substitute(dialect.placeholder, _reader(dialect, page, field), text)
+
+
+def _reader(dialect: Dialect, page: Page, field: str) -> Callable[[Match[str]], str]:
+    def read(found: Match[str]) -> str:
+        named, word = found.group("env"), found.group("word")
+        if word is not None:
+            return _word(dialect, word, found.group(), page, field)
+        if OURS.fullmatch("${" + named + "}") is None:
+            return _left(dialect, found.group(), page, field)
+        if found.group()[1] != "{" and found.start() and found.string[found.start() - 1].isalnum():
+            # Its name is not told: it may as well be the end of a password with a $ in it.
+            page.say(field, f"a $ inside the text is read as a variable, as {dialect.host} does")
+        return "${" + named + "}"
+
+    return read
+
+
+def _word(dialect: Dialect, word: str, written: str, page: Page, field: str) -> str:
+    """Whatever stands in `${…}` without `env:`."""
+    if word in dialect.words:
+        meant = dialect.words[word]
+        page.say(field, f"{written} became {meant}")
+        return meant
+    if word.startswith("input:"):
+        name = input_variable(word.removeprefix("input:"))
+        page.say(field, f"what is asked for as {written} is here the environment variable {name}: set it")
+        return "${" + name + "}"
+    if dialect.placeholder is _SHELL and whole_variable(written):
+        return written
+    if ours := whole_variable(written):  # its default may be secret, so only the name is told
+        page.say(field, f"${{{ours[0]}}} means nothing to {dialect.host}; here it is a variable")
+        return written
+    return _left(dialect, written, page, field)
+
+
+def _left(dialect: Dialect, written: str, page: Page, field: str) -> str:
+    if dialect.placeholder is not _SHELL:
+        page.say(field, f"a variable of {dialect.host} has no counterpart here and stays as text")
+    elif not written[1:].isalnum():
+        page.say(field, "a variable with an unusual name stays as text")
+    return written
+
+
+def input_variable(identifier: str) -> str:
+    """The environment variable that stands for an input VS Code would ask for."""
+    return "INPUT_" + re.sub(r"[^A-Z0-9]+", "_", identifier.upper()).strip("_")
+
+
+# ---- our text, in their words
+
+
+def outgoing(dialect: Dialect, text: str, page: Page, field: str) -> str | None:
+    """Our text with variables spelled the host's way, or None if it knows no variables and one is there."""
+    spelling = dialect.spelling
+    if spelling is None:
+        return None if has_variable(text) else text
+    if dialect.placeholder is OURS:
+        return text
+    written = _substitute(OURS, lambda found: _spelled(dialect, spelling, found), text)
+    found = OURS.finditer(_closed(text))
+    for name in sorted({each.group(1) for each in found if _loses_default(dialect, each)}):
+        page.say(field, f"{dialect.host} knows no defaults: set the variable {name} there")
+    if incoming(dialect, written, silent_page(), field) != _without_defaults(dialect, text):
+        page.say(field, f"{dialect.host} reads part of the text as a variable of its own")
+    return written
+
+
+def _spelled(dialect: Dialect, spelling: str, found: Match[str]) -> str:
+    if found.group() == _WORKSPACE and "workspaceFolder" in dialect.words:
+        return "${workspaceFolder}"
+    return spelling.format(found.group(1))
+
+
+def _loses_default(dialect: Dialect, found: Match[str]) -> bool:
+    kept = found.group() == _WORKSPACE and "workspaceFolder" in dialect.words
+    return found.group(2) is not None and not kept
+
+
+def _without_defaults(dialect: Dialect, text: str) -> str:
+    def plain(found: Match[str]) -> str:
+        return "${" + found.group(1) + "}" if _loses_default(dialect, found) else found.group()
+
+    return _substitute(OURS, plain, text)

@@ -1,0 +1,172 @@
+"""JSON text with places, and edits that leave everything else alone.
+
+I own: reading JSON quickly and exactly, finding where a value stands, and changing one value inside a text
+that people also edit: comments, order, indentation, line ends and the final newline stay theirs.
+I leave to others: files (`reading`, `writer`), and what the values mean.
+I guarantee: what `set_value` and `remove` return reads back as exactly the changed value.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NoReturn, cast
+
+from dragoman.cleaning import one_line
+from dragoman.config.jsonlayout import layout_of, splice
+from dragoman.config.jsontree import DEPTH_LIMIT, Node, SyntaxProblem, Tree, is_blank, place, scan
+
+__all__ = ["SyntaxProblem", "locate", "parse", "remove", "set_value"]
+
+EMPTY: Final = "{}\n"
+
+
+def parse(text: str, *, comments: bool = False) -> Any:
+    """The value the text stands for, or a `SyntaxProblem`."""
+    if comments:
+        return scan(text, comments=True).root.value
+    try:
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise _explain(text, error) from None
+    if _nests_too_deeply(value):
+        raise _explain(text, None)
+    return value
+
+
+def locate(text: str, path: Sequence[str | int]) -> tuple[int, int] | None:
+    """Line and column of a member's key or a list's item; None if it is not there."""
+    try:
+        tree = scan(text, comments=True)
+    except SyntaxProblem:
+        return None
+    if not path:
+        return place(text, tree.root.start)
+    owner = tree.find(tuple(path[:-1]))
+    part = owner.part(path[-1]) if owner else None
+    return place(text, part.start) if part else None
+
+
+def set_value(text: str, path: Sequence[str], value: Any) -> str:
+    """The text with the value at the path. Objects on the way are made where they are missing.
+
+    An object is changed member by member, so that what stays the same keeps its form. Comments inside
+    a value that is replaced are moved in front of the new one.
+    """
+    tree = _tree_of(text)
+    node = tree.find(tuple(path))
+    if node is None:
+        return _add(tree, tuple(path), value)
+    if isinstance(value, Mapping) and node.is_object and node.parts:
+        return _merge(tree.text, tuple(path), node, cast("Mapping[str, Any]", value))
+    if _is_same(node.value, value):
+        return tree.text
+    layout = layout_of(tree)
+    return splice(tree.text, [layout.replacement(node, value)])
+
+
+def remove(text: str, path: Sequence[str]) -> str:
+    """The text without the member at the path; the same text if there is none."""
+    return _remove(text, tuple(path), keep_comments=False)
+
+
+# --- reading ---
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key is there twice")
+    return value
+
+
+def _number(written: str) -> float:
+    value = float(written)
+    if math.isinf(value):
+        raise ValueError("too large")
+    return value
+
+
+def _refuse_constant(_: str) -> NoReturn:
+    raise ValueError("not a number")
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=_number, parse_constant=_refuse_constant
+)
+
+
+def _nests_too_deeply(value: Any) -> bool:
+    level: list[Any] = [value]
+    for _ in range(DEPTH_LIMIT):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return False
+    return any(isinstance(each, dict | list) for each in level)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
+
+
+def _explain(text: str, error: Exception | None) -> SyntaxProblem:
+    """The quick reader does not say enough: the slow one finds the place and the reason."""
+    try:
+        scan(text, comments=False)
+    except SyntaxProblem as problem:
+        return problem
+    if isinstance(error, json.JSONDecodeError):
+        return SyntaxProblem(error.msg, error.lineno, error.colno)
+    return SyntaxProblem("it cannot be read as JSON", 1, 1)
+
+
+# --- changing ---
+
+
+def _tree_of(text: str) -> Tree:
+    if not text.strip():
+        text = EMPTY
+    elif is_blank(text):
+        text = text.rstrip() + "\n" + EMPTY
+    return scan(text, comments=True)
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    # By what is written, because 1 == True == 1.0 in Python.
+    return json.dumps(old) == json.dumps(new)
+
+
+def _merge(text: str, path: tuple[str, ...], node: Node, value: Mapping[str, Any]) -> str:
+    for key, inner in value.items():
+        text = set_value(text, (*path, key), inner)
+    for key in [key for key in node.value if key not in value]:
+        text = _remove(text, (*path, key), keep_comments=True)
+    return text
+
+
+def _add(tree: Tree, path: tuple[str, ...], value: Any) -> str:
+    depth = next(count for count in range(len(path) - 1, -1, -1) if tree.find(path[:count]))
+    node = tree.find(path[:depth])
+    assert node is not None
+    if not node.is_object:
+        what = f'"{one_line(path[depth - 1], 100)}" is not an object' if depth else "it is not a JSON object"
+        raise SyntaxProblem.at(tree.text, node.start, what)
+    for key in reversed(path[depth + 1 :]):
+        value = {key: value}
+    return splice(tree.text, layout_of(tree).addition(node, path[depth], value))
+
+
+def _remove(text: str, path: tuple[str, ...], *, keep_comments: bool) -> str:
+    if not path:
+        raise ValueError("what is to be removed needs a path")
+    if is_blank(text):
+        return text
+    tree = scan(text, comments=True)
+    owner = tree.find(path[:-1])
+    part = owner.part(path[-1]) if owner else None
+    if owner is None or part is None:
+        return text
+    return splice(text, layout_of(tree).removal(owner, part, keep_comments=keep_comments))

@@ -1,0 +1,288 @@
+"""Configuration as a whole: one look at every source, and what follows from it.
+
+I own: `load`, which puts the parts together, and `Configuration`, the value it returns: the servers in
+effect with their origin, everything dropped and why, policy, settings, permission rules, and every
+problem in words. Loading starts nothing, connects nowhere, and never fails because of a file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import UNSET, Struct, structs
+
+from dragoman.config import approval, policy
+from dragoman.config.expand import expand_entry
+from dragoman.config.files import Part, Reading, entry_error, read_parts
+from dragoman.config.merge import (
+    EXCLUSIVE,
+    Candidate,
+    ConfiguredServer,
+    Dropped,
+    Judgements,
+    merge,
+    stand,
+)
+from dragoman.config.model import IN_PROCESS, ServerConfig, fingerprint, parse_entry
+from dragoman.config.schema import ConnectorsConfig, PermissionRules
+from dragoman.config.scopes import IN_PROJECT, Scope, Sources
+from dragoman.config.subjects import subject_of
+from dragoman.errors import ConfigError
+from dragoman.settings import NAMES, Layer, Settings
+
+
+class PermissionPart(Struct, frozen=True, kw_only=True):
+    """The permission rules of one file."""
+
+    scope: Scope
+    source: str
+    rules: PermissionRules
+
+
+class Configuration(Struct, frozen=True, kw_only=True):
+    sources: Sources
+    servers: Mapping[str, ConfiguredServer]
+    dropped: tuple[Dropped, ...]
+    problems: tuple[str, ...]
+    settings: Settings
+    policy: policy.Policy
+    permissions: tuple[PermissionPart, ...]
+    """From the lowest scope to the highest."""
+    connectors: ConnectorsConfig | None
+    unconfirmed_variables: Mapping[str, Any]
+    """What the administrator's file sets in the environment and the person has not confirmed yet."""
+    judgements: Judgements
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def waiting(self) -> tuple[ConfiguredServer, ...]:
+        """Entries of the project that a person has not answered for, those out of sight included."""
+        hidden = (
+            ConfiguredServer(candidate=each.candidate, approval=self.judgements.approval(each.candidate))
+            for each in self.dropped
+            if each.why == "not approved"
+        )
+        seen = (server for server in self.servers.values() if server.standing == "pending")
+        return tuple(
+            server for server in (*seen, *hidden) if server.approval and server.approval.state == "pending"
+        )
+
+    def admit(
+        self, name: str, given: object, *, scope: Scope = "dynamic", source: str = "code"
+    ) -> ConfiguredServer:
+        """Whether a server that is in no file could be started: one to be added, an agent's own."""
+        candidate = Candidate(name=name, scope=scope, source=source, given=given)
+        server = ConfiguredServer(candidate=candidate)
+        try:
+            server = structs.replace(server, config=self.judgements.understand(candidate))
+        except ConfigError as error:
+            server = structs.replace(server, error=error)
+        if self.is_exclusive and scope != "enterprise":
+            return structs.replace(server, standing="refused", reason=EXCLUSIVE)
+        return stand(server, self.judgements)
+
+    def narrowed(self, names: Collection[str]) -> Configuration:
+        """Only some of the servers."""
+        kept = {name: server for name, server in self.servers.items() if name in names}
+        return structs.replace(self, servers=kept)
+
+    @property
+    def is_exclusive(self) -> bool:
+        return _is_exclusive(self.parts)
+
+
+def load(sources: Sources, *, running: Mapping[str, str] | None = None) -> Configuration:
+    """One look at everything.
+
+    `running`: while a host runs, the fingerprints of its project servers by name. What differs from them
+    appeared or changed by an edit, and only an explicit approval lets it start.
+    """
+    reading = read_parts(sources)
+    reading = _with_connectors(sources, reading)
+    answers, answer_problems = approval.read_answers(sources.approvals_file)
+    environ, unconfirmed, variable_problems = _environment(reading.parts, answers)
+    settings = _settings(sources, reading.parts)
+    rules = policy.gather(map(_policy_part, reading.parts), broken=reading.broken)
+    judge = _judgements(sources, reading.parts, answers, environ, rules, running)
+    merged = merge(_candidates(reading.parts), judge, exclusive=_is_exclusive(reading.parts))
+    return Configuration(
+        sources=sources,
+        servers=merged.servers,
+        dropped=merged.dropped,
+        problems=(
+            *(
+                [f"policy cannot be read, so no server is started: {reading.broken}"]
+                if reading.broken
+                else []
+            ),
+            *reading.problems,
+            *answer_problems,
+            *variable_problems,
+            *rules.problems,
+            *settings.problems,
+        ),
+        settings=settings,
+        policy=rules,
+        permissions=tuple(_permissions(reading.parts)),
+        connectors=_connectors(reading.parts),
+        unconfirmed_variables=unconfirmed,
+        judgements=judge,
+        parts=reading.parts,
+    )
+
+
+def _candidates(parts: tuple[Part, ...]) -> Iterator[Candidate]:
+    for number, part in enumerate(parts):
+        for name, given in part.servers.items():
+            yield Candidate(name=name, scope=part.scope, source=part.source, given=given, part=number)
+
+
+def _is_exclusive(parts: tuple[Part, ...]) -> bool:
+    return any(part.scope == "enterprise" and part.declares_servers for part in parts)
+
+
+def _policy_part(part: Part) -> policy.PolicyPart:
+    return policy.PolicyPart(
+        scope=part.scope,
+        source=part.source,
+        allowed=part.values.get("allowedMcpServers", UNSET),
+        denied=part.values.get("deniedMcpServers", UNSET),
+        managed_only=part.values.get("allowManagedMcpServersOnly", UNSET),
+    )
+
+
+def _judgements(
+    sources: Sources,
+    parts: tuple[Part, ...],
+    answers: approval.Answers,
+    environ: Mapping[str, str],
+    rules: policy.Policy,
+    running: Mapping[str, str] | None,
+) -> Judgements:
+    choices = _choices(parts)
+    off = _switched_off(parts)
+
+    def approve(candidate: Candidate) -> approval.Approval | None:
+        if candidate.scope not in IN_PROJECT:
+            return None
+        answer = answers.of(parts[candidate.part].path, candidate.name)
+        live = running is not None and running.get(candidate.name) != fingerprint(candidate.given)
+        return approval.decide(candidate.scope, candidate.name, candidate.given, answer, choices, live=live)
+
+    def understand(candidate: Candidate) -> ServerConfig:
+        try:
+            return understand_given(candidate, environ)
+        except ConfigError as error:
+            in_file = candidate.part < len(parts) and parts[candidate.part].source == candidate.source
+            raise entry_error(parts[candidate.part], candidate.name, error) if in_file else error from None
+
+    def judge(candidate: Candidate, config: ServerConfig | None) -> policy.Verdict:
+        return policy.judge(rules, subject_of(candidate, config, sources.project_root, environ))
+
+    return Judgements(approval=approve, understand=understand, policy=judge, switched_off=off.get)
+
+
+def understand_given(candidate: Candidate, environ: Mapping[str, str]) -> ServerConfig:
+    """The entry with its variables expanded; a server object is what it is."""
+    name, given = candidate.name, candidate.given
+    if isinstance(given, ServerConfig):
+        return given
+    if isinstance(given, Mapping):
+        return parse_entry(name, expand_entry(name, cast("Mapping[str, Any]", given), environ))
+    if candidate.scope == "dynamic" and not (given is None or isinstance(given, str | int | float | list)):
+        return ServerConfig(type=IN_PROCESS)
+    raise ConfigError(
+        f"server {name!r}: the entry must be an object", hint='Write {"command": …} or {"url": …}.'
+    )
+
+
+# What the settings of all parts come to.
+
+
+def _choices(parts: tuple[Part, ...]) -> approval.Choices:
+    """A yes counts only from the person's own file or the administrator's; a no from anywhere."""
+    enabled: dict[str, str] = {}
+    disabled: dict[str, str] = {}
+    everything: str | None = None
+    for part in parts:
+        disabled |= dict.fromkeys(part.values.get("disabledMcpjsonServers", ()), part.source)
+        if part.scope in ("user", "enterprise"):
+            enabled |= dict.fromkeys(part.values.get("enabledMcpjsonServers", ()), part.source)
+            if part.values.get("enableAllProjectMcpServers"):
+                everything = part.source
+    return approval.Choices(enabled=enabled, disabled=disabled, all_enabled_by=everything)
+
+
+def _switched_off(parts: tuple[Part, ...]) -> dict[str, str]:
+    return {
+        name: part.source for part in reversed(parts) for name in part.values.get("disabledMcpServers", ())
+    }
+
+
+def _settings(sources: Sources, parts: tuple[Part, ...]) -> Settings:
+    layers = [
+        (part.scope, Layer(part.source, part.values["env"]))
+        for part in reversed(parts)
+        if "env" in part.values
+    ]
+    return Settings(
+        sources.overrides,
+        managed=[layer for scope, layer in layers if scope == "enterprise"],
+        files=[layer for scope, layer in layers if scope != "enterprise"],
+    )
+
+
+def _environment(
+    parts: tuple[Part, ...], answers: approval.Answers
+) -> tuple[Mapping[str, str], Mapping[str, Any], list[str]]:
+    """The variables that entries may use, those still to be confirmed, and problems."""
+    environ: dict[str, str] = {}
+    managed: dict[str, str] = {}
+    problems: list[str] = []
+    for part in parts:
+        variables = {key: str(value) for key, value in part.values.get("env", {}).items() if key not in NAMES}
+        if part.scope == "enterprise":
+            managed = variables
+        elif part.scope == "user":
+            environ |= variables
+        elif variables:
+            names = ", ".join(sorted(variables))
+            problems.append(f"{part.source}: env may only hold settings here; ignored: {names}")
+    environ |= os.environ
+    if managed and answers.confirmed_variables != fingerprint(managed):
+        return environ, managed, problems
+    return {**environ, **managed}, {}, problems
+
+
+def _permissions(parts: tuple[Part, ...]) -> Iterator[PermissionPart]:
+    for part in parts:
+        if "permissions" in part.values:
+            yield PermissionPart(scope=part.scope, source=part.source, rules=part.values["permissions"])
+
+
+def _connectors(parts: tuple[Part, ...]) -> ConnectorsConfig | None:
+    """The highest scope that names a list."""
+    named = (part.values.get("connectors") for part in reversed(parts))
+    return next((config for config in named if config is not None), None)
+
+
+def _with_connectors(sources: Sources, reading: Reading) -> Reading:
+    """Adds the organisation's list as it was last fetched, below everything else."""
+    config = _connectors(reading.parts)
+    if config is None or sources.only_given:
+        return reading
+    from dragoman.config.connectors import read_cache
+
+    cached = read_cache(sources.connectors_cache, config)
+    part = Part(scope="connectors", source=cached.source, servers=cached.servers)
+    problems = (*reading.problems, *([cached.problem] if cached.problem else []))
+    return Reading((part, *reading.parts), problems, reading.broken)
+
+
+def path_of(configuration: Configuration, server: ConfiguredServer) -> Path | None:
+    """The file an entry stands in."""
+    parts = configuration.parts
+    return parts[server.candidate.part].path if server.candidate.part < len(parts) else None

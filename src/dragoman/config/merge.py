@@ -1,0 +1,196 @@
+"""From what every scope says to the servers in effect. Pure.
+
+I own: which entry counts where several have a claim, and the record of everything that does not count
+and why. Judgements about single entries (approval, policy, switched off, readable at all) are handed in
+as functions, so that this is only about how they fit together.
+
+The order: exclusive → approval → names → duplicates → policy → switched off. An entry of a project that
+is not approved takes nobody's place: a cloned repository cannot displace a person's own server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Literal
+
+from msgspec import Struct, structs
+
+from dragoman.config.approval import Approval
+from dragoman.config.model import ServerConfig
+from dragoman.config.policy import Verdict
+from dragoman.config.scopes import SCOPES, Scope
+from dragoman.errors import ConfigError
+
+Standing = Literal["ready", "pending", "rejected", "disabled", "refused", "broken"]
+Why = Literal["exclusive", "replaced", "duplicate", "not approved"]
+
+EXCLUSIVE: Final = "the administrator's file declares servers, and then no others are used"
+
+_RANK: Final = {scope: number for number, scope in enumerate(SCOPES)}
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """An entry with a claim to be a server."""
+
+    name: str
+    scope: Scope
+    source: str
+    given: object
+    """The entry as written; from code also a `ServerConfig` or a server object."""
+    part: int = 0
+    """Which of the parts it comes from: of one scope, the later is nearer and wins."""
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scope} ({self.source})"
+
+    @property
+    def claim(self) -> tuple[int, int]:
+        return _RANK[self.scope], self.part
+
+
+class Dropped(Struct, frozen=True, kw_only=True):
+    """An entry that does not count, and why."""
+
+    candidate: Candidate
+    why: Why
+    text: str
+    """In words."""
+
+
+class ConfiguredServer(Struct, frozen=True, kw_only=True):
+    """A server in effect: where it comes from, and whether it may be started."""
+
+    candidate: Candidate
+    standing: Standing = "ready"
+    reason: str | None = None
+    """Why it may not be started, or what let it."""
+    config: ServerConfig | None = None
+    """As understood, variables expanded; None if that was not possible or not wanted."""
+    error: ConfigError | None = None
+    approval: Approval | None = None
+    beat: tuple[Candidate, ...] = ()
+    """Entries of the same name whose place it took."""
+
+    @property
+    def name(self) -> str:
+        return self.candidate.name
+
+    @property
+    def scope(self) -> Scope:
+        return self.candidate.scope
+
+    @property
+    def source(self) -> str:
+        return self.candidate.source
+
+
+class Judgements(Struct, frozen=True, kw_only=True):
+    """What is known about single entries."""
+
+    approval: Callable[[Candidate], Approval | None]
+    """None: needs none."""
+    understand: Callable[[Candidate], ServerConfig]
+    """May raise `ConfigError`."""
+    policy: Callable[[Candidate, ServerConfig | None], Verdict]
+    """Without a config: of an entry that could not be understood, by its name alone."""
+    switched_off: Callable[[str], str | None]
+    """By whom, if at all."""
+
+
+class Merged(Struct, frozen=True):
+    servers: Mapping[str, ConfiguredServer]
+    dropped: tuple[Dropped, ...]
+
+
+def merge(candidates: Iterable[Candidate], judge: Judgements, *, exclusive: bool) -> Merged:
+    dropped: list[Dropped] = []
+    remaining = _exclude(candidates, dropped) if exclusive else list(candidates)
+    claims = [
+        ConfiguredServer(candidate=candidate, approval=judge.approval(candidate)) for candidate in remaining
+    ]
+    by_name = _settle_names(claims, dropped)
+    servers = [_understood(server, judge) for server in by_name]
+    servers = _without_duplicates(servers, dropped)
+    return Merged({server.name: server for server in servers}, tuple(dropped))
+
+
+def stand(server: ConfiguredServer, judge: Judgements) -> ConfiguredServer:
+    """Whether a server may be started, and why not: the one question every start goes through."""
+    verdict = judge.policy(server.candidate, server.config)
+    if not verdict.allowed:
+        return structs.replace(server, standing="refused", reason=verdict.reason)
+    if off := judge.switched_off(server.name):
+        return structs.replace(server, standing="disabled", reason=f"switched off in {off}")
+    if server.approval is not None and server.approval.state != "approved":
+        return structs.replace(server, standing=server.approval.state, reason=server.approval.reason)
+    if server.error is not None:
+        return structs.replace(server, standing="broken", reason=str(server.error))
+    return server
+
+
+def _exclude(candidates: Iterable[Candidate], dropped: list[Dropped]) -> list[Candidate]:
+    kept: list[Candidate] = []
+    for candidate in candidates:
+        if candidate.scope == "enterprise":
+            kept.append(candidate)
+        else:
+            dropped.append(Dropped(candidate=candidate, why="exclusive", text=EXCLUSIVE))
+    return kept
+
+
+def _settle_names(claims: Sequence[ConfiguredServer], dropped: list[Dropped]) -> list[ConfiguredServer]:
+    """One server a name, in the order the names first appeared."""
+    claimants: dict[str, list[ConfiguredServer]] = {}
+    for claim in claims:
+        claimants.setdefault(claim.name, []).append(claim)
+    return [_winner(group, dropped) for group in claimants.values()]
+
+
+def _winner(group: list[ConfiguredServer], dropped: list[Dropped]) -> ConfiguredServer:
+    best, *others = sorted(group, key=_strength, reverse=True)
+    for other in others:
+        if _is_approved(other) or not _is_approved(best):
+            text = f"replaced by the one of {best.candidate.origin}"
+            dropped.append(Dropped(candidate=other.candidate, why="replaced", text=text))
+        else:
+            reason = other.approval.reason if other.approval else ""
+            text = f"{reason}; the one of {best.candidate.origin} is used"
+            dropped.append(Dropped(candidate=other.candidate, why="not approved", text=text))
+    return structs.replace(best, beat=tuple(other.candidate for other in others))
+
+
+def _strength(claim: ConfiguredServer) -> tuple[bool, tuple[int, int]]:
+    return _is_approved(claim), claim.candidate.claim
+
+
+def _is_approved(claim: ConfiguredServer) -> bool:
+    return claim.approval is None or claim.approval.state == "approved"
+
+
+def _understood(server: ConfiguredServer, judge: Judgements) -> ConfiguredServer:
+    try:
+        server = structs.replace(server, config=judge.understand(server.candidate))
+    except ConfigError as error:
+        server = structs.replace(server, error=error)
+    return stand(server, judge)
+
+
+def _without_duplicates(
+    servers: Sequence[ConfiguredServer], dropped: list[Dropped]
+) -> list[ConfiguredServer]:
+    """Only servers that would run are duplicates of one another; the one of the higher scope stays.
+
+    Two in one file are meant: the same program for two accounts, say.
+    """
+    first: dict[tuple[str, ...], ConfiguredServer] = {}
+    for server in sorted(servers, key=lambda server: server.candidate.claim, reverse=True):
+        signature = server.config.signature if server.config and server.standing == "ready" else None
+        if signature is None:
+            continue
+        kept = first.setdefault(signature, server)
+        if kept is not server and kept.candidate.part != server.candidate.part:
+            text = f"the same server as {kept.name!r} of {kept.candidate.origin}"
+            dropped.append(Dropped(candidate=server.candidate, why="duplicate", text=text))
+    gone = {id(each.candidate) for each in dropped}
+    return [server for server in servers if id(server.candidate) not in gone]

@@ -1,0 +1,102 @@
+"""The difference between two configurations. Pure.
+
+I own: what a reload would do, as a value that can be shown before it is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.config.load import Configuration
+from dragoman.config.merge import ConfiguredServer
+from dragoman.config.model import fingerprint
+from dragoman.config.reading import read_object
+from dragoman.config.scopes import Sources
+from dragoman.errors import ConfigFileError
+
+
+class Mark(Struct, frozen=True, rename="camel"):
+    """A server at one moment, without its values."""
+
+    standing: str
+    fingerprint: str
+    reason: str | None = None
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What changes, by name."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.added or self.removed or self.changed)
+
+
+def marks_of(configuration: Configuration) -> dict[str, Mark]:
+    return {name: mark_of(server) for name, server in configuration.servers.items()}
+
+
+def mark_of(server: ConfiguredServer) -> Mark:
+    return Mark(server.standing, _identity(server), server.reason)
+
+
+def compare(before: Mapping[str, Mark], after: Mapping[str, Mark]) -> Plan:
+    shared = [name for name in after if name in before]
+    same = [name for name in shared if _same(before[name], after[name])]
+    return Plan(
+        added=tuple(name for name in after if name not in before),
+        removed=tuple(name for name in before if name not in after),
+        changed=tuple(name for name in shared if name not in same),
+        unchanged=tuple(same),
+    )
+
+
+def _same(before: Mark, after: Mark) -> bool:
+    return before.standing == after.standing and before.fingerprint == after.fingerprint
+
+
+def _identity(server: ConfiguredServer) -> str:
+    given: Any = server.candidate.given
+    if isinstance(given, Mapping):
+        config = server.config.fingerprint() if server.config is not None else ""
+        return fingerprint([given, config])
+    return server.config.fingerprint() if isinstance(given, Struct) and server.config else str(id(given))
+
+
+def last_marks(sources: Sources) -> dict[str, Mark]:
+    """What a host last used in this folder; nothing if none ran here."""
+    try:
+        read = read_object(_memory(sources))
+    except ConfigFileError:
+        return {}
+    return _marks(read[1].get("servers")) if read else {}
+
+
+def _marks(document: Any) -> dict[str, Mark]:
+    try:
+        return msgspec.convert(document, dict[str, Mark])
+    except msgspec.ValidationError:
+        return {}
+
+
+def remember(sources: Sources, marks: Mapping[str, Mark]) -> None:
+    """Keeps what is in use now, without any value."""
+    from dragoman.config.writer import edit_state
+
+    document = {"folder": str(sources.cwd), "servers": msgspec.to_builtins(dict(marks))}
+    edit_state(_memory(sources), lambda _: document)
+
+
+def _memory(sources: Sources) -> Path:
+    name = hashlib.sha256(str(sources.cwd).encode()).hexdigest()[:32]
+    return sources.config_dir / "state" / "in-use" / f"{name}.json"

@@ -1,0 +1,410 @@
+"""Policy: which servers may be used at all. Pure.
+
+I own: allow and deny lists, what they mean for one server, and a reason a person understands. Reading
+the files, finding a command's executable and acting on the verdict are others'; whoever connects
+asks `judge` with exactly what is about to be started or connected to, each time.
+
+I guarantee: deny wins over everything, and deny rules of every scope count. Allow rules count from
+the administrator and the person only, never from a folder. What cannot be understood never admits a
+server, and one wrong entry costs only itself. Nothing here raises on what a file says.
+
+Names, URLs and the words of a command may hold `*` for any run of characters; nothing else is
+special. Names are compared exactly, and a name is no proof of what stands behind it: as soon as an
+allow list holds one `serverUrl` entry, names no longer admit remote servers, and likewise for
+`serverCommand` and stdio servers.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal, cast
+
+from msgspec import UNSET, Struct
+
+from dragoman.cleaning import one_line
+from dragoman.config.urls import ServerUrl, UrlPattern, fits, matches, parse_pattern
+from dragoman.errors import ConfigError
+
+ALLOWED: Final = "allowedMcpServers"
+DENIED: Final = "deniedMcpServers"
+
+LOADER_VARIABLES: Final = (
+    "PATH",
+    "LD_*",
+    "DYLD_*",
+    "GCONV_PATH",
+    "ENV",
+    "BASH_ENV",
+    "BASH_FUNC_*",
+    "GIT_*",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "NPM_CONFIG_*",
+    "npm_config_*",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
+    "PERL5OPT",
+    "PERL5LIB",
+    "RUBYOPT",
+    "RUBYLIB",
+    "CLASSPATH",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
+)
+"""Variables by which a harmless program is made to run something else."""
+
+Kind = Literal["name", "url", "command"]
+
+_KINDS: Final[dict[str, Kind]] = {"serverName": "name", "serverUrl": "url", "serverCommand": "command"}
+_MAY_ALLOW: Final = ("enterprise", "user")
+_INSIDE: Final = ("sdk", "in-process")
+_VARIABLE: Final = re.compile(r"\$\{[^}]*(?:\}|\Z)")
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """One server as it would be reached, after expansion. Paths are absolute and normalised."""
+
+    name: str
+    scope: str
+    transport: str
+    url: ServerUrl | None = None
+    command: tuple[str, ...] | None = None
+    """The command and its arguments as written in the entry."""
+    executable: str | None = None
+    """The real path of what would be started; None: not found."""
+    found: str | None = None
+    """Where the command was found, before links are followed; None: same as `executable`."""
+    project: str | None = None
+    """The real path of the project folder."""
+    env_names: tuple[str, ...] = ()
+    """Names the entry sets for the child."""
+
+    def __repr__(self) -> str:
+        """Arguments may hold secrets."""
+        return f"<Subject {self.name!r} {self.transport} from {self.scope}>"
+
+
+class Rule(Struct, frozen=True):
+    """One entry of a list."""
+
+    kind: Kind
+    value: str | tuple[str, ...] | UrlPattern
+    source: str
+    """The file it stands in."""
+    text: str
+    """The entry as a person would say it."""
+
+    def describe(self) -> str:
+        return f"{self.text} in {one_line(self.source)}"
+
+
+class PolicyPart(Struct, frozen=True, kw_only=True):
+    """What one file says, as read."""
+
+    scope: str
+    source: str
+    allowed: Any = UNSET
+    denied: Any = UNSET
+    managed_only: Any = UNSET
+    """Only the administrator's allow list counts. Meaningful in scope `enterprise`."""
+
+
+class Policy(Struct, frozen=True):
+    """What all files say together."""
+
+    denied: tuple[Rule, ...] = ()
+    allowed: tuple[Rule, ...] | None = None
+    """None: no list restricts anything. Empty: nothing is allowed."""
+    broken: str | None = None
+    """Why the managed file cannot be read. Nothing is admitted then."""
+    problems: tuple[str, ...] = ()
+    urls_decide: bool = False
+    """Remote servers are admitted by URL only."""
+    commands_decide: bool = False
+    """Stdio servers are admitted by command only."""
+
+
+class Verdict(Struct, frozen=True):
+    allowed: bool
+    reason: str
+    rule: Rule | None = None
+    """The rule that decided, if one did."""
+
+
+def loader_variables(names: Iterable[str]) -> tuple[str, ...]:
+    """Those of the names that change what a program runs."""
+    patterns = [_pieces(pattern) for pattern in LOADER_VARIABLES]
+    return tuple(name for name in names if any(fits(pattern, name) for pattern in patterns))
+
+
+def gather(parts: Iterable[PolicyPart], *, broken: str | None = None) -> Policy:
+    """One policy from what the files say. What is wrong with them is told in `problems`."""
+    parts = tuple(parts)
+    problems: list[str] = []
+    denied = [rule for part in parts for rule in _deny_rules(part, problems)]
+    lists = [(part.source, _allow_list(part, problems)) for part in _parts_that_allow(parts, problems)]
+    allowed = [rule for source, entries in lists for rule in _rules(entries, source, ALLOWED, problems)]
+    keys = {key for _, entries in lists for entry in entries for key in _keys(entry)}
+    return Policy(
+        denied=tuple(denied),
+        allowed=tuple(allowed) if lists else None,
+        broken=broken,
+        problems=tuple(problems),
+        urls_decide="serverurl" in keys,
+        commands_decide="servercommand" in keys,
+    )
+
+
+def judge(policy: Policy, subject: Subject) -> Verdict:
+    """May the server be used? Total: every subject has a verdict, every verdict a reason."""
+    if policy.broken is not None:
+        return Verdict(False, f"the managed policy cannot be read: {one_line(policy.broken, 300)}")
+    for rule in policy.denied:
+        if _denies(rule, subject):
+            return Verdict(False, f"denied by {rule.describe()}", rule)
+    if policy.allowed is None:
+        return Verdict(True, "no allow list restricts servers")
+    return _admission(policy, policy.allowed, subject)
+
+
+def _admission(policy: Policy, allowed: tuple[Rule, ...], subject: Subject) -> Verdict:
+    held: Verdict | None = None
+    for rule in allowed:
+        if not _admits(policy, rule, subject):
+            continue
+        if rule.kind != "command" or not (bent := _bent_by(subject)):
+            return Verdict(True, f"allowed by {rule.describe()}", rule)
+        reason = f"{rule.describe()} would allow it, but the entry sets {bent}, which changes what is run"
+        held = held or Verdict(False, reason, rule)
+    return held or Verdict(False, _why_not(policy, subject))
+
+
+def _bent_by(subject: Subject) -> str:
+    """The loader variables of an entry that is not the administrator's own."""
+    if subject.scope == "enterprise":
+        return ""
+    return ", ".join(one_line(name, 60) for name in loader_variables(subject.env_names))
+
+
+def _why_not(policy: Policy, subject: Subject) -> str:
+    nature = _nature(subject)
+    if not policy.allowed:
+        return "the allow list admits nothing"
+    if nature == "url" and policy.urls_decide:
+        return "no serverUrl of the allow list matches, and names admit no remote server beside one"
+    if nature == "command" and policy.commands_decide:
+        shadow = "; the command was found inside the project" if _is_shadow(subject) else ""
+        return (
+            f"no serverCommand of the allow list matches, and names admit no stdio server beside one{shadow}"
+        )
+    return "nothing in the allow list matches"
+
+
+def _nature(subject: Subject) -> Kind:
+    """By what kind of rule the server is properly named: a server inside this process has only a name."""
+    if subject.transport in _INSIDE:
+        return "name"
+    return "command" if subject.transport == "stdio" else "url"
+
+
+def _admits(policy: Policy, rule: Rule, subject: Subject) -> bool:
+    nature = _nature(subject)
+    if isinstance(rule.value, UrlPattern):
+        return (
+            nature == "url" and subject.url is not None and matches(rule.value, subject.url, any_port=False)
+        )
+    if isinstance(rule.value, tuple):
+        return nature == "command" and _allows_command(rule.value, subject)
+    outranked = {"url": policy.urls_decide, "command": policy.commands_decide, "name": False}
+    return not outranked[nature] and fits(_pieces(rule.value), subject.name)
+
+
+def _denies(rule: Rule, subject: Subject) -> bool:
+    if isinstance(rule.value, UrlPattern):
+        return subject.url is not None and matches(rule.value, subject.url, any_port=True)
+    if isinstance(rule.value, tuple):
+        return _denies_command(rule.value, subject)
+    return fits(_pieces(rule.value), subject.name)
+
+
+def _allows_command(words: tuple[str, ...], subject: Subject) -> bool:
+    command = subject.command
+    if not command or not _same_arguments(words, command):
+        return False
+    return any(fits(_pieces(words[0]), program) for program in _trusted_spellings(command[0], subject))
+
+
+def _trusted_spellings(written: str, subject: Subject) -> Iterator[str]:
+    """What an allow rule may recognise the program by: nothing that a project folder could bend."""
+    if subject.executable is not None:
+        yield subject.executable
+    if "/" in written and _normal(written) != written:
+        return  # `/usr/bin/../../tmp/x` fits `/usr/bin/*`
+    if ("/" in written and not written.startswith("/")) or _is_shadow(subject):
+        return
+    yield written
+    if subject.found is not None:
+        yield subject.found
+
+
+def _is_shadow(subject: Subject) -> bool:
+    """Is a bare command answered by something inside the project, be it only a link?"""
+    if not subject.command or "/" in subject.command[0] or subject.project is None:
+        return False
+    inside = posixpath.join(_normal(subject.project), "")
+    places = (subject.executable, subject.found)
+    return any(place is not None and _normal(place).startswith(inside) for place in places)
+
+
+def _denies_command(words: tuple[str, ...], subject: Subject) -> bool:
+    command = subject.command
+    if not command or not _same_arguments(words, command):
+        return False
+    # Without regard to case, for file systems that have none: NPX would start npx there.
+    program = _pieces(words[0].casefold())
+    return any(fits(program, spelling.casefold()) for spelling in _all_spellings(command[0], subject))
+
+
+def _all_spellings(written: str, subject: Subject) -> Iterator[str]:
+    """Everything a deny rule may recognise the program by."""
+    for path in (written, _normal(written), subject.executable, subject.found):
+        if path is not None:
+            yield path
+            yield posixpath.basename(path)
+
+
+def _normal(path: str) -> str:
+    """The path without detours. POSIX leaves two leading slashes alone; every system here reads one."""
+    path = posixpath.normpath(path)
+    return path[1:] if path.startswith("//") else path
+
+
+def _same_arguments(words: tuple[str, ...], command: tuple[str, ...]) -> bool:
+    """The same number of words, each fitting its own; the first is judged elsewhere."""
+    if len(words) != len(command):
+        return False
+    return all(fits(_pieces(word), argument) for word, argument in zip(words[1:], command[1:]))
+
+
+def _pieces(pattern: str) -> tuple[str, ...]:
+    return tuple(pattern.split("*"))
+
+
+def _parts_that_allow(parts: tuple[PolicyPart, ...], problems: list[str]) -> list[PolicyPart]:
+    """The parts whose allow lists count."""
+    lists = [part for part in parts if part.allowed is not UNSET]
+    for part in lists:
+        if part.scope not in _MAY_ALLOW:
+            problems.append(
+                f"{_place(part.source, ALLOWED)}: ignored: scope {one_line(part.scope, 60)} cannot allow"
+            )
+    managed = [part for part in lists if part.scope == "enterprise"]
+    if not _managed_only(parts, problems):
+        return managed + [part for part in lists if part.scope == "user"]
+    if not managed:
+        problems.append(f"only the managed {ALLOWED} counts, and there is none: no server is restricted")
+    return managed
+
+
+def _managed_only(parts: tuple[PolicyPart, ...], problems: list[str]) -> bool:
+    answer = False
+    for part in parts:
+        if part.managed_only is UNSET:
+            continue
+        if part.scope != "enterprise":
+            problems.append(f"{one_line(part.source)}: the managed-only setting counts in managed files only")
+            continue
+        if not isinstance(part.managed_only, bool):
+            problems.append(
+                f"{one_line(part.source)}: the managed-only setting is not true or false: taken as true"
+            )
+        answer = answer or part.managed_only is not False
+    return answer
+
+
+def _allow_list(part: PolicyPart, problems: list[str]) -> list[Any]:
+    entries = _as_list(part.allowed)
+    if entries is None:
+        problems.append(f"{_place(part.source, ALLOWED)}: not a list: nothing is allowed by it")
+    return entries or []
+
+
+def _deny_rules(part: PolicyPart, problems: list[str]) -> Iterator[Rule]:
+    if part.denied is UNSET:
+        return
+    entries = _as_list(part.denied)
+    if entries is not None:
+        yield from _rules(entries, part.source, DENIED, problems)
+        return
+    problems.append(f"{_place(part.source, DENIED)}: not a list: everything is denied")
+    yield Rule("name", "*", part.source, f"{DENIED}, which is not a list,")
+
+
+def _as_list(said: Any) -> list[Any] | None:
+    return list(cast("list[Any]", said)) if isinstance(said, list | tuple) else None
+
+
+def _rules(entries: Iterable[Any], source: str, field: str, problems: list[str]) -> Iterator[Rule]:
+    for number, entry in enumerate(entries):
+        try:
+            yield _rule(entry, source, deny=field == DENIED)
+        except ConfigError as error:
+            problems.append(f"{_place(source, f'{field}[{number}]')}: {error}")
+
+
+def _rule(entry: Any, source: str, *, deny: bool) -> Rule:
+    key, said = _only_pair(entry)
+    kind = _KINDS[key]
+    words = _words(key, said)
+    text = ", ".join(f'"{one_line(word, 200)}"' for word in words)
+    if not deny and any("${" in word for word in words):
+        raise ConfigError("variables are not expanded in policy, so this entry admits nothing")
+    words = tuple(_VARIABLE.sub("*", word) for word in words)
+    if kind == "command":
+        return Rule(kind, words, source, f"{key} [{text}]")
+    value = _url_pattern(words[0], variable="${" in said) if kind == "url" else words[0]
+    return Rule(kind, value, source, f"{key} {text}")
+
+
+def _url_pattern(text: str, *, variable: bool) -> UrlPattern:
+    # What was a variable may have held the scheme too, as in `${BASE}/mcp`.
+    return parse_pattern(f"*://{text}" if variable and "://" not in text else text)
+
+
+def _only_pair(entry: Any) -> tuple[str, Any]:
+    if not isinstance(entry, dict):
+        raise ConfigError("not an object with serverName, serverUrl or serverCommand")
+    pairs = list(cast("dict[str, Any]", entry).items())
+    if len(pairs) != 1:
+        raise ConfigError("needs exactly one of serverName, serverUrl and serverCommand, and nothing else")
+    key, said = pairs[0]
+    if key not in _KINDS:
+        raise ConfigError(f"{one_line(str(key), 60)} is none of serverName, serverUrl and serverCommand")
+    return key, said
+
+
+def _words(key: str, said: Any) -> tuple[str, ...]:
+    """The strings of an entry: one, or a command's."""
+    if key != "serverCommand":
+        if not isinstance(said, str) or not said:
+            raise ConfigError(f"{key} is not a text")
+        return (said,)
+    words = _as_list(said)
+    if not words or not words[0] or not all(isinstance(word, str) for word in words):
+        raise ConfigError("serverCommand is not a list of words")
+    return tuple(words)
+
+
+def _keys(entry: Any) -> Iterator[str]:
+    """The keys an entry uses, however wrong it is: a misspelt serverUrl still shows what was meant."""
+    if isinstance(entry, dict):
+        yield from (str(key).casefold() for key in cast("dict[Any, Any]", entry))
+
+
+def _place(source: str, field: str) -> str:
+    return f"{one_line(source)}: {field}"

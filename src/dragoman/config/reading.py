@@ -1,0 +1,129 @@
+"""Configuration files, read without trusting them.
+
+I own: that reading a file ends soon and uses little memory whatever it is (a pipe, a device, a folder,
+something huge), and errors with file, line and column. What the content means is the caller's.
+I guarantee: no content appears in an error, a key's name excepted.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final, cast
+
+from dragoman.config.jsonc import SyntaxProblem, locate, parse
+from dragoman.errors import ConfigFileError
+
+LIMIT_BYTES: Final = 8 * 1024 * 1024
+"""No one writes this much by hand; larger files are refused."""
+
+# A pipe without a writer must not block, and a terminal must not become ours.
+_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def read_text(path: Path) -> str | None:
+    """What the file says, or None if it does not exist."""
+    data = read_bytes(path)
+    return None if data is None else decode(path, data)
+
+
+def read_object(path: Path, *, comments: bool = False) -> tuple[str, dict[str, Any]] | None:
+    """The file's text and the JSON object it stands for, or None if it does not exist."""
+    text = read_text(path)
+    return None if text is None else (text, parse_object(path, text, comments=comments))
+
+
+def read_bytes(path: Path) -> bytes | None:
+    """The file's first bytes: one more than is allowed, if there are so many. None if it does not exist.
+
+    Errors are about the file, never about what is in it.
+    """
+    try:
+        descriptor = os.open(path, _FLAGS)
+        try:
+            return _read_regular(path, descriptor)
+        finally:
+            os.close(descriptor)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
+        raise _unreadable(path, error) from None
+
+
+def decode(path: Path, data: bytes) -> str:
+    """The bytes as text, or a `ConfigFileError`."""
+    if len(data) > LIMIT_BYTES:
+        raise ConfigFileError(
+            str(path),
+            f"the file is larger than {LIMIT_BYTES // 1024**2} MB",
+            hint="Is this the right file?",
+        )
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line, column = _place(data, error.start)
+        raise ConfigFileError(
+            str(path),
+            "the file is UTF-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "the file is not valid UTF-8",
+            line=line,
+            column=column,
+            hint="Save it as UTF-8.",
+        ) from None
+
+
+def parse_object(path: Path, text: str, *, comments: bool = False) -> dict[str, Any]:
+    """The JSON object the text stands for, or a `ConfigFileError`."""
+    try:
+        value = parse(text, comments=comments)
+    except SyntaxProblem as problem:
+        raise misread(path, problem) from None
+    if not isinstance(value, dict):
+        line, column = locate(text, ()) or (1, 1)
+        raise ConfigFileError(
+            str(path),
+            "it is JSON, but not an object",
+            line=line,
+            column=column,
+            hint="A configuration file is one object: { … }.",
+        )
+    return cast("dict[str, Any]", value)
+
+
+def misread(path: Path, problem: SyntaxProblem) -> ConfigFileError:
+    """What is wrong with a text, told of the file it is in."""
+    return ConfigFileError(
+        str(path),
+        problem.reason,
+        line=problem.line,
+        column=problem.column,
+        hint="Correct the file; it is left as it is.",
+    )
+
+
+def _read_regular(path: Path, descriptor: int) -> bytes:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise ConfigFileError(
+            str(path), "it is not a regular file", hint="Only regular files are read, and links to them."
+        )
+    chunks: list[bytes] = []
+    wanted = LIMIT_BYTES + 1
+    # The size a file tells may be wrong, as in /proc: only the end of the data is the end.
+    while wanted and (chunk := os.read(descriptor, min(wanted, 1 << 20))):
+        chunks.append(chunk)
+        wanted -= len(chunk)
+    return b"".join(chunks)
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> ConfigFileError:
+    reason = error.strerror if isinstance(error, OSError) else None
+    return ConfigFileError(
+        str(path),
+        f"the file cannot be read: {reason or 'its name is not possible'}",
+        hint="Check the file and the permissions of its folders.",
+    )
+
+
+def _place(data: bytes, offset: int) -> tuple[int, int]:
+    before = data[:offset].decode("utf-8")  # what comes before the first error is valid
+    return before.count("\n") + 1, len(before) - before.rfind("\n")

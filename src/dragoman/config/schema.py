@@ -1,0 +1,132 @@
+"""The shape of each configuration file: which keys it has, their types, what they mean.
+
+I own: the shapes, from which the published JSON Schemas are made. Reading is tolerant and judges key by
+key (`files.py`); these types say what a good file looks like.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from dragoman.config.model import TRANSPORTS, ServerConfig
+
+
+class PolicyEntry(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    """One server, or kind of server. Exactly one of the three."""
+
+    server_name: Annotated[str | None, Meta(description="A server's name; * for any run of characters.")] = (
+        None
+    )
+    server_url: Annotated[
+        str | None,
+        Meta(description="scheme://host[:port][/path]; * in each part. Without a path: any path."),
+    ] = None
+    server_command: Annotated[
+        Annotated[list[str], Meta(min_length=1)] | None,
+        Meta(description="Command and arguments, word by word; * within a word."),
+    ] = None
+
+
+class PermissionRules(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Which calls are made without asking, which are asked, which are refused."""
+
+    allow: Annotated[tuple[str, ...], Meta(description="Calls made without asking.")] = ()
+    ask: Annotated[tuple[str, ...], Meta(description="Calls a person is asked about.")] = ()
+    deny: Annotated[tuple[str, ...], Meta(description="Calls that are refused.")] = ()
+    default_mode: Annotated[str | None, Meta(description="Permission mode to start in.")] = None
+    disable_bypass_permissions_mode: Annotated[
+        str | bool | None, Meta(description="Managed settings only: forbids bypassPermissions.")
+    ] = None
+
+
+class ConnectorsConfig(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """An organisation's list of servers, fetched over HTTP."""
+
+    url: Annotated[str, Meta(description="Where the list is.")]
+    bearer: Annotated[str | None, Meta(description="Sent as bearer token; best written ${VARIABLE}.")] = None
+
+    def __repr__(self) -> str:
+        return "<ConnectorsConfig>"
+
+
+Names = tuple[str, ...]
+Servers = Annotated[dict[str, ServerConfig], Meta(description="Servers by name.")]
+Policies = tuple[PolicyEntry, ...]
+
+
+class ProjectFile(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """`.mcp.json`: servers that a project shares. Each needs approval before it is started."""
+
+    mcp_servers: Servers = {}
+
+
+class LocalFile(ProjectFile, frozen=True, rename="camel", omit_defaults=True):
+    """`.dragoman/settings.local.json`: one person's settings for one project, kept out of git."""
+
+    disabled_mcp_servers: Annotated[Names, Meta(description="Servers switched off, by name.")] = ()
+    disabled_mcpjson_servers: Annotated[
+        Names, Meta(description="Servers of .mcp.json that were declined, by name.")
+    ] = ()
+    denied_mcp_servers: Annotated[Policies, Meta(description="Policy: never these. Always wins.")] = ()
+    env: Annotated[
+        dict[str, str | int],
+        Meta(description="Settings by their names; in the user's file also variables for ${VAR}."),
+    ] = {}
+    permissions: PermissionRules = PermissionRules()
+
+
+class UserFile(LocalFile, frozen=True, rename="camel", omit_defaults=True):
+    """`~/.dragoman/settings.json`: a person's own servers and choices."""
+
+    enabled_mcpjson_servers: Annotated[
+        Names,
+        Meta(description="Servers of any .mcp.json approved by name; bound to the entry when first started."),
+    ] = ()
+    enable_all_project_mcp_servers: Annotated[
+        bool, Meta(description="Approves every server of every .mcp.json. Think twice.")
+    ] = False
+    allowed_mcp_servers: Annotated[
+        Policies, Meta(description="Policy: only these. An empty list means none.")
+    ] = ()
+    connectors: ConnectorsConfig | None = None
+
+
+class ManagedFile(UserFile, frozen=True, rename="camel", omit_defaults=True):
+    """`managed-mcp.json`: the administrator's file. With `mcpServers`, no other servers are used."""
+
+    allow_managed_mcp_servers_only: Annotated[
+        bool, Meta(description="Only this file's allowedMcpServers counts, not the person's own.")
+    ] = False
+
+
+FILES: Final[dict[str, type[ProjectFile]]] = {
+    "project": ProjectFile,
+    "local": LocalFile,
+    "user": UserFile,
+    "managed": ManagedFile,
+}
+"""The files by the names `dragoman config schema` knows them by."""
+
+
+def keys_of(shape: type[ProjectFile]) -> dict[str, Any]:
+    """The keys a file may have → their types."""
+    return {field.encode_name: field.type for field in msgspec.structs.fields(shape)}
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of a file, for editors."""
+    _, parts = msgspec.json.schema_components([FILES[name]], ref_template="#/$defs/{name}")
+    whole = parts.pop(FILES[name].__name__)
+    entry = parts["ServerConfig"]
+    entry["properties"].pop("unknown")
+    entry["properties"]["type"] = {"enum": [*TRANSPORTS, "streamable-http"]}
+    whole["properties"]["$schema"] = {"type": "string"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"Dragoman: {name} configuration",
+        **whole,
+        "$defs": parts,
+    }

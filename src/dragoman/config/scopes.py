@@ -1,0 +1,171 @@
+"""Where configuration comes from: the scopes, their order, and the files of each.
+
+I own: names and places. Nothing is read here except which files exist on the way from the working
+directory up to the home directory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from dragoman import paths
+
+Scope = Literal["connectors", "plugin", "user", "project", "local", "dynamic", "enterprise"]
+
+SCOPES: Final[tuple[Scope, ...]] = (
+    "connectors",
+    "plugin",
+    "user",
+    "project",
+    "local",
+    "dynamic",
+    "enterprise",
+)
+"""From the lowest to the highest: a higher scope replaces a server of the same name."""
+
+IN_PROJECT: Final[frozenset[Scope]] = frozenset({"project", "local"})
+"""Scopes whose files lie in the project's folder, and so may have come with it from a stranger."""
+
+USER_FILE: Final = "settings.json"
+PROJECT_FILE: Final = ".mcp.json"
+LOCAL_FILE: Final = ".dragoman/settings.local.json"
+MANAGED_FILE: Final = "managed-mcp.json"
+APPROVALS_FILE: Final = "approvals.json"
+
+
+class Sources(Struct, frozen=True, kw_only=True):
+    """Where to look. A value, so that the same look can be taken again later."""
+
+    config_dir: Path
+    managed_dir: Path
+    cwd: Path
+    home: Path | None = None
+    given: Mapping[str, object] = {}
+    """Servers from the command line or from code: scope `dynamic`."""
+    given_source: str = "code"
+    only_given: bool = False
+    """Leave the person's files out. The administrator's file always counts."""
+    overrides: Mapping[str, int] = {}
+    """Settings from code."""
+
+    @staticmethod
+    def here(
+        cwd: Path | None = None,
+        *,
+        given: Mapping[str, object] | None = None,
+        given_source: str = "code",
+        only_given: bool = False,
+        overrides: Mapping[str, int] | None = None,
+    ) -> Sources:
+        """The usual places for this person, seen from a working directory."""
+        return Sources(
+            config_dir=paths.config_dir(),
+            managed_dir=paths.managed_dir(),
+            cwd=Path(os.path.abspath(cwd or Path.cwd())),
+            home=_home(),
+            given=given or {},
+            given_source=given_source,
+            only_given=only_given,
+            overrides=overrides or {},
+        )
+
+    @property
+    def user_file(self) -> Path:
+        return self.config_dir / USER_FILE
+
+    @property
+    def managed_file(self) -> Path:
+        return self.managed_dir / MANAGED_FILE
+
+    @property
+    def approvals_file(self) -> Path:
+        return self.config_dir / APPROVALS_FILE
+
+    @property
+    def plugins_dir(self) -> Path:
+        return self.config_dir / "plugins"
+
+    @property
+    def connectors_cache(self) -> Path:
+        return self.config_dir / "state" / "connectors.json"
+
+    def plugin_files(self) -> tuple[Path, ...]:
+        try:
+            folders = sorted(self.plugins_dir.iterdir())
+        except OSError:
+            return ()
+        return tuple(folder / PROJECT_FILE for folder in folders if folder.is_dir())
+
+    def folders(self) -> Iterator[Path]:
+        """From the working directory up to the home directory, or to the root outside of it."""
+        for folder in (self.cwd, *self.cwd.parents):
+            yield folder
+            if folder == self.home:
+                return
+
+    @property
+    def project_root(self) -> Path:
+        """The folder that project files are written to: the nearest that looks like a project."""
+        for folder in self.folders():
+            if folder == self.home and folder != self.cwd:
+                break
+            marks = (folder / PROJECT_FILE, folder / ".git", self.local_file_in(folder).parent)
+            if any(mark.exists() for mark in marks if mark != self.config_dir):
+                return folder
+        return self.cwd
+
+    def project_files(self) -> tuple[Path, ...]:
+        """Nearest first."""
+        return tuple(folder / PROJECT_FILE for folder in self.folders())
+
+    def local_files(self) -> tuple[Path, ...]:
+        """Nearest first."""
+        return tuple(self.local_file_in(folder) for folder in self.folders())
+
+    @staticmethod
+    def local_file_in(folder: Path) -> Path:
+        return folder / LOCAL_FILE
+
+    @staticmethod
+    def project_root_of(file: Path) -> Path:
+        """The folder of the project that a project or local file belongs to."""
+        return file.parent if file.name == PROJECT_FILE else file.parent.parent
+
+    def file_of(self, scope: str) -> Path:
+        """The file that a person's entries of a scope are written to."""
+        match scope:
+            case "user":
+                return self.user_file
+            case "project":
+                return self.project_root / PROJECT_FILE
+            case "local":
+                return self.local_file_in(self.project_root)
+            case _:
+                raise ValueError(f"nothing is written to scope {scope}")
+
+    def watched_files(self) -> tuple[Path, ...]:
+        """Every file whose change means something."""
+        own = (self.managed_file,)
+        if self.only_given:
+            return own
+        return (
+            *own,
+            self.user_file,
+            self.approvals_file,
+            self.connectors_cache,
+            *self.plugin_files(),
+            *self.project_files(),
+            *self.local_files(),
+        )
+
+
+def _home() -> Path | None:
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None

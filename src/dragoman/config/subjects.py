@@ -1,0 +1,55 @@
+"""A server as policy sees it: what would really be started or connected.
+
+I own: finding the program a command stands for, with the same path and folder that starting it will
+use, so that policy and the start cannot disagree.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import structs
+
+from dragoman.config.merge import Candidate
+from dragoman.config.model import UNUSABLE, ServerConfig
+from dragoman.config.policy import Policy, Subject
+from dragoman.config.urls import parse_url
+
+
+def subject_of(
+    candidate: Candidate, config: ServerConfig | None, project: Path, environ: Mapping[str, str]
+) -> Subject:
+    if config is None:
+        return Subject(name=candidate.name, scope=candidate.scope, transport=UNUSABLE)
+    is_stdio = config.type == "stdio" and config.command is not None
+    return Subject(
+        name=candidate.name,
+        scope=candidate.scope,
+        transport=config.type,
+        url=parse_url(config.url) if config.url is not None else None,
+        command=(config.command or "", *config.args) if is_stdio else None,
+        executable=executable_of(config, environ) if is_stdio else None,
+        project=str(project),
+        env_names=tuple(config.env),
+    )
+
+
+def executable_of(config: ServerConfig, environ: Mapping[str, str]) -> str | None:
+    """The absolute path that starting this server would run; None if there is no such program."""
+    command = config.command or ""
+    if os.sep in command:
+        found = os.path.abspath(os.path.join(config.cwd or os.getcwd(), command))
+        return found if os.path.exists(found) else None
+    search = config.env.get("PATH", environ.get("PATH", os.defpath))
+    found = shutil.which(command, path=search)
+    return os.path.abspath(found) if found else None
+
+
+def as_admitted(config: ServerConfig, policy: Policy) -> ServerConfig:
+    """Where only some are allowed: with the very program that policy has looked at."""
+    if policy.allowed is None or config.type != "stdio":
+        return config
+    return structs.replace(config, command=executable_of(config, os.environ) or config.command)

@@ -1,0 +1,227 @@
+"""Changing files so that nothing is ever lost.
+
+I own: one writer at a time across processes, that what is written can be read again, and errors for
+people. How bytes reach the disk is `replacing`'s, how they are read `reading`'s, what they say the caller's.
+I guarantee: a file is at every moment whole, as it was or as it was meant to become; a file that cannot be
+read is never written over; a failure leaves it as it was, and no content in the message.
+
+Everything here waits for the disk, and perhaps for another process: call it in a thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from dragoman import paths
+from dragoman.config.jsonc import SyntaxProblem
+from dragoman.config.reading import LIMIT_BYTES, decode, misread, parse_object, read_bytes
+from dragoman.config.replacing import PRIVATE_FILE, copy_aside, discard, put, resolved, tighten
+from dragoman.errors import ConfigFileError
+
+LOCK_WAIT_SECONDS: Final = 30.0
+_LOCK_POLL_SECONDS: Final = 0.01
+
+
+def edit(
+    path: Path,
+    change: Callable[[str], str],
+    *,
+    private: bool,
+    boundary: Path | None = None,
+    comments: bool = False,
+) -> None:
+    """Replaces the file's text by `change` of it ("" if there is no file), or raises `ConfigFileError`.
+
+    A link is followed to its file; with a boundary, that file has to lie inside it. A private file is for
+    its owner alone, whatever it was before.
+    """
+    real = _real_path(path, boundary)
+    with _locked(path, real):
+        before = _current_text(path, real, comments)
+        after = _changed(path, before, change)
+        if after != before:
+            _check(path, after, comments)
+            _write(path, real, after, private)
+        elif private:
+            _tighten(path, real)
+
+
+def rewrite(path: Path, change: Callable[[str], str]) -> None:
+    """The same for another host's file, of any form: whoever changes it answers for what it says."""
+    real = _real_path(path, None)
+    with _locked(path, real):
+        data = read_bytes(real)
+        before = "" if data is None else decode(path, data)
+        after = change(before)
+        if after != before or data is None:
+            _write(path, real, after, private=False)
+
+
+def edit_state(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Path | None:
+    """The same for a file Dragoman keeps for itself: always private, and a dictionary in and out.
+
+    A file that cannot be understood is kept aside, and its new path returned; work goes on from nothing.
+    """
+    real = _real_path(path, None)
+    with _locked(path, real):
+        state, aside = _current_state(path, real)
+        try:
+            _change_state(path, real, state, change, even_if_same=aside is not None)
+        except BaseException:
+            if aside is not None:
+                discard(aside)
+            raise
+    return aside
+
+
+# --- what is there ---
+
+
+def _real_path(path: Path, boundary: Path | None) -> Path:
+    with _translated(path):
+        real = resolved(path)
+        if boundary is not None and not real.is_relative_to(resolved(boundary)):
+            raise _refused(path, "it leads to a file outside its project")
+    return real
+
+
+def _current_text(path: Path, real: Path, comments: bool) -> str:
+    data = read_bytes(real)
+    if data is None:
+        return ""
+    text = decode(path, data)
+    parse_object(path, text, comments=comments)
+    return text
+
+
+def _current_state(path: Path, real: Path) -> tuple[dict[str, Any], Path | None]:
+    data = read_bytes(real)
+    if data is None:
+        return {}, None
+    try:
+        return parse_object(path, decode(path, data)), None
+    except ConfigFileError:
+        with _translated(path):
+            return {}, copy_aside(real)
+
+
+# --- what it becomes ---
+
+
+def _changed(path: Path, before: str, change: Callable[[str], str]) -> str:
+    try:
+        return change(before)
+    except SyntaxProblem as problem:  # what stands in the file does not admit this change
+        raise misread(path, problem) from None
+
+
+def _check(path: Path, text: str, comments: bool) -> None:
+    """What is written has to be readable afterwards."""
+    try:
+        parse_object(path, text, comments=comments)
+        size_bytes = len(text.encode())
+    except (ConfigFileError, UnicodeEncodeError) as error:
+        raise _refused(path, f"the change would make the file unreadable: {error.reason}") from None
+    if size_bytes > LIMIT_BYTES:
+        raise _refused(path, f"the change would make the file larger than {LIMIT_BYTES // 1024**2} MB")
+
+
+def _change_state(
+    path: Path,
+    real: Path,
+    state: dict[str, Any],
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+    *,
+    even_if_same: bool,
+) -> None:
+    before = _state_text(state)
+    after = _state_text(change(state))
+    if after != before or even_if_same:
+        _check(path, after, comments=False)
+        _write(path, real, after, private=True)
+    else:
+        _tighten(path, real)
+
+
+def _state_text(state: dict[str, Any]) -> str:
+    return json.dumps(state, indent=2, allow_nan=False) + "\n"
+
+
+def _write(path: Path, real: Path, text: str, private: bool) -> None:
+    with _translated(path):
+        put(real, text.encode(), private=private)
+
+
+def _tighten(path: Path, real: Path) -> None:
+    with _translated(path):
+        tighten(real)
+
+
+# --- one at a time ---
+
+
+@contextmanager
+def _locked(path: Path, real: Path) -> Generator[None]:
+    from filelock import FileLock, Timeout
+
+    with _translated(path, "a lock for the file cannot be had"):
+        folder = paths.state_dir() / "locks"
+        paths.make_private(folder)
+        file = folder / f"{hashlib.sha256(os.fsencode(real)).hexdigest()}.lock"
+        tighten(resolved(file))
+        lock = FileLock(file, timeout=LOCK_WAIT_SECONDS, mode=PRIVATE_FILE)
+        try:
+            lock.acquire(poll_interval=_LOCK_POLL_SECONDS)
+        except Timeout:
+            raise _occupied(path) from None
+    try:
+        yield
+    finally:
+        try:
+            lock.release()
+        except OSError:  # the file itself is done; the lock ends with its descriptor
+            pass
+
+
+# --- errors ---
+
+_HINTS: Final = {
+    errno.ENOSPC: "Free some space.",
+    errno.EDQUOT: "Free some space.",
+    errno.EROFS: "The file system is read-only.",
+    errno.EACCES: "Check the permissions of the file and of its folder.",
+    errno.EPERM: "Check the permissions of the file and of its folder.",
+}
+
+
+@contextmanager
+def _translated(path: Path, what_failed: str = "the file cannot be written") -> Generator[None]:
+    """The border to the operating system."""
+    try:
+        yield
+    except OSError as error:
+        hint = _HINTS.get(error.errno or 0, "Try again, and check the disk.")
+        raise ConfigFileError(
+            str(path), f"{what_failed}: {error.strerror or 'for no reason given'}", hint=hint
+        ) from None
+    except ValueError:  # a NUL character, or a surrogate
+        raise _refused(path, "no file can have this name") from None
+
+
+def _occupied(path: Path) -> ConfigFileError:
+    return ConfigFileError(
+        str(path),
+        f"another process has been writing it for {LOCK_WAIT_SECONDS:g} seconds",
+        hint="Try again; if it stays so, end the other process.",
+    )
+
+
+def _refused(path: Path, reason: str) -> ConfigFileError:
+    return ConfigFileError(str(path), reason, hint="Nothing was written.")

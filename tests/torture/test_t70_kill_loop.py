@@ -1,0 +1,188 @@
+"""T70: writers killed at random points. The file is always whole, and what they leave behind is swept.
+
+The kills happen in a process of their own (this file, run as a program), which forks one writer per kill.
+Half of the writers end themselves between two steps of Python, half are killed from outside at some time.
+"""
+
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.config.jsonc import set_value
+from dragoman.config.writer import edit, edit_state
+
+LONGEST_LIFE_SECONDS = 0.02
+
+
+def generation(number: int) -> dict[str, Any]:
+    """Content that shows when it is not whole."""
+    return {"number": number, "payload": payload(number)}
+
+
+def payload(number: int) -> str:
+    return f"{number:08}" * 8000
+
+
+def number_in(path: Path) -> int:
+    content = json.loads(path.read_text())
+    if content != generation(content["number"]):
+        raise ValueError("a mixture")
+    return content["number"]
+
+
+def write_settings(path: Path) -> None:
+    def change(text: str) -> str:
+        number = json.loads(text)["number"] + 1
+        return set_value(set_value(text, ["payload"], payload(number)), ["number"], number)
+
+    edit(path, change, private=False)
+
+
+def write_state(path: Path) -> None:
+    edit_state(path, lambda state: generation(state["number"] + 1))
+
+
+def write_carelessly(path: Path) -> None:
+    content = json.loads(path.read_text())
+    with open(path, "w") as file:
+        file.write(json.dumps(generation(content["number"] + 1)))
+
+
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "settings": write_settings,
+    "state": write_state,
+    "careless": write_carelessly,
+}
+
+
+# --- the program ---
+
+
+def count_steps(write: Callable[[Path], None], path: Path) -> int:
+    steps = 0
+
+    def count(*_: Any) -> None:
+        nonlocal steps
+        steps += 1
+
+    sys.setprofile(count)
+    write(path)
+    sys.setprofile(None)
+    return steps
+
+
+def die_after(steps: int) -> None:
+    def count(*_: Any) -> None:
+        nonlocal steps
+        steps -= 1
+        if steps <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(count)
+
+
+def fork(work: Callable[[], None]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        finally:
+            os._exit(1)
+    return pid
+
+
+def killed_between_steps(write: Callable[[Path], None], path: Path, steps: int) -> int:
+    def work() -> None:
+        die_after(random.randint(1, steps))
+        write(path)
+
+    return os.waitpid(fork(work), 0)[1]
+
+
+def killed_from_outside(write: Callable[[Path], None], path: Path) -> int:
+    alive, held_by_writer = os.pipe()
+
+    def work() -> None:
+        while True:
+            write(path)
+
+    pid = fork(work)
+    os.close(held_by_writer)
+    select.select([alive], [], [], random.uniform(0, LONGEST_LIFE_SECONDS))
+    os.kill(pid, signal.SIGKILL)
+    os.close(alive)
+    return os.waitpid(pid, 0)[1]
+
+
+def leftovers(path: Path) -> list[str]:
+    return [name for name in os.listdir(path.parent) if name != path.name]
+
+
+def main(writer: str, path: Path, kills: int) -> dict[str, Any]:
+    write = WRITERS[writer]
+    path.write_text(json.dumps(generation(0)))
+    write(path)
+    steps = count_steps(write, path)
+    last = number_in(path)
+    report: dict[str, Any] = {"broken": 0, "lost": 0, "unkilled": 0, "left_behind": 0, "unswept": 0}
+    for kill in range(kills):
+        if kill % 2:
+            ended = killed_between_steps(write, path, steps)
+        else:
+            ended = killed_from_outside(write, path)
+        report["unkilled"] += ended != signal.SIGKILL
+        try:
+            report["lost"] += number_in(path) < last
+            last = number_in(path)
+        except ValueError:
+            report["broken"] += 1
+            path.write_text(json.dumps(generation(last)))
+        if kill % 10 == 9:
+            report["left_behind"] += len(leftovers(path))
+            write(path)
+            report["unswept"] += len(leftovers(path))
+    report["generations"] = last
+    return report
+
+
+if __name__ == "__main__":
+    random.seed(sys.argv[4])
+    print(json.dumps(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))))
+
+
+# --- the tests ---
+
+
+def killing(writer: str, folder: Path, kills: int) -> dict[str, Any]:
+    folder.mkdir()
+    command = [sys.executable, __file__, writer, str(folder / "file.json"), str(kills), f"{writer} T70"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("CFG-10")
+@pytest.mark.parametrize("writer", ["settings", "state"])
+def test_t70_a_killed_writer_leaves_the_file_as_it_was_or_as_it_was_meant(home: Path, writer: str):
+    report = killing(writer, home / "killing", kills=500)
+
+    assert (report["broken"], report["lost"], report["unkilled"]) == (0, 0, 0)
+    assert report["unswept"] == 0
+    # The kills came at telling moments: writes were finished, and temporary files were left behind.
+    assert report["generations"] > 100
+    assert report["left_behind"] > 10
+
+
+@pytest.mark.slow
+def test_t70_a_writer_that_writes_in_place_is_caught(home: Path):
+    assert killing("careless", home / "killing", kills=100)["broken"] > 0

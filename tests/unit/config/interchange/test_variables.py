@@ -1,0 +1,143 @@
+"""Variables, as each host spells them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.config.interchange import variables
+from dragoman.config.interchange.notes import Notebook
+from dragoman.config.interchange.variables import Dialect, incoming, outgoing
+
+DIALECTS = {
+    "ours": variables.like_ours("Host"),
+    "editor": variables.like_an_editor("Host"),
+    "windsurf": variables.like_an_editor_without_words("Host"),
+    "shell": variables.like_a_shell("Host"),
+    "none": variables.none_at_all("Host"),
+}
+
+
+def into_ours(dialect: Dialect, text: str) -> tuple[str, int]:
+    book = Notebook()
+    return incoming(dialect, text, book.page("s"), "f"), len(book.notes())
+
+
+def into_theirs(dialect: Dialect, text: str) -> tuple[str | None, int]:
+    book = Notebook()
+    return outgoing(dialect, text, book.page("s"), "f"), len(book.notes())
+
+
+@pytest.mark.requirement("CFG-12")
+@pytest.mark.parametrize(
+    ("dialect", "written", "meant", "notes"),
+    [
+        ("ours", "${X}/${Y:-z}/$Z/${env:W}", "${X}/${Y:-z}/$Z/${env:W}", 0),
+        ("editor", "a${env:X}b${env:Y}", "a${X}b${Y}", 0),
+        ("editor", "${workspaceFolder}/x", "${WORKSPACE_FOLDER:-.}/x", 1),
+        ("editor", "${userHome}/x", "${HOME}/x", 1),
+        ("editor", "a${pathSeparator}b${/}c", "a/b/c", 2),
+        ("editor", "${input:api-key}", "${INPUT_API_KEY}", 1),
+        ("editor", "${input:a.b c}", "${INPUT_A_B_C}", 1),
+        ("editor", "${X}", "${X}", 1),
+        ("editor", "${config:some.setting}", "${config:some.setting}", 1),
+        ("editor", "${env:ProgramFiles(x86)}", "${env:ProgramFiles(x86)}", 1),
+        ("editor", "$X $(id) ${", "$X $(id) ${", 0),
+        ("windsurf", "${env:X}", "${X}", 0),
+        ("windsurf", "${workspaceFolder}", "${workspaceFolder}", 1),
+        ("windsurf", "${file:/secret}", "${file:/secret}", 1),
+        ("shell", "$X", "${X}", 0),
+        ("shell", "${X}", "${X}", 0),
+        ("shell", "${X:-y}", "${X:-y}", 0),
+        ("shell", "Bearer $X-$Y", "Bearer ${X}-${Y}", 0),
+        ("shell", "pa$word", "pa${word}", 1),
+        ("shell", "costs $5", "costs $5", 0),
+        ("shell", "^x$", "^x$", 0),
+        ("shell", "${a b}", "${a b}", 1),
+        ("none", "plain $X", "plain $X", 0),
+        ("none", "${X}", "${X}", 1),
+    ],
+)
+def test_a_hosts_text_in_our_words(dialect: str, written: str, meant: str, notes: int):
+    assert into_ours(DIALECTS[dialect], written) == (meant, notes)
+
+
+@pytest.mark.requirement("CFG-12")
+@pytest.mark.parametrize(
+    ("dialect", "ours", "written", "notes"),
+    [
+        ("ours", "${X}/${Y:-z}", "${X}/${Y:-z}", 0),
+        ("editor", "a${X}b", "a${env:X}b", 0),
+        ("editor", "${X:-y}", "${env:X}", 1),
+        ("editor", "${WORKSPACE_FOLDER:-.}/x", "${workspaceFolder}/x", 0),
+        ("editor", "${workspaceFolder2}", "${env:workspaceFolder2}", 0),
+        ("editor", "${env:X}", "${env:X}", 1),  # text to us, a variable to them
+        ("windsurf", "${WORKSPACE_FOLDER:-.}", "${env:WORKSPACE_FOLDER}", 1),
+        ("shell", "${X}", "${X}", 0),
+        ("shell", "${X:-y}", "${X}", 1),
+        ("shell", "$X", "$X", 1),
+        ("shell", "$5", "$5", 0),
+        ("none", "$X", "$X", 0),
+        ("none", "a${X}", None, 0),
+    ],
+)
+def test_our_text_in_a_hosts_words(dialect: str, ours: str, written: str | None, notes: int):
+    assert into_theirs(DIALECTS[dialect], ours) == (written, notes)
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            "${A}",
+            "${B:-x}",
+            "$C",
+            "${env:D}",
+            "${file:/e}",
+            "$",
+            "{",
+            "}",
+            "${",
+            "text",
+            "${input:f}",
+            "_",
+            "9",
+        ]
+    ),
+    max_size=6,
+).map("".join)
+
+
+@pytest.mark.requirement("CFG-12")
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=list(DIALECTS))
+@given(text=PIECES)
+def test_a_text_comes_back_the_same_unless_it_was_noted(dialect: Dialect, text: str):
+    written, noted = into_theirs(dialect, text)
+    if written is None:
+        assert dialect.spelling is None
+        return
+    back, noted_again = into_ours(dialect, written)
+    assert back == text or noted or noted_again
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=list(DIALECTS))
+def test_a_note_tells_no_value_and_no_default(dialect: Dialect):
+    book = Notebook()
+    page = book.page("s")
+    for text in (
+        "${X:-hunter2}",
+        "hunter2${config:hunter2}",
+        "${env:Y:-hunter2}",
+        "a$hunter2",
+        "${file:hunter2}",
+    ):
+        incoming(dialect, text, page, "f")
+        outgoing(dialect, text, page, "f")
+    assert "hunter2" not in repr(book.notes())
+
+
+@pytest.mark.parametrize(
+    "text", ["${" * 50_000, "}" + "$A" * 50_000, "${A:-" * 50_000, "${env:" * 50_000 + "}"]
+)
+def test_a_text_full_of_beginnings_takes_linear_time(text: str):
+    for dialect in DIALECTS.values():
+        incoming(dialect, text, Notebook().page("s"), "f")
+        outgoing(dialect, text, Notebook().page("s"), "f")
