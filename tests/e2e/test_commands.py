@@ -72,7 +72,8 @@ def test_the_json_of_tools_has_stable_keys() -> None:
     assert list(document) == ["servers", "tools"]
     (server,) = document["servers"]
     assert set(server) == {
-        "name", "transport", "status", "protocolVersion", "serverInfo", "toolCount", "problems", "error",
+        "name", "scope", "source", "transport", "status", "reason", "protocolVersion", "serverInfo",
+        "toolCount", "problems", "error",
     }  # fmt: skip
     assert (server["status"], server["toolCount"], server["error"]) == ("connected", 5, None)
     assert set(document["tools"][0]) == {

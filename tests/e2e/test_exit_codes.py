@@ -84,17 +84,17 @@ def test_the_readme_names_every_code() -> None:
     ("text", "place"),
     [
         ('{\n  "mcpServers": {\n    "a": {"command": x}\n  }\n}', "line 3, column 22"),
-        ('{\n  "mcpServers": {\n    "a": {"command": "x",}\n  }\n}', "line 3, column 26"),
+        ('{\n  "mcpServers": {\n    "a": {"command": "x",,}\n  }\n}', "line 3, column 26"),
         ('{\n  "mcpServers": {"Größe": x}\n}', "line 2, column 27"),
         ('{\n  "mcpServers": {\n', "line 3, column 1"),
         ("", "line 1, column 1"),
     ],
-    ids=["a-bare-word", "a-trailing-comma", "after-wide-characters", "an-end-too-soon", "an-empty-file"],
+    ids=["a-bare-word", "one-comma-too-many", "after-wide-characters", "an-end-too-soon", "an-empty-file"],
 )
 def test_broken_json_is_told_with_file_line_and_column(tmp_path: Path, text: str, place: str) -> None:
     file = tmp_path / "servers.json"
     file.write_text(text)
     done = run("tools", "--mcp-config", file)
     assert done.returncode == exit_codes.CONFIG
-    assert f"{file}: {place}" in done.stderr
+    assert f"{file}, {place}: " in done.stderr
     assert done.stdout == ""

@@ -164,6 +164,7 @@ def _judgements(
 ) -> Judgements:
     choices = _choices(parts)
     off = _switched_off(parts)
+    project = os.path.realpath(sources.project_root)
 
     def approve(candidate: Candidate) -> approval.Approval | None:
         if candidate.scope not in IN_PROJECT:
@@ -180,7 +181,7 @@ def _judgements(
             raise entry_error(parts[candidate.part], candidate.name, error) if in_file else error from None
 
     def judge(candidate: Candidate, config: ServerConfig | None) -> policy.Verdict:
-        return policy.judge(rules, subject_of(candidate, config, sources.project_root, environ))
+        return policy.judge(rules, subject_of(candidate, config, project, environ))
 
     return Judgements(approval=approve, understand=understand, policy=judge, switched_off=off.get)
 

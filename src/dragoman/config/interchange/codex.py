@@ -221,7 +221,7 @@ def _env_out(env: Mapping[str, str], page: Page) -> tuple[dict[str, str], list[s
 
 
 def _address_out(entry: Entry, page: Page) -> dict[str, Any]:
-    table: dict[str, Any] = {"url": _plain(needed_text(entry, "url"), "url")}
+    table: dict[str, Any] = {"url": _plain(address_of(entry, "url"), "url")}
     plain: dict[str, str] = {}
     named: dict[str, str] = {}
     for header, text in map_of(entry.get("headers") or {}, "headers").items():

@@ -1,6 +1,6 @@
 """The door of import and export: seven hosts, two functions.
 
-I own: the table of formats, reading a host's file into our entries, and writing our entries into its text.
+I own: reading a host's file into our entries, and writing our entries into its text.
 I leave to others: files on disk, and where our own entries live. Nothing is looked up, started or expanded.
 I guarantee: one bad server never costs the others; what does not carry over is noted, without values;
 everything else in the text that is written into stays as it is; writing twice changes nothing.
@@ -8,29 +8,20 @@ everything else in the text that is written into stays as it is; writing twice c
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, Literal, cast
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from dragoman.config import jsonc
-from dragoman.config.interchange import arriving, codex, documents, leaving, manners, places, toml
+from dragoman.config.interchange import documents, texts
 from dragoman.config.interchange.fields import says_nothing
-from dragoman.config.interchange.manners import Manner
+from dragoman.config.interchange.hosts import FORMATS, Format, host
 from dragoman.config.interchange.notes import Note, Notebook, Page, Unusable, silent_page
 from dragoman.config.interchange.places import Place
-from dragoman.errors import ConfigError, ConfigFileError
 
 __all__ = ["FORMATS", "Exported", "Format", "Imported", "Note", "Place", "read", "write"]
-
-Fate = Literal["written", "unchanged", "conflict"]
-Translate = Callable[[Any, Page], dict[str, Any]]
-Places = Callable[[Path, Path | None, str, Mapping[str, str]], tuple[Place, ...]]
 
 
 class Imported(Struct, frozen=True, kw_only=True):
@@ -53,63 +44,6 @@ class Exported(Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...]
 
 
-class Format(Struct, frozen=True, kw_only=True):
-    """One host's files."""
-
-    key: str
-    title: str
-    find: Places
-    blocks: tuple[tuple[str, ...], ...] = (("mcpServers",),)
-    """Where servers may be; the first is the usual one."""
-    comments: bool = False
-    """The host accepts comments and trailing commas."""
-    is_toml: bool = False
-    entry_in: Translate
-    entry_out: Translate
-    names: re.Pattern[str] | None = None
-    """Names a server may have, if the host is particular."""
-
-    def places(
-        self, home: Path, project: Path | None, platform: str, environ: Mapping[str, str]
-    ) -> tuple[Place, ...]:
-        """The files that may be there, most usual first. `platform` is spelled as in `sys.platform`."""
-        return self.find(home, project, platform, environ)
-
-
-def _json(key: str, manner: Manner, find: Places, **more: Any) -> Format:
-    return Format(
-        key=key,
-        title=manner.host,
-        find=find,
-        entry_in=partial(arriving.entry_in, manner),
-        entry_out=partial(leaving.entry_out, manner),
-        **more,
-    )
-
-
-_ROWS = (
-    _json("claude-code", manners.CLAUDE_CODE, places.claude_code),
-    _json("claude-desktop", manners.CLAUDE_DESKTOP, places.claude_desktop),
-    _json("cursor", manners.CURSOR, places.cursor, comments=True),
-    # In a settings.json the block stands one level deeper.
-    _json("vscode", manners.VSCODE, places.vscode, comments=True, blocks=(("servers",), ("mcp", "servers"))),
-    Format(
-        key="codex",
-        title="Codex",
-        find=places.codex,
-        blocks=(("mcp_servers",),),
-        is_toml=True,
-        entry_in=codex.entry_in,
-        entry_out=codex.entry_out,
-        names=codex.NAMES,
-    ),
-    _json("gemini", manners.GEMINI, places.gemini, comments=True),
-    _json("windsurf", manners.WINDSURF, places.windsurf),
-)
-
-FORMATS: Final[Mapping[str, Format]] = MappingProxyType({row.key: row for row in _ROWS})
-
-
 # ---- reading
 
 
@@ -118,22 +52,29 @@ def read(format_key: str, text: str, *, source: str, project: Path | None = None
 
     Raises `ConfigFileError` if the file as a whole cannot be read; a server that cannot becomes a note.
     """
-    row, book = _row(format_key), Notebook()
-    document = _parse(row, text, source)
-    path, found = _block(row, document, text, source)
+    row, book = host(format_key), Notebook()
+    document = texts.parse(row, text, source)
+    path, found = texts.block(row, document, text, source)
     if found is None:
         book.add(None, None, f'there is no "{".".join(path)}" in the file')
     raw = found or {}
-    off: set[str] = set()
     if row.key == "claude-code":
         raw = documents.with_project(raw, documents.project_servers(document, project), book)
-        off = documents.switched_off_for_project(document, project)
-    elif row.key == "gemini":
-        off = documents.switched_off_by_list(document, tuple(raw))
-    off |= {name for name, entry in raw.items() if documents.is_switched_off(entry)}
+    off = _switched_off(row, document, raw, project)
     servers = _read_entries(row, raw, book)
     disabled = tuple(name for name in servers if name in off)
     return Imported(servers=servers, disabled=disabled, notes=book.notes())
+
+
+def _switched_off(
+    row: Format, document: Mapping[str, Any], raw: Mapping[str, Any], project: Path | None
+) -> set[str]:
+    off = {name for name, entry in raw.items() if documents.is_switched_off(entry)}
+    if row.key == "claude-code":
+        off |= documents.switched_off_for_project(document, project)
+    if row.key == "gemini":
+        off |= documents.switched_off_by_list(document, tuple(raw))
+    return off
 
 
 def _read_entries(row: Format, raw: Mapping[str, Any], book: Notebook) -> dict[str, dict[str, Any]]:
@@ -151,6 +92,14 @@ def _read_entries(row: Format, raw: Mapping[str, Any], book: Notebook) -> dict[s
 # ---- writing
 
 
+class _Plan(Struct):
+    """What is to become of the servers that can be written at all."""
+
+    changes: dict[str, dict[str, Any]] = {}
+    unchanged: list[str] = []
+    conflicts: list[str] = []
+
+
 def write(
     format_key: str,
     text: str | None,
@@ -163,28 +112,54 @@ def write(
 
     Raises `ConfigFileError` if that cannot be read, so that a broken file is never made worse.
     """
-    row, book = _row(format_key), Notebook()
+    row, book, plan = host(format_key), Notebook(), _Plan()
     text = text or ""
-    path, found = _block(row, _parse(row, text, source), text, source)
-    fates: dict[Fate, list[str]] = {"written": [], "unchanged": [], "conflict": []}
-    changes: dict[str, dict[str, Any]] = {}
+    path, found = texts.block(row, texts.parse(row, text, source), text, source)
     for name, entry in servers.items():
-        draft = Notebook()
-        theirs = _translated(row, name, entry, draft)
-        fate = _fate(row, found or {}, name, theirs, replace, draft)
-        if fate != "conflict":  # what a server that stays outside would have lost concerns nobody
+        theirs = _translated(row, name, entry, draft := Notebook())
+        if theirs is not None:
+            _decide(plan, row, name, theirs, found or {}, replace, draft)
+        if name not in plan.conflicts:  # what a server that stays outside would have lost concerns nobody
             book.take(draft)
-        if fate is not None:
-            fates[fate].append(name)
-        if fate == "written" and theirs is not None:
-            changes[name] = theirs
     return Exported(
-        text=_put(row, text, path, found, changes, source),
-        written=tuple(fates["written"]),
-        unchanged=tuple(fates["unchanged"]),
-        conflicts=tuple(fates["conflict"]),
+        text=texts.put(row, text, path, found, plan.changes, source),
+        written=tuple(plan.changes),
+        unchanged=tuple(plan.unchanged),
+        conflicts=tuple(plan.conflicts),
         notes=book.notes(),
     )
+
+
+def _decide(
+    plan: _Plan,
+    row: Format,
+    name: str,
+    theirs: dict[str, Any],
+    there: Mapping[str, Any],
+    replace: Collection[str],
+    book: Notebook,
+) -> None:
+    """What is there already, in other words perhaps, is not touched."""
+    if name not in there:
+        plan.changes[name] = theirs
+    elif _is_same(row, there[name], theirs):
+        plan.unchanged.append(name)
+        if documents.is_switched_off(there[name]):
+            book.add(name, None, f"it is there, but switched off in {row.title}")
+    elif name not in replace:
+        plan.conflicts.append(name)
+    else:
+        plan.changes[name] = theirs
+        _mourn(row, name, there[name], book)
+
+
+def _mourn(row: Format, name: str, old: Any, book: Notebook) -> None:
+    """Notes the fields of a replaced entry that have no counterpart here, and so are lost."""
+    lost = Notebook()
+    _core(row, old, lost.page(name))
+    for note in lost.notes():
+        if note.field in documents.fields_of(old):
+            book.add(name, note.field, f"{row.title}'s own field went with the entry that was replaced")
 
 
 def _translated(row: Format, name: str, entry: Any, book: Notebook) -> dict[str, Any] | None:
@@ -202,32 +177,9 @@ def _translated(row: Format, name: str, entry: Any, book: Notebook) -> dict[str,
         return None
 
 
-def _fate(
-    row: Format,
-    there: Mapping[str, Any],
-    name: str,
-    theirs: dict[str, Any] | None,
-    replace: Collection[str],
-    book: Notebook,
-) -> Fate | None:
-    """What becomes of one server: what is there already, in other words perhaps, is not touched."""
-    if theirs is None:
-        return None
-    if name not in there:
-        return "written"
-    page = book.page(name)
-    if _core(row, there[name], silent_page()) == _core(row, theirs, silent_page()):
-        if documents.is_switched_off(there[name]):
-            page.say(None, f"it is there, but switched off in {row.title}")
-        return "unchanged"
-    if name not in replace:
-        return "conflict"
-    lost = Notebook()
-    _core(row, there[name], lost.page(name))
-    for note in lost.notes():
-        if note.field in documents.fields_of(there[name]):
-            page.say(note.field, f"{row.title}'s own field went with the entry that was replaced")
-    return "written"
+def _is_same(row: Format, there: Any, theirs: dict[str, Any]) -> bool:
+    core = _core(row, theirs, silent_page())
+    return there == theirs or (core is not None and core == _core(row, there, silent_page()))
 
 
 def _core(row: Format, entry: Any, page: Page) -> dict[str, Any] | None:
@@ -238,25 +190,6 @@ def _core(row: Format, entry: Any, page: Page) -> dict[str, Any] | None:
         return None
     ours.setdefault("type", "stdio")
     return {field: value for field, value in ours.items() if not says_nothing(field, value)}
-
-
-def _put(
-    row: Format,
-    text: str,
-    path: tuple[str, ...],
-    found: Mapping[str, Any] | None,
-    changes: Mapping[str, dict[str, Any]],
-    source: str,
-) -> str:
-    if row.is_toml:
-        for name, entry in changes.items():
-            text = toml.put(text, path, name, entry, source)
-        return text
-    if found is None and (changes or not text.strip()):
-        text = jsonc.set_value(text, path, {})
-    for name, entry in changes.items():
-        text = jsonc.set_value(text, (*path, name), entry)
-    return text
 
 
 def _check_name(name: Any) -> None:
@@ -270,52 +203,3 @@ def _check_writable(entry: Mapping[str, Any]) -> None:
         msgspec.json.encode(entry)
     except UnicodeEncodeError:
         raise Unusable(None, "it has characters that cannot be written") from None
-
-
-# ---- the file as a whole
-
-
-def _row(key: str) -> Format:
-    if key not in FORMATS:
-        raise ConfigError(f"there is no format {key!r}", hint=f"Formats: {', '.join(FORMATS)}.")
-    return FORMATS[key]
-
-
-def _parse(row: Format, text: str, source: str) -> dict[str, Any]:
-    if row.is_toml:
-        return toml.parse(text, source)
-    if not text.strip("\ufeff \t\r\n"):
-        return {}
-    try:
-        document = jsonc.parse(text, comments=row.comments)
-    except jsonc.SyntaxProblem as problem:
-        raise ConfigFileError(
-            source, problem.reason, line=problem.line, column=problem.column, hint=_json_hint(row, text)
-        ) from None
-    if not isinstance(document, dict):
-        raise ConfigFileError(source, "expected a JSON object", line=1)
-    return cast("dict[str, Any]", document)
-
-
-def _json_hint(row: Format, text: str) -> str | None:
-    try:
-        jsonc.parse(text, comments=True)
-    except jsonc.SyntaxProblem:
-        return None
-    return f"It has comments or trailing commas, which {row.title} does not accept."
-
-
-def _block(
-    row: Format, document: Mapping[str, Any], text: str, source: str
-) -> tuple[tuple[str, ...], dict[str, Any] | None]:
-    try:
-        return documents.block_of(document, row.blocks)
-    except documents.NotABlock as problem:
-        line, column = (None, None) if row.is_toml else jsonc.locate(text, problem.path) or (None, None)
-        raise ConfigFileError(
-            source,
-            f'"{".".join(problem.path)}" is not an object',
-            line=line,
-            column=column,
-            hint="It maps each server's name to its entry.",
-        ) from None

@@ -13,6 +13,7 @@ from dragoman.config.interchange import variables
 from dragoman.config.interchange.fields import (
     TOOL_LISTS,
     Entry,
+    address_of,
     as_entry,
     is_idle,
     kind_of,
@@ -67,7 +68,7 @@ def _address_out(
     if kind not in manner.spelled:
         raise Unusable("type", f"{manner.host} cannot reach servers of this type; the server is left out")
     taken |= {"url", "headers"}
-    field, url = manner.spelled[kind], needed_text(entry, "url")
+    field, url = manner.spelled[kind], address_of(entry, "url")
     meant = manner.addresses[field]
     written = _write(manner, url, page, "url")
     if (meant if meant != "" else kind_of_address(written)) != kind:

@@ -1,0 +1,89 @@
+"""The seven hosts, one row each.
+
+I own: what belongs to a host: its name, its files, where in them the servers are, how an entry is
+translated. What is done with a row is `formats`'.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dragoman.config.interchange import arriving, codex, leaving, manners, places
+from dragoman.config.interchange.manners import Manner
+from dragoman.config.interchange.notes import Page
+from dragoman.config.interchange.places import Place
+from dragoman.errors import ConfigError
+
+Translate = Callable[[Any, Page], dict[str, Any]]
+Places = Callable[[Path, Path | None, str, Mapping[str, str]], tuple[Place, ...]]
+
+
+class Format(Struct, frozen=True, kw_only=True):
+    """One host's files."""
+
+    key: str
+    title: str
+    find: Places
+    blocks: tuple[tuple[str, ...], ...] = (("mcpServers",),)
+    """Where servers may be; the first is the usual one."""
+    comments: bool = False
+    """The host accepts comments and trailing commas."""
+    is_toml: bool = False
+    entry_in: Translate
+    entry_out: Translate
+    names: re.Pattern[str] | None = None
+    """Names a server may have, if the host is particular."""
+
+    def places(
+        self, home: Path, project: Path | None, platform: str, environ: Mapping[str, str]
+    ) -> tuple[Place, ...]:
+        """The files that may be there, most usual first. `platform` is spelled as in `sys.platform`."""
+        return self.find(home, project, platform, environ)
+
+
+def _json(key: str, manner: Manner, find: Places, **more: Any) -> Format:
+    return Format(
+        key=key,
+        title=manner.host,
+        find=find,
+        entry_in=partial(arriving.entry_in, manner),
+        entry_out=partial(leaving.entry_out, manner),
+        **more,
+    )
+
+
+_ROWS = (
+    _json("claude-code", manners.CLAUDE_CODE, places.claude_code),
+    _json("claude-desktop", manners.CLAUDE_DESKTOP, places.claude_desktop),
+    _json("cursor", manners.CURSOR, places.cursor, comments=True),
+    # In a settings.json the block stands one level deeper.
+    _json("vscode", manners.VSCODE, places.vscode, comments=True, blocks=(("servers",), ("mcp", "servers"))),
+    Format(
+        key="codex",
+        title="Codex",
+        find=places.codex,
+        blocks=(("mcp_servers",),),
+        is_toml=True,
+        entry_in=codex.entry_in,
+        entry_out=codex.entry_out,
+        names=codex.NAMES,
+    ),
+    _json("gemini", manners.GEMINI, places.gemini, comments=True),
+    _json("windsurf", manners.WINDSURF, places.windsurf),
+)
+
+FORMATS: Final[Mapping[str, Format]] = MappingProxyType({row.key: row for row in _ROWS})
+
+
+def host(key: str) -> Format:
+    """The row of that key, or a `ConfigError` that names those there are."""
+    if key not in FORMATS:
+        raise ConfigError(f"there is no format {key!r}", hint=f"Formats: {', '.join(FORMATS)}.")
+    return FORMATS[key]
