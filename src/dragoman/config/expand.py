@@ -34,7 +34,9 @@ def variables_in(value: Any) -> set[str]:
 
 def _expand(name: str, field: str, value: Any, environ: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return _VARIABLE.sub(lambda found: _value(name, field, found, environ), value)
+        # Beyond the last brace nothing can match, and looking there would take time without end.
+        end = value.rfind("}") + 1
+        return _VARIABLE.sub(lambda found: _value(name, field, found, environ), value[:end]) + value[end:]
     if isinstance(value, Mapping):
         inner = cast("Mapping[str, Any]", value)
         return {key: _expand(name, f"{field}.{key}", item, environ) for key, item in inner.items()}

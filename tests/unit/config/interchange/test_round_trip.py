@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.config.interchange.formats import FORMATS, Note, read, write
@@ -60,6 +60,7 @@ SERVERS = st.dictionaries(
 
 @pytest.mark.requirement("CFG-12")
 @pytest.mark.parametrize("key", list(FORMATS))
+@settings(max_examples=40)
 @given(servers=SERVERS)
 def test_what_is_written_is_read_back_but_for_what_the_notes_announce(key: str, servers: dict[str, Any]):
     written = write(key, None, servers, source="f")
@@ -76,6 +77,7 @@ def test_what_is_written_is_read_back_but_for_what_the_notes_announce(key: str, 
 
 @pytest.mark.requirement("CFG-12")
 @pytest.mark.parametrize("key", list(FORMATS))
+@settings(max_examples=40)
 @given(servers=SERVERS)
 def test_writing_twice_changes_nothing(key: str, servers: dict[str, Any]):
     once = write(key, None, servers, source="f")
@@ -86,6 +88,7 @@ def test_writing_twice_changes_nothing(key: str, servers: dict[str, Any]):
 
 @pytest.mark.requirement("CFG-12")
 @pytest.mark.parametrize("key", list(FORMATS))
+@settings(max_examples=40)
 @given(servers=SERVERS)
 def test_what_was_written_one_by_one_is_the_same_as_all_at_once(key: str, servers: dict[str, Any]):
     text: str | None = None

@@ -173,7 +173,9 @@ def test_an_entry_as_a_host_writes_it(key: str, entry: dict[str, Any], written: 
 
 
 @pytest.mark.parametrize("key", list(FORMATS))
-@pytest.mark.parametrize("entry", [{}, [], None, {"command": 5}, {"type": "moon", "url": "https://x"}])
+@pytest.mark.parametrize(
+    "entry", [{}, [], None, {"command": 5}, {"type": "moon", "url": "https://x"}, {"url": "ftp://x"}]
+)
 def test_an_entry_that_cannot_be_used_is_left_out_and_noted(key: str, entry: Any):
     result = write(key, None, {"box": entry, "fine": {"command": "ok"}}, source="f")
     assert result.written == ("fine",)
@@ -225,6 +227,14 @@ def test_a_server_that_is_there_with_other_content_is_left_unless_it_is_to_be_re
     }
     assert "// my servers" in result.text
     assert [(note.server, note.field) for note in result.notes] == [("two", "envFile")]
+
+
+def test_an_entry_that_cannot_be_read_is_other_content():
+    text = '{"mcpServers": {"a": {"command": ["x"]}}}'
+    result = write("cursor", text, {"a": {"command": "x"}}, source="f")
+    assert (result.text, result.conflicts) == (text, ("a",))
+    result = write("cursor", text, {"a": {"command": "x"}}, source="f", replace=["a"])
+    assert json.loads(result.text) == {"mcpServers": {"a": {"command": "x"}}}
 
 
 def test_a_server_that_is_there_and_switched_off_is_told():
