@@ -252,17 +252,20 @@ async def test_reloads_at_once_come_one_after_another(desk: Desk):
 
 
 async def test_a_call_to_a_server_that_is_removed_meanwhile_ends_with_a_named_error(desk: Desk):
-    desk.user({"box": zoo("holds_replies.py")})
+    desk.user({"box": workshop("ours")})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
-        tool = next(tool.name for tool in host.tools())
-        call = asyncio.create_task(host.call(tool, {}))
-        await asyncio.sleep(0)
+        call = asyncio.create_task(host.call("mcp__box__hold", {}))
+        await until(lambda: _has_begun(host))
         desk.user({})
         await host.reload()
         with pytest.raises(Exception) as caught:
             (await asyncio.wait_for(call, 10)).raise_for_error()
         assert getattr(caught.value, "code", None) in ("connection-lost", "not-connected")
+
+
+async def _has_begun(host: Host) -> bool:
+    return (await host.call("mcp__box__held", {})).text.startswith("1 begun")
 
 
 # --- agents ---
