@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.command import ROOT, run
 
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
 README = (ROOT / "README.md").read_text()
 
 

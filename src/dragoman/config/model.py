@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -19,9 +19,6 @@ from dragoman.errors import ConfigError
 from dragoman.protocol import REVISIONS
 
 TRANSPORTS: Final = ("stdio", "http", "sse", "ws", "sse-ide", "ws-ide", "sdk", "claudeai-proxy")
-
-TransportType = Literal["stdio", "http", "sse", "ws", "sse-ide", "ws-ide", "sdk", "claudeai-proxy"]
-"""The same, for the published schema; a test holds the two together."""
 
 IN_PROCESS: Final = "in-process"
 """The type of servers that were handed over as objects."""
@@ -52,23 +49,27 @@ class OAuthConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
 class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """What is needed to reach one server."""
 
-    type: str = "stdio"
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    cwd: str | None = None
-    url: str | None = None
-    headers: dict[str, str] = {}
-    headers_helper: str | None = None
-    """A command that prints further headers as JSON."""
+    type: Annotated[
+        str, Meta(description="How it is reached. Implied by `command` (stdio) or `url` (http).")
+    ] = "stdio"
+    command: Annotated[str | None, Meta(description="The program to start.")] = None
+    args: Annotated[tuple[str, ...], Meta(description="Its arguments.")] = ()
+    env: Annotated[dict[str, str], Meta(description="Variables for it.")] = {}
+    cwd: Annotated[str | None, Meta(description="The folder to start it in.")] = None
+    url: Annotated[str | None, Meta(description="The address of a remote server.")] = None
+    headers: Annotated[dict[str, str], Meta(description="Headers of every request to it.")] = {}
+    headers_helper: Annotated[
+        str | None, Meta(description="A command that prints further headers as JSON.")
+    ] = None
     oauth: OAuthConfig | None = None
-    timeout: int | None = None
-    """Time a call may take, in milliseconds; overrides MCP_TOOL_TIMEOUT."""
-    protocol: str = "auto"
-    enabled_tools: tuple[str, ...] | None = None
-    """Only these tools of the server are offered, by their wire names."""
-    disabled_tools: tuple[str, ...] = ()
-    """These are not."""
+    timeout: Annotated[
+        int | None, Meta(description="Milliseconds a call may take; overrides MCP_TOOL_TIMEOUT.")
+    ] = None
+    protocol: Annotated[str, Meta(description="auto, legacy, or the protocol revision to speak.")] = "auto"
+    enabled_tools: Annotated[
+        tuple[str, ...] | None, Meta(description="Only these of its tools are offered.")
+    ] = None
+    disabled_tools: Annotated[tuple[str, ...], Meta(description="These of its tools are not offered.")] = ()
     unknown: dict[str, Any] = {}
     """Fields this version does not know."""
 

@@ -122,11 +122,11 @@ def json_schema(name: str) -> dict[str, Any]:
     whole = parts.pop(FILES[name].__name__)
     entry = parts["ServerConfig"]
     entry["properties"].pop("unknown")
-    entry["properties"]["type"] = {"enum": [*TRANSPORTS, "streamable-http"]}
+    entry["properties"]["type"]["enum"] = [*TRANSPORTS, "streamable-http"]
     whole["properties"]["$schema"] = {"type": "string"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"Dragoman: {name} configuration",
         **whole,
+        "title": f"Dragoman: {name} configuration",
         "$defs": parts,
     }

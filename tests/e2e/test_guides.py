@@ -1,0 +1,59 @@
+"""The guides are true: their files are written and their commands run, in order, in one home each.
+
+A block `json PATH` is written to that path. In a `console` block each `$ ` line is run by a shell; the lines below it
+must be found, in this order, in what it prints (`…` stands for anything). A `python` block is a program.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command import ROOT
+
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def test_there_are_guides():
+    assert {guide.stem for guide in GUIDES} >= {"configuration", "for-administrators"}
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+def test_a_guide_is_true(guide: Path, home: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    ran = 0
+    for language, path, body in BLOCK.findall(guide.read_text()):
+        if language == "json" and path:
+            target = Path(os.path.expandvars(os.path.expanduser(path)))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(body)
+        elif language == "console":
+            ran += run_console(body)
+        elif language == "python":
+            program(body)
+    assert ran >= 5
+
+
+def run_console(body: str) -> int:
+    steps = re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]
+    for step in steps:
+        line, _, expected = step.partition("\n")
+        done = subprocess.run(
+            ["bash", "-c", line], capture_output=True, text=True, timeout=40, stdin=subprocess.DEVNULL
+        )
+        printed = done.stdout + done.stderr
+        assert done.returncode == 0, f"$ {line}\n{printed}"
+        pattern = ".*".join(
+            ".*".join(re.escape(part) for part in text.rstrip().split("…")) for text in expected.splitlines()
+        )
+        assert re.search(pattern, printed, re.DOTALL), f"$ {line}\nexpected:\n{expected}\nprinted:\n{printed}"
+    return len(steps)
+
+
+def program(body: str) -> None:
+    done = subprocess.run([sys.executable, "-c", body], capture_output=True, text=True, timeout=40)
+    assert done.returncode == 0, done.stderr
