@@ -25,7 +25,7 @@ def page() -> str:
     parts += ["## Commands\n", *commands()]
     parts += ["## Exit codes\n\n| code | name |\n|---|---|", *codes(), ""]
     parts += [
-        "## Settings\n\nFrom the first of: the administrator's `env`, `Host(…, settings={…})`, the environment, "
+        "## Settings\n\nFrom the first of: the administrator's `env`, code, the environment, "
         "`env` in the local file, `env` in the user's, the default.\n"
     ]
     parts += ["| name | default | least | meaning |\n|---|---|---|---|", *settings(), ""]

@@ -4,18 +4,15 @@ import asyncio
 import json
 import os
 import select
-import shutil
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dragoman import Host
 from dragoman.config.interchange.formats import FORMATS
-from dragoman.events import ConfigurationChanged
 from tests.e2e.command import LIMIT_SECONDS, Terminal, in_terminal, plain, run
 from tests.servers import zoo
 from tests.torture import projects
@@ -202,38 +199,28 @@ async def test_t50_a_host_opened_in_the_repository_starts_nothing(world: World):
 @pytest.mark.parametrize("scope", ["project", "local", "outer"])
 async def test_t50_an_edit_while_a_host_runs_starts_nothing(world: World, scope: str, trusting: bool):
     """Not even if the person trusts every project: an agent could have made the edit."""
-    shutil.rmtree(world.repo)
-    (world.home / "work" / ".mcp.json").unlink()
-    world.inner.mkdir(parents=True)
-    projects.user(
-        world.home,
-        {**servers(mine=zoo("calm.py")), **({"enableAllProjectMcpServers": True} if trusting else {})},
-    )
+    folder = world.home / "fresh" / "inner"
+    folder.mkdir(parents=True)
+    trust = {"enableAllProjectMcpServers": True} if trusting else {}
+    projects.user(world.home, {**servers(mine=zoo("calm.py")), **trust})
     file = {
-        "project": world.inner / ".mcp.json",
-        "local": world.inner / ".dragoman" / "settings.local.json",
-        "outer": world.home / "work" / ".mcp.json",
+        "project": folder / ".mcp.json",
+        "local": folder / ".dragoman" / "settings.local.json",
+        "outer": folder.parent / ".mcp.json",
     }[scope]
-    async with Host.configured(cwd=world.inner, watch=True) as host:
+    hostile = servers(late=world.canary.entry("late"), mine=world.canary.entry("mine"))
+    async with Host.configured(cwd=folder, watch=True) as host:
         await host.ready(timeout=30)
         pid = host.servers["mine"].pid
-        happened = host.events()
         async with asyncio.timeout(30):
             while "late" not in host.servers:
-                write(file, servers(late=world.canary.entry("late"), mine=world.canary.entry("mine")))
-                change = asyncio.ensure_future(anext(e async for e in happened if _is_change(e)))
-                await asyncio.wait([change], timeout=1)  # watching may have begun after the write
-                change.cancel()
-                await asyncio.gather(change, return_exceptions=True)
+                write(file, hostile)  # again and again: watching begins a little later than the host
+                await asyncio.sleep(0.3)
         await host.reload()
         await host.ready(timeout=30)
         assert host.servers["late"].status == "pending"
         assert host.servers["mine"].pid == pid
     assert world.is_untouched()
-
-
-def _is_change(event: Any) -> bool:
-    return isinstance(event, ConfigurationChanged)
 
 
 async def test_t50_an_entry_changed_while_a_host_runs_is_stopped_and_waits(world: World):
