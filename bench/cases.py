@@ -14,6 +14,7 @@ LABELS = {
     "import Host": "from dragoman import Host",
     "import mcp": "import mcp",
     "version": "dragoman --version",
+    "list": "dragoman mcp list --no-health, 200 servers",
 }
 FIVE = ("raw", "session", "host", "official", "fastmcp")
 
@@ -91,7 +92,7 @@ CASES = (
     Case(
         "import",
         (Metric("net_ms", "start-up, beyond the bare interpreter", "ms", extras=(("ms", "in all, ms"),)),),
-        clients=("nothing", "import dragoman", "import Host", "import mcp", "version"),
+        clients=("nothing", "import dragoman", "import Host", "import mcp", "version", "list"),
         references=("import mcp",),
     ),
 )
@@ -132,5 +133,6 @@ BOUNDS = (
     Bound("memory", "base_mb", "host", "official", 0.5),
     Bound("memory", "per_connection_kb", "host", "official", 1.0),
     Bound("import", "net_ms", "import dragoman", "import mcp", 0.1, slack=0.10),
+    Bound("import", "ms", "list", "import mcp", 0.25, slack=0.10),
     Bound("results", "ms_16", "host", "raw", 2.0, slack=0.15),
 )

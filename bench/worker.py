@@ -6,13 +6,16 @@ scheduler's choice between the two would decide the result. All other cases use 
 """
 
 import asyncio
+import atexit
 import gc
 import importlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
@@ -163,13 +166,38 @@ async def results_64(client: Any, seconds: float) -> dict[str, float]:
 
 
 def program(name: str) -> list[str]:
-    if name == "version":
+    if name == "dragoman":
         script = Path(sys.executable).with_name("dragoman")
-        return (
-            [str(script), "--version"] if script.exists() else [sys.executable, "-m", "dragoman", "--version"]
-        )
+        return [str(script)] if script.exists() else [sys.executable, "-m", "dragoman"]
+    if name == "version":
+        return [*program("dragoman"), "--version"]
+    if name == "list":
+        return [*program("dragoman"), "mcp", "list", "--no-health", *furnished_home()]
     codes = {"nothing": "pass", "import Host": "from dragoman import Host"}
     return [sys.executable, "-c", codes.get(name, name)]
+
+
+def furnished_home() -> list[str]:
+    """Moves this process to a home with 200 servers in five scopes; what the command needs besides."""
+    home = Path(tempfile.mkdtemp(prefix="dragoman-bench-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    project = home / "project"
+    files = {
+        "plugin": home / ".dragoman/plugins/one/.mcp.json",
+        "user": home / ".dragoman/settings.json",
+        "project": project / ".mcp.json",
+        "local": project / ".dragoman/settings.local.json",
+        "dynamic": home / "given.json",
+    }
+    for scope, path in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        local = {f"{scope}-{n}": {"command": "npx", "args": ["-y", f"{scope}-{n}"]} for n in range(20)}
+        remote = {f"{scope}-far-{n}": {"url": f"https://{scope}{n}.example.com/mcp"} for n in range(20)}
+        path.write_text(json.dumps({"mcpServers": local | remote}))
+    os.environ |= {"HOME": str(home), "DRAGOMAN_MANAGED_DIR": str(home / "managed")}
+    os.environ.pop("DRAGOMAN_CONFIG_DIR", None)
+    os.chdir(project)
+    return ["--mcp-config", str(files["dynamic"])]
 
 
 def start_up(name: str, runs: int = 5) -> dict[str, float]:

@@ -36,7 +36,7 @@ def ask(configuration: Configuration, server: ConfiguredServer) -> None:
     """Shows the entry and keeps the answer. No answer leaves it pending."""
     show(configuration, server)
     answer = click.prompt(
-        "  Start it from now on?",
+        "  Use it from now on?",
         type=click.Choice(["y", "n", "later"]),
         default="later",
         err=True,
@@ -56,7 +56,7 @@ def show(configuration: Configuration, server: ConfiguredServer) -> None:
     """The whole entry. Everything outside printable ASCII is escaped, and nothing is cut."""
     click.echo(err=True)
     name = click.style(one_line(server.name), bold=True)
-    click.echo(f"{click.style('?', fg='yellow')} {name} wants to be started. It stands in", err=True)
+    click.echo(f"{click.style('?', fg='yellow')} {name} wants to be used. It stands in", err=True)
     click.echo(f"  {one_line(server.source)}", err=True)
     before = server.approval.before if server.approval else None
     if before is not None:

@@ -78,7 +78,8 @@ def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, Server
         if server.standing != "ready":
             _show_reason(server.name, server.reason, _next_step(server))
         elif view is not None and view.status != "connected":
-            _show_reason(server.name, view.reason, view.error.hint if view.error else None)
+            reason = (view.reason or "").removeprefix(f"{server.name}: ")
+            _show_reason(server.name, reason, view.error.hint if view.error else None)
 
 
 def _show_reason(name: str, reason: str | None, hint: str | None) -> None:

@@ -11,7 +11,7 @@ from dragoman.content.blocks import AudioBlock, ImageBlock, TextBlock
 from dragoman.errors import ConnectError, DragomanError
 from dragoman.view import ServerView
 
-_MARKS = {"connected": ("✓", "green"), "failed": ("✗", "red"), "pending": ("…", "yellow")}
+_MARKS = {"connected": ("✓", "green"), "failed": ("✗", "red"), "pending": ("?", "yellow")}
 
 
 def show_error(error: DragomanError) -> None:
@@ -24,7 +24,9 @@ def show_error(error: DragomanError) -> None:
 
 def show_server(view: ServerView, *, err: bool = False) -> None:
     mark, colour = _MARKS.get(view.status, ("·", "white"))
-    about = f"{view.tool_count} tools, {view.protocol_version}" if view.status == "connected" else view.status
+    about = f"{view.tool_count} tools, {view.protocol_version}"
+    if view.status != "connected":
+        about = f"{view.status}: {one_line(view.reason, 300)}" if view.reason else view.status
     click.echo(
         f"{click.style(mark, fg=colour)} {click.style(one_line(view.name), bold=True)}  {about}", err=err
     )

@@ -1,0 +1,339 @@
+"""Whether an entry of a project is approved: the whole table, and the file where answers are kept."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.config import approval
+from dragoman.config.approval import Answer, Choices, decide, forget, read_answers, remember
+from dragoman.config.load import load
+from dragoman.config.model import fingerprint
+from dragoman.config.scopes import Scope, Sources
+from tests.integration.desk import Desk
+
+ENTRY: dict[str, Any] = {"command": "tool", "args": ["a", "b"], "env": {"KEY": "${KEY}"}}
+OLD_ENTRY: dict[str, Any] = {**ENTRY, "args": ["a"]}
+
+ANSWERS: dict[str, Answer | None] = {
+    "none": None,
+    "yes": Answer("approved", fingerprint(ENTRY), ENTRY),
+    "no": Answer("rejected", fingerprint(ENTRY), ENTRY),
+    "yes to another": Answer("approved", fingerprint(OLD_ENTRY), OLD_ENTRY),
+    "no to another": Answer("rejected", fingerprint(OLD_ENTRY), OLD_ENTRY),
+}
+
+
+@pytest.fixture
+def desk(home: Path) -> Desk:
+    return Desk(home)
+
+
+# --- the decision ---
+
+NAMED = ["unnamed", "enabled", "disabled", "both"]
+
+
+def expected_state(scope: str, answer: str, named: str, everything: bool, live: bool) -> str:
+    """The rules in other words: an exact answer counts; names and "all" count for `.mcp.json` only."""
+    by_name = scope == "project"
+    exact = {"yes": "approved", "no": "rejected"}.get(answer)
+    if by_name and named in ("disabled", "both"):
+        return "rejected"
+    if exact is not None:
+        return exact
+    if live or not by_name:
+        return "pending"
+    if everything:
+        return "approved"
+    return "approved" if named == "enabled" and answer == "none" else "pending"
+
+
+@pytest.mark.requirement("CFG-8")
+@pytest.mark.parametrize("live", [False, True], ids=["at start", "live"])
+@pytest.mark.parametrize("everything", [False, True], ids=["each", "all"])
+@pytest.mark.parametrize("named", NAMED)
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("scope", ["project", "local"])
+def test_the_whole_table_of_decisions(scope: Scope, answer: str, named: str, everything: bool, live: bool):
+    choices = Choices(
+        enabled={"box": "enabler"} if named in ("enabled", "both") else {},
+        disabled={"box": "disabler"} if named in ("disabled", "both") else {},
+        all_enabled_by="everything" if everything else None,
+    )
+    decision = decide(scope, "box", ENTRY, ANSWERS[answer], choices, live=live)
+    assert decision.state == expected_state(scope, answer, named, everything, live)
+    assert decision.reason
+    assert not decision.pin or (decision.state == "approved" and ANSWERS[answer] is None)
+
+
+@pytest.mark.requirement("CFG-8")
+def test_a_changed_entry_shows_what_was_approved_before():
+    decision = decide("project", "box", ENTRY, ANSWERS["yes to another"], Choices())
+    assert decision.before == OLD_ENTRY
+    assert decide("project", "box", ENTRY, ANSWERS["no to another"], Choices()).before is None
+
+
+@pytest.mark.requirement("CFG-8")
+def test_a_yes_by_name_is_to_be_bound_to_the_entry_and_a_yes_to_all_is_not():
+    by_name = decide("project", "box", ENTRY, None, Choices(enabled={"box": "file"}))
+    to_all = decide("project", "box", ENTRY, None, Choices(all_enabled_by="file"))
+    assert (by_name.pin, to_all.pin) == (True, False)
+
+
+def test_a_name_counts_exactly():
+    choices = Choices(enabled={"Box": "file"}, disabled={"box ": "file"})
+    assert decide("project", "box", ENTRY, None, choices).state == "pending"
+
+
+MUTATIONS: list[dict[str, Any]] = [
+    {"command": "tool2"},
+    {"command": "TOOL"},
+    {"command": "./tool"},
+    {"args": ["b", "a"]},
+    {"args": ["a b"]},
+    {"args": ["a", "b", ""]},
+    {"args": []},
+    {"env": {}},
+    {"env": {"KEY": "${KEY2}"}},
+    {"env": {"KEY": "${KEY:-}"}},
+    {"env": {"key": "${KEY}"}},
+    {"env": {"KEY": "${KEY}", "LD_PRELOAD": "x"}},
+    {"cwd": "."},
+    {"type": "stdio"},
+    {"url": "https://x"},
+    {"headers": {}},
+    {"headersHelper": "x"},
+    {"timeout": 1},
+    {"timeout": True},
+    {"disabledTools": []},
+    {"somethingNew": None},
+]
+
+
+@pytest.mark.requirement("CFG-8")
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=json.dumps)
+def test_any_edit_asks_again(mutation: dict[str, Any]):
+    assert decide("local", "box", {**ENTRY, **mutation}, ANSWERS["yes"], Choices()).state == "pending"
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def exact(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+@pytest.mark.requirement("CFG-8")
+@given(PLAIN, PLAIN)
+def test_two_entries_have_one_fingerprint_only_if_they_are_the_same(one: Any, other: Any):
+    assert (fingerprint(one) == fingerprint(other)) == (exact(one) == exact(other))
+
+
+@given(st.dictionaries(st.text(max_size=4), PLAIN, max_size=5))
+def test_the_order_of_keys_means_nothing(entry: dict[str, Any]):
+    assert fingerprint(dict(reversed(entry.items()))) == fingerprint(entry)
+
+
+# --- the file of answers ---
+
+
+@pytest.mark.requirement("CFG-8")
+@settings(max_examples=15)
+@given(
+    rows=st.dictionaries(
+        st.tuples(st.sampled_from(["one", "two"]), st.text(min_size=1, max_size=6)),
+        st.tuples(
+            st.dictionaries(st.sampled_from(["command", "url"]), st.text(max_size=5)),
+            st.sampled_from(["approved", "rejected"]),
+        ),
+        max_size=4,
+    )
+)
+def test_what_is_remembered_is_read_again_by_file_and_name(
+    tmp_path_factory: pytest.TempPathFactory, rows: dict[tuple[str, str], tuple[dict[str, Any], str]]
+):
+    folder = tmp_path_factory.mktemp("answers")
+    for (file, name), (entry, decision) in rows.items():
+        remember(folder / "approvals.json", folder / file / ".mcp.json", name, entry, decision)
+    answers, problems = read_answers(folder / "approvals.json")
+    assert problems == ()
+    for (file, name), (entry, decision) in rows.items():
+        assert answers.of(folder / file / ".mcp.json", name) == Answer(decision, fingerprint(entry), entry)  # type: ignore[arg-type]
+    assert answers.of(folder / "three" / ".mcp.json", "x") is None
+
+
+def test_a_later_answer_takes_the_place_of_an_earlier(tmp_path: Path):
+    for decision in ("approved", "rejected"):
+        remember(tmp_path / "a.json", tmp_path / ".mcp.json", "box", ENTRY, decision)
+    answer = read_answers(tmp_path / "a.json")[0].of(tmp_path / ".mcp.json", "box")
+    assert answer is not None
+    assert answer.decision == "rejected"
+
+
+def test_a_folder_reached_by_a_link_is_the_same_folder(tmp_path: Path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    remember(tmp_path / "a.json", tmp_path / "link" / ".mcp.json", "box", ENTRY, "approved")
+    assert read_answers(tmp_path / "a.json")[0].of(tmp_path / "real" / ".mcp.json", "box")
+
+
+def test_an_answer_for_one_file_says_nothing_about_another(tmp_path: Path):
+    remember(tmp_path / "a.json", tmp_path / "one" / ".mcp.json", "box", ENTRY, "approved")
+    answers, _ = read_answers(tmp_path / "a.json")
+    assert answers.of(tmp_path / "two" / ".mcp.json", "box") is None
+    assert answers.of(tmp_path / "one" / "inner" / ".mcp.json", "box") is None
+    assert answers.of(None, "box") is None
+
+
+def test_forgetting_says_how_many_and_leaves_the_others(tmp_path: Path):
+    file, other = tmp_path / "one.json", tmp_path / "two.json"
+    for path, name in ((file, "a"), (file, "b"), (other, "a")):
+        remember(tmp_path / "a.json", path, name, ENTRY, "approved")
+    assert forget(tmp_path / "a.json", (file,), "a") == 1
+    assert forget(tmp_path / "a.json", (file,), "a") == 0
+    answers, _ = read_answers(tmp_path / "a.json")
+    assert [answers.of(file, "a"), answers.of(file, "b") is None, answers.of(other, "a") is None] == [
+        None,
+        False,
+        False,
+    ]
+    assert forget(tmp_path / "a.json", (file, other)) == 2
+
+
+def test_the_file_of_answers_is_for_its_owner_alone(tmp_path: Path):
+    remember(tmp_path / "a.json", tmp_path / ".mcp.json", "box", ENTRY, "approved")
+    assert (tmp_path / "a.json").stat().st_mode & 0o077 == 0
+
+
+def test_an_answer_shows_nothing_of_the_entry():
+    assert "tool" not in repr(ANSWERS["yes"])
+
+
+def rows_of(row: Any) -> dict[str, Any]:
+    return {"files": {"/x/.mcp.json": {"box": row}}}
+
+
+@pytest.mark.requirement("CFG-8")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '"approved"',
+        '{"files": []}',
+        '{"files": {"/x/.mcp.json": "approved"}}',
+        json.dumps(rows_of("approved")),
+        json.dumps(rows_of({"decision": "approved"})),
+        json.dumps(rows_of({"decision": "maybe", "fingerprint": "x"})),
+        json.dumps(rows_of({"decision": "approved", "fingerprint": None})),
+        json.dumps(rows_of({"decision": "approved", "fingerprint": "x", "entry": []})),
+        "\ufeff" + json.dumps(rows_of({"decision": "approved", "fingerprint": fingerprint(ENTRY)})) + "x",
+    ],
+)
+def test_answers_that_cannot_be_read_count_as_none(tmp_path: Path, text: str):
+    (tmp_path / "a.json").write_text(text)
+    answers, _ = read_answers(tmp_path / "a.json")
+    assert answers.of(Path("/x/.mcp.json"), "box") is None
+    assert answers.confirmed_variables is None
+
+
+def test_one_bad_answer_costs_only_itself_and_is_told(tmp_path: Path):
+    good = {"decision": "approved", "fingerprint": fingerprint(ENTRY)}
+    document = {"files": {str(tmp_path / "f"): {"good": good, "bad": {"decision": 1}}}}
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    answers, problems = read_answers(tmp_path / "a.json")
+    assert answers.of(tmp_path / "f", "good")
+    assert answers.of(tmp_path / "f", "bad") is None
+    assert len(problems) == 1
+    assert "'bad'" in problems[0]
+
+
+def test_a_new_answer_is_kept_even_where_the_file_was_broken(tmp_path: Path):
+    (tmp_path / "a.json").write_text("{ broken")
+    remember(tmp_path / "a.json", tmp_path / "f", "box", ENTRY, "approved")
+    assert read_answers(tmp_path / "a.json")[0].of(tmp_path / "f", "box")
+
+
+def test_what_the_file_of_answers_does_not_know_is_kept(tmp_path: Path):
+    (tmp_path / "a.json").write_text('{"later": [1]}')
+    remember(tmp_path / "a.json", tmp_path / "f", "box", ENTRY, "approved")
+    approval.confirm_variables(tmp_path / "a.json", {"A": "1"})
+    forget(tmp_path / "a.json", (tmp_path / "f",))
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert document["later"] == [1]
+    assert document["managedVariables"] == fingerprint({"A": "1"})
+
+
+# --- nothing in a project approves itself ---
+
+SELF_APPROVALS: list[dict[str, Any]] = [
+    {"enableAllProjectMcpServers": True},
+    {"enabledMcpjsonServers": ["box"]},
+    {"enableAllProjectMcpServers": True, "enabledMcpjsonServers": ["box"], "disabledMcpjsonServers": []},
+]
+
+
+@pytest.mark.requirement("CFG-8")
+@pytest.mark.parametrize("said", SELF_APPROVALS, ids=json.dumps)
+def test_a_yes_in_the_projects_own_files_counts_for_nothing(desk: Desk, said: dict[str, Any]):
+    desk.in_project({"box": ENTRY}, **said)
+    desk.local({"here": ENTRY}, **said)
+    desk.write(desk.plugin_file("tools"), {}, **said)
+    desk.write(desk.project / ".dragoman" / "settings.json", {}, **said)
+    answer = {"decision": "approved", "fingerprint": fingerprint(ENTRY)}
+    for place in (desk.project, desk.project / ".dragoman"):
+        files = {str(path): {"box": answer, "here": answer} for path in (desk.project_file, desk.local_file)}
+        desk.write(place / "approvals.json", files=files)
+    configuration = load(Sources.here())
+    assert {name: server.standing for name, server in configuration.servers.items()} == {
+        "box": "pending",
+        "here": "pending",
+    }
+    for key in said.keys() - {"disabledMcpjsonServers"}:
+        assert any(key in problem for problem in configuration.problems)
+
+
+@pytest.mark.requirement("CFG-8")
+@pytest.mark.parametrize("said", SELF_APPROVALS, ids=json.dumps)
+@pytest.mark.parametrize("scope", ["user", "managed"])
+def test_the_same_yes_counts_from_the_person_and_from_the_administrator(
+    desk: Desk, said: dict[str, Any], scope: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("KEY", "set")
+    desk.in_project({"box": ENTRY})
+    desk.local({"here": OLD_ENTRY})
+    getattr(desk, scope)(None, **said)
+    servers = load(Sources.here()).servers
+    assert (servers["box"].standing, servers["here"].standing) == ("ready", "pending")
+
+
+@pytest.mark.requirement("CFG-8")
+@pytest.mark.parametrize("scope", ["user", "managed", "local"])
+def test_a_no_by_name_counts_from_anywhere_and_beats_a_yes(desk: Desk, scope: str):
+    desk.in_project({"box": {**ENTRY, "env": {}}})
+    remember(desk.approvals_file, desk.project_file, "box", {**ENTRY, "env": {}}, "approved")
+    assert load(Sources.here()).servers["box"].standing == "ready"
+    getattr(desk, scope)(None, disabledMcpjsonServers=["box"])
+    assert load(Sources.here()).servers["box"].standing == "rejected"
+
+
+@pytest.mark.requirement("CFG-8")
+def test_while_a_host_runs_only_an_explicit_yes_lets_a_new_or_changed_entry_start(desk: Desk):
+    entry = {"command": "tool"}
+    desk.in_project({"box": entry, "new": {"command": "other"}})
+    desk.user(None, enableAllProjectMcpServers=True)
+    running = {"box": fingerprint(entry)}
+    servers = load(Sources.here(), running=running).servers
+    assert (servers["box"].standing, servers["new"].standing) == ("ready", "pending")
+    remember(desk.approvals_file, desk.project_file, "new", {"command": "other"}, "approved")
+    assert load(Sources.here(), running=running).servers["new"].standing == "ready"
