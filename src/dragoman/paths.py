@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+MANAGED_FILE: Final = "managed-mcp.json"
+
 NOWHERE: Final = Path("/nonexistent/.dragoman")
 
 
@@ -30,13 +32,11 @@ def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def managed_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """The administrator's folder."""
+    """The administrator's folder. Where there is a managed file, no variable moves it."""
+    is_mac = sys.platform == "darwin"
+    usual = Path("/Library/Application Support/Dragoman" if is_mac else "/etc/dragoman")
     moved = environ.get("DRAGOMAN_MANAGED_DIR")
-    if moved:
-        return Path(moved)
-    if sys.platform == "darwin":
-        return Path("/Library/Application Support/Dragoman")
-    return Path("/etc/dragoman")
+    return Path(moved) if moved and not os.path.lexists(usual / MANAGED_FILE) else usual
 
 
 def make_private(folder: Path) -> None:

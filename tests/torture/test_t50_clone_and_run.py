@@ -117,7 +117,8 @@ def test_t50_in_a_terminal_neither_enter_nor_the_end_of_input_is_a_yes(
             output = terminal.finish()
         assert "Traceback" not in output, words
         assert world.is_untouched(), words
-    assert world.is_untouched(), run("tools")
+    run("tools")
+    assert world.is_untouched(), f"by what {command} has left behind"
 
 
 class Watched(Terminal):

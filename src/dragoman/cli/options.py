@@ -16,12 +16,14 @@ import msgspec
 
 from dragoman.cli.main import JSON_WANTED
 from dragoman.config import jsonc
+from dragoman.config.merge import EXCLUSIVE
 from dragoman.config.model import parse_servers
 from dragoman.config.reading import parse_object, read_text
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, ConfigFileError
 
 if TYPE_CHECKING:
+    from dragoman.config.load import Configuration
     from dragoman.host import Host
 
 T = TypeVar("T")
@@ -170,7 +172,9 @@ def run_with_host(
         raise KeyboardInterrupt from None
 
 
-def no_servers() -> ConfigError:
+def no_servers(configuration: Configuration) -> ConfigError:
+    if configuration.is_exclusive:
+        return ConfigError("no servers are configured", hint=f"{EXCLUSIVE[0].upper()}{EXCLUSIVE[1:]}.")
     return ConfigError(
         "no servers are configured",
         hint="Add one with `dragoman mcp add`, give --mcp-config FILE, or try --mcp-config demo.",

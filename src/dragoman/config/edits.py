@@ -126,14 +126,13 @@ def _edit(sources: Sources, scope: Scope, path: Path, change: Callable[[str], st
     from dragoman.config.writer import edit
 
     boundary = sources.project_root_of(path) if scope in IN_PROJECT else None
+    edit(path, change, private=scope != "project", boundary=boundary)
     if scope == "local":
         _keep_out_of_git(path.parent)
-    edit(path, change, private=scope != "project", boundary=boundary)
 
 
 def _keep_out_of_git(folder: Path) -> None:
     """Leaves a file that says so, unless there is one."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with open(folder / ".gitignore", "x", encoding="utf-8") as file:
             file.write(_IGNORED)

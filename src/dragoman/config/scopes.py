@@ -34,7 +34,6 @@ IN_PROJECT: Final[frozenset[Scope]] = frozenset({"project", "local"})
 USER_FILE: Final = "settings.json"
 PROJECT_FILE: Final = ".mcp.json"
 LOCAL_FILE: Final = ".dragoman/settings.local.json"
-MANAGED_FILE: Final = "managed-mcp.json"
 APPROVALS_FILE: Final = "approvals.json"
 
 
@@ -66,7 +65,7 @@ class Sources(Struct, frozen=True, kw_only=True):
         return Sources(
             config_dir=paths.config_dir(),
             managed_dir=paths.managed_dir(),
-            cwd=Path(os.path.abspath(cwd or Path.cwd())),
+            cwd=Path(os.path.realpath(cwd or Path.cwd())),
             home=_home(),
             given=given or {},
             given_source=given_source,
@@ -80,7 +79,7 @@ class Sources(Struct, frozen=True, kw_only=True):
 
     @property
     def managed_file(self) -> Path:
-        return self.managed_dir / MANAGED_FILE
+        return self.managed_dir / paths.MANAGED_FILE
 
     @property
     def approvals_file(self) -> Path:
@@ -166,6 +165,6 @@ class Sources(Struct, frozen=True, kw_only=True):
 
 def _home() -> Path | None:
     try:
-        return Path.home()
+        return Path(os.path.realpath(Path.home()))
     except RuntimeError:
         return None

@@ -93,7 +93,7 @@ def test_an_empty_block_of_servers_is_not_the_same_as_none(desk: Desk, kind: str
 BROKEN = [
     ("", 1),
     ('{"mcpServers": {\n  "a": {"command": "s3cret"}\n', 3),
-    ('{"mcpServers": {},\n}', 2),
+    ('{"mcpServers": {}\n,}', 2),
     ('{\n\n  "mcpServers": {,}\n}', 3),
     ("[]", 1),
     ('{"a": 1,\n "a": 2}', 2),
@@ -198,7 +198,7 @@ def test_a_block_of_servers_that_is_no_object_is_told(desk: Desk, kind: str):
 def test_a_key_that_does_nothing_here_is_told_and_a_near_one_named(
     desk: Desk, kind: str, key: str, words: list[str]
 ):
-    desk.write(file_of(desk, kind), {}, **{key: []})
+    write(file_of(desk, kind), json.dumps({key: []}))
     reading = read_parts(Sources.here())
     assert reading.broken is None
     assert len(reading.problems) == 1

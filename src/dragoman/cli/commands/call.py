@@ -47,7 +47,7 @@ def command(
     sources = sources_of(given, strict)
     configuration = load_asking(sources)
     if not configuration.servers and configuration.connectors is None:
-        raise no_servers()
+        raise no_servers(configuration)
     only = _servers_of(tool, configuration)
 
     async def work(host: Host) -> CallOutcome:

@@ -19,8 +19,11 @@ from dragoman.cli.options import json_option, run_with_host
 from dragoman.cli.render import json
 from dragoman.cli.render.picture import draw
 from dragoman.cli.render.progress import ProgressLine
+from dragoman.config.load import Configuration, load
+from dragoman.config.scopes import Sources
 from dragoman.content.blocks import ImageBlock
 from dragoman.demo.server import demo_server
+from dragoman.errors import PolicyRefused
 from dragoman.host import Host
 from dragoman.version import VERSION
 
@@ -38,8 +41,17 @@ def command(as_json: bool) -> None:
     No network, no key, no configuration.
     """
     tour = _tour_quietly if as_json else _tour
-    succeeded = run_with_host({"demo": demo_server(), "piped": _piped_entry()}, tour)
+    sources = Sources.here(given={"demo": demo_server(), "piped": _piped_entry()}, only_given=True)
+    _check_policy(load(sources))
+    succeeded = run_with_host(sources, tour)
     sys.exit(exit_codes.OK if succeeded else exit_codes.TOOL_ERROR)
+
+
+def _check_policy(configuration: Configuration) -> None:
+    for name, given in configuration.sources.given.items():
+        server = configuration.admit(name, given)
+        if server.standing == "refused":
+            raise PolicyRefused(name, server.reason or "")
 
 
 def _piped_entry() -> Mapping[str, Any]:

@@ -33,7 +33,7 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, only: str | Non
     configuration = load_asking(sources)
     show_problems(configuration)
     if not configuration.servers and configuration.connectors is None:
-        raise no_servers()
+        raise no_servers(configuration)
     if only is not None and only not in configuration.servers:
         names = one_line(", ".join(configuration.servers))
         raise click.UsageError(f"there is no server {only!r}; there are: {names}")
@@ -49,7 +49,7 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, only: str | Non
             )
         else:
             _show(host)
-        return exit_code(views)
+        return exit_codes.CONFIG if configuration.policy.broken else exit_code(views)
 
     sys.exit(run_with_host(sources, work, only=None if only is None else [only]))
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
 
+from dragoman.cli import exit_codes
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, sources_of
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
 from dragoman.config.load import Configuration, load
-from dragoman.config.scopes import Sources
 
 if TYPE_CHECKING:
     from dragoman.host import Host
@@ -37,7 +38,9 @@ def command(no_health: bool, given: tuple[str, ...], strict: bool, as_json: bool
     if as_json:
         echo(_document(configuration, views))
     else:
-        _show(configuration, views, sources)
+        _show(configuration, views)
+    if configuration.policy.broken:
+        sys.exit(exit_codes.CONFIG)
 
 
 async def _check(host: Host) -> tuple[Mapping[str, ServerView], Configuration]:
@@ -47,7 +50,7 @@ async def _check(host: Host) -> tuple[Mapping[str, ServerView], Configuration]:
         return await host.ready(), host.configuration
 
 
-def _show(configuration: Configuration, views: Mapping[str, ServerView], sources: Sources) -> None:
+def _show(configuration: Configuration, views: Mapping[str, ServerView]) -> None:
     listed = sorted(configuration.servers.values(), key=lambda server: server.name)
     servers.show_problems(configuration)
     if not listed:
