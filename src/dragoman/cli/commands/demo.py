@@ -109,7 +109,7 @@ async def _tour(host: Host) -> bool:
     succeeded &= await _burst(host)
     seconds = time.perf_counter() - started
     click.echo(f"  {_bold('That is all')} ({seconds:.1f} s). Both servers end here; nothing stays behind.\n")
-    click.echo(f"  Next, servers of your own:   {_cyan('dragoman tools --mcp-config servers.json')}")
+    click.echo(f"  Next, servers of your own:   {_cyan('dragoman mcp add NAME COMMAND_OR_URL')}")
     click.echo(f"  The same from Python:        {_cyan('examples/quickstart.py')}\n")
     return succeeded
 
