@@ -64,6 +64,14 @@ def drop(*path: Any) -> Callable[[Entry], None]:
     return change
 
 
+def become(other: Entry) -> Callable[[Entry], None]:
+    def change(entry: Entry) -> None:
+        entry.clear()
+        entry.update(copy.deepcopy(other))
+
+    return change
+
+
 MUTATIONS: dict[str, tuple[Entry, Callable[[Entry], None]]] = {
     "another command": (LOCAL, put("command")("other")),
     "the command's case": (LOCAL, put("command")("Tool")),
@@ -112,7 +120,7 @@ MUTATIONS: dict[str, tuple[Entry, Callable[[Entry], None]]] = {
     "no helper": (REMOTE, drop("headersHelper")),
     "another client": (REMOTE, put("oauth", "clientId")("you")),
     "more scopes": (REMOTE, put("oauth", "scopes")(["read", "write"])),
-    "a command in its place": (REMOTE, lambda entry: (entry.clear(), entry.update(LOCAL))),
+    "a command in its place": (REMOTE, become(LOCAL)),
 }
 
 
@@ -173,7 +181,10 @@ def test_t51_changed_back_it_is_approved_again(home: Path, what: str):
 def test_t51_the_mutant_that_approves_by_name_is_caught(
     home: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(approval, "fingerprint", lambda entry: "same")
+    def same_for_all(entry: object) -> str:
+        return "same"
+
+    monkeypatch.setattr(approval, "fingerprint", same_for_all)
     with pytest.raises(AssertionError):
         check_mutation(home, what)
 

@@ -182,7 +182,10 @@ def secrets(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     projects.user(home, servers(**entries))
     # Variables only: the question about a pending entry shows all of it, so that nothing can hide.
     write(home / "work" / ".mcp.json", servers(pending={"command": "x", "args": ["${S_ARG}"]}))
-    write(home / "work" / ".dragoman" / "settings.local.json", servers(alike=entries["stdio"]))
+    write(
+        home / "work" / ".dragoman" / "settings.local.json",
+        servers(alike={"command": "true", "env": entries["stdio"]["env"]}),
+    )
     projects.approve(home / "work" / ".dragoman" / "settings.local.json", "alike")
     return [*entries, "pending", "alike"]
 
@@ -213,7 +216,7 @@ def test_t52_variables_are_shown_as_they_are_written(secrets: list[str]):
     assert shown["env"] == {"A": "${S_ENV}", "B": COVER, "C": f"${{S_NONE:-{COVER}}}"}
     shown = json.loads(run("mcp", "get", "headers", "--no-health", "--json").stdout)["entry"]
     assert shown["url"] == "https://${S_URL}.example.com/${S_URL}/mcp"
-    assert shown["headers"] == {"Authorization": f"Bearer {COVER}", "X-Key": "${S_HEADER}", "X-Plain": COVER}
+    assert shown["headers"] == {"Authorization": f"Bearer {COVER}", "X-Key": "${S_HEADER}", "X-P": COVER}
 
 
 FAILING: dict[str, dict[str, Any]] = {

@@ -1,9 +1,12 @@
 """The settings table: where a value comes from, and what is said of a bad one."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.errors import ConfigError
-from dragoman.settings import TABLE, Settings
+from dragoman.settings import NAMES as ALL_NAMES
+from dragoman.settings import TABLE, Layer, Said, Setting, Settings
 
 NAMES = [row.name for row in TABLE]
 
@@ -81,3 +84,97 @@ def test_an_unknown_setting_is_refused_and_the_known_ones_are_listed():
     with pytest.raises(ConfigError, match="MCP_TIMEOTU") as caught:
         Settings({"MCP_TIMEOTU": 1}, {})
     assert "MCP_TIMEOUT" in (caught.value.hint or "")
+
+
+@pytest.mark.requirement("CFG-9")
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("MCP_TIMEOUT", 30_000),
+        ("MCP_TOOL_TIMEOUT", 100_000_000),
+        ("MCP_REQUEST_TIMEOUT_MS", 60_000),
+        ("MAX_MCP_OUTPUT_TOKENS", 25_000),
+        ("MCP_SERVER_CONNECTION_BATCH_SIZE", 3),
+        ("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE", 20),
+    ],
+)
+def test_the_numbers_that_are_promised(name: str, default: int):
+    assert Settings(environ={})[name] == default
+
+
+def test_the_names_are_those_of_the_table():
+    assert set(NAMES) == ALL_NAMES
+
+
+# --- files ---
+
+ROWS = st.sampled_from(TABLE)
+GOOD = st.integers(1024, 10**9)
+BAD: st.SearchStrategy[object] = st.sampled_from([0, -1, "soon", "1.5", "", None, True, 1.5, [], {}])
+LAYERS = st.lists(st.none() | GOOD | GOOD.map(str) | BAD, max_size=3)
+
+
+def layers_of(place: str, row: Setting, values: list[object]) -> list[Layer]:
+    """None: the file does not speak of it."""
+    numbered = enumerate(values)
+    return [Layer(f"{place} {n}", {} if value is None else {row.name: value}) for n, value in numbered]
+
+
+def usable(layers: list[Layer], row: Setting) -> list[Said]:
+    said: list[Said] = []
+    for layer in layers:
+        value = layer.values.get(row.name)
+        text = value.strip() if isinstance(value, str) else ""
+        number = int(text) if text.isdecimal() else value
+        if type(number) is int and number >= row.minimum:
+            said.append(Said(number, layer.source))
+    return said
+
+
+@pytest.mark.requirement("CFG-9")
+@given(ROWS, LAYERS, st.none() | GOOD, st.none() | GOOD, LAYERS)
+def test_managed_files_count_before_code_before_the_environment_before_other_files(
+    row: Setting, managed: list[object], code: int | None, environment: int | None, files: list[object]
+):
+    high, low = layers_of("managed", row, managed), layers_of("file", row, files)
+    settings = Settings(
+        {} if code is None else {row.name: code},
+        {} if environment is None else {row.name: str(environment)},
+        managed=high,
+        files=low,
+    )
+    expected = [
+        *usable(high, row),
+        *([] if code is None else [Said(code, "code")]),
+        *([] if environment is None else [Said(environment, "environment")]),
+        *usable(low, row),
+        Said(row.default, "default"),
+    ]
+    assert list(settings.said(row.name)) == expected
+    assert settings[row.name] == expected[0].value
+
+
+@pytest.mark.requirement("CFG-9")
+@given(ROWS, LAYERS, LAYERS)
+def test_every_value_of_a_file_is_taken_or_told_of(row: Setting, managed: list[object], files: list[object]):
+    layers = [*layers_of("managed", row, managed), *layers_of("file", row, files)]
+    settings = Settings(environ={}, managed=layers[: len(managed)], files=layers[len(managed) :])
+    spoken = [layer.source for layer in layers if row.name in layer.values]
+    taken = [said.source for said in settings.said(row.name)[:-1]]
+    told = [problem.partition(":")[0] for problem in settings.problems]
+    assert sorted(taken + told) == sorted(spoken)
+    assert all(row.name in problem for problem in settings.problems)
+
+
+def test_what_is_adopted_is_seen_by_whoever_holds_the_settings():
+    held = Settings(environ={})
+    held.adopt(Settings({"MCP_TIMEOUT": 5}, {}, files=[Layer("f", {"MCP_TOOL_TIMEOUT": "x"})]))
+    assert held["MCP_TIMEOUT"] == 5
+    assert held.said("MCP_TIMEOUT")[0].source == "code"
+    assert len(held.problems) == 1
+
+
+def test_a_layer_may_hold_other_things_too():
+    settings = Settings(environ={}, files=[Layer("f", {"PATH": "/bin", "MCP_TIMEOUT": 7})])
+    assert settings["MCP_TIMEOUT"] == 7
+    assert settings.problems == []

@@ -1,12 +1,14 @@
 """Variables in entries."""
 
+import re
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.config.expand import expand_entry
+from dragoman.config.expand import expand_entry, variables_in
 from dragoman.errors import ConfigError
 
 ENVIRON = {"TOKEN": "t0ken", "EMPTY": "", "ODD": "a b\n$x ${TOKEN} %s", "_x1": "low"}
@@ -92,3 +94,95 @@ def test_a_value_comes_through_unchanged_between_what_stands_around_it(around: s
     after = after.replace("${", "")
     entry = expand_entry("box", {"f": f"{around}|${{V}}|{after}"}, {"V": value})
     assert entry["f"] == f"{around}|{value}|{after}"
+
+
+SHELLISH = st.text(alphabet="$" + "{}" + "()`:-+%#!=?/ \\\"'AB_1;|&<>*~\n\0env", max_size=30)
+ENTRIES = st.recursive(
+    SHELLISH | st.integers() | st.none() | st.booleans(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SHELLISH, inner, max_size=3),
+    max_leaves=6,
+)
+ENVIRONS = st.dictionaries(st.sampled_from(["A", "B", "AB", "_", "A1"]), SHELLISH)
+
+
+def model(text: str, environ: dict[str, str]) -> str | None:
+    """The rules once more, one character after another; None: an error."""
+    done = ""
+    while text:
+        found = re.match(r"\$\{(?:env:)?([A-Za-z_]\w*)(:-)?", text, re.ASCII)
+        end = text.find("}")
+        if found and end >= 0 and (found.group(2) or found.end() == end):
+            default = text[found.end() : end] if found.group(2) else None
+            value = environ.get(found.group(1))
+            if (default is not None and "${" in default) or (value is None and default is None):
+                return None
+            done, text = done + (value or default or ""), text[end + 1 :]
+        else:
+            done, text = done + text[0], text[1:]
+    return done
+
+
+@pytest.mark.requirement("CFG-4")
+@given(SHELLISH, ENVIRONS)
+def test_any_text_means_what_the_model_says_and_nothing_a_shell_would_make_of_it(
+    text: str, environ: dict[str, str]
+):
+    try:
+        meant = expand_entry("box", {"f": text}, environ)["f"]
+    except ConfigError:
+        meant = None
+    assert meant == model(text, environ)
+
+
+def failure(entry: dict[str, Any], environ: dict[str, str]) -> ConfigError | None:
+    try:
+        expand_entry("box", entry, environ)
+    except ConfigError as error:
+        return error
+    return None
+
+
+@given(st.dictionaries(SHELLISH, ENTRIES, max_size=4), ENVIRONS)
+def test_nothing_but_a_config_error_ever_comes_of_it(entry: dict[str, Any], environ: dict[str, str]):
+    error = failure(entry, environ)
+    assert error is None or "'box'" in str(error)
+    if error is None:
+        assert expand_entry("box", entry, environ).keys() == entry.keys()
+
+
+@given(st.dictionaries(SHELLISH, ENTRIES, max_size=4))
+def test_what_has_no_variables_stays_as_it_is(entry: dict[str, Any]):
+    without = {key: value for key, value in entry.items() if "${" not in repr(value)}
+    assert expand_entry("box", without, {}) == without
+
+
+@given(st.dictionaries(SHELLISH, ENTRIES, max_size=4))
+def test_the_variables_named_are_exactly_those_without_which_it_fails(entry: dict[str, Any]):
+    needed = variables_in(entry)
+    error = failure(entry, dict.fromkeys(needed, "x"))
+    assert error is None or "default" in str(error)
+    for missing in needed:
+        assert failure(entry, dict.fromkeys(needed - {missing}, "x"))
+
+
+# --- hostile text ---
+
+
+def seconds(text: str) -> float:
+    begin = time.perf_counter()
+    try:
+        expand_entry("box", {"f": text}, {"A": "x"})
+    except ConfigError:
+        pass
+    variables_in(text)
+    return time.perf_counter() - begin
+
+
+@pytest.mark.parametrize(
+    "piece", ["${", "${A", "${A:-", "${A:-}", "${A}", "$", "}", "${A:-x}${", "${env:", "{A:-"]
+)
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("}", ""), ("", "}"), ("${A:-", ""), ("${", "}")])
+def test_hostile_text_is_expanded_in_linear_time(before: str, piece: str, after: str):
+    small, large = before + piece * 1_000 + after, before + piece * 4_000 + after
+    base = min(seconds(small) for _ in range(3))
+    assert min(seconds(large) for _ in range(3)) < max(0.03, 9 * base)

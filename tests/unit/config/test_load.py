@@ -335,7 +335,7 @@ def test_variables_of_the_persons_file_are_for_entries_and_the_environment_wins(
     assert argument(look()) == "environment"
 
 
-@pytest.mark.requirement("CFG-8")
+@pytest.mark.requirement("CFG-9")
 def test_a_local_file_may_hold_settings_only(desk: Desk):
     desk.user({"box": tool("${PLACE:-none}")})
     desk.local(None, env={"PLACE": "local", "LD_PRELOAD": "s3cret", "MCP_TIMEOUT": 5})

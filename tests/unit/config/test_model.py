@@ -1,6 +1,9 @@
 """One server entry: what is understood, what is refused, and what is never said."""
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.config.model import TRANSPORTS, OAuthConfig, ServerConfig, parse_entry, parse_servers
 from dragoman.errors import ConfigError
@@ -188,3 +191,163 @@ def test_a_document_that_cannot_be_used_is_named(document: object, complaint: st
 def test_whatever_an_unknown_field_holds_there_is_a_fingerprint():
     for odd in (object(), "\ud800", {1: {2: set()}}, b"\xff"):
         assert parse_entry("box", {**BASE, "odd": odd}).fingerprint()
+
+
+# --- every field, and the words of other hosts ---
+
+
+@pytest.mark.requirement("CFG-5")
+def test_every_field_of_an_entry_is_understood():
+    local = {
+        "type": "stdio",
+        "command": "x",
+        "args": ["a"],
+        "env": {"A": "1"},
+        "cwd": "/x",
+        "timeout": 5,
+        "protocol": "2025-06-18",
+        "enabledTools": ["a"],
+        "disabledTools": ["b"],
+    }
+    remote = {
+        "type": "http",
+        "url": "https://x.example.com",
+        "headers": {"A": "b"},
+        "headersHelper": "helper",
+        "oauth": {
+            "clientId": "id",
+            "clientSecret": "secret",
+            "callbackPort": 8080,
+            "authServerMetadataUrl": "https://x.example.com/meta",
+            "scopes": ["a", "b"],
+            "xaa": True,
+        },
+    }
+    for entry in (local, remote):
+        config = parse_entry("box", entry)
+        assert config.unknown == {}
+        written = msgspec.json.decode(msgspec.json.encode(config))
+        assert {"type": config.type, **written} == entry
+
+
+@pytest.mark.requirement("CFG-5")
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ({"serverUrl": "https://x"}, {"type": "http", "url": "https://x"}),
+        ({"httpUrl": "https://x"}, {"type": "http", "url": "https://x"}),
+        ({"type": "sse", "serverUrl": "https://x"}, {"type": "sse", "url": "https://x"}),
+        ({"type": "streamable-http", "url": "https://x"}, {"type": "http", "url": "https://x"}),
+        ({"type": "streamableHttp", "url": "https://x"}, {"type": "http", "url": "https://x"}),
+        ({"command": "x", "includeTools": ["a"]}, {"command": "x", "enabledTools": ["a"]}),
+        ({"command": "x", "excludeTools": ["a"]}, {"command": "x", "disabledTools": ["a"]}),
+    ],
+    ids=str,
+)
+def test_the_words_of_other_hosts_mean_the_same(theirs: dict[str, object], ours: dict[str, object]):
+    assert parse_entry("box", theirs) == parse_entry("box", ours)
+
+
+@pytest.mark.requirement("CFG-5")
+@given(st.dictionaries(st.text(max_size=6), st.none() | st.integers() | st.text(max_size=4), max_size=4))
+def test_unknown_fields_are_kept_and_never_fatal(extra: dict[str, object]):
+    known = {field.encode_name for field in msgspec.structs.fields(ServerConfig)} - {"unknown"}
+    extra = {key: value for key, value in extra.items() if key not in known}
+    assert parse_entry("box", {"command": "x", **extra}).unknown == extra
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = st.sampled_from(
+    [
+        "type",
+        "command",
+        "args",
+        "env",
+        "cwd",
+        "url",
+        "headers",
+        "headersHelper",
+        "oauth",
+        "timeout",
+        "protocol",
+        "enabledTools",
+        "disabledTools",
+        "serverUrl",
+        "httpUrl",
+        "unknown",
+    ]
+)
+
+
+@given(st.dictionaries(FIELDS, PLAIN | st.sampled_from(["stdio", "http", "https://x", "x"])))
+def test_any_entry_is_understood_or_refused_with_the_servers_name(entry: dict[str, object]):
+    error: ConfigError | None = None
+    config = ServerConfig()
+    try:
+        config = parse_entry("box", entry)
+    except ConfigError as caught:
+        error = caught
+    assert error is None or "'box'" in str(error)
+    assert config.type in TRANSPORTS
+    assert config.fingerprint()
+    assert config.signature is None or all(isinstance(word, str) for word in config.signature)
+
+
+# --- signatures ---
+
+
+@pytest.mark.requirement("CFG-6")
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (
+            {"command": "x", "args": ["a"]},
+            {"command": "x", "args": ["a"], "env": {"A": "1"}, "timeout": 1},
+            True,
+        ),
+        ({"command": "x", "args": ["a"]}, {"command": "x", "args": ["b"]}, False),
+        ({"command": "x", "args": ["a", "b"]}, {"command": "x", "args": ["a b"]}, False),
+        ({"command": "x"}, {"command": "X"}, False),
+        ({"url": "https://x"}, {"url": "https://x", "headers": {"A": "b"}}, True),
+        ({"url": "https://X:443/a/../b"}, {"url": "https://x/b"}, True),
+        ({"url": "https://x/a"}, {"type": "sse", "url": "https://x/a"}, True),
+        ({"url": "https://x/a"}, {"url": "https://x/A"}, False),
+        ({"url": "https://x?a=1"}, {"url": "https://x?a=2"}, False),
+        ({"url": "https://x"}, {"url": "http://x"}, False),
+        ({"command": "https://x/"}, {"url": "https://x/"}, False),
+    ],
+    ids=str,
+)
+def test_what_makes_two_entries_the_same_server(one: dict[str, object], other: dict[str, object], same: bool):
+    assert (parse_entry("a", one).signature == parse_entry("b", other).signature) is same
+
+
+def test_what_has_neither_command_nor_address_is_nobodys_duplicate():
+    assert ServerConfig(type="in-process").signature is None
+    assert parse_entry("a", {"type": "sdk"}).signature is None
+
+
+# --- tools ---
+
+
+@pytest.mark.requirement("CFG-5")
+@pytest.mark.parametrize(
+    ("enabled", "disabled", "offered"),
+    [
+        (None, (), True),
+        (("tool",), (), True),
+        (("other",), (), False),
+        ((), (), False),
+        (None, ("tool",), False),
+        (("tool",), ("tool",), False),
+        (("TOOL",), (), False),
+        (None, ("other",), True),
+    ],
+)
+def test_which_tools_are_offered(enabled: tuple[str, ...] | None, disabled: tuple[str, ...], offered: bool):
+    config = ServerConfig(command="x", enabled_tools=enabled, disabled_tools=disabled)
+    assert config.offers("tool") is offered

@@ -1,0 +1,303 @@
+"""T56: policy that cannot be read. Nothing starts, everybody is told, and what can be read still counts."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Host
+from dragoman.cli import exit_codes
+from dragoman.connections.direct import open_session
+from dragoman.errors import PolicyRefused
+from tests.e2e.command import config, in_terminal, run
+from tests.servers import zoo
+from tests.torture import projects
+from tests.torture.projects import COMMANDS, Canary, invocations, servers, standings, write
+
+pytestmark = pytest.mark.requirement("CFG-7")
+
+GOOD = json.dumps({"deniedMcpServers": [{"serverName": "evil"}]}).encode()
+
+CONTENTS: dict[str, bytes] = {
+    "empty": b"",
+    "truncated": GOOD[:-3],
+    "not UTF-8": GOOD.replace(b"evil", b"\xff\xfe"),
+    "UTF-16": GOOD.decode().encode("utf-16"),
+    "NULs": bytes(100),
+    "a list": b"[" + GOOD + b"]",
+    "a text": b'"x"',
+    "null": b"null",
+    "servers as a list": b'{"mcpServers": []}',
+    "servers as null": b'{"mcpServers": null}',
+    "a key twice": b'{"deniedMcpServers": [], "deniedMcpServers": []}',
+    "too deep": b'{"deniedMcpServers":' + b"[" * 10_000,
+    "too large": b'{"x": "' + b"x" * (9 * 1024 * 1024) + b'"}',
+    "a comment": b"// x\n" + GOOD,
+}
+
+
+def content(data: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(data)
+
+
+def loop(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def leads_nowhere(path: Path) -> None:
+    path.symlink_to(path.parent / "not mounted" / "policy.json")
+
+
+SPOILED: dict[str, Callable[[Path], object]] = {
+    **{what: content(data) for what, data in CONTENTS.items()},
+    "a folder": Path.mkdir,
+    "a pipe": lambda path: os.mkfifo(path),
+    "a link to itself": loop,
+    "a link that leads nowhere": leads_nowhere,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+}
+
+
+class Office:
+    """A person with servers of every scope, and an administrator whose file is to be spoiled."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.canary = Canary(home / "canary")
+        self.file = home / "managed" / "managed-mcp.json"
+        self.file.parent.mkdir()
+        entry = self.canary.entry
+        projects.user(home, servers(mine=entry("mine")))
+        write(home / ".dragoman" / "plugins" / "p" / ".mcp.json", servers(plugged=entry("plugged")))
+        for file, name in ((".mcp.json", "shared"), (".dragoman/settings.local.json", "own")):
+            projects.approve(write(home / "work" / file, servers(**{name: entry(name)})), name)
+        self.names = ["mine", "plugged", "shared", "own"]
+
+    def spoil(self, what: str) -> None:
+        SPOILED[what](self.file)
+
+
+@pytest.fixture
+def office(home: Path) -> Office:
+    return Office(home)
+
+
+def test_t56_without_a_managed_file_everything_starts(office: Office):
+    run("tools")
+    assert office.canary.started == set(office.names)
+
+
+@pytest.mark.parametrize("what", SPOILED)
+def test_t56_nothing_is_admitted_from_any_scope(office: Office, what: str):
+    office.spoil(what)
+    entry = office.canary.entry("coded")
+    configuration = projects.seen(given={"coded": entry})
+    found = {name: server.standing for name, server in configuration.servers.items()}
+    assert found == dict.fromkeys([*office.names, "coded"], "refused") or (
+        found == {} and {each.why for each in configuration.dropped} == {"exclusive"}
+    )
+    assert configuration.admit("new", entry).standing == "refused"
+    assert str(office.file) in "\n".join(configuration.problems)
+
+
+@pytest.mark.parametrize("what", SPOILED)
+async def test_t56_nothing_starts_through_the_library(office: Office, what: str):
+    office.spoil(what)
+    entry = office.canary.entry("coded")
+    for host in (Host.configured(servers={"coded": entry}), Host({"coded": entry})):
+        async with host:
+            await host.ready(timeout=30)
+            assert "connected" not in {view.status for view in host.servers.values()}
+            async with host.for_agent([{"inline": entry}]) as agent:
+                await agent.ready(timeout=30)
+                assert agent.tools() == []
+    with pytest.raises(PolicyRefused):
+        await (await open_session(entry)).close()
+    assert office.canary.started == set()
+
+
+@pytest.mark.parametrize("what", SPOILED)
+def test_t56_the_commands_that_would_start_servers_say_why_they_do_not(office: Office, what: str):
+    office.spoil(what)
+    given = config(coded=office.canary.entry("coded"))
+    for words in (["tools"], ["tools", "--mcp-config", given], ["call", "mcp__mine__echo"], ["mcp", "list"]):
+        done = run(*words)
+        assert str(office.file) in done.stdout + done.stderr, words
+        assert office.canary.started == set(), words
+    done = run("mcp", "add", "new", "true", "-s", "user")
+    assert done.returncode == exit_codes.CONFIG
+    assert str(office.file) in done.stderr
+
+
+def test_t56_a_file_without_permission_counts_as_unreadable(office: Office, monkeypatch: pytest.MonkeyPatch):
+    """For root no file is: so the refusal itself is played."""
+    office.file.write_bytes(GOOD)
+    real = os.open
+
+    def refuse(path: Any, *arguments: Any, **more: Any) -> int:
+        if Path(path) == office.file:
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert set(standings().values()) == {"refused"}
+    assert any(str(office.file) in problem for problem in projects.seen().problems)
+
+
+SILENT = {"config schema"}
+"""Has nothing to do with anybody's configuration."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command not in SILENT])
+def test_t56_every_command_is_loud_about_it(office: Office, command: str):
+    office.spoil("truncated")
+    for words in invocations(command, office.names):
+        done = run(*words)
+        assert "Traceback" not in done.stderr, words
+        assert office.canary.started == set(), words
+        if done.returncode == exit_codes.USAGE or "--help" in words:
+            continue
+        assert str(office.file) in done.stderr + done.stdout, words
+        if "--json" not in words:
+            assert str(office.file) in done.stderr, words
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["tools", "--mcp-config", "demo"], exit_codes.CONFIG),
+        (["call", "mcp__mine__echo"], exit_codes.CONFIG),
+        (["mcp", "add", "new", "true"], exit_codes.CONFIG),
+        (["mcp", "add-json", "new", '{"command": "true"}'], exit_codes.CONFIG),
+        (["mcp", "enable", "mine"], exit_codes.CONFIG),
+        (["mcp", "list"], exit_codes.CONFIG),
+        (["mcp", "list", "--json"], exit_codes.CONFIG),
+        (["config", "explain"], exit_codes.OK),
+        (["config", "plan"], exit_codes.OK),
+        (["demo"], exit_codes.CONFIG),
+        (["demo", "--json"], exit_codes.CONFIG),
+    ],
+    ids=str,
+)
+def test_t56_exit_codes(office: Office, words: list[str], code: int):
+    office.spoil("truncated")
+    done = run(*words)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == code
+
+
+def test_t56_in_a_terminal_the_reason_is_seen(office: Office):
+    office.spoil("truncated")
+    assert str(office.file) in in_terminal("tools")[1]
+    assert office.canary.started == set()
+
+
+def test_t56_importing_adds_nothing(office: Office):
+    office.spoil("truncated")
+    write(office.home / ".claude.json", servers(new=zoo("calm.py")))
+    done = run("mcp", "import", "claude-code")
+    assert "Added 0 of 1" in done.stdout
+    assert "new" not in standings()
+
+
+async def test_t56_a_file_spoiled_while_a_host_runs_stops_its_servers_at_the_next_look(office: Office):
+    async with Host.configured() as host:
+        await host.ready(timeout=30)
+        assert {view.status for view in host.servers.values()} == {"connected"}
+        office.spoil("truncated")
+        await host.reload()
+        await host.ready(timeout=30)
+        assert {view.status for view in host.servers.values()} == {"disabled"}
+        assert host.tools() == []
+        office.file.unlink()
+        await host.reload()
+        await host.ready(timeout=30)
+        assert {view.status for view in host.servers.values()} == {"connected"}
+
+
+# --- one wrong entry ---
+
+WRONG_ENTRIES: list[Any] = [
+    None,
+    5,
+    "mine",
+    [],
+    {},
+    {"serverName": 5},
+    {"serverName": ""},
+    {"serverNam": "mine"},
+    {"serverName": "mine", "serverUrl": "https://x.example.com"},
+    {"serverUrl": "not a url"},
+    {"serverUrl": ["https://x.example.com"]},
+    {"serverCommand": "npx -y box"},
+    {"serverCommand": []},
+    {"serverCommand": ["npx", 5]},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG_ENTRIES, ids=repr)
+def test_t56_a_wrong_deny_entry_costs_only_itself(office: Office, wrong: Any):
+    projects.managed(office.home, {"deniedMcpServers": [wrong, {"serverName": "mine"}, wrong]})
+    assert standings()["mine"] == "refused"
+    problems = "\n".join(projects.seen().problems)
+    assert str(office.file) in problems
+    assert "deniedMcpServers[0]" in problems
+    assert "deniedMcpServers[2]" in problems
+
+
+@pytest.mark.parametrize("wrong", WRONG_ENTRIES, ids=repr)
+def test_t56_a_wrong_allow_entry_never_widens_the_list(office: Office, wrong: Any):
+    projects.managed(office.home, {"allowedMcpServers": [wrong]})
+    assert set(standings().values()) == {"refused"}
+    assert "allowedMcpServers[0]" in "\n".join(projects.seen().problems)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "mine", {}, {"serverName": "mine"}, True, False], ids=repr)
+@pytest.mark.parametrize("key", ["allowedMcpServers", "deniedMcpServers"])
+def test_t56_a_list_that_is_none_admits_nothing(office: Office, key: str, wrong: Any):
+    projects.managed(office.home, {key: wrong})
+    assert set(standings().values()) == {"refused"}
+    assert any(key in problem for problem in projects.seen().problems)
+
+
+@pytest.mark.parametrize("wrong", [None, 1, "false", [], {}], ids=repr)
+def test_t56_a_wrong_managed_only_flag_is_taken_as_yes(office: Office, wrong: Any):
+    projects.user(
+        office.home, {**servers(mine=zoo("calm.py")), "allowedMcpServers": [{"serverName": "mine"}]}
+    )
+    projects.managed(office.home, {"allowManagedMcpServersOnly": wrong, "allowedMcpServers": []})
+    assert standings()["mine"] == "refused"
+    assert any("managed-only" in problem for problem in projects.seen().problems)
+
+
+@pytest.mark.parametrize("key", ["deniedMcpServer", "denyMcpServers", "DeniedMcpServers", "policy"])
+def test_t56_a_misspelt_key_is_told_with_its_line(office: Office, key: str):
+    projects.managed(office.home, {key: [], "deniedMcpServers": [{"serverName": "mine"}]})
+    assert standings()["mine"] == "refused"
+    assert any(f"{office.file}, line 2" in problem and key in problem for problem in projects.seen().problems)
+
+
+def test_t56_wrong_entries_are_told_by_the_commands_too(office: Office):
+    projects.managed(office.home, {"deniedMcpServers": [{"serverNam": "x"}, {"serverName": "mine"}]})
+    for words in (["tools"], ["mcp", "list"], ["config", "explain"], ["call", "mcp__plugged__echo"]):
+        done = run(*words)
+        assert "deniedMcpServers[0]" in done.stderr, words
+    assert "mine" not in office.canary.started
+    assert "plugged" in office.canary.started
+
+
+def test_t56_a_broken_file_of_the_person_takes_away_no_rule_of_the_administrator(office: Office):
+    projects.managed(office.home, {"deniedMcpServers": [{"serverName": "own"}]})
+    (office.home / ".dragoman" / "settings.json").write_text("{")
+    assert standings() == {"plugged": "ready", "shared": "ready", "own": "refused"}
+
+
+def test_t56_an_exclusive_file_with_a_wrong_server_is_still_exclusive(office: Office):
+    projects.managed(office.home, servers(bad={"command": 5}, good=zoo("calm.py")))
+    assert standings() == {"bad": "broken", "good": "ready"}
+    assert {each.candidate.name for each in projects.seen().dropped} == set(office.names)

@@ -1,0 +1,302 @@
+"""T59: of our environment a server gets a short list, and what its entry adds is looked at."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Host
+from dragoman.config.policy import loader_variables
+from dragoman.config.scopes import SCOPES, Sources
+from dragoman.connections.direct import open_session
+from dragoman.transports.process import INHERITED
+from tests.e2e.command import DRAGOMAN, run
+from tests.servers import zoo
+from tests.torture import projects
+from tests.torture.projects import Canary, servers, standings, write
+
+SAFE = {
+    "HOME": "/home/somebody",
+    "LANG": "en_GB.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "LC_CTYPE": "C.UTF-8",
+    "LOGNAME": "somebody",
+    "SHELL": "/bin/sh",
+    "TERM": "xterm",
+    "TMPDIR": "/tmp",
+    "TZ": "UTC",
+    "USER": "somebody",
+}
+"""Values for what may be passed on; `PATH` is the test's own."""
+
+SECRETS = {
+    "ANTHROPIC_API_KEY": "s3cret",
+    "OPENAI_API_KEY": "s3cret",
+    "AWS_SECRET_ACCESS_KEY": "s3cret",
+    "GITHUB_TOKEN": "s3cret",
+    "MY_OWN_TOKEN": "s3cret",
+    "SSH_AUTH_SOCK": "/tmp/agent",
+    "LD_PRELOAD": "",
+    "LD_LIBRARY_PATH": "/tmp/lib",
+    "PYTHONPATH": "/tmp/python",
+    "PYTHONSTARTUP": "/tmp/start.py",
+    "NODE_OPTIONS": "--require /tmp/x.js",
+    "BASH_ENV": "/tmp/env.sh",
+    "GIT_SSH_COMMAND": "/tmp/ssh",
+    "HTTPS_PROXY": "http://proxy.example.com",
+    "https_proxy": "http://proxy.example.com",
+    "SSL_CERT_FILE": "/tmp/ca.pem",
+    "OTEL_EXPORTER_OTLP_HEADERS": "s3cret",
+    "MCP_TIMEOUT": "30000",
+    "DRAGOMAN_MESSAGE_LIMIT_BYTES": "100000",
+    "VIRTUAL_ENV": "/tmp/venv",
+    "PWD": "/tmp",
+    "OLDPWD": "/tmp",
+    "_": "/tmp/x",
+    "home": "lower case",
+    "XHOME": "alike",
+    "HOMEX": "alike",
+    "BASH_FUNC_ls%%": "() { echo s3cret; }",
+}
+
+
+@pytest.fixture
+def surroundings(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """An environment full of what is nobody's business; what a server should see of it."""
+    safe = {**SAFE, "HOME": str(home)}  # the census knows our processes by it
+    for name, value in {**safe, **SECRETS}.items():
+        monkeypatch.setenv(name, value)
+    return {**safe, "PATH": os.environ["PATH"]}
+
+
+def environment_of(pid: int | None) -> dict[str, str]:
+    """As the process was given it, before its own program could change anything."""
+    pairs = Path(f"/proc/{pid}/environ").read_text().split("\0")
+    return dict(pair.split("=", 1) for pair in pairs if pair)
+
+
+async def seen_by_child(given: Mapping[str, Any]) -> dict[str, str]:
+    async with Host({"box": given}) as host:
+        view = (await host.ready(timeout=30))["box"]
+        assert view.status == "connected", view.reason
+        return environment_of(view.pid)
+
+
+async def test_t59_a_server_gets_exactly_the_short_list(surroundings: dict[str, str]):
+    assert await seen_by_child(zoo("calm.py")) == surroundings
+    assert set(surroundings) == set(INHERITED)
+
+
+async def test_t59_and_what_its_entry_says(surroundings: dict[str, str]):
+    own = {"TOKEN": "${GITHUB_TOKEN}", "EMPTY": "", "LANG": "de_DE.UTF-8", "lower": "x", "MANY": "a=b=c\nd"}
+    expected = {**surroundings, **own, "TOKEN": "s3cret"}
+    assert await seen_by_child(zoo("calm.py", env=own)) == expected
+
+
+@pytest.mark.parametrize("scope", ["user", "project", "local", "plugin", "managed"])
+async def test_t59_it_is_the_same_from_every_scope(home: Path, scope: str, surroundings: dict[str, str]):
+    entry = zoo("calm.py", env={"OWN": "x"})
+    file = {
+        "user": home / ".dragoman" / "settings.json",
+        "project": home / "work" / ".mcp.json",
+        "local": home / "work" / ".dragoman" / "settings.local.json",
+        "plugin": home / ".dragoman" / "plugins" / "p" / ".mcp.json",
+        "managed": home / "managed" / "managed-mcp.json",
+    }[scope]
+    write(file, servers(box=entry))
+    projects.approve(file, "box")
+    async with Host.configured() as host:
+        view = (await host.ready(timeout=30))["box"]
+        assert environment_of(view.pid) == {**surroundings, "OWN": "x"}
+
+
+async def test_t59_agents_and_direct_sessions_are_no_exception(surroundings: dict[str, str]):
+    async with Host({}) as host, host.for_agent([{"box": zoo("calm.py")}]) as agent:
+        view = (await agent.ready(timeout=30))["box"]
+        assert environment_of(view.pid) == surroundings
+    session = await open_session(zoo("calm.py"))
+    try:
+        pid = session._connection.details.pid  # type: ignore[reportPrivateUsage]
+        assert environment_of(pid) == surroundings
+    finally:
+        await session.close()
+
+
+async def test_t59_what_is_not_there_is_not_made_up(home: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in INHERITED:
+        if name not in ("HOME", "PATH"):
+            monkeypatch.delenv(name, raising=False)
+    assert await seen_by_child(zoo("calm.py")) == {"HOME": str(home), "PATH": os.environ["PATH"]}
+
+
+@pytest.mark.parametrize("name", ["SHELL", "TERM", "USER", "TZ"])
+async def test_t59_an_exported_shell_function_is_not_passed_on(
+    name: str, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(name, "() { :; }; echo s3cret")
+    expected = {key: value for key, value in surroundings.items() if key != name}
+    assert await seen_by_child(zoo("calm.py")) == expected
+
+
+def test_t59_the_command_passes_on_no_more_than_the_library(home: Path, surroundings: dict[str, str]):
+    """Nor do the helpers it starts to watch over its servers know any secret."""
+    dump = home / "environment"
+    script = f"cat /proc/self/environ > {dump}.new; mv {dump}.new {dump}; exit 3"
+    projects.user(home, servers(box={"command": "/bin/sh", "args": ["-c", script], "env": {"OWN": "x"}}))
+    subprocess.run([str(DRAGOMAN), "tools"], capture_output=True, timeout=40, stdin=subprocess.DEVNULL)
+    found = dict(pair.split("=", 1) for pair in dump.read_text().split("\0") if pair)
+    added = {"PWD", "SHLVL", "_", "OLDPWD"}  # by some shells, by themselves
+    assert {key: value for key, value in found.items() if key not in added} == {**surroundings, "OWN": "x"}
+
+
+async def test_t59_variables_of_files_are_for_entries_and_not_for_children(home: Path):
+    projects.user(home, {**servers(box=zoo("calm.py", "${FROM_FILE}")), "env": {"FROM_FILE": "s3cret"}})
+    async with Host.configured() as host:
+        view = (await host.ready(timeout=30))["box"]
+        assert view.status == "connected"
+        assert "FROM_FILE" not in environment_of(view.pid)
+
+
+@pytest.mark.parametrize("place", ["project", "local", "plugin"])
+def test_t59_variables_that_came_with_a_folder_are_not_even_for_entries(home: Path, place: str):
+    file = {
+        "project": home / "work" / ".mcp.json",
+        "local": home / "work" / ".dragoman" / "settings.local.json",
+        "plugin": home / ".dragoman" / "plugins" / "p" / ".mcp.json",
+    }[place]
+    write(file, {**servers(), "env": {"FROM_FILE": "x", "PATH": "/tmp/evil"}})
+    projects.user(home, servers(box={"command": "x", "args": ["${FROM_FILE}"]}))
+    assert standings()["box"] == "broken"
+    assert any("env" in problem and str(file) in problem for problem in projects.seen().problems)
+
+
+# --- variables that make a program run something else ---
+
+LOADERS = [
+    "PATH",
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "LD_AUDIT",
+    "DYLD_INSERT_LIBRARIES",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "BASH_ENV",
+    "ENV",
+    "BASH_FUNC_ls%%",
+    "GIT_SSH_COMMAND",
+    "GIT_CONFIG_GLOBAL",
+    "PERL5OPT",
+    "RUBYOPT",
+    "JAVA_TOOL_OPTIONS",
+    "NPM_CONFIG_REGISTRY",
+    "npm_config_registry",
+]
+
+INTERCEPTORS = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_TLS_REJECT_UNAUTHORIZED",
+]
+"""By these somebody else gets to read, or to answer, what a server says to the network."""
+
+INSTALLERS = [
+    "Npm_Config_Registry",  # npm compares without regard to case
+    "UV_INDEX_URL",
+    "UV_DEFAULT_INDEX",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "HOME",  # .npmrc, .gitconfig, pip.conf, user site-packages
+    "XDG_CONFIG_HOME",
+    "DOTNET_STARTUP_HOOKS",
+    "PYTHONWARNINGS",  # imports the module that it names
+]
+"""By these `npx` and `uvx` fetch a name from elsewhere, or a program loads code of another's choice."""
+
+HARMLESS = ["TOKEN", "API_KEY", "MODE", "LANG", "MY_PATH", "XLD_PRELOAD", "PATHS", "DEBUG", "GITHUB_TOKEN"]
+
+
+@pytest.mark.requirement("CFG-8")
+@pytest.mark.parametrize("name", [*LOADERS, *INTERCEPTORS, *INSTALLERS])
+def test_t59_the_question_warns_of_variables_that_change_how_programs_run(home: Path, name: str):
+    write(home / "work" / ".mcp.json", servers(box={"command": "x", "env": {"A": "1", name: "value"}}))
+    told = run("mcp", "approve").stderr
+    warning = [line for line in told.splitlines() if line.lstrip().startswith("!")]
+    assert any(name in line for line in warning)
+
+
+def test_t59_it_does_not_warn_of_others(home: Path):
+    assert loader_variables(HARMLESS) == ()
+    write(home / "work" / ".mcp.json", servers(box={"command": "x", "env": dict.fromkeys(HARMLESS, "1")}))
+    assert "!" not in run("mcp", "approve").stderr
+
+
+@pytest.mark.requirement("CFG-7")
+@pytest.mark.parametrize("name", [*LOADERS, *INSTALLERS])
+def test_t59_under_an_allow_list_of_commands_such_an_entry_is_refused(home: Path, name: str):
+    projects.managed(home, {"allowedMcpServers": [{"serverCommand": [sys.executable, "server.py"]}]})
+    configuration = projects.seen()
+
+    def admitted(env: dict[str, str]) -> set[str]:
+        entry = {"command": sys.executable, "args": ["server.py"], "env": env}
+        return {configuration.admit("box", entry, scope=scope).standing for scope in SCOPES[:-1]}
+
+    assert admitted({"TOKEN": "x"}) == {"ready"}
+    assert admitted({"TOKEN": "x", name: os.environ["PATH"] if name == "PATH" else "x"}) == {"refused"}
+    assert admitted({name: ""}) == {"refused"}
+
+
+@pytest.mark.requirement("CFG-7")
+async def test_t59_a_refused_entry_does_not_start(home: Path):
+    canary = Canary(home / "canary")
+    entry = canary.entry("box")
+    command = [entry["command"], *entry["args"]]
+    projects.managed(home, {"allowedMcpServers": [{"serverCommand": command}]})
+    async with Host({"box": {**entry, "env": {"LD_PRELOAD": ""}}, "other": entry}) as host:
+        views = await host.ready(timeout=30)
+        assert views["box"].status == "disabled"
+        assert "LD_PRELOAD" in str(views["box"].reason)
+        assert views["other"].status == "connected"
+
+
+async def test_t59_the_administrators_own_entry_may_set_them(home: Path):
+    entry = zoo("calm.py", env={"LD_LIBRARY_PATH": "/tmp"})
+    allowed = [{"serverCommand": [entry["command"], *entry["args"]]}]
+    projects.managed(home, {**servers(box=entry), "allowedMcpServers": allowed})
+    async with Host.configured() as host:
+        view = (await host.ready(timeout=30))["box"]
+        assert view.status == "connected"
+        assert environment_of(view.pid)["LD_LIBRARY_PATH"] == "/tmp"
+
+
+def test_t59_a_path_in_an_entry_decides_where_its_program_is_found_and_judged(home: Path):
+    """The search for the program and its judgement use the path that the child will have."""
+    tool = home / "bin" / "tool"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    projects.managed(home, {"deniedMcpServers": [{"serverCommand": [str(tool)]}]})
+    entry = {"command": "tool", "env": {"PATH": str(tool.parent)}}
+    assert projects.seen(given={"box": entry}).servers["box"].standing == "refused"
+
+
+def test_t59_the_administrators_variables_wait_for_a_yes(home: Path, monkeypatch: pytest.MonkeyPatch):
+    projects.managed(home, {"env": {"TEAM": "red", "PATH": "/tmp/evil"}})
+    projects.user(home, servers(box={"command": "true", "args": ["${TEAM}"]}))
+    assert standings()["box"] == "broken"
+    assert set(projects.seen().unconfirmed_variables) == {"TEAM", "PATH"}
+    assert Sources.here().approvals_file.exists() is False

@@ -1,0 +1,245 @@
+"""Entries for showing: nothing that may be secret is seen, and what is ordinary can still be read."""
+
+import json
+import string
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.config.masking import COVER, masked_entry, masked_url, masked_value, masked_words
+
+CANARY = "Zq7Canary"
+"""Too short to look like a secret by itself: it has to be covered because of where it stands."""
+LONG_CANARY = "sk-Zq7Canary0123456789abcdefABCDEF"
+
+
+def shown(entry: dict[str, Any]) -> str:
+    return json.dumps(masked_entry(entry), ensure_ascii=False)
+
+
+# --- nothing leaks ---
+
+AROUND = st.text(alphabet=string.ascii_letters + string.digits + " .:/-_+", max_size=8)
+SECRETS = st.builds(lambda before, after: before + CANARY + after, AROUND, AROUND)
+NAMES = st.text(alphabet=string.ascii_letters + "_-", min_size=1, max_size=8).filter(
+    lambda n: n not in CANARY
+)
+SECRET_OPTIONS = st.sampled_from(
+    ["--token", "--api-key", "--password", "--apikey", "-auth", "--client-secret", "--ACCESS_TOKEN", "--key"]
+)
+
+
+@st.composite
+def entries_with_a_canary(draw: st.DrawFn) -> dict[str, Any]:
+    secret = draw(SECRETS)
+    option = draw(SECRET_OPTIONS)
+    plain = draw(st.lists(st.sampled_from(["-y", "run", "--verbose", "/srv"]), max_size=2))
+    places: list[dict[str, Any]] = [
+        {"command": "x", "env": {draw(NAMES): secret}},
+        {"command": "x", "env": {draw(NAMES): f"${{VAR}}{secret}"}},
+        {"command": "x", "env": {draw(NAMES): f"${{VAR:-{secret}}}"}},
+        {"url": "https://x.example.com", "headers": {draw(NAMES): secret}},
+        {"url": "https://x.example.com", "headers": {"Authorization": f"Bearer {secret}"}},
+        {"url": f"https://x.example.com/mcp?{draw(NAMES)}={CANARY}"},
+        {"url": f"https://x.example.com/mcp?a=b&{draw(NAMES)}={CANARY}&c=d"},
+        {"url": f"https://me:{CANARY}@x.example.com/mcp"},
+        {"command": "x", "args": [*plain, option, secret]},
+        {"command": "x", "args": [*plain, f"{option}={secret}", *plain]},
+        {"command": "x", "args": [*plain, f"https://x.example.com/?{draw(NAMES)}={CANARY}"]},
+        {"url": "https://x.example.com", "oauth": {"clientId": "id", "clientSecret": secret}},
+        {"command": "x", "somethingNew": {"apiToken": secret}},
+        {"command": "x", "somethingNew": [{"deep": {"password": secret}}]},
+        {"serverUrl": f"https://x.example.com/mcp?{draw(NAMES)}={CANARY}"},
+    ]
+    return draw(st.sampled_from(places))
+
+
+@given(entries_with_a_canary())
+def test_a_secret_written_out_is_never_shown(entry: dict[str, Any]):
+    assert CANARY not in shown(entry)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": LONG_CANARY},
+        {"command": "x", "args": [LONG_CANARY]},
+        {"command": "x", "args": [f"--x={LONG_CANARY}"]},
+        {"command": "x", "args": ["ghp_Zq7Canary0123456789abcdef"]},
+        {"url": f"https://x.example.com/mcp/{LONG_CANARY}/sse"},
+        {"command": "x", "cwd": f"/srv/{LONG_CANARY}"},
+        {"command": "x", "somethingNew": LONG_CANARY},
+        {"command": "x", "somethingNew": [[LONG_CANARY]]},
+        {"command": "x", "headersHelper": f"print {LONG_CANARY}"},
+    ],
+    ids=str,
+)
+def test_what_looks_like_a_secret_is_covered_wherever_it_stands(entry: dict[str, Any]):
+    assert "Zq7Canary" not in shown(entry)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "x", "args": ["--header", f"Authorization: Bearer {CANARY}"]},
+        {"command": "x", "args": ["-H", f"X-Api-Key: {CANARY}"]},
+        {"command": "x", "args": [f"Authorization:{CANARY}"]},
+    ],
+    ids=str,
+)
+def test_a_header_among_the_arguments_is_covered(entry: dict[str, Any]):
+    """The usual way to hand a token to a bridge such as mcp-remote."""
+    assert CANARY not in shown(entry)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "x", "args": [f"${{MODE}}{LONG_CANARY}"]},
+        {"command": "x", "args": [f"${{API_KEY:-{LONG_CANARY}}}"]},
+        {"command": f"${{API_KEY:-{LONG_CANARY}}}"},
+        {"command": "x", "args": [f"${{API_KEY:-{CANARY}}}"]},
+        {"url": f"https://x.example.com/${{API_KEY:-{CANARY}}}"},
+    ],
+    ids=str,
+)
+def test_a_literal_beside_a_variable_or_as_its_default_is_covered_too(entry: dict[str, Any]):
+    assert CANARY not in shown(entry)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"https://me:{CANARY}@auth.example.com/?a=b",
+        f"https://x.example.com/mcp?{CANARY}",
+        f"https://x.example.com/mcp#token={CANARY}",
+        f"https://me:p@{CANARY}@x.example.com/",
+        f"postgres://me:{CANARY}@keys.example.com/db?sslmode=require",
+    ],
+)
+@pytest.mark.parametrize("field", ["url", "serverUrl", "args"])
+def test_no_odd_address_gives_away_what_is_in_it(address: str, field: str):
+    entry: dict[str, Any] = {field: [address]} if field == "args" else {field: address}
+    assert CANARY not in shown(entry)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"url": "https://x.example.com", "headers": f"Authorization: Bearer {CANARY}"},
+        {"url": "https://x.example.com", "headers": [f"X: {CANARY}"]},
+        {"command": "x", "env": [f"A={CANARY}"]},
+        {"command": "x", "env": f"A={CANARY}"},
+        {"command": "x", "env": {"A": [CANARY]}},
+        {"command": "x", "args": f"--token {CANARY}"},
+        {"command": ["x", "--token", CANARY]},
+        {"url": "https://x.example.com", "oauth": {"clientSecret": [CANARY]}},
+        {"url": "https://x.example.com", "oauth": {"clientSecret": 73737373}},
+    ],
+    ids=str,
+)
+def test_an_entry_of_the_wrong_shape_gives_nothing_away_either(entry: dict[str, Any]):
+    """Entries that cannot be used are shown as well."""
+    assert CANARY not in shown(entry)
+    assert "73737373" not in shown(entry)
+
+
+# --- what is ordinary stays readable ---
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["${TOKEN}", "Bearer ${TOKEN}", "${A}${B}", "Basic ${USER_AND_PASSWORD}", "", "${env:TOKEN}"],
+)
+def test_variables_stay_visible(value: str):
+    assert masked_value(value) == value
+    assert masked_entry({"env": {"A": value}}) == {"env": {"A": value}}
+
+
+def test_only_the_literal_default_of_a_variable_is_covered():
+    assert masked_value("${TOKEN:-plain}") == f"${{TOKEN:-{COVER}}}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-y", "@modelcontextprotocol/server-filesystem", "/home/me/My Documents"],
+        ["run", "--rm", "-i", "-v", "/srv:/srv:ro", "ghcr.io/example/server:1.2.3"],
+        ["--port=8080", "--verbose", "--mode=fast"],
+        ["${HOME}/bin/server.py", "--root", "${HOME}"],
+        ["--from", "git+https://github.com/example/tool", "tool"],
+        ["-c", "print('hello')"],
+        ["https://x.example.com/mcp"],
+        ["", " "],
+        ["/opt/python311/lib/servers/filesystem/main.py"],
+        ["/home/runner1/work/project/project/servers/tool"],
+    ],
+    ids=str,
+)
+def test_ordinary_arguments_stay_as_they_are(words: list[str]):
+    assert masked_words(words) == words
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://x.example.com/mcp",
+        "http://localhost:8080/sse",
+        "https://${HOST}/mcp",
+        "https://x.example.com/mcp?a=${A}",
+        "wss://x.example.com",
+        "https://a-rather-long-service-name-in-production.example.com/mcp",
+    ],
+)
+def test_an_ordinary_address_stays_as_it_is(url: str):
+    assert masked_url(url) == url
+
+
+def test_names_of_variables_and_headers_are_shown():
+    entry = {"env": {"TOKEN": "x"}, "headers": {"Authorization": "x"}}
+    assert masked_entry(entry) == {"env": {"TOKEN": COVER}, "headers": {"Authorization": COVER}}
+
+
+def test_what_is_no_text_stays():
+    entry = {"timeout": 5, "disabled": True, "nothing": None, "enabledTools": ["a", "b"]}
+    assert masked_entry(entry) == entry
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = st.sampled_from(["command", "args", "env", "url", "headers", "cwd", "oauth", "type", "other"])
+
+
+@given(st.dictionaries(FIELDS, PLAIN))
+def test_any_entry_can_be_shown_and_showing_it_again_covers_no_more(entry: dict[str, Any]):
+    once = masked_entry(entry)
+    assert once.keys() == entry.keys()
+    json.dumps(once)
+    assert masked_entry(once) == once
+
+
+# --- hostile text ---
+
+HOSTILE = ["${", "${A:-", " ", "=", "//", "a@", "sk-", "A1", "?&=", "Bearer ", "://"]
+
+
+def seconds(text: str) -> float:
+    begin = time.perf_counter()
+    masked_value(text + "x")
+    masked_url(text + "x")
+    masked_words(["--token", text + "x", text + "x"])
+    return time.perf_counter() - begin
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_text_is_covered_in_linear_time(piece: str):
+    """A project's file is shown before it is approved, so it must not be able to hold the program up."""
+    small, large = piece * 1_500, piece * 6_000
+    base = min(seconds(small) for _ in range(3))
+    assert min(seconds(large) for _ in range(3)) < max(0.03, 9 * base)

@@ -1,0 +1,201 @@
+"""How many servers connect at the same time, on a loop whose time is ours to move."""
+
+import asyncio
+import contextlib
+import heapq
+import selectors
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.connections.turns import PATIENCE_SECONDS, Kind, Turns
+
+T = TypeVar("T")
+
+
+class _NoWait(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
+    def __init__(self, loop: "LeapingLoop") -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> Any:
+        ready = super().select(0)
+        if not ready and timeout:
+            self._loop.leap()
+        return ready
+
+
+class LeapingLoop(asyncio.SelectorEventLoop):
+    """Where nothing can happen now, time leaps to the next timer: no test waits."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        super().__init__(_NoWait(self))
+
+    def time(self) -> float:
+        return self._now
+
+    def leap(self) -> None:
+        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        if timers:
+            self._now = max(self._now, heapq.nsmallest(1, timers)[0].when())
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    loop = LeapingLoop()
+    try:
+        return loop.run_until_complete(asyncio.wait_for(work, 10_000))
+    finally:
+        loop.close()
+
+
+class Watch:
+    """Who holds a turn: from the moment it was given until it is over or patience has ended."""
+
+    def __init__(self) -> None:
+        self.begun: list[float] = []
+        self.spans: list[tuple[float, float]] = []
+
+    def most_at_once(self) -> int:
+        moments = [(begin, 1) for begin, _ in self.spans] + [(end, -1) for _, end in self.spans]
+        most = now = 0
+        for _, step in sorted(moments):  # at one moment, ends come before beginnings
+            now += step
+            most = max(most, now)
+        return most
+
+
+async def connect(turns: Turns, kind: Kind, seconds: float, watch: Watch, *, fails: bool = False) -> None:
+    loop = asyncio.get_running_loop()
+    async with turns.taken(kind):
+        begin = loop.time()
+        watch.begun.append(begin)
+        try:
+            await asyncio.sleep(seconds)
+            if fails:
+                raise OSError("it does not start")
+        finally:
+            watch.spans.append((begin, min(loop.time(), begin + PATIENCE_SECONDS)))
+
+
+DURATIONS = st.sampled_from([0.0, 0.1, 0.5, 0.999, 1.0, 1.001, 5.0])
+CONNECTING = st.lists(st.tuples(DURATIONS, st.booleans(), st.none() | DURATIONS), max_size=12)
+
+
+@pytest.mark.requirement("CFG-9")
+@settings(max_examples=60)
+@given(st.integers(1, 4), CONNECTING)
+def test_never_more_than_so_many_at_once_whoever_fails_or_is_given_up(
+    count: int, connecting: list[tuple[float, bool, float | None]]
+):
+    """Twice, one after the other: a turn given back twice would let too many in the second time."""
+    turns: list[Turns] = []
+
+    async def wave() -> Watch:
+        watch = Watch()
+        tasks: list[asyncio.Task[None]] = []
+        for seconds, fails, given_up in connecting:
+            task = asyncio.create_task(connect(turns[0], "local", seconds, watch, fails=fails))
+            tasks.append(task)
+            if given_up is not None:
+                asyncio.get_running_loop().call_later(given_up, task.cancel)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(2 * PATIENCE_SECONDS)
+        return watch
+
+    async def both() -> tuple[Watch, Watch]:
+        turns.append(Turns(count, 1))
+        return await wave(), await wave()
+
+    for watch in run(both()):
+        assert watch.most_at_once() <= count
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 4), CONNECTING)
+def test_every_turn_is_given_back(count: int, connecting: list[tuple[float, bool, float | None]]):
+    async def work() -> list[float]:
+        turns = Turns(count, 1)
+        tasks = [
+            asyncio.create_task(connect(turns, "local", seconds, Watch(), fails=fails))
+            for seconds, fails, _ in connecting
+        ]
+        for task, (_, _, given_up) in zip(tasks, connecting, strict=True):
+            if given_up is not None:
+                asyncio.get_running_loop().call_later(given_up, task.cancel)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(2 * PATIENCE_SECONDS)
+        begin, watch = asyncio.get_running_loop().time(), Watch()
+        await asyncio.gather(*(connect(turns, "local", 0.5, watch) for _ in range(count)))
+        return [moment - begin for moment in watch.begun]
+
+    assert run(work()) == [0.0] * count
+
+
+@pytest.mark.requirement("CFG-9")
+def test_quick_ones_go_in_batches():
+    async def work() -> list[float]:
+        turns, watch = Turns(3, 1), Watch()
+        await asyncio.gather(*(connect(turns, "local", 0.5, watch) for _ in range(7)))
+        return watch.begun
+
+    assert run(work()) == [0.0] * 3 + [0.5] * 3 + [1.0]
+
+
+def test_a_slow_one_gives_way_and_goes_on():
+    async def work() -> tuple[list[float], float]:
+        turns, watch = Turns(1, 1), Watch()
+        await asyncio.gather(*(connect(turns, "local", 60, watch) for _ in range(4)))
+        return watch.begun, asyncio.get_running_loop().time()
+
+    begun, end = run(work())
+    assert begun == [number * PATIENCE_SECONDS for number in range(4)]
+    assert end == 60 + 3 * PATIENCE_SECONDS
+
+
+def test_local_and_remote_do_not_wait_for_each_other():
+    async def work() -> list[list[float]]:
+        turns, local, remote = Turns(1, 2), Watch(), Watch()
+        await asyncio.gather(
+            *(connect(turns, "local", 0.5, local) for _ in range(2)),
+            *(connect(turns, "remote", 0.5, remote) for _ in range(4)),
+        )
+        return [local.begun, remote.begun]
+
+    assert run(work()) == [[0.0, 0.5], [0.0, 0.0, 0.5, 0.5]]
+
+
+def test_what_lives_in_this_process_needs_no_turn():
+    async def work() -> list[float]:
+        turns, watch = Turns(1, 1), Watch()
+        await asyncio.gather(*(connect(turns, "in-process", 5, watch) for _ in range(5)))
+        return watch.begun
+
+    assert run(work()) == [0.0] * 5
+
+
+def test_an_error_passes_through_unchanged():
+    async def work() -> None:
+        await connect(Turns(1, 1), "local", 0, Watch(), fails=True)
+
+    with pytest.raises(OSError, match="does not start"):
+        run(work())
+
+
+def test_one_given_up_while_it_waits_takes_no_turn():
+    async def work() -> list[float]:
+        turns, watch = Turns(1, 1), Watch()
+        first = asyncio.create_task(connect(turns, "local", 0.5, watch))
+        waiting = asyncio.create_task(connect(turns, "local", 0.5, watch))
+        last = asyncio.create_task(connect(turns, "local", 0.5, watch))
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await waiting
+        await asyncio.gather(first, last)
+        return watch.begun
+
+    assert run(work()) == [0.0, 0.5]
