@@ -49,7 +49,7 @@ def test_a_server_is_explained_with_file_line_scope_and_what_it_beat(desk: Desk)
     (server,) = explained["servers"]
     assert server["scope"] == "local"
     assert server["line"] == line
-    assert server["approval"] == {"state": "approved", "reason": "your answer"}
+    assert server["approval"] == {"state": "approved", "reason": "you approved it"}
     assert server["beat"] == [
         {"scope": "user", "source": str(desk.user_file)},
         {"scope": "plugin", "source": str(desk.plugin_file("p"))},

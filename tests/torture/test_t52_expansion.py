@@ -216,7 +216,7 @@ def test_t52_variables_are_shown_as_they_are_written(secrets: list[str]):
     assert shown["env"] == {"A": "${S_ENV}", "B": COVER, "C": f"${{S_NONE:-{COVER}}}"}
     shown = json.loads(run("mcp", "get", "headers", "--no-health", "--json").stdout)["entry"]
     assert shown["url"] == "https://${S_URL}.example.com/${S_URL}/mcp"
-    assert shown["headers"] == {"Authorization": f"Bearer {COVER}", "X-Key": "${S_HEADER}", "X-P": COVER}
+    assert shown["headers"] == {"Authorization": COVER, "X-Key": "${S_HEADER}", "X-Plain": COVER}
 
 
 FAILING: dict[str, dict[str, Any]] = {

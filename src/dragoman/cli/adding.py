@@ -5,7 +5,6 @@ I own: what `add`, `add-json` and `import` have in common.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -14,6 +13,7 @@ import click
 from dragoman.cleaning import one_line
 from dragoman.cli.options import run_with_host
 from dragoman.cli.render.document import echo
+from dragoman.cli.render.servers import counted
 from dragoman.config import edits
 from dragoman.config.load import Configuration, load
 from dragoman.config.masking import masked_entry
@@ -49,7 +49,7 @@ def add_server(
         added = {"name": name, "scope": scope, "file": str(path), "entry": masked_entry(entry)}
         echo({"added": added, "unsetVariables": missing, "toolCount": tools})
         return
-    works = f"; it works and has {tools} tools" if tools is not None else ""
+    works = f"; it works and has {counted(tools, 'tool')}" if tools is not None else ""
     click.echo(f"Added {name} to {scope} ({one_line(str(path))}){works}")
     _show_notes(load(sources), name, target, missing)
 
@@ -59,10 +59,10 @@ def examine(
 ) -> tuple[str, ...]:
     """Whether the server may be written at all; the variables it needs that are not set."""
     edits.check_name(name)
-    missing = edits.check_entry(name, entry, os.environ)
+    missing = edits.check_entry(configuration, name, entry)
     edits.check_policy(configuration, name, entry, scope)
     path = configuration.sources.file_of(scope)
-    if not force and edits.entry_in(path, name) is not None:
+    if not force and edits.has_entry(path, name):
         raise ConfigError(f"there is already a server {name!r} in {path}", hint="Replace it with --force.")
     if scope == "project" and (literal := _literal_secret(entry)):
         raise ConfigError(
@@ -85,7 +85,7 @@ def _try(name: str, entry: Mapping[str, Any]) -> int:
             raise view.error
         return view.tool_count
 
-    return run_with_host({name: entry}, work)
+    return run_with_host(Sources.here(given={name: entry}, given_source="--check"), work, only=[name])
 
 
 def _show_notes(configuration: Configuration, name: str, scope: Scope, missing: tuple[str, ...]) -> None:

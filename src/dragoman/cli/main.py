@@ -24,6 +24,9 @@ COMMANDS: Final = {
     "tools": "List the tools of the configured servers.",
 }
 
+COMPLETION: Final = "_DRAGOMAN_COMPLETE"
+"""How a shell asks for completions."""
+
 GROUPS: Final = frozenset({"config", "mcp"})
 
 JSON_WANTED: Final = "dragoman.json"
@@ -86,6 +89,8 @@ def _run() -> int:
     from dragoman.cli import exit_codes
     from dragoman.errors import DragomanError
 
+    if COMPLETION in os.environ:
+        cli.main(prog_name="dragoman")  # answers the shell, and ends
     wants_json = False
     try:
         with cli.make_context("dragoman", sys.argv[1:]) as context:

@@ -60,7 +60,8 @@ def decide(
     if scope == "project" and name in choices.disabled:
         return Approval(state="rejected", reason=f"declined by name in {choices.disabled[name]}")
     if answer is not None and answer.fingerprint == fingerprint(entry):
-        return Approval(state=answer.decision, reason="your answer")
+        said = "you approved it" if answer.decision == "approved" else "you declined it"
+        return Approval(state=answer.decision, reason=said)
     if scope == "project" and choices.all_enabled_by and not live:
         return Approval(state="approved", reason=f"enableAllProjectMcpServers in {choices.all_enabled_by}")
     if answer is not None:

@@ -93,11 +93,15 @@ def _named(document: Any) -> list[tuple[str, Any]]:
         if isinstance(block := answer.get("mcpServers"), dict):
             return list(cast("dict[str, Any]", block).items())
         if isinstance(rows := answer.get("connectors"), list):
-            found = [cast("dict[str, Any]", row) for row in cast("list[Any]", rows) if isinstance(row, dict)]
-            return [
-                (str(row.get("name", "")), {k: v for k, v in row.items() if k != "name"}) for row in found
-            ]
+            return [_named_row(number, row) for number, row in enumerate(cast("list[Any]", rows), 1)]
     raise ConfigError('the answer has neither "mcpServers" nor "connectors"')
+
+
+def _named_row(number: int, row: Any) -> tuple[str, Any]:
+    if not isinstance(row, dict):
+        return f"connector {number}", row
+    fields = dict(cast("dict[str, Any]", row))
+    return str(fields.pop("name", "")), fields
 
 
 def _unusable(entry: Any) -> str | None:

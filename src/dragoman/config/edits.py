@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from dragoman.config import approval, jsonc
-from dragoman.config.expand import expand_entry, variables_in
+from dragoman.config.expand import expand_entry, guesses, variables_in
 from dragoman.config.load import Configuration
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import parse_entry
 from dragoman.config.reading import read_object
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
-from dragoman.errors import ConfigError, PolicyRefused
+from dragoman.errors import ConfigError, ConfigFileError, PolicyRefused
 
 WRITABLE: Final[tuple[Scope, ...]] = ("local", "project", "user")
 """Scopes that a person's entries are written to, nearest first."""
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _IGNORED: Final = ".gitignore\nsettings.local.json\n"
 
 
@@ -34,11 +34,17 @@ def check_name(name: str) -> None:
         )
 
 
-def check_entry(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[str, ...]:
+def check_entry(configuration: Configuration, name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
     """Raises `ConfigError` if the entry cannot be used; names the variables that are not set."""
-    missing = tuple(sorted(variables_in(entry) - environ.keys()))
-    parse_entry(name, expand_entry(name, entry, {**environ, **dict.fromkeys(missing, "x")}))
-    return missing
+    missing = tuple(sorted(variables_in(entry) - configuration.environ.keys()))
+    errors: list[ConfigError] = []
+    for environ in list(guesses(entry, configuration.environ)) or [configuration.environ]:
+        try:
+            parse_entry(name, expand_entry(name, entry, environ))
+            return missing
+        except ConfigError as error:
+            errors.append(error)
+    raise errors[0]
 
 
 def check_policy(configuration: Configuration, name: str, entry: Mapping[str, Any], scope: Scope) -> None:
@@ -49,10 +55,18 @@ def check_policy(configuration: Configuration, name: str, entry: Mapping[str, An
 
 
 def entry_in(path: Path, name: str) -> Any | None:
-    """The entry of a name as it stands in a file."""
+    """The entry of a name as it stands in a file; None if there is none."""
+    return _entries_in(path).get(name)
+
+
+def has_entry(path: Path, name: str) -> bool:
+    return name in _entries_in(path)
+
+
+def _entries_in(path: Path) -> dict[str, Any]:
     read = read_object(path)
     servers = read[1].get("mcpServers") if read else None
-    return cast("dict[str, Any]", servers).get(name) if isinstance(servers, dict) else None
+    return cast("dict[str, Any]", servers) if isinstance(servers, dict) else {}
 
 
 def put_server(sources: Sources, scope: Scope, name: str, entry: Mapping[str, Any]) -> Path:
@@ -77,7 +91,14 @@ def places_of(sources: Sources, name: str) -> list[tuple[Scope, Path]]:
         *(("project", path) for path in sources.project_files()),
         ("user", sources.user_file),
     ]
-    return [(scope, path) for scope, path in files if entry_in(path, name) is not None]
+    found: list[tuple[Scope, Path]] = []
+    for scope, path in files:
+        try:
+            if has_entry(path, name):
+                found.append((scope, path))
+        except ConfigFileError:
+            continue  # a broken file elsewhere is no reason not to change this one
+    return found
 
 
 def switch_off(configuration: Configuration, server: ConfiguredServer) -> Path:
@@ -132,13 +153,15 @@ def _edit(sources: Sources, scope: Scope, path: Path, change: Callable[[str], st
 
 
 def _keep_out_of_git(folder: Path) -> None:
-    """Leaves a file that says so, unless there is one."""
+    """Leaves a file that says so, or adds to the one that is there."""
+    path = folder / ".gitignore"
     try:
-        with open(folder / ".gitignore", "x", encoding="utf-8") as file:
-            file.write(_IGNORED)
-    except FileExistsError:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else None
+        if lines is None:
+            path.write_text(_IGNORED, encoding="utf-8")
+        elif not {"*", "settings.local.json", "/settings.local.json"} & set(lines):
+            path.write_text("\n".join([*lines, "settings.local.json", ""]), encoding="utf-8")
+    except UnicodeDecodeError:
         pass
     except OSError as error:
-        raise ConfigError(
-            f"{folder}: {error.strerror}", hint="A local server needs a folder to stand in."
-        ) from None
+        raise ConfigError(f"{path}: {error.strerror}", hint="Keep settings.local.json out of git.") from None

@@ -8,10 +8,13 @@ variable is an error that names it, never an empty string.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from dragoman.errors import ConfigError
+
+STAND_INS: Final = ("unset", "https://unset.invalid", "1")
+"""What a variable that is not set may come to stand for, where an entry is only looked at."""
 
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -24,12 +27,20 @@ def expand_entry(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]
 def variables_in(value: Any) -> set[str]:
     """The variables without which an entry cannot be expanded."""
     if isinstance(value, str):
-        return {found.group(1) for found in _VARIABLE.finditer(value) if found.group(2) is None}
+        found = _VARIABLE.finditer(value[: value.rfind("}") + 1])
+        return {each.group(1) for each in found if each.group(2) is None}
     if isinstance(value, Mapping):
         value = list(cast("Mapping[str, Any]", value).values())
     if isinstance(value, list | tuple):
         return {variable for item in cast("list[Any]", value) for variable in variables_in(item)}
     return set()
+
+
+def guesses(value: Any, environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Environments in which an entry could be expanded whose variables are not all set; none if they are."""
+    missing = variables_in(value) - environ.keys()
+    for stand_in in STAND_INS if missing else ():
+        yield {**environ, **dict.fromkeys(missing, stand_in)}
 
 
 def _expand(name: str, field: str, value: Any, environ: Mapping[str, str]) -> Any:

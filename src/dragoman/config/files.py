@@ -18,11 +18,21 @@ from msgspec import Struct
 
 from dragoman.config import schema
 from dragoman.config.reading import read_object
+from dragoman.config.schema import PermissionRules
 from dragoman.config.scopes import Scope, Sources
 from dragoman.errors import ConfigError, ConfigFileError
 
 _RAW: Final = frozenset({"allowedMcpServers", "deniedMcpServers", "allowManagedMcpServersOnly", "mcpServers"})
 """Keys that others judge, entry by entry."""
+
+_SALVAGED: Final[Mapping[str, type]] = {
+    "disabledMcpServers": list,
+    "disabledMcpjsonServers": list,
+    "enabledMcpjsonServers": list,
+    "env": dict,
+    "permissions": dict,
+}
+"""Keys whose items are judged one by one, if they are of the right kind at all."""
 
 _SHAPES: Final[Mapping[Scope, type[schema.ProjectFile]]] = {
     "plugin": schema.ProjectFile,
@@ -129,7 +139,40 @@ class _Reader:
         try:
             values[key] = msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            self._complain(path, text, [key], f"{key}: {error}; the key is left out")
+            if isinstance(value, _SALVAGED.get(key, ())):
+                values[key] = self._salvaged(path, text, [key], value, kind)
+            else:
+                self._complain(path, text, [key], f"{key}: {error}; the key is left out")
+
+    def _salvaged(self, path: Path, text: str, place: list[str | int], value: Any, kind: Any) -> Any:
+        """What of a list or object can be used: one wrong item must not cost a person's other choices."""
+        if isinstance(value, list):
+            items = list(enumerate(cast("list[Any]", value)))
+            return tuple(
+                item for number, item in items if self._fits(path, text, [*place, number], item, str)
+            )
+        pairs = list(cast("dict[str, Any]", value).items())
+        if kind is PermissionRules:
+            return PermissionRules(**self._rules(path, text, pairs))
+        return {name: item for name, item in pairs if self._fits(path, text, [*place, name], item, str | int)}
+
+    def _rules(self, path: Path, text: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        rules: dict[str, Any] = {}
+        for name, item in pairs:
+            place: list[str | int] = ["permissions", name]
+            if name in ("allow", "ask", "deny") and isinstance(item, list):
+                rules[name] = self._salvaged(path, text, place, item, None)
+            elif name in ("allow", "ask", "deny"):
+                self._complain(path, text, place, f"permissions: {name} must be a list; it is left out")
+        return rules
+
+    def _fits(self, path: Path, text: str, place: list[str | int], item: Any, kind: Any) -> bool:
+        try:
+            msgspec.convert(item, kind)
+            return True
+        except msgspec.ValidationError as error:
+            self._complain(path, text, place, f"{place[0]}: {error}; the item is left out")
+            return False
 
     def _servers(self, path: Path, text: str, block: object) -> Mapping[str, object]:
         if not isinstance(block, dict):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from dragoman.config.scopes import Sources
 
@@ -21,16 +21,10 @@ async def changes(sources: Sources) -> AsyncIterator[None]:
     from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
     while True:
-        files = {str(path) for path in sources.watched_files()}
         folders = watched_folders(sources)
-
-        def concerns(_: Any, path: str, files: set[str] = files) -> bool:
-            # A folder on the way to a file may appear later.
-            return path in files or any(file.startswith(f"{path}/") for file in files)
-
         async for _ in awatch(
             *folders,
-            watch_filter=concerns,
+            watch_filter=lambda _, path: concerns(sources, path),
             recursive=False,
             debounce=SETTLE_MS,
             step=20,
@@ -39,6 +33,13 @@ async def changes(sources: Sources) -> AsyncIterator[None]:
             yield
             if watched_folders(sources) != folders:
                 break
+
+
+def concerns(sources: Sources, path: str) -> bool:
+    """Whether a path is a file of the configuration, or a folder on the way to one."""
+    # Asked anew each time: a plugin may have come meanwhile.
+    files = [str(file) for file in sources.watched_files()]
+    return path in files or any(file.startswith(f"{path}/") for file in files)
 
 
 def watched_folders(sources: Sources) -> set[Path]:

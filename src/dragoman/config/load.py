@@ -15,7 +15,7 @@ from typing import Any, cast
 from msgspec import UNSET, Struct, structs
 
 from dragoman.config import approval, policy
-from dragoman.config.expand import expand_entry
+from dragoman.config.expand import expand_entry, guesses
 from dragoman.config.files import Part, Reading, entry_error, read_parts
 from dragoman.config.merge import (
     EXCLUSIVE,
@@ -55,7 +55,12 @@ class Configuration(Struct, frozen=True, kw_only=True):
     unconfirmed_variables: Mapping[str, Any]
     """What the administrator's file sets in the environment and the person has not confirmed yet."""
     judgements: Judgements
+    environ: Mapping[str, str]
+    """The variables that entries may use."""
     parts: tuple[Part, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Configuration of {len(self.servers)} servers>"
 
     @property
     def waiting(self) -> tuple[ConfiguredServer, ...]:
@@ -130,6 +135,7 @@ def load(sources: Sources, *, running: Mapping[str, str] | None = None) -> Confi
         connectors=_connectors(reading.parts),
         unconfirmed_variables=unconfirmed,
         judgements=judge,
+        environ=environ,
         parts=reading.parts,
     )
 
@@ -181,7 +187,8 @@ def _judgements(
             raise entry_error(parts[candidate.part], candidate.name, error) if in_file else error from None
 
     def judge(candidate: Candidate, config: ServerConfig | None) -> policy.Verdict:
-        return policy.judge(rules, subject_of(candidate, config, project, environ))
+        config = config or _guessed(candidate, environ)
+        return policy.judge(rules, subject_of(candidate, config, project))
 
     return Judgements(approval=approve, understand=understand, policy=judge, switched_off=off.get)
 
@@ -198,6 +205,16 @@ def understand_given(candidate: Candidate, environ: Mapping[str, str]) -> Server
     raise ConfigError(
         f"server {name!r}: the entry must be an object", hint='Write {"command": …} or {"url": …}.'
     )
+
+
+def _guessed(candidate: Candidate, environ: Mapping[str, str]) -> ServerConfig | None:
+    """As far as an entry can be understood whose variables are not all set yet: policy judges that too."""
+    for guess in guesses(candidate.given, environ):
+        try:
+            return understand_given(candidate, guess)
+        except ConfigError:
+            continue
+    return None
 
 
 # What the settings of all parts come to.

@@ -1,26 +1,31 @@
-"""Entries for showing: what may be secret is covered. Pure.
+"""Entries for showing: what may be secret is covered. Pure, and linear in the length of the text.
 
-I own: which values of an entry are shown. Variables are shown as written, never expanded; literal values of
-`env` and `headers`, of queries, and of arguments that look like secrets are covered.
+I own: which values of an entry are shown. Variables are shown as written, never expanded. Literal values of
+`env` and `headers`, of queries, of options such as `--token`, and whatever looks like a key are covered.
+Programs, paths, hosts and ordinary arguments stay readable: a person decides by them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 COVER: Final = "•••"
 
-_VARIABLE: Final = re.compile(r"(\$\{[^}]*\})")
-_HARMLESS: Final = re.compile(r"\s*(?:Bearer|Basic|Token|token)?\s*", re.ASCII)
-_SECRET_WORD: Final = re.compile(r"token|key|secret|passw|pwd|auth|credential|bearer", re.IGNORECASE)
-_SECRET_LOOK: Final = re.compile(
-    r"(?:sk|pk|rk|ghp|gho|ghu|ghs|glpat|xox[abprs]|eyJ|AKIA|github_pat)[-_A-Za-z0-9.]{12,}"
-    r"|[A-Za-z0-9_\-]{32,}|[A-Za-z0-9+/]{40,}={0,2}"
+_VARIABLE: Final = re.compile(r"(\$\{[^{}]*\})")
+_HARMLESS: Final = frozenset({"", "Bearer", "Basic", "Token", "token", "bearer"})
+_SECRET_NAME: Final = re.compile(r"token|key|secret|passw|pwd|auth|credential|bearer|cookie", re.IGNORECASE)
+_HEADER_FLAGS: Final = frozenset({"-H", "--header", "--headers"})
+_HEADER: Final = re.compile(r"([A-Za-z0-9_-]+):\s*")
+_KEY_LIKE: Final = re.compile(
+    r"(?:sk|pk|rk|ghp|gho|ghu|ghs|glpat|github_pat|xox[abprs]|AKIA|eyJ)[-_A-Za-z0-9.]{8,}"
+    r"|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+    r"|[A-Za-z0-9+=_-]{24,}"
 )
-_USERINFO: Final = re.compile(r"//[^/@\s]*@")
-_COVERED_WHOLE: Final = frozenset({"env", "headers"})
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}://")
+_VALUES_COVERED: Final = frozenset({"env", "headers"})
+_SHOWN_WHOLE: Final = frozenset({"type", "protocol"})
 
 
 def masked_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,76 +33,104 @@ def masked_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {field: _masked(field, value) for field, value in entry.items()}
 
 
-def masked_value(value: str) -> str:
-    """Only variables and words such as Bearer are shown."""
-    pieces = _VARIABLE.split(value)
-    return "".join(
-        _plain_variable(piece) if number % 2 else piece if _HARMLESS.fullmatch(piece) else COVER
-        for number, piece in enumerate(pieces)
-    )
+def masked_value(value: object) -> str:
+    """A secret's place: only variables, and words such as Bearer, are shown."""
+    if not isinstance(value, str):
+        return COVER
+    return _around_variables(value, lambda piece: piece if piece.strip() in _HARMLESS else COVER)
 
 
 def masked_url(url: str) -> str:
-    """Address and path; values of the query are covered."""
-    address, question, query = _USERINFO.sub(f"//{COVER}@", url).partition("?")
-    address = _SECRET_LOOK.sub(COVER, address)
-    pairs = [f"{key}={masked_value(value)}" for key, _, value in (p.partition("=") for p in query.split("&"))]
-    return address + (f"?{'&'.join(pairs)}" if question else "")
+    """Scheme, host and path are shown; user info, fragment and the values of the query are not."""
+    rest, _, _ = url.partition("#")
+    rest, question, query = rest.partition("?")
+    found = _SCHEME.match(rest)
+    scheme = found.group() if found else ""
+    host, slash, path = rest[len(scheme) :].partition("/")
+    if "@" in host:
+        host = f"{COVER}@{host.rpartition('@')[2]}"
+    shown = scheme + _around_variables(host, str) + slash + "/".join(map(_masked_piece, path.split("/")))
+    return shown + ("?" + "&".join(map(_masked_pair, query.split("&"))) if question else "")
 
 
 def masked_words(words: list[str]) -> list[str]:
-    """Arguments; the value that follows `--token`, and what looks like a secret, is covered."""
-    shown: list[str] = []
-    for number, word in enumerate(words):
-        before = words[number - 1] if number else ""
-        if before.startswith("-") and "=" not in before and _SECRET_WORD.search(before):
-            shown.append(masked_value(word))
-        else:
-            shown.append(_masked_word(word))
-    return shown
+    """A command's words; the value of an option that names a secret is covered."""
+    return [_masked_word(word, words[number - 1] if number else "") for number, word in enumerate(words)]
 
 
-def _masked_word(word: str) -> str:
-    name, equals, value = word.partition("=")
-    if equals and _SECRET_WORD.search(name):
-        return f"{name}={masked_value(value)}"
-    if "://" in word:
+def _masked_word(word: str, before: str = "") -> str:
+    header = _HEADER.match(word)
+    if before in _HEADER_FLAGS or (header and _SECRET_NAME.search(header.group(1))):
+        return header.group() + masked_value(word[header.end() :]) if header else masked_value(word)
+    if before.startswith("-") and "=" not in before and _SECRET_NAME.search(before):
+        return masked_value(word)
+    if _SCHEME.match(word):
         return masked_url(word)
-    return word if _VARIABLE.search(word) and "${" in word else _SECRET_LOOK.sub(_cover_look, word)
+    name, equals, value = word.partition("=")
+    if equals:
+        shown = masked_value(value) if _SECRET_NAME.search(name) else _masked_path(value)
+        return f"{_masked_path(name)}={shown}"
+    return _masked_path(word)
 
 
-def _cover_look(found: re.Match[str]) -> str:
-    """Long words that are plainly words (paths, package names) are no secrets."""
+def _masked_path(word: str) -> str:
+    return masked_url(word) if _SCHEME.match(word) else "/".join(map(_masked_piece, word.split("/")))
+
+
+def _masked_pair(pair: str) -> str:
+    name, equals, value = pair.partition("=")
+    return f"{name}={masked_value(value)}" if equals else masked_value(name)
+
+
+def _masked_piece(text: str) -> str:
+    """A word without slashes: shown, but for what looks like a key."""
+    return _around_variables(text, lambda piece: _KEY_LIKE.sub(_covered_key, piece))
+
+
+def _covered_key(found: re.Match[str]) -> str:
+    """Long words that are plainly words are none: a key mixes letters and digits without pause."""
     text = found.group()
-    return COVER if re.search(r"\d", text) and re.search(r"[A-Za-z]", text) else text
+    pauses = max(len(run) for run in re.split("[-_]", text))
+    mixed = re.search(r"\d", text) is not None and re.search(r"[A-Za-z]", text) is not None
+    known = re.match(r"(?:sk|pk|rk|ghp|gho|ghu|ghs|glpat|github_pat|xox|AKIA|eyJ)", text) is not None
+    return COVER if mixed and (known or pauses >= 16 or text.count("-") == 4) else text
+
+
+def _around_variables(text: str, show: Callable[[str], str]) -> str:
+    """Variables as written, their literal defaults covered; what stands between them as `show` makes it."""
+    pieces = _VARIABLE.split(text)
+    return "".join(_variable(piece) if number % 2 else show(piece) for number, piece in enumerate(pieces))
+
+
+def _variable(variable: str) -> str:
+    name, has_default, default = variable[2:-1].partition(":-")
+    return f"${{{name}:-{COVER}}}" if has_default and default else variable
 
 
 def _masked(field: str, value: Any) -> Any:
-    if field == "url" and isinstance(value, str):
+    if field in _SHOWN_WHOLE and isinstance(value, str):
+        return value
+    if field in ("url", "serverUrl", "httpUrl") and isinstance(value, str):
         return masked_url(value)
-    if field == "args" and isinstance(value, list | tuple):
-        return masked_words([str(word) for word in cast("list[Any]", value)])
-    if field in ("command", "cwd", "type", "headersHelper") and isinstance(value, str):
-        return _masked_word(value)
-    return _masked_deep(field, value)
-
-
-def _masked_deep(field: str, value: Any) -> Any:
+    if field == "headersHelper" and isinstance(value, str):
+        return " ".join(masked_words(value.split(" ")))
     if isinstance(value, Mapping):
         inner = cast("Mapping[str, Any]", value)
-        if field in _COVERED_WHOLE:
-            return {key: masked_value(str(item)) for key, item in inner.items()}
-        return {key: _masked_deep(key, item) for key, item in inner.items()}
-    if isinstance(value, str) and _SECRET_WORD.search(field):
-        return masked_value(value)
-    if isinstance(value, str):
-        return _masked_word(value)
+        if field in _VALUES_COVERED:
+            return {key: masked_value(item) for key, item in inner.items()}
+        return {key: _masked(key, item) for key, item in inner.items()}
+    return _masked_plain(field, value)
+
+
+def _masked_plain(field: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_masked_deep(field, item) for item in cast("list[Any]", value)]
-    return value
-
-
-def _plain_variable(variable: str) -> str:
-    """`${TOKEN:-literal}` holds a literal too."""
-    name, has_default, _ = variable[2:-1].partition(":-")
-    return f"${{{name}:-{COVER}}}" if has_default else variable
+        items = cast("list[Any]", value)
+        is_secret = field in _VALUES_COVERED or _SECRET_NAME.search(field) is not None
+        if is_secret or not all(isinstance(item, str) for item in items):
+            return [masked_value(item) for item in items]
+        return masked_words(cast("list[str]", items))
+    if value is None or isinstance(value, bool):
+        return value
+    if field in _VALUES_COVERED or (_SECRET_NAME.search(field) and field != "oauth"):
+        return masked_value(value)
+    return " ".join(masked_words(value.split(" "))) if isinstance(value, str) else value

@@ -150,7 +150,7 @@ def _settle_names(claims: Sequence[ConfiguredServer], dropped: list[Dropped]) ->
 def _winner(group: list[ConfiguredServer], dropped: list[Dropped]) -> ConfiguredServer:
     best, *others = sorted(group, key=_strength, reverse=True)
     for other in others:
-        if _is_approved(other) or not _is_approved(best):
+        if _is_approved(other):
             text = f"replaced by the one of {best.candidate.origin}"
             dropped.append(Dropped(candidate=other.candidate, why="replaced", text=text))
         else:
@@ -160,8 +160,10 @@ def _winner(group: list[ConfiguredServer], dropped: list[Dropped]) -> Configured
     return structs.replace(best, beat=tuple(other.candidate for other in others))
 
 
-def _strength(claim: ConfiguredServer) -> tuple[bool, tuple[int, int]]:
-    return _is_approved(claim), claim.candidate.claim
+def _strength(claim: ConfiguredServer) -> tuple[int, tuple[int, int]]:
+    """What is approved comes first, what was declined last: it hides nothing that could still be approved."""
+    state = "approved" if claim.approval is None else claim.approval.state
+    return ("rejected", "pending", "approved").index(state), claim.candidate.claim
 
 
 def _is_approved(claim: ConfiguredServer) -> bool:

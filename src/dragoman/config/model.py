@@ -8,6 +8,7 @@ from is the other modules'.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, cast
 
@@ -106,7 +107,7 @@ def _ordered(value: Any) -> Any:
     """The value with the order of keys, which means nothing, taken out."""
     if isinstance(value, Mapping):
         pairs = cast("Mapping[str, Any]", value).items()
-        return sorted((str(key), _ordered(item)) for key, item in pairs)
+        return {"keys": sorted((str(key), repr(_ordered(item))) for key, item in pairs)}
     if isinstance(value, list | tuple):
         return [_ordered(item) for item in cast("list[Any]", value)]
     return repr(value)
@@ -115,14 +116,20 @@ def _ordered(value: Any) -> Any:
 _FIELDS = {field.encode_name for field in msgspec.structs.fields(ServerConfig)} - {"unknown"}
 
 _ALIASES: Final = {
-    "serverUrl": ("url", None),  # Windsurf
+    "serverUrl": ("url", "http"),  # Windsurf
     "httpUrl": ("url", "http"),  # Gemini CLI
     "includeTools": ("enabledTools", None),
     "excludeTools": ("disabledTools", None),
 }
 """What other hosts call a field → what it is here, and the type it implies."""
 
-_TYPE_ALIASES: Final = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http"}
+ALIASES_OF_URL: Final = tuple(alias for alias, (field, _) in _ALIASES.items() if field == "url")
+
+_SCHEMES: Final = {"http": ("https", "http"), "sse": ("https", "http"), "ws": ("wss", "ws")}
+
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+TYPE_ALIASES: Final = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http"}
 
 
 def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
@@ -162,12 +169,13 @@ def _in_our_words(entry: Mapping[str, Any]) -> dict[str, Any]:
     ours: dict[str, Any] = {}
     for key, value in entry.items():
         field, implied = _ALIASES.get(key, (key, None))
-        ours[field] = value
-        if implied is not None:
-            ours.setdefault("type", implied)
+        if field == key or field not in entry:
+            ours[field] = value
+        if implied is not None and "type" not in entry:
+            ours["type"] = implied
     kind = ours.get("type")
     if isinstance(kind, str):
-        ours["type"] = _TYPE_ALIASES.get(kind, kind)
+        ours["type"] = TYPE_ALIASES.get(kind, kind)
     return ours
 
 
@@ -198,15 +206,18 @@ def _check(name: str, config: ServerConfig) -> None:
     if config.timeout is not None and config.timeout <= 0:
         raise ConfigError(f"server {name!r}: timeout must be positive (milliseconds)")
     if config.url is not None:
-        _check_url(name, config.url)
+        _check_url(name, config.type, config.url)
     _check_texts(name, config)
 
 
-def _check_url(name: str, url: str) -> None:
+def _check_url(name: str, kind: str, url: str) -> None:
     try:
-        parse_url(url)
+        scheme = parse_url(url).scheme
     except ConfigError as error:
         raise ConfigError(f"server {name!r}: url: {error}", hint=error.hint) from None
+    if scheme not in _SCHEMES.get(kind, (scheme,)):
+        wanted = " or ".join(f"{each}://" for each in _SCHEMES[kind])
+        raise ConfigError(f"server {name!r}: a url of type {kind} begins with {wanted}")
 
 
 def _check_texts(name: str, config: ServerConfig) -> None:
@@ -214,5 +225,7 @@ def _check_texts(name: str, config: ServerConfig) -> None:
         if "\0" in value:
             raise ConfigError(f"server {name!r}: a NUL character cannot be passed to a program")
     for header, value in config.headers.items():
-        if not header.strip() or any(char in "\r\n\0" for char in header + value):
-            raise ConfigError(f"server {name!r}: a header needs a name and must be one line")
+        if not _HEADER_NAME.fullmatch(header):
+            raise ConfigError(f"server {name!r}: a header's name is one word of letters, digits and hyphens")
+        if any(char in "\r\n\0" for char in value):
+            raise ConfigError(f"server {name!r}: a header must be one line")

@@ -70,7 +70,9 @@ def _identity(server: ConfiguredServer) -> str:
     if isinstance(given, Mapping):
         config = server.config.fingerprint() if server.config is not None else ""
         return fingerprint([given, config])
-    return server.config.fingerprint() if isinstance(given, Struct) and server.config else str(id(given))
+    if isinstance(given, Struct) and server.config is not None:
+        return server.config.fingerprint()
+    return str(id(given)) if server.scope == "dynamic" else fingerprint(given)
 
 
 def last_marks(sources: Sources) -> dict[str, Mark]:

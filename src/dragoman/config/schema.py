@@ -11,7 +11,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from dragoman.config.model import TRANSPORTS, ServerConfig
+from dragoman.config.model import ALIASES_OF_URL, TRANSPORTS, TYPE_ALIASES, ServerConfig
+from dragoman.protocol import REVISIONS
 
 
 class PolicyEntry(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
@@ -111,6 +112,22 @@ FILES: Final[dict[str, type[ProjectFile]]] = {
 """The files by the names `dragoman config schema` knows them by."""
 
 
+_NEEDS: Final = [
+    {
+        "if": {"properties": {"type": {"const": "stdio"}}, "required": ["type"]},
+        "then": {"required": ["command"]},
+    },
+    {
+        "if": {"properties": {"type": {"enum": ["http", "sse", "ws", *TYPE_ALIASES]}}, "required": ["type"]},
+        "then": {"anyOf": [{"required": [key]} for key in ("url", *ALIASES_OF_URL)]},
+    },
+]
+_NEEDS_NEITHER: Final = {
+    "properties": {"type": {"enum": ["sdk", "sse-ide", "ws-ide", "claudeai-proxy"]}},
+    "required": ["type"],
+}
+
+
 def keys_of(shape: type[ProjectFile]) -> dict[str, Any]:
     """The keys a file may have → their types."""
     return {field.encode_name: field.type for field in msgspec.structs.fields(shape)}
@@ -122,7 +139,15 @@ def json_schema(name: str) -> dict[str, Any]:
     whole = parts.pop(FILES[name].__name__)
     entry = parts["ServerConfig"]
     entry["properties"].pop("unknown")
-    entry["properties"]["type"]["enum"] = [*TRANSPORTS, "streamable-http"]
+    entry["properties"]["type"]["enum"] = [*TRANSPORTS, *TYPE_ALIASES]
+    entry["properties"]["command"]["minLength"] = 1
+    entry["properties"]["timeout"]["minimum"] = 1
+    entry["properties"]["protocol"]["enum"] = ["auto", "legacy", *REVISIONS]
+    entry["anyOf"] = [{"required": [key]} for key in ("command", "url", *ALIASES_OF_URL)] + [_NEEDS_NEITHER]
+    entry["allOf"] = _NEEDS
+    if "PolicyEntry" in parts:
+        keys = parts["PolicyEntry"]["properties"]
+        parts["PolicyEntry"]["oneOf"] = [{"required": [key]} for key in keys]
     whole["properties"]["$schema"] = {"type": "string"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -7,8 +7,6 @@ use, so that policy and the start cannot disagree.
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Mapping
 
 from msgspec import structs
 
@@ -18,12 +16,10 @@ from dragoman.config.policy import Policy, Subject
 from dragoman.config.urls import parse_url
 
 
-def subject_of(
-    candidate: Candidate, config: ServerConfig | None, project: str, environ: Mapping[str, str]
-) -> Subject:
+def subject_of(candidate: Candidate, config: ServerConfig | None, project: str) -> Subject:
     if config is None:
         return Subject(name=candidate.name, scope=candidate.scope, transport=UNUSABLE)
-    found = found_program(config, environ) if config.type == "stdio" and config.command else None
+    found = found_program(config) if config.type == "stdio" and config.command else None
     return Subject(
         name=candidate.name,
         scope=candidate.scope,
@@ -37,23 +33,25 @@ def subject_of(
     )
 
 
-def found_program(config: ServerConfig, environ: Mapping[str, str]) -> str | None:
+def found_program(config: ServerConfig) -> str | None:
     """The absolute path that starting this server would run; None if there is no such program.
 
-    Links are not followed: a virtual environment's python depends on the path it is started by. Nor are
-    detours (`link/../x`) taken out, which the system would walk.
+    As starting does it: on the path that the server will have, parts of it relative to its folder. Links
+    are not followed: a virtual environment's python depends on the path it is started by. Nor are detours
+    (`link/../x`) taken out, which the system would walk.
     """
     command = config.command or ""
+    folder = os.path.join(os.getcwd(), config.cwd or "")
     if os.sep in command:
-        found = os.path.join(os.getcwd(), config.cwd or "", command)
+        found = os.path.join(folder, command)
         return found if os.path.exists(found) else None
-    search = config.env.get("PATH", environ.get("PATH", os.defpath))
-    found = shutil.which(command, path=search)
-    return os.path.join(os.getcwd(), found) if found else None
+    search = config.env.get("PATH", os.environ.get("PATH", os.defpath))
+    candidates = (os.path.join(folder, part, command) for part in search.split(os.pathsep))
+    return next((found for found in candidates if os.path.isfile(found) and os.access(found, os.X_OK)), None)
 
 
 def as_admitted(config: ServerConfig, policy: Policy) -> ServerConfig:
     """Where only some are allowed: with the very program that policy has looked at."""
     if policy.allowed is None or config.type != "stdio":
         return config
-    return structs.replace(config, command=found_program(config, os.environ) or config.command)
+    return structs.replace(config, command=found_program(config) or config.command)

@@ -54,14 +54,17 @@ def edit(
 
 
 def rewrite(path: Path, change: Callable[[str], str]) -> None:
-    """The same for another host's file, of any form: whoever changes it answers for what it says."""
+    """The same for another host's file, of any form: whoever changes it answers for what it says.
+
+    A new file is private, for what is written may be secret; one that is there keeps its mode.
+    """
     real = _real_path(path, None)
     with _locked(path, real):
         data = read_bytes(real)
         before = "" if data is None else decode(path, data)
         after = change(before)
         if after != before or data is None:
-            _write(path, real, after, private=False)
+            _write(path, real, after, private=data is None)
 
 
 def edit_state(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Path | None:

@@ -107,7 +107,7 @@ def test_after_two_dashes_everything_is_the_servers(name: str, program: str, wor
         ("HTTP://x", True),
         ("wss://x", True),
         ("ws://", True),
-        ("ftp://x", False),
+        ("ftp://x", True),
         ("https:/x", False),
         ("httpx", False),
         ("https", False),

@@ -36,7 +36,7 @@ def read(path: Path) -> Any:
 
 @given(st.text(alphabet=string.ascii_letters + string.digits + "_-", min_size=1, max_size=64))
 def test_a_plain_name_is_good(name: str):
-    edits.check_name(name)
+    edits.check_name(f"x{name}"[:64])
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,11 @@ def test_a_name_that_could_mean_something_elsewhere_is_refused(name: str):
     ],
     ids=str,
 )
-def test_an_entry_may_name_variables_that_are_not_set_yet(entry: dict[str, Any], missing: tuple[str, ...]):
-    assert edits.check_entry("box", entry, {"SET": "1"}) == missing
+def test_an_entry_may_name_variables_that_are_not_set_yet(
+    entry: dict[str, Any], missing: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SET", "1")
+    assert edits.check_entry(look(), "box", entry) == missing
 
 
 @pytest.mark.parametrize(
@@ -73,7 +76,7 @@ def test_an_entry_may_name_variables_that_are_not_set_yet(entry: dict[str, Any],
 )
 def test_an_entry_that_can_never_be_used_is_refused(entry: dict[str, Any]):
     with pytest.raises(ConfigError, match="'box'"):
-        edits.check_entry("box", entry, {})
+        edits.check_entry(look(), "box", entry)
 
 
 def test_what_policy_does_not_admit_is_refused_before_it_is_written(desk: Desk):
@@ -153,7 +156,7 @@ def test_a_local_file_is_kept_out_of_git_and_for_its_owner_alone(desk: Desk):
     assert path.stat().st_mode & 0o077 == 0
     (path.parent / ".gitignore").write_text("mine\n")
     edits.put_server(Sources.here(), "local", "box2", ENTRY)
-    assert (path.parent / ".gitignore").read_text() == "mine\n"
+    assert (path.parent / ".gitignore").read_text() == "mine\nsettings.local.json\n"
 
 
 def test_removing_forgets_the_approval(desk: Desk):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.config.files import Part, at, entry_error, read_parts
-from dragoman.config.schema import FILES, keys_of
+from dragoman.config.schema import FILES, PermissionRules, keys_of
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, ConfigFileError
 from tests.integration.desk import Desk
@@ -151,17 +151,35 @@ WRONG_VALUES = {
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize(("key", "value"), WRONG_VALUES.items())
-def test_one_wrong_value_costs_that_key_alone_and_is_told_with_its_place(desk: Desk, key: str, value: Any):
+def test_one_wrong_value_costs_that_value_alone_and_is_told_with_its_place(desk: Desk, key: str, value: Any):
     right = {"env": {"MCP_TIMEOUT": 5}, "disabledMcpServers": ["x"]}
     right.pop(key, None)
     desk.user({"mine": TOOL}, **{key: value}, **right)
     reading = read_parts(Sources.here())
     part = reading.parts[0]
     assert set(part.servers) == {"mine"}
-    assert set(part.values) == set(right)
+    assert set(part.values) - {key} == set(right)
+    assert not part.values.get(key) or part.values[key] == PermissionRules()
     assert len(reading.problems) == 1
     assert f"{desk.user_file}, line " in reading.problems[0]
     assert key in reading.problems[0]
+
+
+@pytest.mark.requirement("CFG-10")
+def test_one_wrong_item_does_not_cost_the_others(desk: Desk):
+    desk.managed(
+        disabledMcpServers=["a", 7, "b"],
+        env={"MCP_TIMEOUT": 5, "OTHER": [1]},
+        permissions={"deny": ["mcp__x", 7], "allow": "all"},
+    )
+    reading = read_parts(Sources.here())
+    assert reading.parts[0].values == {
+        "disabledMcpServers": ("a", "b"),
+        "env": {"MCP_TIMEOUT": 5},
+        "permissions": PermissionRules(deny=("mcp__x",)),
+    }
+    assert len(reading.problems) == 4
+    assert all(f"{desk.managed_file}, line " in problem for problem in reading.problems)
 
 
 def test_every_key_of_a_persons_file_has_a_wrong_value_in_this_table():

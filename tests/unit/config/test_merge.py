@@ -85,7 +85,8 @@ def allowed_to_count(candidate: Candidate) -> bool:
 
 def strongest(claims: list[Candidate]) -> Candidate:
     approved = [claim for claim in claims if allowed_to_count(claim)]
-    return max(approved or claims, key=lambda claim: (SCOPES.index(claim.scope), claim.part))
+    waiting = [claim for claim in claims if facts_of(claim).approval == "pending"]
+    return max(approved or waiting or claims, key=lambda claim: (SCOPES.index(claim.scope), claim.part))
 
 
 def standing(winner: Candidate, off: set[str]) -> str:

@@ -88,9 +88,16 @@ def test_a_server_needs_a_name(name: str):
         parse_entry(name, {"command": "x"})
 
 
+URLS = {"ws": "wss://x"}
+
+
 @pytest.mark.parametrize("kind", TRANSPORTS)
 def test_every_type_of_server_is_understood(kind: str):
-    entry = {"type": kind, "command": "x"} if kind == "stdio" else {"type": kind, "url": "https://x"}
+    entry = (
+        {"type": kind, "command": "x"}
+        if kind == "stdio"
+        else {"type": kind, "url": URLS.get(kind, "https://x")}
+    )
 
     assert parse_entry("box", entry).type == kind
 

@@ -98,7 +98,10 @@ GOOD_ENTRIES: list[dict[str, Any]] = [
     {"serverUrl": "https://x.example.com"},
     {"httpUrl": "https://x.example.com"},
     {"command": "x", "includeTools": ["a"], "excludeTools": ["b"]},
-    *({"type": kind, "command": "x", "url": "https://x.example.com"} for kind in TRANSPORTS),
+    *(
+        {"type": kind, "command": "x", "url": f"{'wss' if kind == 'ws' else 'https'}://x.example.com"}
+        for kind in TRANSPORTS
+    ),
     *(
         {"type": kind, "url": "https://x.example.com"}
         for kind in ("streamable-http", "streamableHttp", "streamable_http")

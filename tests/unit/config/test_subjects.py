@@ -72,7 +72,7 @@ def test_the_program_found_is_the_program_that_is_started(
         cwd=None if cwd is None else here(cwd),
         env={} if path is None else {"PATH": here(path)},
     )
-    found = found_program(config, os.environ)
+    found = found_program(config)
     real = started(config)
     assert (found and os.path.realpath(found)) == real
     assert found is None or os.path.isabs(found)
@@ -80,7 +80,7 @@ def test_the_program_found_is_the_program_that_is_started(
 
 def test_a_link_is_found_as_it_is_and_judged_as_what_it_leads_to(programs: Path):
     candidate = Candidate(name="box", scope="user", source="f", given={})
-    subject = subject_of(candidate, ServerConfig(command="./link"), "/project", os.environ)
+    subject = subject_of(candidate, ServerConfig(command="./link"), "/project")
     assert (subject.found or "").endswith("/link")
     assert subject.executable == str(programs / "bin" / "tool")
 
@@ -105,7 +105,7 @@ def test_a_link_is_found_as_it_is_and_judged_as_what_it_leads_to(programs: Path)
 )
 def test_an_entry_as_policy_sees_it(entry: dict[str, Any], expected: tuple[Any, ...]):
     candidate = Candidate(name="box", scope="local", source="f", given=entry)
-    subject = subject_of(candidate, parse_entry("box", entry), "/project", {"PATH": "/nowhere"})
+    subject = subject_of(candidate, parse_entry("box", entry), "/project")
     url = None if subject.url is None else str(subject.url)
     assert (subject.transport, url, subject.command, subject.env_names) == expected
     assert (subject.name, subject.scope, subject.project) == ("box", "local", "/project")
@@ -113,7 +113,7 @@ def test_an_entry_as_policy_sees_it(entry: dict[str, Any], expected: tuple[Any, 
 
 
 def test_an_entry_that_could_not_be_understood_is_judged_by_its_name():
-    subject = subject_of(Candidate(name="box", scope="user", source="f", given=7), None, "/project", {})
+    subject = subject_of(Candidate(name="box", scope="user", source="f", given=7), None, "/project")
     assert (subject.name, subject.scope, subject.transport) == ("box", "user", UNUSABLE)
 
 

@@ -68,7 +68,11 @@ def _row(
 def _state(server: ConfiguredServer, view: ServerView | None) -> str:
     if view is None:
         return server.standing
-    return f"{view.tool_count} tools" if view.status == "connected" else view.status
+    return counted(view.tool_count, "tool") if view.status == "connected" else view.status
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, ServerView]) -> None:
@@ -97,7 +101,9 @@ def _next_step(server: ConfiguredServer) -> str | None:
         case "broken":
             return server.error.hint if server.error else None
         case "rejected":
-            return "dragoman mcp reset-project-choices"
+            return f"dragoman mcp approve {server.name}"
+        case "refused":
+            return f"dragoman config explain {server.name}"
         case _:
             return None
 

@@ -7,6 +7,7 @@ import click
 from dragoman.calls.outcome import CallOutcome
 from dragoman.catalog.tools import Tool
 from dragoman.cleaning import one_line, visible
+from dragoman.cli.render.servers import counted
 from dragoman.content.blocks import AudioBlock, ImageBlock, TextBlock
 from dragoman.errors import ConnectError, DragomanError
 from dragoman.view import ServerView
@@ -24,7 +25,7 @@ def show_error(error: DragomanError) -> None:
 
 def show_server(view: ServerView, *, err: bool = False) -> None:
     mark, colour = _MARKS.get(view.status, ("·", "white"))
-    about = f"{view.tool_count} tools, {view.protocol_version}"
+    about = f"{counted(view.tool_count, 'tool')}, {view.protocol_version}"
     if view.status != "connected":
         about = f"{view.status}: {one_line(view.reason, 300)}" if view.reason else view.status
     click.echo(

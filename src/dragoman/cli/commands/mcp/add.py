@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
 
 from dragoman.cli.adding import add_server, check_option, force_option
 from dragoman.cli.options import json_option, scope_option
-from dragoman.config.urls import parse_url
 
 
 class WordsAfterCommand(click.Command):
@@ -21,7 +21,7 @@ class WordsAfterCommand(click.Command):
         options: list[str] = []
         words: list[str] = []
         rest = list(args)
-        while rest and not self._is_complete(words):
+        while rest and not self._is_complete(words, options):
             word = rest.pop(0)
             if word == "--":
                 words, rest = [*words, *rest], []
@@ -36,8 +36,9 @@ class WordsAfterCommand(click.Command):
         return super().parse_args(ctx, [*options, "--", *words, *rest])
 
     @staticmethod
-    def _is_complete(words: list[str]) -> bool:
-        return len(words) >= 2 and not is_url(words[1])
+    def _is_complete(words: list[str], options: list[str]) -> bool:
+        said = any(option in ("-t", "--transport") for option in options) and "stdio" not in options
+        return len(words) >= 2 and not said and not is_url(words[1])
 
     def _wants_value(self, ctx: click.Context, word: str) -> bool:
         for parameter in self.get_params(ctx):
@@ -47,7 +48,7 @@ class WordsAfterCommand(click.Command):
 
 
 def is_url(word: str) -> bool:
-    return word.split("://", 1)[0].lower() in ("http", "https", "ws", "wss") and "://" in word
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", word) is not None
 
 
 @click.command("add", cls=WordsAfterCommand, short_help="Add a server: a command, or a URL.")
@@ -93,15 +94,14 @@ def command(
     Options stand before the server's command. Write secrets as ${VARIABLES}: they are kept as written, and
     filled in when the server is started.
     """
-    if is_url(command_or_url) and transport != "stdio":
-        entry = _remote(command_or_url, args, transport, header)
+    oauth = _oauth(client_id, client_secret, callback_port, xaa)
+    if transport != "stdio" and (transport or is_url(command_or_url)):
         _refuse("-e/--env is for commands", bool(env))
-        oauth = _oauth(client_id, client_secret, callback_port, xaa)
+        entry = _remote(command_or_url, args, transport, header)
         if oauth:
             entry["oauth"] = oauth
     else:
-        _refuse(f"--transport {transport} needs a URL", transport not in (None, "stdio"))
-        _refuse("headers and OAuth options need a URL", bool(header or client_id or client_secret or xaa))
+        _refuse("headers and OAuth options need a URL", bool(header or oauth))
         entry = _local(command_or_url, args, env)
         _warn_of_swallowed_options(args)
     add_server(name, entry, scope or "local", force=force, check=check, as_json=as_json)
@@ -117,7 +117,8 @@ def _local(program: str, args: tuple[str, ...], env: tuple[str, ...]) -> dict[st
 def _remote(
     url: str, args: tuple[str, ...], transport: str | None, header: tuple[str, ...]
 ) -> dict[str, Any]:
-    _refuse(f"a URL takes no further words, but there is {args[:1]}", bool(args))
+    _refuse("a URL takes no further words", bool(args))
+    _refuse(f"--transport {transport} needs a URL", not is_url(url) and "${" not in url)
     entry: dict[str, Any] = {"type": transport or transport_in(url), "url": url}
     if header:
         pairs = (_pair(text, ":", '"Key: Value"') for text in header)
@@ -129,9 +130,7 @@ def transport_in(url: str) -> str:
     """WebSocket by its scheme, HTTP+SSE by the path everybody uses for it, else streamable HTTP."""
     if url.lower().startswith("ws"):
         return "ws"
-    if "${" in url:
-        return "http"
-    return "sse" if parse_url(url).path.rstrip("/").endswith("/sse") else "http"
+    return "sse" if url.partition("?")[0].rstrip("/").endswith("/sse") else "http"
 
 
 def _oauth(
@@ -145,7 +144,8 @@ def _oauth(
 
 def _pair(text: str, mark: str, form: str) -> tuple[str, str]:
     key, found, value = text.partition(mark)
-    _refuse(f"expected {form}, not {key!r}", not found or not key.strip())
+    # The word itself is not repeated: it may be the secret alone.
+    _refuse(f"expected {form}", not found or not key.strip())
     return key.strip(), value
 
 
@@ -154,19 +154,7 @@ def _refuse(reason: str, wrong: bool) -> None:
         raise click.UsageError(reason)
 
 
-_OURS = {
-    "-s",
-    "--scope",
-    "-e",
-    "--env",
-    "-H",
-    "--header",
-    "-t",
-    "--transport",
-    "--force",
-    "--check",
-    "--json",
-}
+_OURS = frozenset({"-s", "--scope", "--env", "--header", "--transport", "--force", "--check", "--json"})
 
 
 def _warn_of_swallowed_options(args: tuple[str, ...]) -> None:

@@ -9,7 +9,8 @@ from dragoman.cli.finding import find
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.config.edits import switch_on
-from dragoman.config.load import load
+from dragoman.config.load import Configuration, load
+from dragoman.config.merge import ConfiguredServer
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, PolicyRefused
 
@@ -22,21 +23,25 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     configuration = load(Sources.here())
     if names == ("all",):
         names = tuple(name for name, server in configuration.servers.items() if server.standing == "disabled")
-    results: list[dict[str, str]] = []
-    for name in names:
-        server = find(configuration, name)
+    found = [find(configuration, name) for name in names]
+    for server in found:
         if server.standing == "refused":
-            raise PolicyRefused(name, server.reason or "")
-        files = switch_on(configuration, name)
-        if not files and server.standing == "disabled":
-            raise ConfigError(
-                f"{name!r} is {server.reason}", hint="That file is not yours to change from here."
-            )
-        now = load(Sources.here()).servers[name].standing
-        results.append({"name": name, "standing": now})
+            raise PolicyRefused(server.name, server.reason or "")
+    results = [{"name": server.name, "standing": _switch_on(configuration, server)} for server in found]
     if as_json:
         echo({"servers": results})
         return
     for result in results:
-        more = f"; it waits for approval: dragoman mcp approve {result['name']}"
-        click.echo(f"{one_line(result['name'])} is on{more if result['standing'] == 'pending' else ''}")
+        name = one_line(result["name"])
+        more = f"; it waits for approval: dragoman mcp approve {name}"
+        click.echo(f"{name} is on{more if result['standing'] == 'pending' else ''}")
+
+
+def _switch_on(configuration: Configuration, server: ConfiguredServer) -> str:
+    """How it stands afterwards."""
+    files = switch_on(configuration, server.name)
+    if not files and server.standing == "disabled":
+        raise ConfigError(
+            f"{server.name!r} is {server.reason}", hint="That file is not yours to change from here."
+        )
+    return load(configuration.sources).servers[server.name].standing

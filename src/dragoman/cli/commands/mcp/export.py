@@ -15,6 +15,7 @@ from dragoman.cli.exchange import format_argument, name_option, show_notes
 from dragoman.cli.finding import find
 from dragoman.cli.options import is_watched, json_option
 from dragoman.cli.render.document import echo
+from dragoman.cli.render.servers import counted
 from dragoman.config.interchange.formats import FORMATS, Exported, write
 from dragoman.config.load import Configuration, load
 from dragoman.config.reading import read_text
@@ -66,12 +67,8 @@ def _servers(configuration: Configuration, names: tuple[str, ...]) -> dict[str, 
         for server in configuration.servers.values()
         if server.scope in _CHOSEN and server.standing in ("ready", "broken", "disabled")
     ]
-    entries = {server.name: server.candidate.given for server in chosen}
-    return {
-        name: cast("Mapping[str, Any]", entry)
-        for name, entry in entries.items()
-        if isinstance(entry, Mapping)
-    }
+    written = [server for server in chosen if isinstance(server.candidate.given, Mapping)]
+    return {server.name: cast("Mapping[str, Any]", server.candidate.given) for server in written}
 
 
 def _asked(exported: Exported, dry_run: bool) -> list[str]:
@@ -111,10 +108,8 @@ def _report(host: str, path: Path, exported: Exported, as_json: bool, dry_run: b
         )
         return
     verb = "Would write" if dry_run else "Wrote"
-    click.echo(
-        f"{verb} {len(exported.written)} servers for {FORMATS[host].title} to {one_line(str(path))}",
-        err=dry_run,
-    )
+    what = f"{counted(len(exported.written), 'server')} for {FORMATS[host].title}"
+    click.echo(f"{verb} {what} to {one_line(str(path))}", err=dry_run)
     for name in exported.conflicts:
         mark = click.style("–", fg="yellow")
         click.echo(f"  {mark} {one_line(name)}: there with other content; --force replaces it", err=dry_run)

@@ -14,6 +14,7 @@ from dragoman.cli.adding import examine
 from dragoman.cli.exchange import format_argument, name_option, show_notes
 from dragoman.cli.options import is_watched, json_option, scope_option
 from dragoman.cli.render.document import echo
+from dragoman.cli.render.servers import counted
 from dragoman.config import edits
 from dragoman.config.interchange.formats import FORMATS, Imported, read
 from dragoman.config.load import Configuration, load
@@ -45,25 +46,30 @@ def command(
     """
     sources = Sources.here()
     path, imported = _read(host, file, sources)
+    for name in names:
+        if name not in imported.servers:
+            raise ConfigError(f"there is no server {name!r} in {path}", hint="Leave --name out to see all.")
     done = _Importer(load(sources), cast("Scope", scope or "user"), force, dry_run)
     for name, entry in imported.servers.items():
         if not names or name in names:
             done.take(name, entry)
     if not dry_run:
         _switch_off(sources, imported, done.added)
+    told = [note for note in imported.notes if not names or note.server in (None, *names)]
     if as_json:
-        notes = [{"server": n.server, "field": n.field, "text": n.text} for n in imported.notes]
+        notes = [{"server": n.server, "field": n.field, "text": n.text} for n in told]
         echo({"file": str(path), "added": done.added, "skipped": done.skipped, "notes": notes})
         return
     verb = "Would add" if dry_run else "Added"
-    click.echo(f"{verb} {len(done.added)} of {len(imported.servers)} servers of {FORMATS[host].title}")
+    all_of_them = counted(len(imported.servers), "server")
+    click.echo(f"{verb} {len(done.added)} of {all_of_them} of {FORMATS[host].title}")
     click.echo(f"  from {one_line(str(path))}")
     for name in done.added:
         off = " (switched off there, and so here)" if name in imported.disabled else ""
         click.echo(f"  {click.style('+', fg='green')} {one_line(name)}{off}")
     for name, why in done.skipped.items():
         click.echo(f"  {click.style('–', fg='yellow')} {one_line(name)}: {one_line(why)}")
-    show_notes(imported.notes)
+    show_notes(told)
 
 
 def _read(host: str, file: Path | None, sources: Sources) -> tuple[Path, Imported]:
