@@ -31,32 +31,25 @@ ALLOWED: Final = "allowedMcpServers"
 DENIED: Final = "deniedMcpServers"
 
 LOADER_VARIABLES: Final = (
-    "PATH",
-    "LD_*",
-    "DYLD_*",
-    "GCONV_PATH",
-    "ENV",
-    "BASH_ENV",
-    "BASH_FUNC_*",
-    "GIT_*",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "NPM_CONFIG_*",
-    "npm_config_*",
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "PYTHONSTARTUP",
-    "PYTHONUSERBASE",
-    "PERL5OPT",
-    "PERL5LIB",
-    "RUBYOPT",
-    "RUBYLIB",
-    "CLASSPATH",
-    "JAVA_TOOL_OPTIONS",
-    "JDK_JAVA_OPTIONS",
-    "_JAVA_OPTIONS",
+    *(
+        "PATH",
+        "HOME",
+        "XDG_CONFIG_HOME",
+        "LD_*",
+        "DYLD_*",
+        "GCONV_PATH",
+        "ENV",
+        "BASH_ENV",
+        "BASH_FUNC_*",
+        "GIT_*",
+    ),
+    *("NODE_OPTIONS", "NODE_PATH", "NPM_CONFIG_*", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED"),
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONWARNINGS", "PIP_*", "UV_*"),
+    *("PERL5OPT", "PERL5LIB", "RUBYOPT", "RUBYLIB", "DOTNET_STARTUP_HOOKS"),
+    *("CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"),
+    *("*_PROXY", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
 )
-"""Variables by which a harmless program is made to run something else."""
+"""Variables, in any case, by which a harmless program is made to run or trust something else."""
 
 Kind = Literal["name", "url", "command"]
 
@@ -139,7 +132,7 @@ class Verdict(Struct, frozen=True):
 def loader_variables(names: Iterable[str]) -> tuple[str, ...]:
     """Those of the names that change what a program runs."""
     patterns = [_pieces(pattern) for pattern in LOADER_VARIABLES]
-    return tuple(name for name in names if any(fits(pattern, name) for pattern in patterns))
+    return tuple(name for name in names if any(fits(pattern, name.upper()) for pattern in patterns))
 
 
 def gather(parts: Iterable[PolicyPart], *, broken: str | None = None) -> Policy:
