@@ -349,7 +349,7 @@ class Host:
         return self._narrowed(await asyncio.to_thread(load, self._sources, running=running))
 
     async def _apply(self, new: Configuration, plan: Plan) -> None:
-        self._configuration = new
+        known, self._configuration = self._configuration.problems, new
         self._settings.adopt(new.settings)
         leaving = [self._connections.pop(ServerName(name)) for name in (*plan.removed, *plan.changed)]
         for connection in leaving:
@@ -368,6 +368,8 @@ class Host:
             self._servers[ServerName(name)] = server
             self._timeouts[ServerName(name)] = self._timeout_of(server.config or ServerConfig())
         await asyncio.to_thread(self._keep_in_mind, new)
+        if plan.is_empty and new.problems == known:
+            return
         self._bus.publish(
             ConfigurationChanged(
                 added=plan.added, removed=plan.removed, changed=plan.changed, problems=new.problems
@@ -390,11 +392,15 @@ class Host:
             self._connectors_known.set()
 
     async def _follow(self) -> None:
+        await self._reload_quietly()  # for what has changed since this host was made
         async for _ in changes(self._sources):
-            try:
-                await self.reload()
-            except DragomanError as error:
-                self._bus.publish(ConfigurationChanged(problems=(str(error),)))
+            await self._reload_quietly()
+
+    async def _reload_quietly(self) -> None:
+        try:
+            await self.reload()
+        except DragomanError as error:
+            self._bus.publish(ConfigurationChanged(problems=(str(error),)))
 
     def _keep_in_mind(self, configuration: Configuration) -> None:
         """Binds approvals by name to what is started now, and remembers what is in use."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from dragoman.cleaning import one_line
+from dragoman.cli.looking import look
 from dragoman.cli.options import run_with_host
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted
@@ -40,7 +41,7 @@ def add_server(
     name: str, entry: Mapping[str, Any], scope: str, *, force: bool, check: bool, as_json: bool
 ) -> None:
     sources = Sources.here()
-    configuration = load(sources)
+    configuration = look(sources)
     target = cast("Scope", scope)
     missing = examine(configuration, name, entry, target, force=force)
     tools = _try(name, entry) if check else None

@@ -6,11 +6,11 @@ cannot be asked has not approved: then the server stays pending.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import click
-import msgspec
 
 from dragoman.cleaning import one_line
 from dragoman.cli.options import is_watched
@@ -48,8 +48,8 @@ def ask(configuration: Configuration, server: ConfiguredServer) -> None:
 def keep(configuration: Configuration, server: ConfiguredServer, decision: str) -> None:
     path = path_of(configuration, server)
     if path is not None:
-        entry = cast("Mapping[str, Any]", server.candidate.given)
-        approval.remember(configuration.sources.approvals_file, path, server.name, entry, decision)
+        answers = configuration.sources.approvals_file
+        approval.remember(answers, path, server.name, server.candidate.given, decision)
 
 
 def show(configuration: Configuration, server: ConfiguredServer) -> None:
@@ -91,13 +91,7 @@ def _fields(entry: Any) -> dict[str, str]:
 
 def plain_json(value: Any) -> str:
     """JSON in printable ASCII: no character can hide or move another."""
-    text = msgspec.json.encode(value).decode()
-    return "".join(char if " " <= char <= "~" else _escaped(char) for char in text)
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return json.dumps(value).replace("\x7f", "\\u007f")
 
 
 def _warnings(server: ConfiguredServer) -> Iterator[str]:

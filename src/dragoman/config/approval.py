@@ -52,6 +52,9 @@ class Approval(Struct, frozen=True, kw_only=True):
     pin: bool = False
     """Approved by name alone: to be bound to this entry once it is started."""
 
+    def __repr__(self) -> str:
+        return f"<Approval {self.state}: {self.reason}>"
+
 
 def decide(
     scope: Scope, name: str, entry: object, answer: Answer | None, choices: Choices, *, live: bool = False
@@ -88,8 +91,8 @@ class Answers:
 
 
 def key_of(file: Path) -> str:
-    """Folders reached by different ways are one."""
-    return str(file.resolve())
+    """Folders reached by different ways are one; a link to a file is not that file."""
+    return str(file.parent.resolve() / file.name)
 
 
 def read_answers(path: Path) -> tuple[Answers, tuple[str, ...]]:
@@ -117,9 +120,10 @@ def _items(value: Any) -> list[tuple[str, Any]]:
     return list(cast("dict[str, Any]", value).items()) if isinstance(value, dict) else []
 
 
-def remember(path: Path, file: Path, name: str, entry: Mapping[str, Any], decision: str) -> None:
+def remember(path: Path, file: Path, name: str, entry: object, decision: str) -> None:
     """Keeps an answer about an entry."""
-    row = {"decision": decision, "fingerprint": fingerprint(entry), "entry": dict(entry)}
+    shown = dict(cast("Mapping[str, Any]", entry)) if isinstance(entry, Mapping) else {}
+    row = {"decision": decision, "fingerprint": fingerprint(entry), "entry": shown}
 
     def change(document: dict[str, Any]) -> dict[str, Any]:
         files: dict[str, Any] = dict(_items(document.get("files")))

@@ -9,6 +9,7 @@ cannot be read, that is told as `broken`, and policy lets nothing start. What th
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
@@ -24,6 +25,8 @@ from dragoman.errors import ConfigError, ConfigFileError
 
 _RAW: Final = frozenset({"allowedMcpServers", "deniedMcpServers", "allowManagedMcpServersOnly", "mcpServers"})
 """Keys that others judge, entry by entry."""
+
+_POLICY: Final = frozenset({"allowedMcpServers", "deniedMcpServers"})
 
 _SALVAGED: Final[Mapping[str, type]] = {
     "disabledMcpServers": list,
@@ -57,6 +60,9 @@ class Part(Struct, frozen=True, kw_only=True):
     values: Mapping[str, Any] = {}
     """Everything else it says, by key; keys that could not be used are left out."""
 
+    def __repr__(self) -> str:
+        return f"<Part {self.scope} {self.source}>"
+
 
 class Reading(Struct, frozen=True):
     parts: tuple[Part, ...]
@@ -68,14 +74,15 @@ class Reading(Struct, frozen=True):
 def read_parts(sources: Sources) -> Reading:
     """Every part there is, from the lowest scope to the highest; within a scope the nearest last."""
     reader = _Reader()
-    if not sources.only_given:
-        for path in sources.plugin_files():
-            reader.read("plugin", path)
-        reader.read("user", sources.user_file)
-        for path in reversed(sources.project_files()):
-            reader.read("project", path)
-        for path in reversed(sources.local_files()):
-            reader.read("local", path)
+    for path in () if sources.only_given else sources.plugin_files():
+        reader.read("plugin", path)
+    reader.read("user", sources.user_file)
+    for path in reversed(sources.project_files()):
+        reader.read("project", path)
+    for path in reversed(sources.local_files()):
+        reader.read("local", path)
+    if sources.only_given:
+        reader.keep_policy()
     if sources.given:
         reader.parts.append(Part(scope="dynamic", source=sources.given_source, servers=sources.given))
     broken = reader.read_managed(sources.managed_file)
@@ -96,13 +103,21 @@ class _Reader:
         if read is not None:
             self.parts.append(self._part(scope, path, *read))
 
+    def keep_policy(self) -> None:
+        """Leaves of the person's files what they forbid: that holds for servers from elsewhere too."""
+        self.parts = [
+            Part(scope=part.scope, source=part.source, values=policy)
+            for part in self.parts
+            if (policy := {key: value for key, value in part.values.items() if key in _POLICY})
+        ]
+
     def read_managed(self, path: Path) -> str | None:
         try:
             read = read_object(path)
         except ConfigFileError as error:
             return str(error)
         if read is None:
-            return None
+            return _hidden(path)
         part = self._part("enterprise", path, *read)
         self.parts.append(part)
         if "mcpServers" in read[1] and not isinstance(read[1]["mcpServers"], dict):
@@ -184,6 +199,15 @@ class _Reader:
         self.problems.append(str(at(path, text, place, reason)))
 
 
+def _hidden(path: Path) -> str | None:
+    """Why a file that seems to be missing may be there all the same: then it is not the same as none."""
+    if os.path.lexists(path):
+        return f"{path}: it is a link that leads nowhere"
+    if os.path.lexists(path.parent) and not path.parent.is_dir():
+        return f"{path.parent}: it is not a folder"
+    return None
+
+
 def at(path: Path, text: str, place: Sequence[str | int], reason: str) -> ConfigFileError:
     """An error about a place in a file."""
     from dragoman.config.jsonc import locate
@@ -192,9 +216,9 @@ def at(path: Path, text: str, place: Sequence[str | int], reason: str) -> Config
     return ConfigFileError(str(path), reason, line=line, column=column)
 
 
-def entry_error(part: Part, name: str, error: ConfigError) -> ConfigError:
+def entry_error(part: Part | None, name: str, error: ConfigError) -> ConfigError:
     """The same error, with the place of the entry it speaks of."""
-    if part.path is None:
+    if part is None or part.path is None:
         return error
     placed = at(part.path, part.text, ["mcpServers", name], str(error))
     placed.hint = error.hint

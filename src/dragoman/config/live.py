@@ -15,11 +15,14 @@ from dragoman.config.scopes import Sources
 SETTLE_MS: Final = 150
 """Several writes in a row are one change."""
 
+LOOK_AGAIN_MS: Final = 1000
+
 
 async def changes(sources: Sources) -> AsyncIterator[None]:
     """One item whenever a file of the configuration may have changed. Ends when it is cancelled."""
     from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
+    seen = _stamps(sources)
     while True:
         folders = watched_folders(sources)
         async for _ in awatch(
@@ -28,11 +31,29 @@ async def changes(sources: Sources) -> AsyncIterator[None]:
             recursive=False,
             debounce=SETTLE_MS,
             step=20,
+            # What happens while the watch is being set up is never told: a second later it is seen.
+            rust_timeout=LOOK_AGAIN_MS,
+            yield_on_timeout=True,
             ignore_permission_denied=True,
         ):
-            yield
+            now = _stamps(sources)
+            if now != seen:
+                seen = now
+                yield
             if watched_folders(sources) != folders:
                 break
+
+
+def _stamps(sources: Sources) -> dict[str, tuple[int, int, int]]:
+    """What tells one state of the files from another."""
+    stamps: dict[str, tuple[int, int, int]] = {}
+    for path in sources.watched_files():
+        try:
+            found = path.stat()
+        except (OSError, ValueError):
+            continue
+        stamps[str(path)] = (found.st_mtime_ns, found.st_size, found.st_ino)
+    return stamps
 
 
 def concerns(sources: Sources, path: str) -> bool:

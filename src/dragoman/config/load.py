@@ -15,7 +15,7 @@ from typing import Any, cast
 from msgspec import UNSET, Struct, structs
 
 from dragoman.config import approval, policy
-from dragoman.config.expand import expand_entry, guesses
+from dragoman.config.expand import expand_entry, guesses, variables_in
 from dragoman.config.files import Part, Reading, entry_error, read_parts
 from dragoman.config.merge import (
     EXCLUSIVE,
@@ -180,17 +180,37 @@ def _judgements(
         return approval.decide(candidate.scope, candidate.name, candidate.given, answer, choices, live=live)
 
     def understand(candidate: Candidate) -> ServerConfig:
+        part = parts[candidate.part] if candidate.part < len(parts) else None
+        part = part if part is not None and part.source == candidate.source else None
         try:
-            return understand_given(candidate, environ)
+            config = understand_given(candidate, environ)
         except ConfigError as error:
-            in_file = candidate.part < len(parts) and parts[candidate.part].source == candidate.source
-            raise entry_error(parts[candidate.part], candidate.name, error) if in_file else error from None
+            raise without_values(entry_error(part, candidate.name, error), candidate.given, environ) from None
+        return _in_its_project(config, part)
 
     def judge(candidate: Candidate, config: ServerConfig | None) -> policy.Verdict:
         config = config or _guessed(candidate, environ)
         return policy.judge(rules, subject_of(candidate, config, project))
 
     return Judgements(approval=approve, understand=understand, policy=judge, switched_off=off.get)
+
+
+def _in_its_project(config: ServerConfig, part: Part | None) -> ServerConfig:
+    """A project's server starts in the project's folder, wherever the host was started."""
+    if part is None or part.path is None or part.scope not in IN_PROJECT or config.type != "stdio":
+        return config
+    folder = Sources.project_root_of(part.path)
+    return structs.replace(config, cwd=os.path.join(folder, config.cwd or ""))
+
+
+def without_values(error: ConfigError, given: object, environ: Mapping[str, str]) -> ConfigError:
+    """The same error with variables in place of their values."""
+    text = str(error)
+    for name in variables_in(given):
+        if len(value := environ.get(name, "")) > 2:
+            text = text.replace(value, f"${{{name}}}")
+    error.args = (text,)
+    return error
 
 
 def understand_given(candidate: Candidate, environ: Mapping[str, str]) -> ServerConfig:

@@ -40,6 +40,9 @@ class Candidate(Struct, frozen=True, kw_only=True):
     part: int = 0
     """Which of the parts it comes from: of one scope, the later is nearer and wins."""
 
+    def __repr__(self) -> str:
+        return f"<Candidate {self.name!r} of {self.origin}>"
+
     @property
     def origin(self) -> str:
         return f"{self.scope} ({self.source})"

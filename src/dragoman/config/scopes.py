@@ -52,6 +52,9 @@ class Sources(Struct, frozen=True, kw_only=True):
     overrides: Mapping[str, int] = {}
     """Settings from code."""
 
+    def __repr__(self) -> str:
+        return f"<Sources seen from {self.cwd}>"
+
     @staticmethod
     def here(
         cwd: Path | None = None,

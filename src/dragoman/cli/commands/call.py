@@ -20,6 +20,7 @@ from dragoman.cli.options import (
 )
 from dragoman.cli.render import json, text
 from dragoman.cli.render.progress import ProgressLine
+from dragoman.cli.render.servers import show_problems
 from dragoman.config.load import Configuration
 from dragoman.errors import NotConnected
 from dragoman.host import Host
@@ -46,6 +47,7 @@ def command(
     """
     sources = sources_of(given, strict)
     configuration = load_asking(sources)
+    show_problems(configuration)
     if not configuration.servers and configuration.connectors is None:
         raise no_servers(configuration)
     only = _servers_of(tool, configuration)

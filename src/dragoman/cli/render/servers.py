@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -32,7 +33,11 @@ _STATES = {"connected": ("✓", "green"), "failed": ("✗", "red"), "needs-auth"
 def show_problems(configuration: Configuration) -> None:
     """What is wrong in files, on stderr."""
     for problem in configuration.problems:
-        click.echo(f"{click.style('!', fg='yellow')} {one_line(problem)}", err=True)
+        show_problem(problem)
+
+
+def show_problem(problem: str) -> None:
+    click.echo(f"{click.style('!', fg='yellow')} {one_line(problem)}", err=True)
 
 
 def show_list(servers: Iterable[ConfiguredServer], views: Mapping[str, ServerView]) -> None:
@@ -183,6 +188,4 @@ def dropped_json(dropped: Dropped) -> dict[str, Any]:
 
 def inline(value: Any) -> str:
     """A value on one line."""
-    import msgspec
-
-    return one_line(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+    return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

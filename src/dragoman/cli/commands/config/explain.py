@@ -9,11 +9,12 @@ import click
 
 from dragoman.cleaning import one_line
 from dragoman.cli.finding import find
+from dragoman.cli.looking import look
 from dragoman.cli.options import json_option, mcp_config_option, sources_of
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
 from dragoman.config.explain import Explained, explain
-from dragoman.config.load import Configuration, load
+from dragoman.config.load import Configuration
 from dragoman.config.merge import ConfiguredServer
 from dragoman.settings import TABLE
 
@@ -27,13 +28,12 @@ def command(name: str | None, given: tuple[str, ...], strict: bool, as_json: boo
 
     Values are shown as written, secrets covered. Starts nothing.
     """
-    configuration = load(sources_of(given, strict))
+    configuration = look(sources_of(given, strict), everything=True)
     chosen = [find(configuration, name)] if name else list(configuration.servers.values())
     explained = [explain(configuration, server) for server in chosen]
     if as_json:
         echo(_document(configuration, explained, whole=name is None))
         return
-    servers.show_problems(configuration)
     for each in explained:
         _show_server(each)
     for dropped in configuration.dropped:

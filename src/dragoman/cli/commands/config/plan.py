@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from dragoman.cleaning import one_line
+from dragoman.cli.looking import look
 from dragoman.cli.options import json_option
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
-from dragoman.config.load import Configuration, load
+from dragoman.config.load import Configuration
 from dragoman.config.plan import Plan, compare, last_marks, marks_of
-from dragoman.config.scopes import Sources
 
 _SIGNS = (
     ("added", "+", "green"),
@@ -26,7 +26,7 @@ def command(as_json: bool) -> None:
     """Compares configuration with what a host last used in this folder: the servers that would be added,
     removed or changed, and what would keep them from being started. Starts nothing.
     """
-    configuration = load(Sources.here())
+    configuration = look(everything=True)
     plan = compare(last_marks(configuration.sources), marks_of(configuration))
     if as_json:
         echo(
@@ -37,7 +37,6 @@ def command(as_json: bool) -> None:
             }
         )
         return
-    servers.show_problems(configuration)
     _show(plan, configuration)
 
 

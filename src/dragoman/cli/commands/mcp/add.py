@@ -158,7 +158,7 @@ _OURS = frozenset({"-s", "--scope", "--env", "--header", "--transport", "--force
 
 
 def _warn_of_swallowed_options(args: tuple[str, ...]) -> None:
-    swallowed = [word for word in args if word.partition("=")[0] in _OURS]
+    swallowed = [option for word in args if (option := word.partition("=")[0]) in _OURS]
     if swallowed:
         text = f"{swallowed[0]} is given to the server, since it follows its command"
         click.echo(f"{click.style('!', fg='yellow')} {text}", err=True)

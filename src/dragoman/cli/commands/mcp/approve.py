@@ -6,6 +6,7 @@ import click
 
 from dragoman.cleaning import one_line
 from dragoman.cli import approving
+from dragoman.cli.looking import look
 from dragoman.cli.options import is_watched, json_option
 from dragoman.cli.render.document import echo
 from dragoman.config import approval
@@ -26,7 +27,7 @@ def command(names: tuple[str, ...], decision: str | None, as_json: bool) -> None
     The answer holds for exactly what is shown: when the entry changes, it is asked again. Without a terminal
     nobody can be asked; then --yes or --no must say it, together with the NAMES.
     """
-    configuration = load(Sources.here())
+    configuration = look()
     waiting = _chosen(configuration, names)
     if decision is None and not is_watched() and (waiting or configuration.unconfirmed_variables):
         for server in waiting:

@@ -6,11 +6,10 @@ import click
 
 from dragoman.cleaning import one_line
 from dragoman.cli.finding import find
+from dragoman.cli.looking import look
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.config.edits import switch_off
-from dragoman.config.load import load
-from dragoman.config.scopes import Sources
 
 
 @click.command("disable", short_help="Switch servers off; the choice is remembered.")
@@ -18,7 +17,7 @@ from dragoman.config.scopes import Sources
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:
     """Switches servers off. A project's servers are switched off in this project only."""
-    configuration = load(Sources.here())
+    configuration = look()
     wanted = tuple(configuration.servers) if names == ("all",) else names
     found = [find(configuration, name) for name in wanted]
     files = [switch_off(configuration, server) for server in found]

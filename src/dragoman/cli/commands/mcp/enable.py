@@ -6,12 +6,12 @@ import click
 
 from dragoman.cleaning import one_line
 from dragoman.cli.finding import find
+from dragoman.cli.looking import look
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.config.edits import switch_on
 from dragoman.config.load import Configuration, load
 from dragoman.config.merge import ConfiguredServer
-from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, PolicyRefused
 
 
@@ -20,7 +20,7 @@ from dragoman.errors import ConfigError, PolicyRefused
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:
     """Switches servers on that were switched off."""
-    configuration = load(Sources.here())
+    configuration = look()
     if names == ("all",):
         names = tuple(name for name, server in configuration.servers.items() if server.standing == "disabled")
     found = [find(configuration, name) for name in names]

@@ -13,11 +13,13 @@ import click
 from dragoman.cleaning import one_line
 from dragoman.cli.exchange import format_argument, name_option, show_notes
 from dragoman.cli.finding import find
+from dragoman.cli.looking import look
 from dragoman.cli.options import is_watched, json_option
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted
 from dragoman.config.interchange.formats import FORMATS, Exported, write
-from dragoman.config.load import Configuration, load
+from dragoman.config.load import Configuration
+from dragoman.config.masking import masked_entry
 from dragoman.config.reading import read_text
 from dragoman.config.scopes import Sources
 
@@ -30,7 +32,7 @@ _CHOSEN = ("user", "project", "local")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @name_option
 @click.option("--force", is_flag=True, help="Replace servers of the same name without asking.")
-@click.option("--dry-run", is_flag=True, help="Print the file instead of writing it.")
+@click.option("--dry-run", is_flag=True, help="Print what would be written, secrets covered.")
 @json_option
 def command(
     host: str, file: Path | None, names: tuple[str, ...], force: bool, dry_run: bool, as_json: bool
@@ -42,8 +44,11 @@ def command(
     """
     sources = Sources.here()
     path = file or _usual_place(host, sources)
-    servers = _servers(load(sources), names)
+    servers = _servers(look(sources), names)
     text = read_text(path)
+    if dry_run:
+        # Only what would be added, and with secrets covered: it is shown to whoever looks.
+        text, servers = None, {name: masked_entry(entry) for name, entry in servers.items()}
     exported = write(host, text, servers, source=str(path), replace=servers if force else ())
     if replaced := _asked(exported, dry_run):
         exported = write(host, text, servers, source=str(path), replace=replaced)

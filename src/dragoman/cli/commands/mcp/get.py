@@ -8,10 +8,10 @@ import click
 
 from dragoman.cleaning import one_line
 from dragoman.cli.finding import find
+from dragoman.cli.looking import look
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, sources_of
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
-from dragoman.config.load import load
 from dragoman.config.merge import ConfiguredServer
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def command(name: str, no_health: bool, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
     """Shows the server NAME: where it comes from, its entry as written (secrets covered), and how it is."""
     sources = sources_of(given, strict)
-    configuration = load(sources)
+    configuration = look(sources)
     server = find(configuration, name)
     view = None
     if not no_health and server.standing == "ready":

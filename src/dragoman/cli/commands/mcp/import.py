@@ -12,6 +12,7 @@ import click
 from dragoman.cleaning import one_line
 from dragoman.cli.adding import examine
 from dragoman.cli.exchange import format_argument, name_option, show_notes
+from dragoman.cli.looking import look
 from dragoman.cli.options import is_watched, json_option, scope_option
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted
@@ -40,7 +41,7 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Reads the servers of HOST, from FILE or from where it keeps them, and adds them (scope user).
+    """Reads the servers of HOST, from FILE or from where it keeps its user's, and adds them (scope user).
 
     Nothing is replaced without a yes. What does not carry over is told.
     """
@@ -49,7 +50,7 @@ def command(
     for name in names:
         if name not in imported.servers:
             raise ConfigError(f"there is no server {name!r} in {path}", hint="Leave --name out to see all.")
-    done = _Importer(load(sources), cast("Scope", scope or "user"), force, dry_run)
+    done = _Importer(look(sources), cast("Scope", scope or "user"), force, dry_run)
     for name, entry in imported.servers.items():
         if not names or name in names:
             done.take(name, entry)
@@ -76,7 +77,9 @@ def _read(host: str, file: Path | None, sources: Sources) -> tuple[Path, Importe
     """The given file, or the first usual place that exists."""
     project = sources.project_root
     home = sources.home or Path("/")
-    usual = [place.path for place in FORMATS[host].places(home, project, sys.platform, os.environ)]
+    # A project's files may be a stranger's: they are taken only when they are named.
+    places = FORMATS[host].places(home, project, sys.platform, os.environ)
+    usual = [place.path for place in places if place.level == "user"]
     for path in [file] if file else usual:
         text = read_text(path)
         if text is not None:

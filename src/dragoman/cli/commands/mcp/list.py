@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman.cli import exit_codes
+from dragoman.cli.looking import look
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, sources_of
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
-from dragoman.config.load import Configuration, load
+from dragoman.config.load import Configuration
 
 if TYPE_CHECKING:
     from dragoman.host import Host
@@ -30,7 +31,7 @@ def command(no_health: bool, given: tuple[str, ...], strict: bool, as_json: bool
     not admitted by policy are listed with the reason.
     """
     sources = sources_of(given, strict)
-    configuration = load(sources)
+    configuration = look(sources, everything=True)
     wanted = [name for name, server in configuration.servers.items() if server.standing == "ready"]
     views: Mapping[str, ServerView] = {}
     if not no_health and (wanted or configuration.connectors):
@@ -52,7 +53,6 @@ async def _check(host: Host) -> tuple[Mapping[str, ServerView], Configuration]:
 
 def _show(configuration: Configuration, views: Mapping[str, ServerView]) -> None:
     listed = sorted(configuration.servers.values(), key=lambda server: server.name)
-    servers.show_problems(configuration)
     if not listed:
         click.echo("No servers are configured. Add one with `dragoman mcp add`.")
     servers.show_list(listed, views)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from dragoman.cleaning import one_line
+from dragoman.cli.looking import look
 from dragoman.cli.options import json_option, scope_option
 from dragoman.cli.render.document import echo
 from dragoman.config.edits import places_of, remove_server
-from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
 
 
@@ -18,7 +18,7 @@ from dragoman.errors import ConfigError
 @json_option
 def command(name: str, scope: str | None, as_json: bool) -> None:
     """Removes the server NAME from the file it stands in."""
-    sources = Sources.here()
+    sources = look().sources
     places = [place for place in places_of(sources, name) if scope in (None, place[0])]
     if not places:
         where = f" in scope {scope}" if scope else " in your files"

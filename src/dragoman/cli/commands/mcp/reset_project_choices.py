@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import click
 
+from dragoman.cli.looking import look
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.config.edits import forget_choices
-from dragoman.config.scopes import Sources
 
 
 @click.command("reset-project-choices", short_help="Forget every yes and no given in this project.")
 @json_option
 def command(as_json: bool) -> None:
     """Forgets which servers of this project's files were approved or declined. They will be asked again."""
-    count = forget_choices(Sources.here())
+    count = forget_choices(look().sources)
     if as_json:
         echo({"forgotten": count})
     else:
