@@ -31,14 +31,18 @@ class Requirement:
     """Node ids without parameters: `tests/unit/test_x.py::test_y`, `…::TestZ::test_y`."""
     beyond: bool
     """Goes beyond the sources the requirements were drawn from: `(+)`."""
+    missing: str = ""
+    """What of it is not there yet, although some of it is shown."""
 
     @property
     def is_met(self) -> bool:
-        return bool(self.tests)
+        return bool(self.tests) and not self.missing
 
 
-def _row(id: str, title: str, *tests: str, beyond: bool = False) -> tuple[str, Requirement]:
-    return id, Requirement(id, title, tests, beyond)
+def _row(
+    id: str, title: str, *tests: str, beyond: bool = False, missing: str = ""
+) -> tuple[str, Requirement]:
+    return id, Requirement(id, title, tests, beyond, missing)
 
 
 REQUIREMENTS: dict[str, Requirement] = dict(
@@ -597,6 +601,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/e2e/test_mcp_manage.py::test_the_json_of_a_list_has_stable_keys",
             "tests/e2e/test_mcp_manage.py::test_whatever_is_not_there_has_a_reason_and_a_next_step",
             "tests/e2e/test_mcp_manage.py::test_without_a_terminal_nobody_can_be_asked",
+            missing="reconnect, login, logout",
         ),
         _row(
             "CLI-2",
@@ -607,6 +612,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/e2e/test_config_commands.py::test_settings_are_explained_with_the_values_they_beat",
             "tests/e2e/test_config_commands.py::test_the_line_is_that_of_the_entry_that_counts",
             "tests/e2e/test_config_commands.py::test_the_whole_explanation_has_stable_keys",
+            missing="resources, read, prompts, prompt, logs, doctor, permissions, serve",
         ),
         _row(
             "CLI-3",
@@ -643,10 +649,11 @@ def main() -> None:
         rows = [row for row in REQUIREMENTS.values() if row.id.startswith(f"{prefix}-")]
         print(f"\n{chapter}: {sum(row.is_met for row in rows)} of {len(rows)}")
         for row in rows:
-            state = f"{len(row.tests):>3} tests" if row.is_met else "        –"
-            print(f"  {row.id:<7}{state}  {row.title}{' (+)' if row.beyond else ''}")
+            state = f"{len(row.tests):>3} tests" if row.tests else "        –"
+            lacking = f" [lacking: {row.missing}]" if row.missing else ""
+            print(f"  {row.id:<7}{state}  {row.title}{' (+)' if row.beyond else ''}{lacking}")
     met = sum(row.is_met for row in REQUIREMENTS.values())
-    print(f"\n{met} of {len(REQUIREMENTS)} have tests that show them")
+    print(f"\n{met} of {len(REQUIREMENTS)} are met")
 
 
 if __name__ == "__main__":

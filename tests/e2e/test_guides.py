@@ -1,7 +1,7 @@
 """The guides are true: their files are written and their commands run, in order, in one home each.
 
 A block `json PATH` is written to that path. In a `console` block each `$ ` line is run by a shell; the lines
-below it must be found, in this order, in what it prints (`…` stands for anything). A `python` block is a program.
+below it must be found, in this order, in what it prints (`…` stands for anything). A `python` block is run.
 """
 
 import os

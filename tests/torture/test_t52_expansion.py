@@ -222,9 +222,7 @@ def test_t52_variables_are_shown_as_they_are_written(secrets: list[str]):
 FAILING: dict[str, dict[str, Any]] = {
     "type": {"type": "${SECRET}", "url": "https://box.example.com/"},
     "protocol": {"command": "true", "protocol": "${SECRET}"},
-    "command": {"command": "${SECRET}"},
-    "path of the command": {"command": "/nowhere/${SECRET}/x"},
-    "folder": {"command": "true", "cwd": "/nowhere/${SECRET}"},
+    # Not `command` and `cwd`: whoever is to mend them has to know which program and folder are meant.
     "number": {"command": "true", "timeout": "${SECRET}"},
     "no URL": {"url": "${SECRET}"},
     "scheme": {"url": "${SECRET}://box.example.com/"},

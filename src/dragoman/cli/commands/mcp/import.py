@@ -45,12 +45,13 @@ def command(
 
     Nothing is replaced without a yes. What does not carry over is told.
     """
-    sources = Sources.here()
+    configuration = look()
+    sources = configuration.sources
     path, imported = _read(host, file, sources)
     for name in names:
         if name not in imported.servers:
             raise ConfigError(f"there is no server {name!r} in {path}", hint="Leave --name out to see all.")
-    done = _Importer(look(sources), cast("Scope", scope or "user"), force, dry_run)
+    done = _Importer(configuration, cast("Scope", scope or "user"), force, dry_run)
     for name, entry in imported.servers.items():
         if not names or name in names:
             done.take(name, entry)
