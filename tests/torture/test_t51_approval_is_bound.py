@@ -304,7 +304,7 @@ HIDDEN: dict[str, tuple[str, str]] = {
     "escape sequences": ("\x1b[2K\x1b[1A\x9b2J", "\\u001b[2K\\u001b[1A\\u009b2J"),
     "backspaces": ("evil\b\b\b\bgood\x7f", "evil\\b\\b\\b\\bgood\\u007f"),
     "zero width": ("e\u200bv\u200di\ufeffl", "e\\u200bv\\u200di\\ufeffl"),
-    "tags": ("\U000e0041", "\\U000e0041"),
+    "tags": ("\U000e0041", "\\udb40\\udc41"),
     "look-alikes": ("\u0435vil", "\\u0435vil"),
     "combining marks": ("a" + "\u0336" * 300, "a" + "\\u0336" * 300),
     "what looks like an escape": ("\\u202e", "\\\\u202e"),
