@@ -26,7 +26,7 @@ def page() -> str:
     parts += ["## Exit codes\n\n| code | name |\n|---|---|", *codes(), ""]
     parts += [
         "## Settings\n\nFrom the first of: the administrator's `env`, code, the environment, "
-        "`env` in the local file, `env` in the user's, the default.\n"
+        "`env` in the user's settings, the default.\n"
     ]
     parts += ["| name | default | least | meaning |\n|---|---|---|---|", *settings(), ""]
     parts += ["## Files\n", *files()]

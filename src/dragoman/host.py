@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakSet
 
 from msgspec import structs
 
@@ -21,7 +22,7 @@ from dragoman.catalog.refresh import Refresher
 from dragoman.catalog.tools import Catalog, Tool
 from dragoman.clock import Clock, SystemClock
 from dragoman.config import approval, connectors
-from dragoman.config.live import changes
+from dragoman.config.live import changes, stamps
 from dragoman.config.load import Configuration, load, path_of
 from dragoman.config.merge import ConfiguredServer, stand
 from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig, fingerprint
@@ -122,6 +123,9 @@ class Host:
         self._background: list[asyncio.Task[None]] = []
         self._connectors_known = asyncio.Event()
         self._reloading = asyncio.Lock()
+        self._reloads: set[asyncio.Task[Plan]] = set()
+        self._children: WeakSet[Host] = WeakSet()
+        """Hosts of agents' own servers: they end with this one, and policy that changes reaches them."""
 
     @classmethod
     def configured(
@@ -150,7 +154,8 @@ class Host:
             raise HostClosed
         self._stage = "open"
         self._supervisor.start()
-        self._background.append(asyncio.create_task(self._settle_in(), name="dragoman settle in"))
+        for work in (self._ask_for_connectors(), self._keep_in_mind(self._configuration)):
+            self._background.append(asyncio.create_task(work, name="dragoman settle in"))
         if self._watch:
             self._background.append(asyncio.create_task(self._follow(), name="dragoman watch"))
         return self
@@ -189,7 +194,8 @@ class Host:
         self._refresher.close()
         for task in self._background:
             task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await asyncio.gather(*self._background, *self._reloads, return_exceptions=True)
+        await asyncio.gather(*(child.close() for child in self._children))
         await self._supervisor.close()
         self._bus.close()
 
@@ -229,6 +235,13 @@ class Host:
         """
         if self._stage != "open":
             raise HostClosed
+        # A task of its own: whoever stops waiting does not leave the change half done.
+        task = asyncio.create_task(self._reload_now(), name="dragoman reload")
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+        return await asyncio.shield(task)
+
+    async def _reload_now(self) -> Plan:
         async with self._reloading:
             new = await self._look_again()
             plan = compare(marks_of(self._configuration), marks_of(new))
@@ -280,9 +293,11 @@ class Host:
     def _child(self, servers: Mapping[str, object]) -> Host:
         """A host for an agent's own servers, in everything else like this one."""
         sources = structs.replace(self._sources, given=servers, given_source="agent", only_given=True)
-        return Host(
+        child = Host(
             sources, permission_mode=self._permission_mode, interaction=self._interaction, clock=self._clock
         )
+        self._children.add(child)
+        return child
 
     def _add(self, server: ConfiguredServer) -> Connection:
         name, config = ServerName(server.name), server.config or ServerConfig(type=UNUSABLE)
@@ -319,13 +334,9 @@ class Host:
             now = stand(server, self._configuration.judgements)
             if now.standing == "refused":
                 raise PolicyRefused(name, now.reason or "")
-            return make_admitted()
+            # What cannot be used is said of this server, when it is to be connected.
+            return self._maker_of_admitted(name, server)()
 
-        try:
-            make_admitted = self._maker_of_admitted(name, server)
-        except ConfigError as error:
-            # Said of this server when it is to be connected; the others are not affected.
-            return refusing_maker(error)
         return make
 
     def _maker_of_admitted(self, name: ServerName, server: ConfiguredServer) -> MakeTransport:
@@ -367,45 +378,54 @@ class Host:
             server = new.servers[name]
             self._servers[ServerName(name)] = server
             self._timeouts[ServerName(name)] = self._timeout_of(server.config or ServerConfig())
-        await asyncio.to_thread(self._keep_in_mind, new)
-        if plan.is_empty and new.problems == known:
-            return
-        self._bus.publish(
-            ConfigurationChanged(
-                added=plan.added, removed=plan.removed, changed=plan.changed, problems=new.problems
+        if not plan.is_empty or new.problems != known:
+            self._bus.publish(
+                ConfigurationChanged(
+                    added=plan.added, removed=plan.removed, changed=plan.changed, problems=new.problems
+                )
             )
-        )
+        await self._keep_in_mind(new)
+        for child in list(self._children):
+            await child._reload_quietly()
 
-    async def _settle_in(self) -> None:
-        """What follows the start: names are bound to what they stood for, the connector list is asked for."""
+    async def _ask_for_connectors(self) -> None:
+        """Fetches the organisation's list if it is not fresh, and applies it."""
+        wanted, cache = self._configuration.connectors, self._sources.connectors_cache
         try:
-            await asyncio.to_thread(self._keep_in_mind, self._configuration)
-            wanted = self._configuration.connectors
-            cache = self._sources.connectors_cache
-            if wanted is None or self._sources.only_given or connectors.read_cache(cache, wanted).is_fresh:
+            if wanted is None or self._sources.only_given:
                 return
-            if await connectors.refresh(cache, wanted):
-                await self.reload()
+            if (await asyncio.to_thread(connectors.read_cache, cache, wanted)).is_fresh:
+                return
+            if await connectors.refresh(cache, wanted, self._configuration.environ):
+                await self._reload_quietly()
         except DragomanError as error:
             self._bus.publish(ConfigurationChanged(problems=(str(error),)))
         finally:
             self._connectors_known.set()
 
     async def _follow(self) -> None:
+        since = stamps(self._sources)
         await self._reload_quietly()  # for what has changed since this host was made
-        async for _ in changes(self._sources):
+        async for _ in changes(self._sources, since):
             await self._reload_quietly()
 
     async def _reload_quietly(self) -> None:
         try:
-            await self.reload()
+            if self._stage == "open":
+                await self.reload()
         except DragomanError as error:
             self._bus.publish(ConfigurationChanged(problems=(str(error),)))
 
-    def _keep_in_mind(self, configuration: Configuration) -> None:
+    async def _keep_in_mind(self, configuration: Configuration) -> None:
         """Binds approvals by name to what is started now, and remembers what is in use."""
         if self._sources.only_given:
             return
+        try:
+            await asyncio.to_thread(self._write_down, configuration)
+        except DragomanError as error:
+            self._bus.publish(ConfigurationChanged(problems=(str(error),)))
+
+    def _write_down(self, configuration: Configuration) -> None:
         if self._only is None:
             remember(self._sources, marks_of(configuration))
         for server in configuration.servers.values():

@@ -36,7 +36,18 @@ def managed_dir(environ: Mapping[str, str] = os.environ) -> Path:
     is_mac = sys.platform == "darwin"
     usual = Path("/Library/Application Support/Dragoman" if is_mac else "/etc/dragoman")
     moved = environ.get("DRAGOMAN_MANAGED_DIR")
-    return Path(moved) if moved and not os.path.lexists(usual / MANAGED_FILE) else usual
+    return Path(moved) if moved and not _may_be_there(usual / MANAGED_FILE) else usual
+
+
+def _may_be_there(path: Path) -> bool:
+    """What may not be looked at may be there."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def make_private(folder: Path) -> None:

@@ -17,9 +17,9 @@ from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted
 from dragoman.config import edits
 from dragoman.config.load import Configuration, load
-from dragoman.config.masking import masked_entry
-from dragoman.config.scopes import Scope, Sources
-from dragoman.errors import ConfigError
+from dragoman.config.masking import literal_secrets, masked_entry
+from dragoman.config.scopes import IN_PROJECT, Scope, Sources
+from dragoman.errors import ConfigError, NotConnected
 
 if TYPE_CHECKING:
     from dragoman.host import Host
@@ -44,7 +44,7 @@ def add_server(
     configuration = look(sources)
     target = cast("Scope", scope)
     missing = examine(configuration, name, entry, target, force=force)
-    tools = _try(name, entry) if check else None
+    tools = _try(sources, name, entry, target) if check else None
     path = edits.put_server(sources, target, name, entry)
     if as_json:
         added = {"name": name, "scope": scope, "file": str(path), "entry": masked_entry(entry)}
@@ -53,6 +53,10 @@ def add_server(
     works = f"; it works and has {counted(tools, 'tool')}" if tools is not None else ""
     click.echo(f"Added {name} to {scope} ({one_line(str(path))}){works}")
     _show_notes(load(sources), name, target, missing)
+    if target == "project" and (shared := literal_secrets(entry)):
+        _note(f"{', '.join(shared)} will be shared with everybody who has the project")
+    if target in IN_PROJECT and "command" in entry and sources.cwd != sources.project_root:
+        _note(f"it starts in {sources.project_root}, the project's folder")
 
 
 def examine(
@@ -79,11 +83,17 @@ def _literal_secret(entry: Mapping[str, Any]) -> str | None:
     return "the client secret" if isinstance(secret, str) and "${" not in secret else None
 
 
-def _try(name: str, entry: Mapping[str, Any]) -> int:
+def _try(sources: Sources, name: str, entry: Mapping[str, Any], scope: Scope) -> int:
+    """Connects to it as it will be connected: a project's server starts in the project's folder."""
+    if scope in IN_PROJECT and "command" in entry:
+        entry = {**entry, "cwd": str(sources.project_root / str(entry.get("cwd", "")))}
+
     async def work(host: Host) -> int:
         view = (await host.ready())[name]
         if view.error is not None:
             raise view.error
+        if view.status != "connected":
+            raise NotConnected(name, view.status, view.reason)
         return view.tool_count
 
     return run_with_host(Sources.here(given={name: entry}, given_source="--check"), work, only=[name])
@@ -102,4 +112,8 @@ def _show_notes(configuration: Configuration, name: str, scope: Scope, missing: 
         if dropped.candidate.name == name and dropped.candidate.scope == scope and dropped.why == "duplicate":
             notes.append(f"it is left out: {dropped.text}")
     for note in notes:
-        click.echo(f"{click.style('!', fg='yellow')} {one_line(note)}", err=True)
+        _note(note)
+
+
+def _note(text: str) -> None:
+    click.echo(f"{click.style('!', fg='yellow')} {one_line(text)}", err=True)

@@ -7,6 +7,7 @@ project can approve itself, and an edited entry asks again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -65,7 +66,8 @@ def decide(
     if answer is not None and answer.fingerprint == fingerprint(entry):
         said = "you approved it" if answer.decision == "approved" else "you declined it"
         return Approval(state=answer.decision, reason=said)
-    if scope == "project" and choices.all_enabled_by and not live:
+    declined = answer is not None and answer.decision == "rejected"
+    if scope == "project" and choices.all_enabled_by and not live and not declined:
         return Approval(state="approved", reason=f"enableAllProjectMcpServers in {choices.all_enabled_by}")
     if answer is not None:
         before = answer.entry if answer.decision == "approved" else None
@@ -92,7 +94,7 @@ class Answers:
 
 def key_of(file: Path) -> str:
     """Folders reached by different ways are one; a link to a file is not that file."""
-    return str(file.parent.resolve() / file.name)
+    return os.path.join(os.path.realpath(file.parent), file.name)
 
 
 def read_answers(path: Path) -> tuple[Answers, tuple[str, ...]]:

@@ -7,6 +7,7 @@ make this machine run a command, and it cannot ask for this machine's variables.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Mapping
@@ -27,6 +28,8 @@ from dragoman.errors import ConfigError, ConfigFileError
 TIMEOUT_SECONDS: Final = 5.0
 LIMIT_BYTES: Final = 1024 * 1024
 FRESH_SECONDS: Final = 300.0
+RETRY_SECONDS: Final = 30.0
+"""After a failure it is asked for again that soon."""
 _LOCAL_ONLY: Final = ("command", "args", "env", "cwd", "headersHelper")
 
 
@@ -65,13 +68,15 @@ def read_cache(path: Path, config: ConnectorsConfig) -> Cached:
 
 async def refresh(path: Path, config: ConnectorsConfig, environ: Mapping[str, str] = os.environ) -> bool:
     """Fetches the list and keeps it; a failure keeps the old one, and is told. Whether anything changed."""
-    before = read_cache(path, config)
+    before = await asyncio.to_thread(read_cache, path, config)
+    fetched_at = time.time()
     try:
         servers, problems = entries_of(await _fetch(config, environ))
     except ConfigError as error:
         servers, problems = dict(before.servers), [str(error)]
+        fetched_at -= FRESH_SECONDS - RETRY_SECONDS
     problem = f"{before.source}: {'; '.join(problems)}" if problems else None
-    _keep(path, config, servers, problem)
+    await asyncio.to_thread(_keep, path, config, servers, problem, fetched_at)
     return servers != before.servers or problem != before.problem
 
 
@@ -149,12 +154,18 @@ async def _fetch(config: ConnectorsConfig, environ: Mapping[str, str]) -> Any:
         raise ConfigError("the answer is not JSON") from None
 
 
-def _keep(path: Path, config: ConnectorsConfig, servers: Mapping[str, Any], problem: str | None) -> None:
+def _keep(
+    path: Path,
+    config: ConnectorsConfig,
+    servers: Mapping[str, Any],
+    problem: str | None,
+    fetched_at: float | None = None,
+) -> None:
     from dragoman.config.writer import edit_state
 
     document = {
         "list": fingerprint(config.url),
-        "fetchedAt": time.time(),
+        "fetchedAt": time.time() if fetched_at is None else fetched_at,
         "servers": dict(servers),
         "problem": problem,
     }

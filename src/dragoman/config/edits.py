@@ -106,41 +106,45 @@ def switch_off(configuration: Configuration, server: ConfiguredServer) -> Path:
     sources = configuration.sources
     scope: Scope = "local" if server.scope in IN_PROJECT else "user"
     path = sources.file_of(scope)
-    listed = _off_in(path)
-    if server.name not in listed:
-        _set_off(sources, scope, path, [*listed, server.name])
+    _edit(sources, scope, path, lambda text: _with_off(text, server.name, off=True))
     return path
 
 
 def switch_on(configuration: Configuration, name: str) -> list[Path]:
     """Takes a name out of every list of the person's own files; the files that had it."""
     sources = configuration.sources
-    changed: list[Path] = []
     own: list[tuple[Scope, Path]] = [("user", sources.user_file)]
     own.extend(("local", file) for file in sources.local_files())
+    changed: list[Path] = []
     for scope, path in own:
-        listed = _off_in(path)
-        if name in listed:
-            names = [each for each in listed if each != name]
-            _set_off(sources, scope, path, names)
+        if name in _off_in(path):
+            _edit(sources, scope, path, lambda text: _with_off(text, name, off=False))
             changed.append(path)
     return changed
+
+
+def _off_in(path: Path) -> list[str]:
+    read = read_object(path)
+    return _off_of(read[1]) if read else []
+
+
+def _off_of(document: dict[str, Any]) -> list[str]:
+    names = document.get("disabledMcpServers")
+    return [str(name) for name in cast("list[Any]", names)] if isinstance(names, list) else []
+
+
+def _with_off(text: str, name: str, *, off: bool) -> str:
+    listed = _off_of(jsonc.parse(text)) if text else []
+    if off == (name in listed):
+        return text
+    names = [*listed, name] if off else [each for each in listed if each != name]
+    return jsonc.set_value(text, ["disabledMcpServers"], names)
 
 
 def forget_choices(sources: Sources) -> int:
     """Drops every yes and no about the files of this project; says how many."""
     files = (*sources.project_files(), *sources.local_files())
     return approval.forget(sources.approvals_file, files)
-
-
-def _set_off(sources: Sources, scope: Scope, path: Path, names: list[str]) -> None:
-    _edit(sources, scope, path, lambda text: jsonc.set_value(text, ["disabledMcpServers"], names))
-
-
-def _off_in(path: Path) -> list[str]:
-    read = read_object(path)
-    names = read[1].get("disabledMcpServers") if read else None
-    return [str(name) for name in cast("list[Any]", names)] if isinstance(names, list) else []
 
 
 def _edit(sources: Sources, scope: Scope, path: Path, change: Callable[[str], str]) -> None:
@@ -154,14 +158,12 @@ def _edit(sources: Sources, scope: Scope, path: Path, change: Callable[[str], st
 
 def _keep_out_of_git(folder: Path) -> None:
     """Leaves a file that says so, or adds to the one that is there."""
-    path = folder / ".gitignore"
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else None
-        if lines is None:
-            path.write_text(_IGNORED, encoding="utf-8")
-        elif not {"*", "settings.local.json", "/settings.local.json"} & set(lines):
-            path.write_text("\n".join([*lines, "settings.local.json", ""]), encoding="utf-8")
-    except UnicodeDecodeError:
-        pass
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}", hint="Keep settings.local.json out of git.") from None
+    from dragoman.config.writer import rewrite
+
+    def change(text: str) -> str:
+        lines = text.splitlines()
+        if {"*", "settings.local.json", "/settings.local.json"} & set(lines):
+            return text
+        return "\n".join([*lines, "settings.local.json", ""]) if text else _IGNORED
+
+    rewrite(folder / ".gitignore", change, boundary=folder)

@@ -203,7 +203,7 @@ def _hidden(path: Path) -> str | None:
     """Why a file that seems to be missing may be there all the same: then it is not the same as none."""
     if os.path.lexists(path):
         return f"{path}: it is a link that leads nowhere"
-    if os.path.lexists(path.parent) and not path.parent.is_dir():
+    if os.path.lexists(path.parent) and not os.path.isdir(path.parent):
         return f"{path.parent}: it is not a folder"
     return None
 

@@ -6,6 +6,8 @@ means is for whoever listens.
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
@@ -18,14 +20,17 @@ SETTLE_MS: Final = 150
 LOOK_AGAIN_MS: Final = 1000
 
 
-async def changes(sources: Sources) -> AsyncIterator[None]:
-    """One item whenever a file of the configuration may have changed. Ends when it is cancelled."""
+Stamps = dict[str, tuple[int, int, int]]
+
+
+async def changes(sources: Sources, since: Stamps | None = None) -> AsyncIterator[None]:
+    """One item whenever a file of the configuration has changed (since then). Ends when it is cancelled."""
     from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
-    seen = _stamps(sources)
+    seen = stamps(sources) if since is None else since
     while True:
         folders = watched_folders(sources)
-        async for _ in awatch(
+        ticks = awatch(
             *folders,
             watch_filter=lambda _, path: concerns(sources, path),
             recursive=False,
@@ -35,25 +40,32 @@ async def changes(sources: Sources) -> AsyncIterator[None]:
             rust_timeout=LOOK_AGAIN_MS,
             yield_on_timeout=True,
             ignore_permission_denied=True,
-        ):
-            now = _stamps(sources)
-            if now != seen:
+        )
+        try:
+            async for _ in ticks:
+                if (now := stamps(sources)) != seen:
+                    seen = now
+                    yield
+                if watched_folders(sources) != folders:
+                    break
+        except (OSError, RuntimeError):
+            # No more watches to be had, or a folder went away: looking again by the clock does as well.
+            await asyncio.sleep(LOOK_AGAIN_MS / 1000)
+            if (now := stamps(sources)) != seen:
                 seen = now
                 yield
-            if watched_folders(sources) != folders:
-                break
 
 
-def _stamps(sources: Sources) -> dict[str, tuple[int, int, int]]:
+def stamps(sources: Sources) -> Stamps:
     """What tells one state of the files from another."""
-    stamps: dict[str, tuple[int, int, int]] = {}
+    found_stamps: Stamps = {}
     for path in sources.watched_files():
         try:
             found = path.stat()
         except (OSError, ValueError):
             continue
-        stamps[str(path)] = (found.st_mtime_ns, found.st_size, found.st_ino)
-    return stamps
+        found_stamps[str(path)] = (found.st_mtime_ns, found.st_size, found.st_ino)
+    return found_stamps
 
 
 def concerns(sources: Sources, path: str) -> bool:
@@ -67,4 +79,4 @@ def watched_folders(sources: Sources) -> set[Path]:
     """The nearest existing folder of every file."""
     wanted = [path.parent for path in sources.watched_files()]
     wanted.append(sources.plugins_dir)
-    return {next(folder for folder in (path, *path.parents) if folder.is_dir()) for path in wanted}
+    return {next(folder for folder in (path, *path.parents) if os.path.isdir(folder)) for path in wanted}

@@ -261,16 +261,11 @@ def _switched_off(parts: tuple[Part, ...]) -> dict[str, str]:
 
 
 def _settings(sources: Sources, parts: tuple[Part, ...]) -> Settings:
-    layers = [
-        (part.scope, Layer(part.source, part.values["env"]))
-        for part in reversed(parts)
-        if "env" in part.values
-    ]
-    return Settings(
-        sources.overrides,
-        managed=[layer for scope, layer in layers if scope == "enterprise"],
-        files=[layer for scope, layer in layers if scope != "enterprise"],
-    )
+    def layers(scope: Scope) -> list[Layer]:
+        own = [part for part in parts if part.scope == scope and "env" in part.values]
+        return [Layer(part.source, part.values["env"]) for part in own]
+
+    return Settings(sources.overrides, managed=layers("enterprise"), files=layers("user"))
 
 
 def _environment(
@@ -286,9 +281,6 @@ def _environment(
             managed = variables
         elif part.scope == "user":
             environ |= variables
-        elif variables:
-            names = ", ".join(sorted(variables))
-            problems.append(f"{part.source}: env may only hold settings here; ignored: {names}")
     environ |= os.environ
     if managed and answers.confirmed_variables != fingerprint(managed):
         return environ, managed, problems

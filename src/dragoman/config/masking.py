@@ -15,7 +15,7 @@ COVER: Final = "•••"
 
 _VARIABLE: Final = re.compile(r"(\$\{[^{}]*\})")
 _HARMLESS: Final = frozenset({"", "Bearer", "Basic", "Token", "token", "bearer"})
-_SECRET_NAME: Final = re.compile(r"token|key|secret|passw|pwd|auth|credential|bearer|cookie", re.IGNORECASE)
+_SECRET_NAME: Final = re.compile(r"token|key|secret|pass|pwd|auth|credential|bearer|cookie", re.IGNORECASE)
 _HEADER_FLAGS: Final = frozenset({"-H", "--header", "--headers"})
 _HEADER: Final = re.compile(r"([A-Za-z0-9_-]+):\s*")
 _KEY_LIKE: Final = re.compile(
@@ -23,6 +23,9 @@ _KEY_LIKE: Final = re.compile(
     r"|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
     r"|[A-Za-z0-9+=_-]{24,}"
 )
+_LOGIN: Final = re.compile(r"^[^/]*@|^[^/@:]*:[^@]*[^/@]@")
+"""A user and what may be a password before a host; `/@scope` in a path is none."""
+_USER_AT_HOST: Final = re.compile(r"^[^/@:\s]{1,100}:[^/@\s]{1,200}@(?=[A-Za-z0-9.-])")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}://")
 _VALUES_COVERED: Final = frozenset({"env", "headers"})
 _SHOWN_WHOLE: Final = frozenset({"type", "protocol"})
@@ -31,6 +34,16 @@ _SHOWN_WHOLE: Final = frozenset({"type", "protocol"})
 def masked_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The entry with everything covered that may be secret."""
     return {field: _masked(field, value) for field, value in entry.items()}
+
+
+def literal_secrets(entry: Mapping[str, Any]) -> list[str]:
+    """The names of variables and headers that look secret and are written out."""
+    found: list[str] = []
+    for field in _VALUES_COVERED:
+        values: Any = entry.get(field)
+        pairs = cast("Mapping[str, Any]", values).items() if isinstance(values, Mapping) else ()
+        found += [name for name, value in pairs if _SECRET_NAME.search(name) and COVER in masked_value(value)]
+    return sorted(found)
 
 
 def masked_value(value: object) -> str:
@@ -46,9 +59,8 @@ def masked_url(url: str) -> str:
     rest, question, query = rest.partition("?")
     found = _SCHEME.match(rest)
     scheme = found.group() if found else ""
-    host, slash, path = rest[len(scheme) :].partition("/")
-    if "@" in host:
-        host = f"{COVER}@{host.rpartition('@')[2]}"
+    address = _LOGIN.sub(f"{COVER}@", rest[len(scheme) :])
+    host, slash, path = address.partition("/")
     shown = scheme + _around_variables(host, str) + slash + "/".join(map(_masked_piece, path.split("/")))
     return shown + ("?" + "&".join(map(_masked_pair, query.split("&"))) if question else "")
 
@@ -66,6 +78,11 @@ def _masked_word(word: str, before: str = "") -> str:
         return masked_value(word)
     if _SCHEME.match(word):
         return masked_url(word)
+    return ";".join(map(_masked_setting, word.split(";")))
+
+
+def _masked_setting(word: str) -> str:
+    """`name=value`, or a plain word."""
     name, equals, value = word.partition("=")
     if equals:
         shown = masked_value(value) if _SECRET_NAME.search(name) else _masked_path(value)
@@ -74,7 +91,10 @@ def _masked_word(word: str, before: str = "") -> str:
 
 
 def _masked_path(word: str) -> str:
-    return masked_url(word) if _SCHEME.match(word) else "/".join(map(_masked_piece, word.split("/")))
+    if _SCHEME.match(word):
+        return masked_url(word)
+    shown = _USER_AT_HOST.sub(f"{COVER}@", word)
+    return "/".join(map(_masked_piece, shown.split("/")))
 
 
 def _masked_pair(pair: str) -> str:

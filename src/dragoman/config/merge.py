@@ -4,7 +4,7 @@ I own: which entry counts where several have a claim, and the record of everythi
 and why. Judgements about single entries (approval, policy, switched off, readable at all) are handed in
 as functions, so that this is only about how they fit together.
 
-The order: exclusive → approval → names → duplicates → policy → switched off. An entry of a project that
+The order: exclusive → approval → names → policy → switched off → duplicates. An entry of a project that
 is not approved takes nobody's place: a cloned repository cannot displace a person's own server.
 """
 

@@ -76,6 +76,8 @@ class Subject(Struct, frozen=True, kw_only=True):
     """The real path of the project folder."""
     env_names: tuple[str, ...] = ()
     """Names the entry sets for the child."""
+    sets_folder: bool = False
+    """Whether the entry says which folder to start in."""
 
     def __repr__(self) -> str:
         """Arguments may hold secrets."""
@@ -178,10 +180,11 @@ def _admission(policy: Policy, allowed: tuple[Rule, ...], subject: Subject) -> V
 
 
 def _bent_by(subject: Subject) -> str:
-    """The loader variables of an entry that is not the administrator's own."""
+    """What an entry that is not the administrator's own sets, and by which another program may be run."""
     if subject.scope == "enterprise":
         return ""
-    return ", ".join(one_line(name, 60) for name in loader_variables(subject.env_names))
+    names = [one_line(name, 60) for name in loader_variables(subject.env_names)]
+    return ", ".join([*names, *(["cwd"] if subject.sets_folder else [])])
 
 
 def _why_not(policy: Policy, subject: Subject) -> str:

@@ -72,10 +72,6 @@ class LocalFile(ProjectFile, frozen=True, rename="camel", omit_defaults=True):
         Names, Meta(description="Servers of .mcp.json that were declined, by name.")
     ] = ()
     denied_mcp_servers: Annotated[Policies, Meta(description="Policy: never these. Always wins.")] = ()
-    env: Annotated[
-        dict[str, str | int],
-        Meta(description="Settings by their names; in the user's file also variables for ${VAR}."),
-    ] = {}
     permissions: PermissionRules = PermissionRules()
 
 
@@ -93,6 +89,10 @@ class UserFile(LocalFile, frozen=True, rename="camel", omit_defaults=True):
         Policies, Meta(description="Policy: only these. An empty list means none.")
     ] = ()
     connectors: ConnectorsConfig | None = None
+    env: Annotated[
+        dict[str, str | int],
+        Meta(description="Settings by their names, and variables for ${VAR}."),
+    ] = {}
 
 
 class ManagedFile(UserFile, frozen=True, rename="camel", omit_defaults=True):

@@ -101,7 +101,7 @@ class Sources(Struct, frozen=True, kw_only=True):
             folders = sorted(self.plugins_dir.iterdir())
         except OSError:
             return ()
-        return tuple(folder / PROJECT_FILE for folder in folders if folder.is_dir())
+        return tuple(folder / PROJECT_FILE for folder in folders if os.path.isdir(folder))
 
     def folders(self) -> Iterator[Path]:
         """From the working directory up to the home directory, or to the root outside of it."""
@@ -117,7 +117,7 @@ class Sources(Struct, frozen=True, kw_only=True):
             if folder == self.home and folder != self.cwd:
                 break
             marks = (folder / PROJECT_FILE, folder / ".git", self.local_file_in(folder).parent)
-            if any(mark.exists() for mark in marks if mark != self.config_dir):
+            if any(os.path.exists(mark) for mark in marks if mark != self.config_dir):
                 return folder
         return self.cwd
 

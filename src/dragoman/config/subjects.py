@@ -7,6 +7,7 @@ use, so that policy and the start cannot disagree.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from msgspec import structs
 
@@ -30,7 +31,15 @@ def subject_of(candidate: Candidate, config: ServerConfig | None, project: str) 
         found=found,
         project=project,
         env_names=tuple(config.env),
+        sets_folder=_sets_folder(candidate.given),
     )
+
+
+def _sets_folder(given: object) -> bool:
+    """A project's server starts in its folder by itself; that is not the entry's doing."""
+    if isinstance(given, ServerConfig):
+        return given.cwd is not None
+    return isinstance(given, Mapping) and "cwd" in given
 
 
 def found_program(config: ServerConfig) -> str | None:
@@ -54,4 +63,6 @@ def as_admitted(config: ServerConfig, policy: Policy) -> ServerConfig:
     """Where only some are allowed: with the very program that policy has looked at."""
     if policy.allowed is None or config.type != "stdio":
         return config
-    return structs.replace(config, command=found_program(config) or config.command)
+    command = found_program(config) or config.command
+    # Python would take modules from the folder it is started in before its own.
+    return structs.replace(config, command=command, env={"PYTHONSAFEPATH": "1", **config.env})

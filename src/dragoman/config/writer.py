@@ -53,12 +53,12 @@ def edit(
             _tighten(path, real)
 
 
-def rewrite(path: Path, change: Callable[[str], str]) -> None:
+def rewrite(path: Path, change: Callable[[str], str], *, boundary: Path | None = None) -> None:
     """The same for another host's file, of any form: whoever changes it answers for what it says.
 
     A new file is private, for what is written may be secret; one that is there keeps its mode.
     """
-    real = _real_path(path, None)
+    real = _real_path(path, boundary)
     with _locked(path, real):
         data = read_bytes(real)
         before = "" if data is None else decode(path, data)

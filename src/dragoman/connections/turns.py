@@ -2,7 +2,8 @@
 
 I own: a number of turns for local servers, which are processes, and one for remote servers. A turn is
 kept at most `PATIENCE_SECONDS`: whoever takes longer goes on connecting, and the next one begins. So the
-start of many servers does not swamp the machine, and yet no slow server delays another.
+start of many servers does not swamp the machine, and yet a server that hangs delays others by no more
+than that.
 """
 
 from __future__ import annotations

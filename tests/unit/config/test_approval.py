@@ -47,7 +47,7 @@ def expected_state(scope: str, answer: str, named: str, everything: bool, live: 
         return exact
     if live or not by_name:
         return "pending"
-    if everything:
+    if everything and answer != "no to another":
         return "approved"
     return "approved" if named == "enabled" and answer == "none" else "pending"
 

@@ -265,11 +265,11 @@ def test_loading_never_fails_because_of_a_file(desk: Desk):
 
 # --- settings ---
 
-PLACES = ["managed", "code", "environment", "local", "user", "default"]
+PLACES = ["managed", "code", "environment", "user", "default"]
 
 
 def settle(desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str, values: dict[str, int]) -> Configuration:
-    for place in ("managed", "local", "user"):
+    for place in ("managed", "user"):
         if place in values:
             getattr(desk, place)(None, env={name: values[place]})
     if "environment" in values:
@@ -289,12 +289,12 @@ def test_of_all_that_is_said_about_a_setting_the_highest_counts(
     settings = settle(desk, monkeypatch, row.name, {place: values[place] for place in said}).settings
     assert settings[row.name] == values[said[0]]
     assert [each.value for each in settings.said(row.name)] == [values[place] for place in said]
-    files = {"managed": str(desk.managed_file), "local": str(desk.local_file), "user": str(desk.user_file)}
+    files = {"managed": str(desk.managed_file), "user": str(desk.user_file)}
     assert [each.source for each in settings.said(row.name)] == [files.get(place, place) for place in said]
 
 
 @pytest.mark.requirement("CFG-9")
-@pytest.mark.parametrize("scope", ["user", "local", "managed"])
+@pytest.mark.parametrize("scope", ["user", "managed"])
 @pytest.mark.parametrize("value", ["soon", 0, -1, "", "1.5"], ids=repr)
 def test_a_bad_setting_in_a_file_is_passed_over_and_told(desk: Desk, scope: str, value: Any):
     getattr(desk, scope)(None, env={"MCP_TIMEOUT": value, "MCP_TOOL_TIMEOUT": "7"})
@@ -308,14 +308,6 @@ def test_a_plugin_and_a_projects_shared_file_set_nothing(desk: Desk):
     desk.in_project({}, env={"MCP_TIMEOUT": 5})
     desk.write(desk.plugin_file("p"), {}, env={"MCP_TIMEOUT": 6})
     assert look().settings["MCP_TIMEOUT"] == 30_000
-
-
-def test_the_nearer_local_file_counts_before_the_farther(desk: Desk):
-    inner = desk.project / "inner"
-    inner.mkdir()
-    desk.local(None, env={"MCP_TIMEOUT": 5})
-    desk.write(inner / ".dragoman" / "settings.local.json", env={"MCP_TIMEOUT": 6})
-    assert look(inner).settings["MCP_TIMEOUT"] == 6
 
 
 # --- variables ---
@@ -336,16 +328,15 @@ def test_variables_of_the_persons_file_are_for_entries_and_the_environment_wins(
 
 
 @pytest.mark.requirement("CFG-9")
-def test_a_local_file_may_hold_settings_only(desk: Desk):
+def test_a_file_of_a_project_sets_nothing(desk: Desk):
     desk.user({"box": tool("${PLACE:-none}")})
-    desk.local(None, env={"PLACE": "local", "LD_PRELOAD": "s3cret", "MCP_TIMEOUT": 5})
+    desk.local(None, env={"PLACE": "local", "MCP_TIMEOUT": 5})
     configuration = look()
     assert argument(configuration) == "none"
-    assert configuration.settings["MCP_TIMEOUT"] == 5
+    assert configuration.settings["MCP_TIMEOUT"] == 30_000
     [problem] = configuration.problems
     assert str(desk.local_file) in problem
-    assert "LD_PRELOAD, PLACE" in problem
-    assert "s3cret" not in problem
+    assert "env has no effect here" in problem
 
 
 @pytest.mark.requirement("CFG-9")

@@ -7,7 +7,7 @@ import sys
 import click
 
 from dragoman.calls.outcome import CallOutcome
-from dragoman.catalog.naming import plain
+from dragoman.catalog.naming import LIMIT, plain
 from dragoman.cli import exit_codes
 from dragoman.cli.approving import load_asking
 from dragoman.cli.options import (
@@ -22,7 +22,7 @@ from dragoman.cli.render import json, text
 from dragoman.cli.render.progress import ProgressLine
 from dragoman.cli.render.servers import show_problems
 from dragoman.config.load import Configuration
-from dragoman.errors import NotConnected
+from dragoman.errors import NotConnected, UnknownTool
 from dragoman.host import Host
 
 
@@ -75,7 +75,10 @@ def command(
 
 def _servers_of(tool: str, configuration: Configuration) -> list[str] | None:
     """Only the servers that can have the tool, by its name; all of them if none fits."""
-    return [name for name in configuration.servers if tool.startswith(f"mcp__{plain(name)}__")] or None
+    fitting = [name for name in configuration.servers if tool.startswith(f"mcp__{plain(name)}__")]
+    if not fitting and len(tool) < LIMIT and configuration.connectors is None:
+        raise UnknownTool(tool)
+    return fitting or None
 
 
 def _raise_if_failed(host: Host) -> None:

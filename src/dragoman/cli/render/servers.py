@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -27,6 +28,9 @@ _STANDINGS = {
     "refused": ("⊘", "red"),
     "broken": ("✗", "red"),
 }
+LAST_WORDS = 3
+"""Lines of a failed server's stderr that a list shows."""
+
 _STATES = {"connected": ("✓", "green"), "failed": ("✗", "red"), "needs-auth": ("!", "yellow")}
 
 
@@ -89,6 +93,8 @@ def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, Server
         elif view is not None and view.status != "connected":
             reason = (view.reason or "").removeprefix(f"{server.name}: ")
             _show_reason(server.name, reason, view.error.hint if view.error else None)
+            for line in view.stderr_tail.splitlines()[-LAST_WORDS:]:
+                click.echo(click.style(f"    {one_line(line, 200)}", dim=True))
 
 
 def _show_reason(name: str, reason: str | None, hint: str | None) -> None:
@@ -100,17 +106,23 @@ def _show_reason(name: str, reason: str | None, hint: str | None) -> None:
 def _next_step(server: ConfiguredServer) -> str | None:
     match server.standing:
         case "pending":
-            return f"dragoman mcp approve {server.name}"
+            return f"dragoman mcp approve {typed(server.name)}"
         case "disabled":
-            return f"dragoman mcp enable {server.name}"
+            return f"dragoman mcp enable {typed(server.name)}"
         case "broken":
             return server.error.hint if server.error else None
         case "rejected":
-            return f"dragoman mcp approve {server.name}"
+            return f"dragoman mcp approve {typed(server.name)}"
         case "refused":
-            return f"dragoman config explain {server.name}"
+            return f"dragoman config explain {typed(server.name)}"
         case _:
             return None
+
+
+def typed(name: str) -> str:
+    """A name as it can be typed into a shell, whoever chose it."""
+    quoted = shlex.quote(name)
+    return f"-- {quoted}" if name.startswith("-") else quoted
 
 
 def transport_of(server: ConfiguredServer) -> str:

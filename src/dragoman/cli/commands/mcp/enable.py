@@ -33,8 +33,13 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         return
     for result in results:
         name = one_line(result["name"])
-        more = f"; it waits for approval: dragoman mcp approve {name}"
-        click.echo(f"{name} is on{more if result['standing'] == 'pending' else ''}")
+        click.echo(f"{name} is on{_MORE.get(result['standing'], '')}")
+
+
+_MORE = {
+    "pending": "; it waits for approval: see `dragoman mcp approve`",
+    "duplicate": "; it is the same server as another: see `dragoman mcp list`",
+}
 
 
 def _switch_on(configuration: Configuration, server: ConfiguredServer) -> str:
@@ -44,4 +49,5 @@ def _switch_on(configuration: Configuration, server: ConfiguredServer) -> str:
         raise ConfigError(
             f"{server.name!r} is {server.reason}", hint="That file is not yours to change from here."
         )
-    return load(configuration.sources).servers[server.name].standing
+    now = load(configuration.sources).servers.get(server.name)
+    return now.standing if now is not None else "duplicate"

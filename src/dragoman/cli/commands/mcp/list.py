@@ -35,7 +35,11 @@ def command(no_health: bool, given: tuple[str, ...], strict: bool, as_json: bool
     wanted = [name for name, server in configuration.servers.items() if server.standing == "ready"]
     views: Mapping[str, ServerView] = {}
     if not no_health and (wanted or configuration.connectors):
+        known = configuration.problems
         views, configuration = run_with_host(sources, _check)
+        for problem in configuration.problems:
+            if problem not in known:
+                servers.show_problem(problem)
     if as_json:
         echo(_document(configuration, views))
     else:
