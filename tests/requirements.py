@@ -314,7 +314,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/integration/test_configured_host.py::test_settings_too_are_followed",
             "tests/unit/config/test_load.py::test_a_bad_setting_in_a_file_is_passed_over_and_told",
             "tests/unit/config/test_load.py::test_a_confirmation_is_for_exactly_these_variables",
-            "tests/unit/config/test_load.py::test_a_local_file_may_hold_settings_only",
+            "tests/unit/config/test_load.py::test_a_file_of_a_project_sets_nothing",
             "tests/unit/config/test_load.py::test_of_all_that_is_said_about_a_setting_the_highest_counts",
             "tests/unit/config/test_load.py::test_the_administrators_settings_count_at_once_and_other_variables_once_confirmed",
             "tests/unit/connections/test_turns.py::test_never_more_than_so_many_at_once_whoever_fails_or_is_given_up",

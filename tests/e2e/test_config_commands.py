@@ -102,7 +102,6 @@ def test_settings_are_explained_with_the_values_they_beat(
 ) -> None:
     monkeypatch.setenv("MCP_TIMEOUT", "3")
     desk.user(env={"MCP_TIMEOUT": 1, "MCP_TOOL_TIMEOUT": "10", "MAX_MCP_OUTPUT_TOKENS": 7})
-    desk.local(env={"MCP_TIMEOUT": 2, "MCP_TOOL_TIMEOUT": 20})
     desk.managed(env={"MCP_TIMEOUT": 4})
     settings = document("explain")["settings"]
     assert set(settings) == {row.name for row in TABLE}
@@ -114,11 +113,10 @@ def test_settings_are_explained_with_the_values_they_beat(
     assert chain("MCP_TIMEOUT") == [
         (4, str(desk.managed_file)),
         (3, "environment"),
-        (2, str(desk.local_file)),
         (1, str(desk.user_file)),
         (30_000, "default"),
     ]
-    assert chain("MCP_TOOL_TIMEOUT")[:2] == [(20, str(desk.local_file)), (10, str(desk.user_file))]
+    assert chain("MCP_TOOL_TIMEOUT") == [(10, str(desk.user_file)), (100_000_000, "default")]
     assert chain("MAX_MCP_OUTPUT_TOKENS") == [(7, str(desk.user_file)), (25_000, "default")]
     assert chain("MCP_REQUEST_TIMEOUT_MS") == [(60_000, "default")]
     shown = next(line for line in run("config", "explain").stdout.splitlines() if " MCP_TIMEOUT " in line)

@@ -91,7 +91,7 @@ def _fields(entry: Any) -> dict[str, str]:
 
 def plain_json(value: Any) -> str:
     """JSON in printable ASCII: no character can hide or move another."""
-    return json.dumps(value).replace("\x7f", "\\u007f")
+    return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
 
 
 def _warnings(server: ConfiguredServer) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dragoman.cli.finding import find
 from dragoman.cli.looking import look
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
+from dragoman.cli.render.servers import typed
 from dragoman.config.edits import switch_on
 from dragoman.config.load import Configuration, load
 from dragoman.config.merge import ConfiguredServer
@@ -33,13 +34,17 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         return
     for result in results:
         name = one_line(result["name"])
-        click.echo(f"{name} is on{_MORE.get(result['standing'], '')}")
+        click.echo(f"{name} is on{_what_else(result)}")
 
 
-_MORE = {
-    "pending": "; it waits for approval: see `dragoman mcp approve`",
-    "duplicate": "; it is the same server as another: see `dragoman mcp list`",
-}
+def _what_else(result: dict[str, str]) -> str:
+    match result["standing"]:
+        case "pending":
+            return f"; it waits for approval: dragoman mcp approve {one_line(typed(result['name']))}"
+        case "duplicate":
+            return "; it is the same server as another: see `dragoman mcp list`"
+        case _:
+            return ""
 
 
 def _switch_on(configuration: Configuration, server: ConfiguredServer) -> str:

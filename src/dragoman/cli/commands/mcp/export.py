@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import click
+from msgspec import structs
 
 from dragoman.cleaning import one_line
 from dragoman.cli.exchange import format_argument, name_option, show_notes
@@ -46,17 +47,20 @@ def command(
     path = file or _usual_place(host, sources)
     servers = _servers(look(sources), names)
     text = read_text(path)
-    if dry_run:
-        # Only what would be added, and with secrets covered: it is shown to whoever looks.
-        text, servers = None, {name: masked_entry(entry) for name, entry in servers.items()}
     exported = write(host, text, servers, source=str(path), replace=servers if force else ())
     if replaced := _asked(exported, dry_run):
         exported = write(host, text, servers, source=str(path), replace=replaced)
-    if dry_run and not as_json:
-        click.echo(exported.text, nl=False)
-    elif not dry_run:
+    if dry_run:
+        exported = structs.replace(exported, text=_preview(host, path, servers, exported.written))
+    else:
         exported = _write(host, path, servers, (*exported.written, *exported.unchanged))
     _report(host, path, exported, as_json, dry_run)
+
+
+def _preview(host: str, path: Path, servers: Mapping[str, Mapping[str, Any]], names: Collection[str]) -> str:
+    """Only what would be added, and with secrets covered: it is shown to whoever looks."""
+    shown = {name: masked_entry(servers[name]) for name in names}
+    return write(host, None, shown, source=str(path)).text
 
 
 def _usual_place(host: str, sources: Sources) -> Path:
@@ -112,6 +116,8 @@ def _report(host: str, path: Path, exported: Exported, as_json: bool, dry_run: b
             }
         )
         return
+    if dry_run:
+        click.echo(exported.text, nl=False)
     verb = "Would write" if dry_run else "Wrote"
     what = f"{counted(len(exported.written), 'server')} for {FORMATS[host].title}"
     click.echo(f"{verb} {what} to {one_line(str(path))}", err=dry_run)
