@@ -359,3 +359,60 @@ def test_nothing_of_this_process_is_changed_by_looking(desk: Desk):
     desk.user({"mine": CALM}, env={"MCP_TIMEOUT": "1000", "OTHER": "x"})
     Host.configured()
     assert dict(os.environ) == before
+
+
+# --- while something else goes on ---
+
+
+@pytest.mark.requirement("CFG-11")
+async def test_a_reload_that_nobody_waits_for_is_finished_all_the_same(desk: Desk):
+    desk.user({"a": CALM, "b": other_calm()})
+    async with Host.configured(**OPTIONS) as host:
+        await host.ready(timeout=30)
+        desk.user({"b": other_calm(), "c": CALM})
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(host.reload(), 0.001)
+        assert (await host.reload()).is_empty
+        await host.ready(timeout=30)
+        assert statuses(host) == {"b": "connected", "c": "connected"}
+
+
+async def test_a_server_that_a_reload_is_ending_does_not_outlive_the_host(desk: Desk):
+    desk.user({"a": zoo("will_not_die.py"), "b": other_calm()})
+    async with Host.configured(**OPTIONS) as host:
+        pid = (await host.ready(timeout=30))["a"].pid
+        desk.user({"b": other_calm()})
+        reload = asyncio.create_task(host.reload())
+        await until(lambda: "a" not in host.servers)
+        await host.close()
+        assert not Path(f"/proc/{pid}").exists()
+        await asyncio.gather(reload, return_exceptions=True)
+
+
+@pytest.mark.requirement("CFG-13")
+async def test_an_agents_own_servers_end_with_the_host_and_obey_a_policy_that_changes(desk: Desk):
+    async with Host.configured(**OPTIONS) as host, host.for_agent([{"own": CALM}]) as part:
+        await part.ready(timeout=30)
+        desk.managed(deniedMcpServers=[{"serverName": "own"}])
+        await host.reload()
+        assert part.servers["own"].status == "disabled"
+        desk.managed()
+        await host.reload()
+        pid = (await part.ready(timeout=30))["own"].pid
+        assert pid is not None
+        await host.close()
+        assert not Path(f"/proc/{pid}").exists()
+
+
+async def test_a_reload_succeeds_also_where_nothing_can_be_written_down(desk: Desk):
+    desk.user({"a": CALM})
+    async with Host.configured(**OPTIONS) as host:
+        await host.ready(timeout=30)
+        in_use = desk.home / ".dragoman" / "state" / "in-use"
+        await until(in_use.exists)
+        for file in in_use.iterdir():
+            file.unlink()
+            file.mkdir()
+        desk.user({"a": CALM, "b": other_calm()})
+        assert (await host.reload()).added == ("b",)
+        assert (await host.ready(timeout=30))["b"].status == "connected"

@@ -2,6 +2,7 @@
 
 import json
 import string
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -242,3 +243,27 @@ def test_forgetting_the_choices_of_a_project_leaves_those_of_others(desk: Desk, 
     assert {server.standing for server in look().servers.values()} == {"pending"}
     answers, _ = approval.read_answers(desk.approvals_file)
     assert answers.of(tmp_path / ".mcp.json", "c")
+
+
+# --- hostile folders, and several at once ---
+
+
+def test_a_gitignore_that_is_a_link_out_of_the_folder_is_not_written_through(desk: Desk, tmp_path: Path):
+    outside = tmp_path / "bashrc"
+    outside.write_text("mine\n")
+    folder = desk.local_file.parent
+    folder.mkdir()
+    (folder / ".gitignore").symlink_to(outside)
+    with pytest.raises(ConfigFileError):
+        edits.put_server(Sources.here(), "local", "box", ENTRY)
+    assert outside.read_text() == "mine\n"
+
+
+@pytest.mark.requirement("CFG-10")
+def test_many_who_switch_off_at_once_lose_nothing(desk: Desk):
+    names = [f"s{number}" for number in range(12)]
+    desk.user({name: {"command": name} for name in names})
+    configuration = look()
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda name: edits.switch_off(configuration, configuration.servers[name]), names))
+    assert sorted(read(desk.user_file)["disabledMcpServers"]) == sorted(names)

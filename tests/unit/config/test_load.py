@@ -491,3 +491,12 @@ def test_whoever_waits_behind_a_declined_entry_is_told_too(desk: Desk):
 def test_some_of_the_servers_can_be_looked_at_alone(desk: Desk):
     desk.user({"a": tool("1"), "b": tool("2")})
     assert list(look().narrowed(["b", "nobody"]).servers) == ["b"]
+
+
+@pytest.mark.requirement("CFG-8")
+def test_of_two_that_wait_under_one_name_the_one_in_effect_comes_first(desk: Desk):
+    desk.in_project({"shared": tool("project")})
+    desk.local({"shared": tool("local")})
+    configuration = look()
+    assert [server.scope for server in configuration.waiting] == ["local", "project"]
+    assert configuration.servers["shared"].scope == "local"
