@@ -10,6 +10,8 @@ import pytest
 from tests.e2e.command import Terminal, run
 from tests.integration.desk import CALM, Desk
 
+pytestmark = pytest.mark.slow
+
 SECRET = "hunter2-very-secret"
 
 

@@ -10,6 +10,8 @@ import pytest
 from tests.e2e.command import Terminal, config, entry, in_terminal, plain, run
 from tests.integration.desk import CALM, Desk, other_calm
 
+pytestmark = pytest.mark.slow
+
 CALM_WORDS = (CALM["command"], *CALM["args"])
 EVIL = "evil\x1b[2J\x1b]0;owned\x07\r\u202egnp\u200b\x9b31m"
 SECRET = "hunter2-very-secret"

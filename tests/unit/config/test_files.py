@@ -201,7 +201,7 @@ def test_a_block_of_servers_that_is_no_object_is_told(desk: Desk, kind: str):
         ("project", "servers", ['"servers"', '"mcpServers"']),
         ("project", "mcpServer", ["'mcpServer'", "mcpServers"]),
         ("user", "disabledMcpServer", ["did you mean disabledMcpServers"]),
-        ("project", "env", ["no effect here", "local"]),
+        ("project", "env", ["no effect here", "user"]),
         ("project", "disabledMcpServers", ["no effect here"]),
         ("local", "connectors", ["no effect here", "user"]),
         ("local", "enableAllProjectMcpServers", ["no effect here", "user"]),
