@@ -1,6 +1,7 @@
 """Every torture test gets an `arena` (see arena.py), and an `era` where the protocol's era matters."""
 
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,3 +29,12 @@ def arena(home: Path) -> Callable[..., Arena]:
         return Arena(home, {**hostile, **(others or {})}, **options)
 
     return build
+
+
+@pytest.fixture
+def light_heap() -> Iterator[None]:
+    """What a long run has piled up is left out of collections: one inside the test takes no time of its own."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()

@@ -169,7 +169,7 @@ def test_t50_everything_is_shown_as_pending_to_people_and_programs(world: World)
 def test_t50_what_the_repository_says_of_itself_is_told_to_be_ignored(world: World):
     said = run("mcp", "list", "--no-health").stderr
     file = str(world.repo / ".dragoman" / "settings.local.json")
-    for key in ("enabledMcpjsonServers", "enableAllProjectMcpServers", "allowedMcpServers", "PATH"):
+    for key in ("enabledMcpjsonServers", "enableAllProjectMcpServers", "allowedMcpServers", "env"):
         assert any(file in line and key in line for line in said.splitlines()), key
 
 

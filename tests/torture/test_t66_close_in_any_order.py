@@ -136,6 +136,7 @@ async def test_t66_cancelling_the_closer_does_not_stop_the_closing(arena, times)
         assert wait_for_deaths([pid], 0) == []
 
 
+@pytest.mark.usefixtures("light_heap")
 async def test_t66_a_host_that_is_dropped_does_not_disturb_another(arena):
     """Nobody closed it; its connections live until the program ends, or until they are closed after all."""
     async with arena() as a:
@@ -179,6 +180,7 @@ async def test_t66_hosts_in_several_threads_open_and_close_without_harming_each_
         await asyncio.gather(*(asyncio.to_thread(asyncio.run, rounds()) for _ in range(4)))
 
 
+@pytest.mark.usefixtures("light_heap")
 async def test_t66_threads_that_start_and_end_servers_share_the_safeguards(arena, monkeypatch, tmp_path):
     """One thread's last server ends while another's first one starts: that one is not forgotten."""
     monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(tmp_path))

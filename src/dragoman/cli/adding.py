@@ -5,6 +5,7 @@ I own: what `add`, `add-json` and `import` have in common.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -85,8 +86,8 @@ def _literal_secret(entry: Mapping[str, Any]) -> str | None:
 
 def _try(sources: Sources, name: str, entry: Mapping[str, Any], scope: Scope) -> int:
     """Connects to it as it will be connected: a project's server starts in the project's folder."""
-    if scope in IN_PROJECT and "command" in entry:
-        entry = {**entry, "cwd": str(sources.project_root / str(entry.get("cwd", "")))}
+    if scope in IN_PROJECT:
+        os.chdir(sources.project_root)
 
     async def work(host: Host) -> int:
         view = (await host.ready())[name]
