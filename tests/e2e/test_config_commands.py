@@ -11,6 +11,8 @@ from dragoman.settings import TABLE
 from tests.e2e.command import config, run
 from tests.integration.desk import CALM, Desk, other_calm
 
+pytestmark = pytest.mark.slow
+
 SECRET = "hunter2-very-secret"
 
 

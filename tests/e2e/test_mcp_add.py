@@ -15,6 +15,8 @@ from tests.e2e.command import LIMIT_SECONDS, Terminal, config, entry, run
 from tests.integration.desk import CALM, Desk, other_calm
 from tests.servers import ZOO, zoo
 
+pytestmark = pytest.mark.slow
+
 CALM_WORDS = (CALM["command"], *CALM["args"])
 SECRET = "hunter2-very-secret"
 

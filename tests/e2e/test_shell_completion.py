@@ -7,6 +7,8 @@ import pytest
 
 from tests.e2e.command import DRAGOMAN
 
+pytestmark = pytest.mark.slow
+
 
 def ask(instruction: str, *words: str) -> str:
     """What the command answers a shell; the last word is the one being typed."""

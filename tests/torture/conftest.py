@@ -33,7 +33,7 @@ def arena(home: Path) -> Callable[..., Arena]:
 
 @pytest.fixture
 def light_heap() -> Iterator[None]:
-    """What a long run has piled up is left out of collections: one inside the test takes no time of its own."""
+    """What a long run has piled up is left out of collections, so that one inside the test is short."""
     gc.collect()
     gc.freeze()
     yield

@@ -11,6 +11,8 @@ from dragoman.config.live import changes, watched_folders
 from dragoman.config.scopes import Sources
 from tests.integration.desk import Desk
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def desk(home: Path) -> Desk:
