@@ -56,6 +56,7 @@ def test_there_are_commands_in_the_documents() -> None:
     assert len(EVERY_COMMAND) >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", EVERY_COMMAND)
 def test_a_command_in_the_documents_is_understood(line: str) -> None:
     _, *words = shlex.split(line, comments=True)

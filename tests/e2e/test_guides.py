@@ -22,6 +22,7 @@ def test_there_are_guides():
     assert {guide.stem for guide in GUIDES} >= {"configuration", "for-administrators"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
 def test_a_guide_is_true(guide: Path, home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")

@@ -396,6 +396,7 @@ def documents(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 PATHS = st.lists(KEYS, min_size=1, max_size=3)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CFG-10")
 @given(documents(), PATHS, SMALL_VALUES)
 def test_what_is_set_reads_back_and_no_comment_is_lost(
@@ -420,6 +421,7 @@ def test_what_is_set_reads_back_and_no_comment_is_lost(
     assert set_value(after, path, value) == after
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CFG-10")
 @given(documents(), PATHS)
 def test_what_is_removed_is_gone_and_nothing_else_with_it(

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from dragoman.config.interchange.formats import FORMATS, Note, read, write
 
+pytestmark = pytest.mark.slow
+
 TEXTS = st.one_of(
     st.text(max_size=8),
     st.sampled_from(
