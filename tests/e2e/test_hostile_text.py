@@ -8,6 +8,8 @@ import pytest
 from tests.e2e.command import config, entry, in_terminal, plain
 from tests.e2e.server import EVIL
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = config(e2e=entry("serves"))
 TOOLS = ("text", "error", "fail", "odd", "structured", "progress", "echo")
 

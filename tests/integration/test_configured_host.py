@@ -16,6 +16,8 @@ from tests.integration.waiting import until
 from tests.integration.workshop import workshop
 from tests.servers import zoo
 
+pytestmark = pytest.mark.slow
+
 OPTIONS: dict[str, Any] = {"permission_mode": "bypassPermissions"}
 
 

@@ -17,6 +17,8 @@ from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.scopes import Sources
 from tests.integration.desk import CALM, Desk
 
+pytestmark = pytest.mark.slow
+
 OPTIONS: dict[str, Any] = {"permission_mode": "bypassPermissions"}
 FIGMA = {"type": "http", "url": "https://figma.example.com/mcp"}
 

@@ -16,6 +16,8 @@ from dragoman.config.policy import Verdict
 from dragoman.config.scopes import IN_PROJECT, SCOPES, Scope
 from dragoman.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 # --- what is known about an entry, and the judgements made of it ---
 
 

@@ -17,6 +17,8 @@ from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
 from tests.integration.desk import Desk
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def desk(home: Path) -> Desk:
