@@ -189,6 +189,9 @@ def _judgements(
         return _in_its_project(config, part)
 
     def judge(candidate: Candidate, config: ServerConfig | None) -> policy.Verdict:
+        if not (rules.broken or rules.denied or rules.allowed is not None):
+            # Nothing to compare with: which program would be started need not be found out.
+            return policy.judge(rules, subject_of(candidate, None, project))
         config = config or _guessed(candidate, environ)
         return policy.judge(rules, subject_of(candidate, config, project))
 
