@@ -85,9 +85,8 @@ class AgentServers:
 
     def tools(self) -> list[Tool]:
         """The tools of the agent's servers, in a stable order."""
-        shared = [tool for tool in self._host.tools() if tool.server in self._shared]
         own = self._own.tools() if self._own is not None else []
-        return sorted([*shared, *own], key=lambda tool: tool.name)
+        return sorted([*self._shared_tools(), *own], key=lambda tool: tool.name)
 
     async def call(
         self,
@@ -100,15 +99,19 @@ class AgentServers:
         """Like `Host.call`; a tool of a server that is not the agent's does not exist for it."""
         if not self._is_open:
             raise HostClosed
-        for host in (self._own, self._host):
-            if host is not None and any(tool.name == name for tool in self._tools_of(host)):
-                return await host.call(
-                    name, arguments, timeout_seconds=timeout_seconds, on_progress=on_progress
-                )
-        return outcome_of_error("", name, UnknownTool(name))
+        host = self._host_of(name)
+        if host is None:
+            return outcome_of_error("", name, UnknownTool(name))
+        return await host.call(name, arguments, timeout_seconds=timeout_seconds, on_progress=on_progress)
 
-    def _tools_of(self, host: ToolHost) -> list[Tool]:
-        return [tool for tool in host.tools() if host is self._own or tool.server in self._shared]
+    def _host_of(self, name: str) -> ToolHost | None:
+        """Who has the tool; the agent's own come first."""
+        if self._own is not None and any(tool.name == name for tool in self._own.tools()):
+            return self._own
+        return self._host if any(tool.name == name for tool in self._shared_tools()) else None
+
+    def _shared_tools(self) -> list[Tool]:
+        return [tool for tool in self._host.tools() if tool.server in self._shared]
 
 
 def split(

@@ -78,7 +78,9 @@ class Host:
                 f"unknown permission_mode {permission_mode!r}", hint=f"One of {', '.join(MODES)}."
             )
         if not isinstance(servers, Sources):
-            servers = Sources.here(given=servers, only_given=True, overrides=settings)
+            servers = Sources.here(given=servers, only_given=True)
+        if settings:
+            servers = structs.replace(servers, overrides={**servers.overrides, **settings})
         self._sources = servers
         self._permission_mode: PermissionMode = permission_mode
         self._interaction = interaction

@@ -20,9 +20,6 @@ from dragoman.config.reading import read_object
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError, ConfigFileError, PolicyRefused
 
-WRITABLE: Final[tuple[Scope, ...]] = ("local", "project", "user")
-"""Scopes that a person's entries are written to, nearest first."""
-
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _IGNORED: Final = ".gitignore\nsettings.local.json\n"
 

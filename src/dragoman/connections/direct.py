@@ -53,13 +53,13 @@ async def open_session(
     entry: Mapping[str, Any], *, settings: Mapping[str, int] | None = None
 ) -> DirectSession:
     """Connects and negotiates; raises ConnectError if that fails."""
-    admitted = load(Sources.here(given={"server": entry}, only_given=True, overrides=settings))
-    server = admitted.admit("server", entry)
+    configuration = load(Sources.here(only_given=True, overrides=settings))
+    server = configuration.admit("server", entry)
     if server.standing == "refused":
         raise PolicyRefused("server", server.reason or "")
     if server.config is None:
         raise server.error or ConfigError("the entry cannot be used")
-    config, values = server.config, admitted.settings
+    config, values = server.config, configuration.settings
     clock = SystemClock()
     around = Surroundings(
         values,

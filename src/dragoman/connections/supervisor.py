@@ -1,6 +1,6 @@
 """All connections of a host: started side by side, settled each in its own time, closed together.
 
-I own: the set. No server waits for another, and closing is bounded however any of them behaves.
+I own: the set. How many begin at a time is `turns.py`'s; closing is bounded however any of them behaves.
 """
 
 from __future__ import annotations
