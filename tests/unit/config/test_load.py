@@ -400,6 +400,7 @@ def test_a_server_is_switched_off_by_name_and_told_where(desk: Desk, scope: str)
     ) in str(server.reason)
 
 
+@pytest.mark.requirement("PRM-1")
 def test_permission_rules_are_collected_from_the_lowest_scope_to_the_highest(desk: Desk):
     desk.managed(permissions={"deny": ["mcp__evil"]})
     desk.local(None, permissions={"ask": ["mcp__box"]})
