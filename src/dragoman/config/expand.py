@@ -24,15 +24,19 @@ def expand_entry(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]
     return {field: _expand(name, field, value, environ) for field, value in entry.items()}
 
 
-def variables_in(value: Any) -> set[str]:
-    """The variables without which an entry cannot be expanded."""
+def variables_in(value: Any, *, optional: bool = False) -> set[str]:
+    """The variables without which an entry cannot be expanded; also those with a default, if wanted."""
     if isinstance(value, str):
         found = _VARIABLE.finditer(value[: value.rfind("}") + 1])
-        return {each.group(1) for each in found if each.group(2) is None}
+        return {each.group(1) for each in found if optional or each.group(2) is None}
     if isinstance(value, Mapping):
         value = list(cast("Mapping[str, Any]", value).values())
     if isinstance(value, list | tuple):
-        return {variable for item in cast("list[Any]", value) for variable in variables_in(item)}
+        return {
+            variable
+            for item in cast("list[Any]", value)
+            for variable in variables_in(item, optional=optional)
+        }
     return set()
 
 

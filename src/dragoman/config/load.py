@@ -108,7 +108,7 @@ def load(sources: Sources, *, running: Mapping[str, str] | None = None) -> Confi
     reading = read_parts(sources)
     reading = _with_connectors(sources, reading)
     answers, answer_problems = approval.read_answers(sources.approvals_file)
-    environ, unconfirmed, variable_problems = _environment(reading.parts, answers)
+    environ, unconfirmed = _environment(reading.parts, answers)
     settings = _settings(sources, reading.parts)
     rules = policy.gather(map(_policy_part, reading.parts), broken=reading.broken)
     judge = _judgements(sources, reading.parts, answers, environ, rules, running)
@@ -125,7 +125,6 @@ def load(sources: Sources, *, running: Mapping[str, str] | None = None) -> Confi
             ),
             *reading.problems,
             *answer_problems,
-            *variable_problems,
             *rules.problems,
             *settings.problems,
         ),
@@ -209,7 +208,7 @@ def _in_its_project(config: ServerConfig, part: Part | None) -> ServerConfig:
 def without_values(error: ConfigError, given: object, environ: Mapping[str, str]) -> ConfigError:
     """The same error with variables in place of their values."""
     text = str(error)
-    for name in variables_in(given):
+    for name in variables_in(given, optional=True):
         if len(value := environ.get(name, "")) > 2:
             text = text.replace(value, f"${{{name}}}")
     error.args = (text,)
@@ -273,21 +272,17 @@ def _settings(sources: Sources, parts: tuple[Part, ...]) -> Settings:
 
 def _environment(
     parts: tuple[Part, ...], answers: approval.Answers
-) -> tuple[Mapping[str, str], Mapping[str, Any], list[str]]:
-    """The variables that entries may use, those still to be confirmed, and problems."""
-    environ: dict[str, str] = {}
-    managed: dict[str, str] = {}
-    problems: list[str] = []
-    for part in parts:
-        variables = {key: str(value) for key, value in part.values.get("env", {}).items() if key not in NAMES}
-        if part.scope == "enterprise":
-            managed = variables
-        elif part.scope == "user":
-            environ |= variables
-    environ |= os.environ
+) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+    """The variables that entries may use, and those of the administrator's still to be confirmed."""
+    said = {part.scope: part.values.get("env", {}) for part in parts if part.scope in ("user", "enterprise")}
+    own, managed = (
+        {key: str(value) for key, value in said.get(scope, {}).items() if key not in NAMES}
+        for scope in ("user", "enterprise")
+    )
+    environ = {**own, **os.environ}
     if managed and answers.confirmed_variables != fingerprint(managed):
-        return environ, managed, problems
-    return {**environ, **managed}, {}, problems
+        return environ, managed
+    return {**environ, **managed}, {}
 
 
 def _permissions(parts: tuple[Part, ...]) -> Iterator[PermissionPart]:
