@@ -31,7 +31,7 @@ AT_ONCE_SECONDS = 2.0
 """What should take well under a second may take this long on a busy machine."""
 BLOCKED_SECONDS = 0.25
 """How long server input may keep the loop computing without a pause …"""
-BLOCKED_UNITS = 40
+BLOCKED_UNITS = 100
 """… or this many times as long as a fixed piece of work takes here and now, whichever is more."""
 STUCK_SECONDS = 2.5
 """No turn of the loop, no call of the bystander takes longer, however busy the machine."""
@@ -80,7 +80,7 @@ _WORK = msgspec.json.encode([{"key": number, "text": "abc" * 10} for number in r
 
 
 def unit_of_work_seconds() -> float:
-    """Processor time for a fixed piece of work: what the machine, with all else that runs on it, can do now."""
+    """Processor time for a fixed piece of work: what the machine can do just now."""
     started = time.thread_time()
     msgspec.json.decode(_WORK)
     return time.thread_time() - started
@@ -94,7 +94,7 @@ class Pulse:
         self.longest_work_seconds = 0.0
         """Processor time this thread used within one gap: immune to what else runs on the machine."""
         self.first_bytes = self.most_bytes = resident_bytes()
-        self.unit_seconds = max(unit_of_work_seconds() for _ in range(3))
+        self.unit_seconds = statistics.median(unit_of_work_seconds() for _ in range(5))
         self._collecting_since = self._collecting_seconds = 0.0
 
     @property
@@ -123,7 +123,7 @@ class Pulse:
         self.most_bytes = max(self.most_bytes, resident_bytes())
 
     def _note_collection(self, phase: str, info: dict[str, int]) -> None:
-        """Collecting garbage takes as long as the heap of all tests so far is large: not the server's doing."""
+        """Collecting garbage takes the longer the more tests have run: not the server's doing."""
         if phase == "start":
             self._collecting_since = time.thread_time()
         else:
