@@ -8,6 +8,8 @@
     │   ├── CommandNotFound       there is no such program
     │   ├── StartFailed           the program is there but did not start or stay up
     │   ├── ConnectTimeout        it did not answer in time
+    │   ├── Unreachable           the network, TLS or HTTP stands between: refused, not found, status 503 …
+    │   ├── SignInNeeded          it wants to know who asks
     │   └── HandshakeFailed       it answered, but not as MCP asks
     ├── CallError                 one call failed; the server may be fine
     │   ├── UnknownTool           no tool of that name                    (an outcome, not raised by `call`)
@@ -17,6 +19,7 @@
     │   ├── NotConnected          the server is not there now
     │   ├── ConnectionLost        it went away during the call
     │   ├── CallTimeout           it did not answer in time
+    │   ├── HttpError             it answered with an HTTP status instead: 429, 500 …
     │   ├── MalformedReply        it answered something that cannot be read
     │   └── MessageTooLarge       it answered more than the limit
     └── HostClosed                the host was closed first
@@ -112,11 +115,14 @@ class ConnectError(DragomanError):
         hint: str | None = None,
         exit_code: int | None = None,
         stderr_tail: str = "",
+        status: int | None = None,
     ) -> None:
         self.server = server
         self.phase = phase
         self.cause = one_line(cause, 2048)
         self.exit_code = exit_code
+        self.status = status
+        """The HTTP status, where there was one."""
         self.stderr_tail = visible(stderr_tail)
         super().__init__(f"{server}: {phase} failed: {self.cause}", hint=hint)
 
@@ -135,6 +141,19 @@ class ConnectTimeout(ConnectError):
 
 class HandshakeFailed(ConnectError):
     code = "handshake"
+
+
+class Unreachable(ConnectError):
+    """Nothing is known against the server itself, so it is worth trying again."""
+
+    code = "unreachable"
+    retry_after_seconds: float | None = None
+
+
+class SignInNeeded(ConnectError):
+    code = "sign-in"
+    challenge: str | None = None
+    """What the server said it wants (`WWW-Authenticate`)."""
 
 
 class CallError(DragomanError):
@@ -228,6 +247,33 @@ class CallTimeout(CallError):
             server,
             f"{server} did not answer {method} within {timeout_seconds:g} s{_doubt(may_have_run)}",
             hint="Raise the time limit, or look at the server's log.",
+        )
+
+
+class HttpError(CallError):
+    """HTTP said no. `retry_after_seconds` is what the server asked for, if it did."""
+
+    code = "http-status"
+
+    def __init__(
+        self,
+        server: str,
+        status: int,
+        cause: str,
+        *,
+        may_have_run: bool,
+        retry_after_seconds: float | None = None,
+        challenge: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.status = status
+        self.cause = one_line(cause, 2048)
+        self.may_have_run = may_have_run
+        self.retry_after_seconds = retry_after_seconds
+        self.challenge = challenge
+        wait = f" It asks to wait {retry_after_seconds:g} s." if retry_after_seconds else ""
+        super().__init__(
+            server, f"{server} refused: {self.cause}{_doubt(may_have_run)}.{wait}".rstrip("."), hint=hint
         )
 
 

@@ -33,6 +33,7 @@ class ServerStateChanged(ServerEvent, frozen=True, kw_only=True):
     status: str
     phase: str | None = None
     reason: str | None = None
+    attempt: int = 0
 
 
 class ServerConnected(ServerEvent, frozen=True, kw_only=True):

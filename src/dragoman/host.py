@@ -6,10 +6,10 @@ I own: wiring, and nothing else. This is the only place where the parts are put 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from msgspec import structs
@@ -18,39 +18,30 @@ from dragoman.agent_servers import AgentServers, split
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline, ToolCall
 from dragoman.calls.progress import OnProgress
-from dragoman.catalog.refresh import Refresher
 from dragoman.catalog.tools import Catalog, Tool
 from dragoman.clock import Clock, SystemClock
 from dragoman.config import approval, connectors
+from dragoman.config.edits import switch_off, switch_on
 from dragoman.config.live import changes, stamps
 from dragoman.config.load import Configuration, load, path_of
-from dragoman.config.merge import ConfiguredServer, stand
-from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig, fingerprint
+from dragoman.config.merge import ConfiguredServer
+from dragoman.config.model import ServerConfig, fingerprint
 from dragoman.config.plan import Plan, compare, marks_of, remember
 from dragoman.config.scopes import IN_PROJECT, Sources
-from dragoman.config.subjects import as_admitted
-from dragoman.connections.connection import Connection, Surroundings
-from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import (
-    MakeTransport,
-    inprocess_maker,
-    kind_of,
-    refusing_maker,
-    transport_maker,
+    Seams,
 )
-from dragoman.connections.session import Session
-from dragoman.connections.state import Disable, Hold
-from dragoman.connections.supervisor import Supervisor
-from dragoman.connections.turns import Turns
-from dragoman.errors import ConfigError, DragomanError, HostClosed, NotConnected, PolicyRefused
+from dragoman.errors import ConfigError, DragomanError, HostClosed
 from dragoman.events import ConfigurationChanged, Event, EventBus
+from dragoman.fleet import Fleet
 from dragoman.hooks.points import NoHooks
 from dragoman.interaction import Interaction
-from dragoman.names import ServerName
 from dragoman.permissions.gate import MODES, ModeGate, PermissionMode
-from dragoman.transports.base import Transport
-from dragoman.version import VERSION
 from dragoman.view import ServerView
+
+if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
+    from dragoman.transports.control import ControlChannel
+    from dragoman.transports.http import Credentials
 
 
 class Host:
@@ -71,8 +62,14 @@ class Host:
         clock: Clock | None = None,
         watch: bool = False,
         only: Collection[str] | None = None,
+        control: ControlChannel | None = None,
+        bearer: Callable[[str], Credentials] | None = None,
     ) -> None:
-        """`watch`: follow changes of the configuration files while running. `only`: of all servers, these."""
+        """`watch`: follow changes of the configuration files while running. `only`: of all servers, these.
+
+        `control` carries the messages of servers that live in an embedding program (type `sdk`); `bearer`
+        gives, by server, who signs requests to an organisation's connectors (type `claudeai-proxy`).
+        """
         if permission_mode not in MODES:
             raise ConfigError(
                 f"unknown permission_mode {permission_mode!r}", hint=f"One of {', '.join(MODES)}."
@@ -86,37 +83,23 @@ class Host:
         self._interaction = interaction
         self._only = None if only is None else frozenset(only)
         self._watch = watch
-        self._configuration = self._narrowed(load(servers))
-        self._settings = self._configuration.settings
+        configuration = self._narrowed(load(servers))
         self._clock = clock or SystemClock()
         self._bus = EventBus()
         self._catalog = Catalog()
-        self._refresher = Refresher(
-            self._catalog, self._bus, self._settings.seconds("MCP_REQUEST_TIMEOUT_MS")
+        self._fleet = Fleet(
+            configuration,
+            catalog=self._catalog,
+            bus=self._bus,
+            clock=self._clock,
+            interaction=interaction,
+            seams=Seams(control, bearer),
         )
-        self._servers: dict[ServerName, ConfiguredServer] = {}
-        self._timeouts: dict[ServerName, float] = {}
-        self._connections: dict[ServerName, Connection] = {}
-        self._surroundings = Surroundings(
-            self._settings,
-            self._clock,
-            self._bus,
-            EraMemory(self._clock),
-            {"name": "dragoman", "version": VERSION},
-            Turns(
-                self._settings["MCP_SERVER_CONNECTION_BATCH_SIZE"],
-                self._settings["MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"],
-            ),
-        )
-        for server in self._configuration.servers.values():
-            self._add(server)
-        self._supervisor = Supervisor(self._connections)
         self._pipeline = Pipeline(
             catalog=self._catalog,
             hooks=NoHooks(),
             permissions=ModeGate(permission_mode, interaction, self._bus),
-            session_of=self._session_of,
-            timeout_of=self._timeouts.__getitem__,
+            links=self._fleet,
             bus=self._bus,
             clock=self._clock,
         )
@@ -155,8 +138,8 @@ class Host:
         if self._stage != "new":
             raise HostClosed
         self._stage = "open"
-        self._supervisor.start()
-        for work in (self._ask_for_connectors(), self._keep_in_mind(self._configuration)):
+        self._fleet.start()
+        for work in (self._ask_for_connectors(), self._keep_in_mind(self._fleet.configuration)):
             self._background.append(asyncio.create_task(work, name="dragoman settle in"))
         if self._watch:
             self._background.append(asyncio.create_task(self._follow(), name="dragoman watch"))
@@ -179,7 +162,7 @@ class Host:
         try:
             async with asyncio.timeout(timeout):
                 await self._connectors_known.wait()
-                await self._supervisor.settled(only)
+                await self._fleet.settled(only)
         except TimeoutError:
             pass
         return self.servers
@@ -193,12 +176,11 @@ class Host:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        self._refresher.close()
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, *self._reloads, return_exceptions=True)
         await asyncio.gather(*(child.close() for child in self._children))
-        await self._supervisor.close()
+        await self._fleet.close()
         self._bus.close()
 
     # What there is.
@@ -206,14 +188,11 @@ class Host:
     @property
     def servers(self) -> Mapping[str, ServerView]:
         """How every server is at this moment, by name."""
-        return {name: self._view(name, connection) for name, connection in self._connections.items()}
+        return self._fleet.views()
 
     def tools(self) -> list[Tool]:
-        """Every tool of the servers that are connected now, in a stable order."""
-        up = {
-            name for name, connection in self._connections.items() if connection.state.status == "connected"
-        }
-        return [tool for tool in self._catalog.tools() if tool.server in up]
+        """Every tool that can be called, in a stable order; of servers that are coming back, too."""
+        return self._fleet.tools()
 
     def events(self) -> AsyncIterator[Event]:
         """What happens from now on; ends when the host is closed."""
@@ -222,13 +201,13 @@ class Host:
     @property
     def configuration(self) -> Configuration:
         """What every source says, and what follows from it: origins, what was dropped, problems."""
-        return self._configuration
+        return self._fleet.configuration
 
     # What can be done.
 
     async def plan(self) -> Plan:
         """What `reload` would change now."""
-        return compare(marks_of(self._configuration), marks_of(await self._look_again()))
+        return compare(marks_of(self._fleet.configuration), marks_of(await self._look_again()))
 
     async def reload(self) -> Plan:
         """Looks at the configuration again and applies the difference; servers that stay are not disturbed.
@@ -246,7 +225,7 @@ class Host:
     async def _reload_now(self) -> Plan:
         async with self._reloading:
             new = await self._look_again()
-            plan = compare(marks_of(self._configuration), marks_of(new))
+            plan = compare(marks_of(self._fleet.configuration), marks_of(new))
             await self._apply(new, plan)
         return plan
 
@@ -268,6 +247,35 @@ class Host:
             raise HostClosed
         return await self._pipeline.call(ToolCall(name, arguments or {}, timeout_seconds, on_progress))
 
+    async def reconnect(self, name: str) -> ServerView:
+        """Connects a server anew, with all its attempts before it; returns when that succeeded or failed."""
+        return await self._wanted(name, self._fleet.reconnect)
+
+    async def enable(self, name: str, *, remember: bool = True) -> ServerView:
+        """Connects a server that was disabled. `remember`: for later hosts too, if it is in a file."""
+        if remember and self._is_in_file(name):
+            await asyncio.to_thread(switch_on, self.configuration, name)
+            await self.reload()
+        return await self._wanted(name, self._fleet.enable)
+
+    async def disable(self, name: str, *, remember: bool = True) -> ServerView:
+        """Ends a connection and leaves it so. `remember`: for later hosts too, if it is in a file."""
+        if remember and self._is_in_file(name):
+            await asyncio.to_thread(switch_off, self.configuration, self.configuration.servers[name])
+            await self.reload()
+            return self.servers[name]
+        return await self._wanted(name, self._fleet.disable)
+
+    async def _wanted(self, name: str, act: Callable[[str], Awaitable[None]]) -> ServerView:
+        if self._stage != "open":
+            raise HostClosed
+        await act(name)
+        return self.servers[name]
+
+    def _is_in_file(self, name: str) -> bool:
+        server = self.configuration.servers.get(name)
+        return server is not None and server.scope != "dynamic" and not self._sources.only_given
+
     def for_agent(
         self, servers: Sequence[str | Mapping[str, object]] = (), *, required: Sequence[str] = ()
     ) -> AgentServers:
@@ -279,7 +287,7 @@ class Host:
         own = self._child(inline) if inline else None
         borrowed = [name for name in dict.fromkeys((*shared, *required)) if name not in inline]
         for name in borrowed:
-            _check_usable(name, self._configuration.servers.get(name))
+            _check_usable(name, self._fleet.configuration.servers.get(name))
         for name in required:
             if own is not None and name in inline:
                 _check_usable(name, own.configuration.servers.get(name))
@@ -301,53 +309,6 @@ class Host:
         self._children.add(child)
         return child
 
-    def _add(self, server: ConfiguredServer) -> Connection:
-        name, config = ServerName(server.name), server.config or ServerConfig(type=UNUSABLE)
-        self._servers[name] = server
-        self._timeouts[name] = self._timeout_of(config)
-        if config.enabled_tools is not None or config.disabled_tools:
-            self._catalog.limit(name, config.offers)
-        held, error = _held(server)
-        connection = Connection(
-            name,
-            self._maker(name, server)
-            if held is None
-            else refusing_maker(ConfigError("it is not to be started")),
-            self._surroundings,
-            protocol=config.protocol,
-            fingerprint=config.fingerprint() if config.command else None,
-            prepare=self._prepare,
-            on_notification=self._notified,
-            kind=kind_of(config),
-            held=held,
-            error=error,
-        )
-        self._connections[name] = connection
-        return connection
-
-    def _timeout_of(self, config: ServerConfig) -> float:
-        own = config.timeout
-        return self._settings.seconds("MCP_TOOL_TIMEOUT") if own is None else own / 1000
-
-    def _maker(self, name: ServerName, server: ConfiguredServer) -> MakeTransport:
-        """Makes transports, and asks policy each time: a start can come long after configuration was read."""
-
-        def make() -> Transport:
-            now = stand(server, self._configuration.judgements)
-            if now.standing == "refused":
-                raise PolicyRefused(name, now.reason or "")
-            # What cannot be used is said of this server, when it is to be connected.
-            return self._maker_of_admitted(name, server)()
-
-        return make
-
-    def _maker_of_admitted(self, name: ServerName, server: ConfiguredServer) -> MakeTransport:
-        if server.config is None:
-            raise server.error or ConfigError(f"server {name!r} cannot be used")
-        if server.config.type == IN_PROCESS:
-            return inprocess_maker(name, server.candidate.given)
-        return transport_maker(name, as_admitted(server.config, self._configuration.policy), self._settings)
-
     # Configuration while running.
 
     def _narrowed(self, configuration: Configuration) -> Configuration:
@@ -356,30 +317,16 @@ class Host:
     async def _look_again(self) -> Configuration:
         running = {
             server.name: fingerprint(server.candidate.given)
-            for server in self._servers.values()
+            for server in self._fleet.servers
             if server.scope in IN_PROJECT and server.standing == "ready"
         }
         return self._narrowed(await asyncio.to_thread(load, self._sources, running=running))
 
     async def _apply(self, new: Configuration, plan: Plan) -> None:
-        known, self._configuration = self._configuration.problems, new
-        self._settings.adopt(new.settings)
-        leaving = [self._connections.pop(ServerName(name)) for name in (*plan.removed, *plan.changed)]
-        for connection in leaving:
-            self._catalog.forget(ServerName(connection.name))
-            self._servers.pop(ServerName(connection.name), None)
-        await asyncio.gather(*(connection.close() for connection in leaving))
-        for connection in leaving:
-            # What was being read while it closed is not to stay.
-            self._catalog.forget(ServerName(connection.name))
+        known = self._fleet.configuration.problems
+        await self._fleet.adopt(new, plan)
         if self._stage != "open":
             return
-        for name in (*plan.added, *plan.changed):
-            self._add(new.servers[name]).start()
-        for name in plan.unchanged:
-            server = new.servers[name]
-            self._servers[ServerName(name)] = server
-            self._timeouts[ServerName(name)] = self._timeout_of(server.config or ServerConfig())
         if not plan.is_empty or new.problems != known:
             self._bus.publish(
                 ConfigurationChanged(
@@ -392,13 +339,13 @@ class Host:
 
     async def _ask_for_connectors(self) -> None:
         """Fetches the organisation's list if it is not fresh, and applies it."""
-        wanted, cache = self._configuration.connectors, self._sources.connectors_cache
+        wanted, cache = self._fleet.configuration.connectors, self._sources.connectors_cache
         try:
             if wanted is None or self._sources.only_given:
                 return
             if (await asyncio.to_thread(connectors.read_cache, cache, wanted)).is_fresh:
                 return
-            if await connectors.refresh(cache, wanted, self._configuration.environ):
+            if await connectors.refresh(cache, wanted, self._fleet.configuration.environ):
                 await self._reload_quietly()
         except DragomanError as error:
             self._bus.publish(ConfigurationChanged(problems=(str(error),)))
@@ -436,23 +383,6 @@ class Host:
                 given: Any = server.candidate.given
                 approval.remember(configuration.sources.approvals_file, path, server.name, given, "approved")
 
-    async def _prepare(self, connection: Connection, session: Session, seconds: float) -> None:
-        await self._refresher.load(ServerName(connection.name), session, seconds)
-
-    def _notified(self, connection: Connection, session: Session, method: str) -> None:
-        if method == "notifications/tools/list_changed":
-            self._refresher.schedule(ServerName(connection.name), session)
-
-    def _session_of(self, name: ServerName) -> Session:
-        if self._stage != "open":
-            raise HostClosed
-        if name not in self._connections:
-            raise NotConnected(name, "removed", "it is no longer configured")
-        return self._connections[name].session()
-
-    def _view(self, name: ServerName, connection: Connection) -> ServerView:
-        return ServerView.of(connection, self._servers[name], self._catalog)
-
 
 def _check_usable(name: str, server: ConfiguredServer | None) -> None:
     if server is None:
@@ -465,17 +395,3 @@ def _check_usable(name: str, server: ConfiguredServer | None) -> None:
             f"the agent needs server {name!r}, which is {server.standing}: {server.reason}",
             hint="`dragoman mcp list` shows what to do.",
         )
-
-
-def _held(server: ConfiguredServer) -> tuple[Hold | Disable | None, DragomanError | None]:
-    """In which state a server is listed that is not to be started."""
-    reason = server.reason or ""
-    match server.standing:
-        case "pending":
-            return Hold(f"waits for approval: {reason}"), None
-        case "refused":
-            return Disable(f"not admitted: {reason}"), PolicyRefused(server.name, reason)
-        case "rejected" | "disabled":
-            return Disable(reason), None
-        case _:
-            return None, None

@@ -17,6 +17,9 @@ MODERN_REVISIONS: Final = ("2026-07-28",)
 
 REVISIONS: Final = MODERN_REVISIONS + LEGACY_REVISIONS
 
+REVISION_IN_HEADER: Final = ("2025-11-25", "2025-06-18")
+"""Legacy revisions that want their name in a header of every HTTP request after the handshake."""
+
 BATCHING_REVISION: Final = "2025-03-26"
 """The one revision in which a receiver must accept JSON-RPC batches."""
 
@@ -25,6 +28,8 @@ META_CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
 META_CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 META_SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 
+SERVER_ERROR: Final = -32000
+"""Means whatever a server wants it to mean."""
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601

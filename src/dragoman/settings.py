@@ -46,6 +46,25 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("DRAGOMAN_PROBE_TIMEOUT_MS", 3_000, 1, "ms", "Time a server has to answer the revision probe."),
     Setting("DRAGOMAN_WRITE_STALL_MS", 30_000, 1, "ms", "Time a server may leave its input unread."),
+    Setting("DRAGOMAN_RECONNECT_ATTEMPTS", 5, 0, "attempts", "Tries to reach a server that went away."),
+    Setting(
+        "DRAGOMAN_RECONNECT_WAIT_MS", 1_000, 1, "ms", "Wait before the first of them; doubles each time."
+    ),
+    Setting("DRAGOMAN_RECONNECT_LONGEST_WAIT_MS", 30_000, 1, "ms", "Longest wait between two of them."),
+    Setting(
+        "DRAGOMAN_REPEAT_SAFE_CALLS",
+        0,
+        0,
+        "0 or 1",
+        "Whether a lost call is repeated if a trusted server calls the tool read-only or idempotent.",
+    ),
+    Setting(
+        "DRAGOMAN_IDLE_STOP_MS",
+        300_000,
+        1,
+        "ms",
+        "Time after which a lazy server that is not used is stopped.",
+    ),
 )
 
 _ROWS = {row.name: row for row in TABLE}

@@ -32,7 +32,7 @@ FLOORS: list[set[str]] = [
     {"connections"},
     {"catalog", "permissions", "hooks", "content"},
     {"calls"},
-    {"host", "view", "agent_servers"},
+    {"host", "fleet", "view", "agent_servers"},
     {FACE, "public"},
     {"agent", "demo", "testing"},
     {"cli", "tui", "gateway"},

@@ -1,45 +1,69 @@
 """Handing one call to its server and reading the answer.
 
-I own: the `tools/call` request itself: its parameters, its time limit, and what kinds of result are
-understood.
+I own: the `tools/call` request itself: its parameters, its headers, its time limit, its rounds, and what
+kinds of result are understood.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.calls.rounds import ROUND_LIMIT, Answerer, next_round
+from dragoman.catalog.tools import Tool
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
 from dragoman.content.result import ToolResult, read_result
 from dragoman.errors import InvalidArguments, MalformedReply
-from dragoman.names import WireToolName
 from dragoman.wire.codec import Unreadable
+from dragoman.wire.mirroring import argument_headers
 from dragoman.wire.peer import ProgressCallback
 
 
 async def invoke(
     session: Session,
-    name: WireToolName,
+    tool: Tool,
     arguments: Mapping[str, Any],
     *,
     timeout_seconds: float,
     on_progress: ProgressCallback | None,
+    answerer: Answerer,
 ) -> tuple[ToolResult, tuple[Block, ...]]:
-    try:
-        raw = await session.request(
-            "tools/call",
-            {"name": name, "arguments": arguments},
-            timeout_seconds=timeout_seconds,
-            on_progress=on_progress,
-        )
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:  # the encoder's: nothing was sent
-        raise InvalidArguments(session.server, name, (f"cannot be written as JSON: {error}",)) from None
-    try:
-        result, content = read_result(raw)
-    except Unreadable as problem:
-        raise MalformedReply(session.server, problem.detail) from None
-    if result.result_type != "complete":
-        # Nothing that would let a server answer otherwise has been declared to it.
-        raise MalformedReply(session.server, f"a result of the undeclared kind {result.result_type!r}")
-    return result, content
+    params: dict[str, Any] = {"name": tool.wire_name, "arguments": arguments}
+    headers = argument_headers(tool.mirrored, arguments) if session.mirrors_arguments else None
+    deadline = asyncio.get_running_loop().time() + timeout_seconds
+    for _ in range(ROUND_LIMIT + 1):
+        try:
+            raw = await session.request(
+                "tools/call",
+                params,
+                timeout_seconds=timeout_seconds,
+                on_progress=on_progress,
+                headers=headers,
+            )
+        except (
+            TypeError,
+            ValueError,
+            OverflowError,
+            RecursionError,
+        ) as error:  # the encoder's: nothing was sent
+            raise InvalidArguments(
+                session.server, tool.wire_name, (f"cannot be written as JSON: {error}",)
+            ) from None
+        try:
+            result, content = read_result(raw)
+        except Unreadable as problem:
+            raise MalformedReply(session.server, problem.detail) from None
+        if result.result_type == "complete":
+            return result, content
+        if result.result_type != "input_required" or session.driver.era != "modern":
+            # Nothing that would let a server answer otherwise has been declared to it.
+            raise MalformedReply(session.server, f"a result of the undeclared kind {result.result_type!r}")
+        params = {
+            "name": tool.wire_name,
+            "arguments": arguments,
+            **await next_round(session.server, raw, answerer),
+        }
+        timeout_seconds = max(0.001, deadline - asyncio.get_running_loop().time())
+    raise MalformedReply(session.server, f"it asks for more than {ROUND_LIMIT} rounds")

@@ -6,19 +6,30 @@ front end goes through it, and there is no second way to a server. Each step is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from dragoman.calls.invoke import invoke
 from dragoman.calls.outcome import CallOutcome, outcome_of, outcome_of_error
 from dragoman.calls.progress import OnProgress, ProgressRelay
+from dragoman.calls.recovery import react
+from dragoman.calls.rounds import Answerer
 from dragoman.calls.validate import ArgumentChecker
 from dragoman.catalog.tools import Catalog, Tool
 from dragoman.clock import Clock
 from dragoman.connections.session import Session
-from dragoman.errors import CallError, InvalidArguments, PermissionRefused, RemoteError, UnknownTool
+from dragoman.content.blocks import Block
+from dragoman.content.result import ToolResult
+from dragoman.errors import (
+    CallError,
+    ConnectionLost,
+    InvalidArguments,
+    PermissionRefused,
+    RemoteError,
+    UnknownTool,
+)
 from dragoman.events import CallFinished, CallStarted, EventBus
 from dragoman.hooks.points import Hooks
 from dragoman.names import ServerName
@@ -32,6 +43,17 @@ class ToolCall(Struct, frozen=True):
     on_progress: OnProgress | None = None
 
 
+class Links(Protocol):
+    """The way to servers, as far as a call needs it."""
+
+    def session_of(self, server: ServerName) -> Session | None: ...
+    async def awaited_session(self, server: ServerName, seconds: float) -> Session: ...
+    def timeout_of(self, server: ServerName) -> float: ...
+    def answerer_of(self, server: ServerName) -> Answerer: ...
+    def is_harmless(self, tool: Tool) -> bool: ...
+    async def list_again(self, server: ServerName, session: Session) -> None: ...
+
+
 class Pipeline:
     def __init__(
         self,
@@ -39,16 +61,14 @@ class Pipeline:
         catalog: Catalog,
         hooks: Hooks,
         permissions: Gate,
-        session_of: Callable[[ServerName], Session],
-        timeout_of: Callable[[ServerName], float],
+        links: Links,
         bus: EventBus,
         clock: Clock,
     ) -> None:
         self._catalog = catalog
         self._hooks = hooks
         self._permissions = permissions
-        self._session_of = session_of
-        self._timeout_of = timeout_of
+        self._links = links
         self._bus = bus
         self._clock = clock
         self._checker = ArgumentChecker()
@@ -75,24 +95,21 @@ class Pipeline:
         return await self._hooks.after_call(tool, outcome)
 
     async def _deliver(self, tool: Tool, arguments: Mapping[str, Any], request: ToolCall) -> CallOutcome:
-        session = self._session_of(tool.server)
+        links = self._links
         seconds = request.timeout_seconds
+        if seconds is None:
+            seconds = links.timeout_of(tool.server)
+        session = links.session_of(tool.server) or await links.awaited_session(tool.server, seconds)
         relay = self._relay(tool, request)
         started = self._clock.monotonic()
         if self._bus.has_listeners:
             self._bus.publish(CallStarted(server=tool.server, tool=tool.name))
         is_error, error_code = True, "cancelled"
         try:
-            result, content = await invoke(
-                session,
-                tool.wire_name,
-                arguments,
-                timeout_seconds=self._timeout_of(tool.server) if seconds is None else seconds,
-                on_progress=relay,
-            )
+            result, content = await self._invoke(session, tool, arguments, seconds, relay)
             outcome = outcome_of(tool.server, tool.name, result, content, self._clock.monotonic() - started)
             is_error, error_code = outcome.is_error, None
-        except (RemoteError, InvalidArguments) as error:
+        except (RemoteError, InvalidArguments, UnknownTool) as error:
             error_code = error.code
             outcome = outcome_of_error(tool.server, tool.name, error, self._clock.monotonic() - started)
         except CallError as error:
@@ -115,6 +132,38 @@ class Pipeline:
                     )
                 )
         return outcome
+
+    async def _invoke(
+        self,
+        session: Session,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        seconds: float,
+        relay: ProgressRelay | None,
+    ) -> tuple[ToolResult, tuple[Block, ...]]:
+        """Hands the call over, and once more where `recovery` finds that safe."""
+        attempt = 1
+        deadline = self._clock.monotonic() + seconds
+        while True:
+            try:
+                return await invoke(
+                    session,
+                    tool,
+                    arguments,
+                    timeout_seconds=seconds,
+                    on_progress=relay,
+                    answerer=self._links.answerer_of(tool.server),
+                )
+            except (ConnectionLost, RemoteError) as error:
+                reaction = react(error, attempt=attempt, harmless=self._links.is_harmless(tool))
+                if reaction == "give up":
+                    raise
+                attempt += 1
+                seconds = max(0.001, deadline - self._clock.monotonic())
+                session = await self._links.awaited_session(tool.server, seconds)
+                if reaction == "list again and repeat":
+                    await self._links.list_again(tool.server, session)
+                    tool = self._catalog.resolve(tool.name)
 
     def _relay(self, tool: Tool, request: ToolCall) -> ProgressRelay | None:
         if request.on_progress is None and not self._bus.has_listeners:

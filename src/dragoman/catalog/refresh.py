@@ -22,6 +22,9 @@ PAUSE_SECONDS: Final = 0.5
 class Asker(Protocol):
     """Who can be asked for a page; a session is one."""
 
+    @property
+    def mirrors_arguments(self) -> bool: ...
+
     async def request(
         self, method: str, params: Mapping[str, Any] | None, *, timeout_seconds: float
     ) -> Raw: ...
@@ -43,7 +46,9 @@ class Refresher:
         deadline = None if within_seconds is None else asyncio.get_running_loop().time() + within_seconds
         self._busy.add(server)
         try:
-            listed = await read_list(lambda params: self._fetch(asker, params, deadline))
+            listed = await read_list(
+                lambda params: self._fetch(asker, params, deadline), mirrors=asker.mirrors_arguments
+            )
         finally:
             self._busy.discard(server)
         if listed.problems and not listed.definitions and self._catalog.count(server):

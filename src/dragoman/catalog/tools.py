@@ -20,7 +20,9 @@ from dragoman.errors import DragomanError, UnknownTool
 from dragoman.names import QualifiedName, ServerName, WireToolName
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT, ToolDefinition, ToolsPage
+from dragoman.wire.mirroring import KEYWORD, BadMirror, Path, mirrored
 
+KEYWORD_BYTES: Final = KEYWORD.encode()
 PAGE_LIMIT: Final = 1000
 TOOL_LIMIT: Final = 10_000
 CHUNK: Final = 2000
@@ -73,6 +75,14 @@ class Tool:
         except Unreadable:
             return None
 
+    @cached_property
+    def mirrored(self) -> Mapping[Path, str]:
+        """Which arguments are repeated as headers where the protocol wants it."""
+        try:
+            return mirrored(self.input_schema)
+        except BadMirror:
+            return {}
+
     @property
     def annotations(self) -> Mapping[str, Any]:
         return self._definition.annotations or {}
@@ -92,8 +102,11 @@ class ToolList(msgspec.Struct, frozen=True):
 FetchPage = Callable[[Mapping[str, Any]], Awaitable[Raw]]
 
 
-async def read_list(fetch_page: FetchPage) -> ToolList:
-    """All pages of a server's `tools/list`, bounded. What was read before an error is kept."""
+async def read_list(fetch_page: FetchPage, *, mirrors: bool = False) -> ToolList:
+    """All pages of a server's `tools/list`, bounded. What was read before an error is kept.
+
+    `mirrors`: headers repeat arguments, so a tool that asks for that in a wrong way is left out.
+    """
     reading = _Reading()
     params: Mapping[str, Any] = {}
     seen_cursors: set[str] = set()
@@ -105,7 +118,9 @@ async def read_list(fetch_page: FetchPage) -> ToolList:
             break
         for start in range(0, len(page.tools), CHUNK):
             if not reading.is_full:
-                read_definitions(page.tools[start : start + CHUNK], reading.definitions, reading.problems)
+                read_definitions(
+                    page.tools[start : start + CHUNK], reading.definitions, reading.problems, mirrors=mirrors
+                )
                 await asyncio.sleep(0)  # a hundred thousand at once would keep everybody else waiting
         if reading.is_full:
             reading.problems.append(f"more than {TOOL_LIMIT} tools: the rest is left out")
@@ -154,13 +169,17 @@ class _Reading:
 
 
 def read_definitions(
-    raws: Iterable[Raw], definitions: dict[str, ToolDefinition], problems: list[str]
+    raws: Iterable[Raw],
+    definitions: dict[str, ToolDefinition],
+    problems: list[str],
+    *,
+    mirrors: bool = False,
 ) -> None:
     """Adds the usable definitions; says of each other one why it is not."""
     for raw in raws:
         try:
             definition = decode_as(ToolDefinition, raw)
-            problem = _why_unusable(definition)
+            problem = _why_unusable(definition, mirrors)
         except Unreadable as error:
             problems.append(f"tool {_name_in(raw)} is left out: {error.detail}")
             continue
@@ -172,15 +191,22 @@ def read_definitions(
             problems.append(f"tool {one_line(definition.name, 80)!r} is left out: {problem}")
 
 
-def _why_unusable(definition: ToolDefinition) -> str | None:
+def _why_unusable(definition: ToolDefinition, mirrors: bool) -> str | None:
     if not definition.name.strip():
         return "it has no name"
     if len(definition.name) > NAME_LIMIT:
         return f"its name is longer than {NAME_LIMIT} characters"
     try:
-        return _why_unusable_schema(decode_as(dict[str, Any], definition.input_schema))
+        schema = decode_as(dict[str, Any], definition.input_schema)
+        problem = _why_unusable_schema(schema)
+        # The word is looked for first: few schemas have it, and there may be ten thousand of them.
+        if problem is None and mirrors and KEYWORD_BYTES in bytes(definition.input_schema):
+            mirrored(schema)
+        return problem
     except Unreadable as error:
         return f"its input schema is not a JSON object ({error.detail})"
+    except BadMirror as error:
+        return str(error)
 
 
 def _why_unusable_schema(schema: dict[str, Any]) -> str | None:
@@ -233,13 +259,19 @@ class Catalog:
         self._wanted.pop(server, None)
         self._tools = None
 
+    def clear(self, server: ServerName) -> None:
+        """Drops what a server offered; what is wanted of it stays."""
+        self._lists.pop(server, None)
+        self._tools = None
+
+    def listed(self, server: ServerName) -> ToolList:
+        return self._lists.get(server, ToolList())
+
     def problems(self, server: ServerName) -> tuple[str, ...]:
-        found = self._lists.get(server)
-        return found.problems if found is not None else ()
+        return self.listed(server).problems
 
     def definitions(self, server: ServerName) -> tuple[ToolDefinition, ...]:
-        found = self._lists.get(server)
-        return found.definitions if found is not None else ()
+        return self.listed(server).definitions
 
     def count(self, server: ServerName) -> int:
         return len(self.definitions(server))

@@ -47,6 +47,14 @@ class OAuthConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
         return "<OAuthConfig>"
 
 
+class TlsConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Certificates for reaching a remote server."""
+
+    ca: Annotated[str | None, Meta(description="File of the authorities to trust, besides the usual.")] = None
+    cert: Annotated[str | None, Meta(description="File of the certificate to show.")] = None
+    key: Annotated[str | None, Meta(description="File of its key, if not in the same file.")] = None
+
+
 class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """What is needed to reach one server."""
 
@@ -63,6 +71,13 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
         str | None, Meta(description="A command that prints further headers as JSON.")
     ] = None
     oauth: OAuthConfig | None = None
+    tls: TlsConfig | None = None
+    proxy: Annotated[
+        str | None, Meta(description="HTTP proxy to reach it through; HTTPS_PROXY and NO_PROXY otherwise.")
+    ] = None
+    token_header: Annotated[
+        str | None, Meta(description="Header for the token of an IDE's lockfile (sse-ide, ws-ide).")
+    ] = None
     timeout: Annotated[
         int | None, Meta(description="Milliseconds a call may take; overrides MCP_TOOL_TIMEOUT.")
     ] = None
@@ -71,6 +86,10 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
         tuple[str, ...] | None, Meta(description="Only these of its tools are offered.")
     ] = None
     disabled_tools: Annotated[tuple[str, ...], Meta(description="These of its tools are not offered.")] = ()
+    trusted: Annotated[bool, Meta(description="What it says of its tools (read-only …) is believed.")] = False
+    lazy: Annotated[bool, Meta(description="Started at first use and stopped when idle (local servers).")] = (
+        False
+    )
     unknown: dict[str, Any] = {}
     """Fields this version does not know."""
 

@@ -1,67 +1,64 @@
 """One server's live link, owned by one task.
 
-I own: connecting, staying connected and ending, all inside a single owner task. Everybody else only
-signals it, so closing in any order, from any task, twice or in the middle of connecting is ordinary.
-I guarantee that `close` returns in bounded time and leaves no process and no task behind, and that
-nothing a server does raises anywhere but in calls to it.
+I own: connecting, staying connected, coming back and ending, all inside a single owner task. Everybody else
+only says what is wanted, so enabling, disabling and closing in any order, from any task, twice or in the
+middle of connecting is ordinary, and the last word counts. I guarantee that `close` returns in bounded time
+and leaves no process and no task behind, and that nothing a server does raises anywhere but in calls to it.
+How a link is made is `linking.py`'s, how often it is tried again `ladder.py`'s.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from dragoman import events
-from dragoman.cleaning import one_line, visible
-from dragoman.clock import Clock
-from dragoman.connections.eras import EraMemory
+from dragoman.cleaning import one_line
 from dragoman.connections.factory import MakeTransport
-from dragoman.connections.handshake import Handshake, Introduction
-from dragoman.connections.session import Session
+from dragoman.connections.handshake import Introduction
+from dragoman.connections.inbound import Inbound
+from dragoman.connections.ladder import Ladder
+from dragoman.connections.linking import Linker, Surroundings
+from dragoman.connections.listening import ACKNOWLEDGED, Listening, wanted_changes
+from dragoman.connections.session import End, Session
 from dragoman.connections.state import (
+    AuthNeeded,
     Disable,
     Failed,
     Hold,
     Lost,
     Opened,
     Ready,
+    Rest,
     ServerState,
     Signal,
     Start,
     next_state,
 )
-from dragoman.connections.turns import Kind, Turns
+from dragoman.connections.turns import Kind
 from dragoman.errors import (
     ConnectError,
-    ConnectionLost,
-    ConnectTimeout,
     DragomanError,
     NotConnected,
+    SignInNeeded,
     StartFailed,
+    Unreachable,
 )
-from dragoman.protocol import LEGACY_REVISIONS
-from dragoman.settings import Settings
+from dragoman.interaction import FillsForms
 from dragoman.transports.base import Details
 from dragoman.wire.codec import Unreadable, decode_as
-from dragoman.wire.legacy import LegacyDriver
-from dragoman.wire.messages import LogParams
+from dragoman.wire.messages import LogParams, MessageId
 
-CLIENT_CAPABILITIES: Final[Mapping[str, Any]] = {}
 LOG_TEXT_LIMIT: Final = 4096
+KNOCK_SECONDS: Final = 1.0
+QUESTIONS_LIMIT: Final = 16
+"""Questions of one server that wait for a person at the same time; more are refused."""
 
-
-class Surroundings(Struct, frozen=True):
-    """What the connections of a host share."""
-
-    settings: Settings
-    clock: Clock
-    bus: events.EventBus
-    eras: EraMemory
-    client_info: Mapping[str, Any]
-    turns: Turns
+Prepare = Callable[["Connection", Session, float], Awaitable[None]]
+OnNotification = Callable[["Connection", Session, str], None]
 
 
 class Connection:
@@ -73,33 +70,65 @@ class Connection:
         *,
         protocol: str,
         fingerprint: str | None,
-        prepare: Callable[[Connection, Session, float], Awaitable[None]],
-        on_notification: Callable[[Connection, Session, str], None],
+        prepare: Prepare,
+        on_notification: OnNotification,
         kind: Kind = "in-process",
         held: Hold | Disable | None = None,
         error: DragomanError | None = None,
+        older_transport: MakeTransport | None = None,
+        forms: FillsForms | None = None,
+        knock: Callable[[], Awaitable[bool]] | None = None,
+        idle_seconds: float | None = None,
+        rests_first: bool = False,
     ) -> None:
-        """`held`: it is listed with this state, and never started; `error` says why, where that is one."""
+        """`held`: it is listed with this state, and never started; `error` says why, where that is one.
+
+        `knock` finds out cheaply whether an unreachable server is back. `idle_seconds`: it is stopped when
+        not used for that long, and started at the next use; `rests_first`: it is not even started before.
+        """
         self.name = name
-        self._make_transport = make_transport
         self._around = surroundings
-        self._protocol = protocol
-        self._fingerprint = fingerprint
+        self._inbound = Inbound(name, forms)
+        self._linker = Linker(
+            name,
+            make_transport,
+            older_transport,
+            surroundings,
+            self,
+            protocol=protocol,
+            fingerprint=fingerprint,
+            capabilities=self._inbound.capabilities,
+            kind=kind,
+        )
         self._prepare = prepare
         """Run once the handshake is done, before the server counts as connected, within the seconds given:
         fills the catalogue."""
         self._on_notification = on_notification
+        self._kind: Kind = kind
+        self._knock = knock
+        self._idle_seconds = idle_seconds
+        self._rests_first = rests_first
         self._state = ServerState(since=surroundings.clock.now())
         self._session: Session | None = None
         self._introduction: Introduction | None = None
         self._last_details = Details()
         self._last_ignored: Mapping[str, int] = {}
         self._error = error
+        self._listening: Listening | None = None
+        self._questions: set[asyncio.Task[None]] = set()
         self._owner: asyncio.Task[None] | None = None
-        self._over = asyncio.Event()
-        """Set when the link is to end or has ended by itself."""
+        self._refusal: Disable | None = None
+        """Why it is not to be connected; None: it is wanted."""
+        self._closed = False
+        self._said = asyncio.Event()
+        """Set when something else is wanted of the owner."""
+        self._needed = asyncio.Event()
+        """Set when a resting server is used."""
+        self._moved = asyncio.Event()
+        """Set, and replaced, at each change of state."""
         self._settled = asyncio.Event()
-        self._kind: Kind = kind
+        self._end: asyncio.Future[tuple[str, End]] | None = None
+        """How the link that stands now ends."""
         self._is_held = held is not None
         if held is not None:
             self._state = next_state(self._state, held, surroundings.clock.now())
@@ -128,26 +157,96 @@ class Connection:
     def ignored(self) -> Mapping[str, int]:
         return self._session.ignored if self._session is not None else self._last_ignored
 
-    def session(self) -> Session:
-        """The session to make calls on, or `NotConnected` with the reason."""
-        session = self._session
-        if session is None or self._state.status != "connected":
-            hint = self._error.hint if self._error is not None else None
-            raise NotConnected(self.name, self._state.status, self._state.reason, hint=hint)
-        return session
+    @property
+    def is_held(self) -> bool:
+        return self._is_held
+
+    @property
+    def inbound(self) -> Inbound:
+        return self._inbound
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether its tools can be called: at once, or after a wait that ends by itself."""
+        state = self._state
+        return state.status == "connected" or state.phase == "reconnecting" or self._is_resting
+
+    @property
+    def _is_resting(self) -> bool:
+        return self._idle_seconds is not None and self._state.status == "pending" and not self._is_held
+
+    def session(self) -> Session | None:
+        """The session to make calls on, if there is one at this moment."""
+        return self._session if self._state.status == "connected" else None
+
+    async def awaited_session(self, seconds: float) -> Session:
+        """The session, once the connecting that is under way is done; `NotConnected` if there is none."""
+        try:
+            async with asyncio.timeout(seconds):
+                while (session := self.session()) is None:
+                    if not self._is_coming:
+                        raise self._not_connected()
+                    self._needed.set()
+                    await self._moved.wait()
+                return session
+        except TimeoutError:
+            raise self._not_connected() from None
+
+    @property
+    def _is_coming(self) -> bool:
+        return self._state.phase is not None or self._is_resting
+
+    def _not_connected(self) -> NotConnected:
+        hint = self._error.hint if self._error is not None else None
+        return NotConnected(self.name, self._state.status, self._state.reason, hint=hint)
+
+    # What anyone may want. The last word counts.
 
     def start(self) -> None:
         """Begins connecting, in a task of its own."""
         if self._owner is None and not self._is_held:
             self._owner = asyncio.create_task(self._own(), name=f"dragoman connection {self.name}")
 
+    def reconnect(self) -> None:
+        """Connects, anew if it is connected."""
+        self._want(None)
+
+    def enable(self) -> None:
+        """Connects, unless it is connected or about to be."""
+        if self._refusal is not None or self._state.status not in ("connected", "pending"):
+            self._want(None)
+
+    def disable(self, reason: str = "disabled by the person") -> None:
+        self._want(Disable(reason))
+
+    def _want(self, refusal: Disable | None) -> None:
+        if self._closed or self._is_held:
+            return
+        self._refusal = refusal
+        self._settled.clear()
+        self._said.set()
+        self.start()
+
     async def settled(self) -> None:
-        """Returns once connecting has succeeded or failed."""
+        """Returns once connecting has succeeded or failed, or is not wanted."""
         await self._settled.wait()
+
+    async def check(self, seconds: float) -> None:
+        """Finds out whether the far end is still there; if not, it is connected anew."""
+        session = self.session()
+        if session is None:
+            return
+        method = "ping" if session.driver.era == "legacy" else "server/discover"
+        try:
+            await session.request(method, {}, timeout_seconds=seconds, courtesy_cancel=False)
+        except DragomanError as error:
+            if error.code in ("timeout", "connection-lost"):
+                session.lost(f"it is no longer there: {error}")
 
     async def close(self) -> None:
         """Ends the link. Safe from any task, at any moment, any number of times."""
-        self._over.set()
+        self._closed = True
+        self._said.set()
         if self._owner is not None:
             # Waiting, not awaiting: cancelling one closer must not cancel the owner's tidying up.
             await asyncio.wait([self._owner])
@@ -156,139 +255,224 @@ class Connection:
 
     async def _own(self) -> None:
         try:
-            await self._live()
-        except DragomanError as error:
-            self._fail(error)
-        except Exception as error:  # border: a bug here must cost this server only, and be seen
-            self._fail(StartFailed(self.name, self._phase_in_words(), f"{type(error).__name__}: {error}"))
+            while not self._closed:
+                self._said.clear()
+                if self._refusal is not None:
+                    self._signal(self._refusal)
+                    self._settled.set()
+                else:
+                    await self._until_said(self._live())
+                if not self._closed:
+                    await self._said.wait()
         finally:
+            await self._drop(None)
+            if self._state.status in ("pending", "connected"):
+                self._signal(Disable("the connection was closed"))
             self._settled.set()
-            await self._tidy()
 
-    async def _live(self) -> None:
-        connecting = asyncio.create_task(self._connect(), name=f"dragoman connect {self.name}")
-        over = asyncio.create_task(self._over.wait())
+    async def _until_said(self, work: Coroutine[Any, Any, None]) -> None:
+        """Lives until it gives up, or something else is wanted."""
+        living = asyncio.create_task(work, name=f"dragoman life {self.name}")
+        said = asyncio.create_task(self._said.wait())
         try:
-            await asyncio.wait((connecting, over), return_when=asyncio.FIRST_COMPLETED)
-            if connecting.done():
-                connecting.result()
-                self._settled.set()
-                await over
+            await asyncio.wait((living, said), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (connecting, over):
+            for task in (living, said):
                 task.cancel()
             # Gathered so that an error nobody will ask for any more counts as seen.
-            await asyncio.gather(connecting, over, return_exceptions=True)
+            await asyncio.gather(living, said, return_exceptions=True)
+            await self._drop(None)
+
+    async def _live(self) -> None:
+        """Connects, stays, and comes back as long as there is hope; returns when there is none."""
+        ladder = Ladder.of(self._around.settings)
+        rests = self._rests_first
+        while True:
+            if rests:
+                await self._rest()
+            try:
+                await self._connect()
+                self._rests_first = self._idle_seconds is not None
+                self._settled.set()
+                ended = await self._stay(ladder)
+                rests = ended is None
+                if ended is None:
+                    continue
+                error, how = ended
+            except DragomanError as problem:
+                error, how = problem, "failed"
+            except Exception as problem:  # border: a bug here must cost this server only, and be seen
+                cause = f"{type(problem).__name__}: {problem}"
+                error, how = StartFailed(self.name, self._linker.phase, cause), "failed"
+            self._error = error
+            if how == "sign-in" or isinstance(error, SignInNeeded):
+                await self._drop(None)
+                self._signal(AuthNeeded(str(error)))
+                self._settled.set()
+                return
+            if not await self._try_again(ladder, error, how):
+                return
+
+    async def _rest(self) -> None:
+        """Waits for the first use."""
+        await self._drop(None)
+        self._needed.clear()
+        self._signal(Rest())
+        self._settled.set()
+        await self._needed.wait()
+
+    async def _stay(self, ladder: Ladder) -> tuple[DragomanError, End] | None:
+        """Waits for the link's end: why and how, or None if it was not needed any longer."""
+        assert self._end is not None
+        began = self._around.clock.monotonic()
+        try:
+            if self._idle_seconds is None:
+                cause, how = await self._end
+            else:
+                found = await self._end_or_idleness(self._end, self._idle_seconds)
+                if found is None:
+                    return None
+                cause, how = found
+        finally:
+            ladder.stood(self._around.clock.monotonic() - began)
+        return self._lost_error(cause), how
+
+    async def _end_or_idleness(
+        self, end: asyncio.Future[tuple[str, End]], idle_seconds: float
+    ) -> tuple[str, End] | None:
+        while True:
+            session = self._session
+            idle = session.idle_seconds if session is not None else 0.0
+            if idle >= idle_seconds:
+                return None
+            await asyncio.wait([end], timeout=idle_seconds - idle)
+            if end.done():
+                return end.result()
+
+    async def _try_again(self, ladder: Ladder, error: DragomanError, how: str) -> bool:
+        """Waits for the next attempt; false if there is to be none."""
+        was_up = self._introduction is not None
+        # What never came up is left to the person, unless it is only the network that stands between.
+        hopeful = was_up or (isinstance(error, Unreachable) and self._kind == "remote")
+        asked = error.retry_after_seconds if isinstance(error, Unreachable) else None
+        wait = ladder.next_wait(at_once=how == "session", at_least=asked or 0.0) if hopeful else None
+        if wait is None:
+            await self._drop(None)
+            self._fail(error)
+            self._settled.set()
+            return False
+        if was_up:
+            self._signal(Lost(_reason(error), ladder.attempt - 1))
+        else:
+            self._fail(error)
+            self._settled.set()
+        await self._drop(wait)
+        await self._pause(wait, error)
+        return True
+
+    async def _pause(self, seconds: float, error: DragomanError) -> None:
+        """Waits, but no longer than until an unreachable server can be reached again."""
+        if self._knock is None or not isinstance(error, ConnectError) or error.status is not None:
+            await asyncio.sleep(seconds)
+            return
+        deadline = asyncio.get_running_loop().time() + seconds
+        while (left := deadline - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(min(KNOCK_SECONDS, left))
+            if left > KNOCK_SECONDS and await self._knock():
+                return
 
     async def _connect(self) -> None:
         async with self._around.turns.taken(self._kind):
-            await self._connect_now()
-
-    async def _connect_now(self) -> None:
-        seconds = self._around.settings.seconds("MCP_TIMEOUT")
-        self._signal(Start())
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                session, introduction = await self._shake_hands(await self._open(), seconds)
-                self._introduction = introduction
-                if self._fingerprint is not None:
-                    self._around.eras.remember(self._fingerprint, session.driver.era)
-                remaining = (limit.when() or 0) - asyncio.get_running_loop().time()
-        except TimeoutError:
-            raise self._with_details(
-                ConnectTimeout(
-                    self.name,
-                    self._phase_in_words(),
-                    f"no answer within {seconds:g} s",
-                    hint="Raise MCP_TIMEOUT if it is merely slow, or run its command by hand to see why.",
-                )
-            ) from None
-        except ConnectionLost as error:
-            raise self._start_failed(error.cause) from None
-        except ConnectError as error:
-            if self._fingerprint is not None:
-                # It may rest on a verdict that no longer holds: the next start finds out anew.
-                self._around.eras.forget(self._fingerprint)
-            raise self._with_details(error) from None
-        await self._prepare(self, session, remaining)
+            self._signal(Start())
+            session, introduction, seconds = await self._linker.link()
+        self._introduction = introduction
+        await self._begin_listening(session, introduction)
+        await self._prepare(self, session, seconds)
         if session.lost_cause is not None:
-            raise self._start_failed(session.lost_cause)
+            raise self._linker.start_failed(session.lost_cause, session)
+        self._error = None
         self._signal(Ready())
         self._around.bus.publish(
             events.ServerConnected(server=self.name, protocol_version=introduction.revision)
         )
 
-    async def _open(self) -> Session:
-        driver = LegacyDriver(LEGACY_REVISIONS[0], self._around.client_info, CLIENT_CAPABILITIES)
-        limit_bytes = self._around.settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"]
-        self._session = Session(self.name, self._make_transport(), driver, self, limit_bytes=limit_bytes)
-        await self._session.open()
-        self._signal(Opened())
-        return self._session
+    async def _begin_listening(self, session: Session, introduction: Introduction) -> None:
+        changes = wanted_changes(introduction.capabilities) if session.driver.era == "modern" else {}
+        if changes:
+            self._listening = Listening(session, changes, lambda: self._missed(session))
+            await self._listening.begun()
 
-    async def _shake_hands(self, session: Session, seconds: float) -> tuple[Session, Introduction]:
-        handshake = Handshake(
-            self.name,
-            protocol=self._protocol,
-            remembered=self._around.eras.recall(self._fingerprint) if self._fingerprint else None,
-            client_info=self._around.client_info,
-            capabilities=CLIENT_CAPABILITIES,
-            probe_seconds=self._around.settings.seconds("DRAGOMAN_PROBE_TIMEOUT_MS"),
-            connect_seconds=seconds,
-            respawn=self._open,
-        )
-        return await handshake.run(session)
+    def _missed(self, session: Session) -> None:
+        if session is self._session:
+            self._on_notification(self, session, "notifications/tools/list_changed")
 
-    async def _tidy(self) -> None:
+    async def _drop(self, patience: float | None) -> None:
+        """Closes the link that was; replies on their way have a moment to arrive, if there is one."""
         session = self._session
-        if self._state.status in ("pending", "connected"):
-            self._signal(Disable("the connection was closed"))
-        if session is not None:
-            try:
-                await session.close()
-            finally:
-                self._last_details = session.details()
-                self._last_ignored = session.ignored
-                if pids := self._last_details.left_behind:
-                    self._log("warning", f"it left processes behind that are independent of it: {pids}")
-                self._session = None
+        if self._listening is not None:
+            self._listening.stop()
+            self._listening = None
+        for question in self._questions:
+            question.cancel()
+        if session is None:
+            return
+        if patience:
+            await session.quiet(min(patience, KNOCK_SECONDS))
+        try:
+            await session.close()
+        finally:
+            self._last_details = session.details()
+            self._last_ignored = session.ignored
+            if pids := self._last_details.left_behind:
+                self._log("warning", f"it left processes behind that are independent of it: {pids}")
+            self._session = None
 
     def _fail(self, error: DragomanError) -> None:
         self._error = error
-        self._signal(Failed(str(error)))
-        self._around.bus.publish(events.ServerFailed(server=self.name, reason=str(error), hint=error.hint))
+        self._signal(Failed(_reason(error)))
+        self._around.bus.publish(
+            events.ServerFailed(server=self.name, reason=_reason(error), hint=error.hint)
+        )
 
-    def _start_failed(self, cause: str) -> ConnectError:
-        hint = "Run its command by hand to see what it needs."
-        return self._with_details(StartFailed(self.name, self._phase_in_words(), cause, hint=hint))
-
-    def _with_details(self, error: ConnectError) -> ConnectError:
+    def _lost_error(self, cause: str) -> ConnectError:
         details = self.details
-        if error.exit_code is None:
-            error.exit_code = details.exit_code
-        if not error.stderr_tail:
-            # Some servers complain on stdout, where only messages belong.
-            noise = self._session.noise if self._session is not None else ""
-            error.stderr_tail = visible(details.stderr_tail or noise)
-        return error
-
-    def _phase_in_words(self) -> str:
-        return "handshake" if self._state.phase == "handshaking" else "start"
+        return ConnectError(
+            self.name,
+            "connection",
+            one_line(cause, LOG_TEXT_LIMIT),
+            hint=f"Try it again with `reconnect({self.name!r})`, or `dragoman mcp get {self.name}`.",
+            exit_code=details.exit_code,
+            stderr_tail=details.stderr_tail,
+        )
 
     def _signal(self, signal: Signal) -> None:
         before, self._state = self._state, next_state(self._state, signal, self._around.clock.now())
-        if self._state is not before:
-            state = self._state
-            self._around.bus.publish(
-                events.ServerStateChanged(
-                    server=self.name, status=state.status, phase=state.phase, reason=state.reason
-                )
+        if self._state is before:
+            return
+        self._moved.set()
+        self._moved = asyncio.Event()
+        state = self._state
+        self._around.bus.publish(
+            events.ServerStateChanged(
+                server=self.name,
+                status=state.status,
+                phase=state.phase,
+                reason=state.reason,
+                attempt=state.attempt,
             )
+        )
 
     def _log(self, level: str, text: str) -> None:
         if self._around.bus.has_listeners:
             line = one_line(text, LOG_TEXT_LIMIT)
             self._around.bus.publish(events.ServerLogged(server=self.name, level=level[:20], text=line))
+
+    # What the linker reports.
+
+    def opened(self, session: Session) -> None:
+        self._session = session
+        self._end = asyncio.get_running_loop().create_future()
+        self._signal(Opened())
 
     # What the session reports.
 
@@ -296,22 +480,32 @@ class Connection:
         if method == "notifications/message":
             if self._around.bus.has_listeners:
                 self._log_message(params)
+        elif method == ACKNOWLEDGED:
+            if self._listening is not None:
+                self._listening.acknowledge()
         elif self._session is not None:
             self._on_notification(self, self._session, method)
+
+    def asked(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None:
+        task = asyncio.create_task(self._reply(session, request_id, method, params))
+        self._questions.add(task)
+        task.add_done_callback(self._questions.discard)
+
+    async def _reply(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None:
+        session.answer(await self._inbound.reply(request_id, method, params))
 
     def logged(self, level: str, text: str) -> None:
         self._log(level, text)
 
-    def ended(self, cause: str) -> None:
+    def ended(self, session: Session, cause: str, how: End) -> None:
+        if session is not self._session:
+            return
         cause = one_line(cause, LOG_TEXT_LIMIT)
         if self._state.status == "connected":
-            details = self.details
-            self._error = ConnectError(
-                self.name, "connection", cause, exit_code=details.exit_code, stderr_tail=details.stderr_tail
-            )
             self._signal(Lost(cause))
             self._around.bus.publish(events.ServerLost(server=self.name, reason=cause))
-            self._over.set()
+        if self._end is not None and not self._end.done():
+            self._end.set_result((cause, how))
 
     def _log_message(self, params: Raw) -> None:
         try:
@@ -320,3 +514,8 @@ class Connection:
             return
         text = message.data if isinstance(message.data, str) else repr(message.data)
         self._log(message.level, text)
+
+
+def _reason(error: DragomanError) -> str:
+    """The error without what the state says anyway."""
+    return error.cause if isinstance(error, ConnectError) and error.phase == "connection" else str(error)

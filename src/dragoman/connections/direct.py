@@ -16,9 +16,10 @@ from dragoman import events
 from dragoman.clock import SystemClock
 from dragoman.config.load import load
 from dragoman.config.scopes import Sources
-from dragoman.connections.connection import Connection, Surroundings
+from dragoman.connections.connection import Connection
 from dragoman.connections.eras import EraMemory
-from dragoman.connections.factory import transport_maker
+from dragoman.connections.factory import Seams, kind_of, older_maker, transport_maker
+from dragoman.connections.linking import Surroundings
 from dragoman.connections.session import Session
 from dragoman.connections.turns import Turns
 from dragoman.errors import ConfigError, PolicyRefused
@@ -30,7 +31,9 @@ class DirectSession:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.session = connection.session()
+        session = connection.session()
+        assert session is not None
+        self.session = session
 
     async def request(
         self, method: str, params: Mapping[str, Any] | None = None, *, timeout_seconds: float = 60.0
@@ -71,12 +74,14 @@ async def open_session(
     )
     connection = Connection(
         "server",
-        transport_maker("server", config, values),
+        transport_maker("server", config, values, Seams()),
         around,
         protocol=config.protocol,
         fingerprint=config.fingerprint(),
         prepare=_nothing_to_prepare,
         on_notification=lambda _connection, _session, _method: None,
+        kind=kind_of(config),
+        older_transport=older_maker("server", config, values),
     )
     connection.start()
     try:

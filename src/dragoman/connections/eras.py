@@ -16,14 +16,13 @@ import msgspec
 
 from dragoman import paths
 from dragoman.clock import Clock
-from dragoman.protocol import Era
 
 KEPT_SECONDS: Final = 7 * 24 * 3600
 KEPT_VERDICTS: Final = 500
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    era: Era
+    era: str
     at: float
 
 
@@ -33,12 +32,12 @@ class EraMemory:
         self._path = folder() / "eras.json"
         self._verdicts: dict[str, Verdict] | None = None
 
-    def recall(self, fingerprint: str) -> Era | None:
+    def recall(self, fingerprint: str) -> str | None:
         verdict = self._load().get(fingerprint)
         fresh = verdict is not None and 0 <= self._clock.now() - verdict.at < KEPT_SECONDS
         return verdict.era if verdict is not None and fresh else None
 
-    def remember(self, fingerprint: str, era: Era) -> None:
+    def remember(self, fingerprint: str, era: str) -> None:
         if self.recall(fingerprint) == era:
             return
         # Read again: another host may have written since.

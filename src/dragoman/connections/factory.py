@@ -1,51 +1,89 @@
 """Introduces configuration to transports: the only place that knows both.
 
-I own: which transport an entry asks for.
+I own: which transport an entry asks for, and what it is told of the network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
-from dragoman.config.model import ServerConfig
+from dragoman import paths
+from dragoman.config.model import ServerConfig, TlsConfig
+from dragoman.config.urls import parse_url
 from dragoman.connections.turns import Kind
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, Unreachable
 from dragoman.settings import Settings
 from dragoman.transports.base import Transport
 from dragoman.transports.inprocess import InProcessServer, InProcessTransport
 from dragoman.transports.sdk_objects import adapt
 from dragoman.transports.stdio import StdioTransport
 
+if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
+    from dragoman.transports.control import ControlChannel
+    from dragoman.transports.http import Credentials
+    from dragoman.transports.web import Network
+
 MakeTransport = Callable[[], Transport]
+
+IDE_TYPES = ("sse-ide", "ws-ide")
+
+
+class Seams:
+    """What an embedding program hands in for the transports that need it."""
+
+    def __init__(
+        self, control: ControlChannel | None = None, bearer: Callable[[str], Credentials] | None = None
+    ) -> None:
+        self.control = control
+        """Carries the messages of servers of type `sdk`."""
+        self.bearer = bearer
+        """By server: who signs requests to organisation connectors (`claudeai-proxy`)."""
 
 
 def kind_of(config: ServerConfig) -> Kind:
     """A process on this machine, something elsewhere, or neither."""
     if config.type == "stdio":
         return "local"
-    return "remote" if config.url is not None else "in-process"
+    return "remote" if config.url is not None or config.type in IDE_TYPES else "in-process"
 
 
-def transport_maker(name: str, config: ServerConfig, settings: Settings) -> MakeTransport:
+def transport_maker(name: str, config: ServerConfig, settings: Settings, seams: Seams) -> MakeTransport:
     """Something that makes a fresh transport for the entry each time it is called."""
-    if config.type != "stdio" or config.command is None:
-        raise ConfigError(
-            f"server {name!r}: the transport {config.type!r} is not available in this version",
-            hint="This version connects to stdio and in-process servers.",
-        )
-    command = (config.command, *config.args)
+    match config.type:
+        case "stdio":
+            return _stdio_maker(name, config, settings)
+        case "sdk":
+            return _control_maker(name, seams)
+        case "http" | "sse" | "ws" | "claudeai-proxy" | "sse-ide" | "ws-ide":
+            return lambda: _remote(name, config, settings, seams)
+        case _:
+            raise ConfigError(f"server {name!r}: there is no transport {config.type!r}")
 
-    def make() -> Transport:
-        return StdioTransport(
-            name,
-            command,
-            env=config.env,
-            cwd=config.cwd,
-            limit_bytes=settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"],
-            stall_seconds=settings.seconds("DRAGOMAN_WRITE_STALL_MS"),
-        )
 
-    return make
+def older_maker(name: str, config: ServerConfig, settings: Settings) -> MakeTransport | None:
+    """The transport before Streamable HTTP, for servers that were never updated."""
+    if config.type != "http":
+        return None
+    return lambda: _sse(name, network_of(config), settings)
+
+
+def network_of(config: ServerConfig, environ: Mapping[str, str] = os.environ) -> Network:
+    """How a remote server is reached."""
+    from dragoman.transports.web import Network, proxy_for
+
+    url = str(parse_url(config.url or ""))
+    tls = config.tls or TlsConfig()
+    return Network(
+        url=url,
+        headers=config.headers,
+        proxy=config.proxy or proxy_for(url, environ),
+        ca_file=tls.ca or environ.get("DRAGOMAN_CA_FILE") or environ.get("NODE_EXTRA_CA_CERTS"),
+        cert_file=tls.cert or environ.get("DRAGOMAN_CLIENT_CERT"),
+        key_file=tls.key or environ.get("DRAGOMAN_CLIENT_KEY"),
+    )
 
 
 def refusing_maker(error: ConfigError) -> MakeTransport:
@@ -60,3 +98,102 @@ def refusing_maker(error: ConfigError) -> MakeTransport:
 def inprocess_maker(name: str, candidate: object) -> MakeTransport:
     served: InProcessServer = adapt(name, candidate)
     return lambda: InProcessTransport(name, served)
+
+
+def _stdio_maker(name: str, config: ServerConfig, settings: Settings) -> MakeTransport:
+    command = (config.command or "", *config.args)
+
+    def make() -> Transport:
+        return StdioTransport(
+            name,
+            command,
+            env=config.env,
+            cwd=config.cwd,
+            limit_bytes=settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"],
+            stall_seconds=settings.seconds("DRAGOMAN_WRITE_STALL_MS"),
+        )
+
+    return make
+
+
+def _control_maker(name: str, seams: Seams) -> MakeTransport:
+    channel = seams.control
+    if channel is None:
+        raise ConfigError(
+            f"server {name!r} lives in an embedding program, and there is none",
+            hint="Hand `control=` to the host, or remove the entry.",
+        )
+
+    def make() -> Transport:
+        from dragoman.transports.control import ControlTransport
+
+        return ControlTransport(name, channel)
+
+    return make
+
+
+def _remote(name: str, config: ServerConfig, settings: Settings, seams: Seams) -> Transport:
+    if config.type in IDE_TYPES:
+        return _ide(name, config, settings)
+    network = network_of(config)
+    match config.type:
+        case "sse":
+            return _sse(name, network, settings)
+        case "ws":
+            return _websocket(name, network, settings)
+        case "claudeai-proxy":
+            from dragoman.transports.proxy import ProxiedTransport
+
+            if seams.bearer is None:
+                raise ConfigError(
+                    f"server {name!r} is reached through an organisation's proxy, which needs a sign-in",
+                    hint="Hand `bearer=` to the host.",
+                )
+            return ProxiedTransport(name, network, seams.bearer(name), **_http_limits(settings))
+        case _:
+            from dragoman.transports.http import HttpTransport
+
+            return HttpTransport(name, network, **_http_limits(settings))
+
+
+def _ide(name: str, config: ServerConfig, settings: Settings) -> Transport:
+    """An editor's server: at its address if the entry has one, else found by the editor's lockfile."""
+    from dragoman.transports.ide import TOKEN_HEADER, find_ides
+
+    is_websocket = config.type == "ws-ide"
+    if config.url is not None:
+        network = network_of(config)
+    else:
+        wanted = "ws" if is_websocket else "sse"
+        found = find_ides(paths.config_dir() / "ide", Path.cwd())
+        ides = [ide for ide in found if ide.transport == wanted]
+        if not ides:
+            raise Unreachable(
+                name, "start", "no editor is running here", hint="Start the editor, with its extension."
+            )
+        network = ides[0].network(config.token_header or TOKEN_HEADER)
+    return _websocket(name, network, settings) if is_websocket else _sse(name, network, settings)
+
+
+def _sse(name: str, network: Network, settings: Settings) -> Transport:
+    from dragoman.transports.sse import SseTransport
+
+    return SseTransport(name, network, **_http_limits(settings))
+
+
+def _websocket(name: str, network: Network, settings: Settings) -> Transport:
+    from dragoman.transports.websocket import WebSocketTransport
+
+    return WebSocketTransport(name, network, limit_bytes=settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"])
+
+
+class _HttpLimits(TypedDict):
+    limit_bytes: int
+    request_seconds: float
+
+
+def _http_limits(settings: Settings) -> _HttpLimits:
+    return {
+        "limit_bytes": settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"],
+        "request_seconds": settings.seconds("MCP_REQUEST_TIMEOUT_MS"),
+    }

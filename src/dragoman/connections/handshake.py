@@ -13,13 +13,17 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.connections.session import Session
+from dragoman.connections.troubles import connect_error_of
 from dragoman.errors import (
     CallTimeout,
+    ConnectError,
     ConnectionLost,
     HandshakeFailed,
+    HttpError,
     MalformedReply,
     MessageTooLarge,
     RemoteError,
+    SignInNeeded,
 )
 from dragoman.protocol import (
     LEGACY_REVISIONS,
@@ -34,18 +38,22 @@ from dragoman.wire.modern import ModernDriver
 from dragoman.wire.negotiate import (
     AUTO,
     LEGACY,
+    OLDER,
     Discovered,
     Exited,
     GiveUp,
     Probe,
     ProbeAnswer,
     Refused,
+    Rejected,
     Silent,
     SpeakLegacy,
     SpeakModern,
     after_probe,
     first_step,
+    is_verdict,
     supported_in,
+    wants_older_transport,
 )
 
 PROBE_SHARE: Final = 1 / 3
@@ -74,8 +82,10 @@ class Handshake:
         capabilities: Mapping[str, Any],
         probe_seconds: float,
         connect_seconds: float,
-        respawn: Callable[[], Awaitable[Session]],
+        respawn: Callable[[bool], Awaitable[Session]],
+        has_older: bool = False,
     ) -> None:
+        """`respawn` makes a new session, on the older transport if so told; `has_older`: there is one."""
         self._server = server
         self._protocol = protocol
         self._remembered = remembered
@@ -83,6 +93,10 @@ class Handshake:
         self._probe_seconds = min(probe_seconds, connect_seconds * PROBE_SHARE)
         self._connect_seconds = connect_seconds
         self._respawn = respawn
+        self._has_older = has_older
+        self._is_certain = True
+        self.verdict: str | None = None
+        """What is worth remembering of this server; None if nothing is certain."""
 
     async def run(self, session: Session) -> tuple[Session, Introduction]:
         """The session to use (another one if the process had to be restarted) and the introduction."""
@@ -90,19 +104,25 @@ class Handshake:
         if isinstance(step, Probe):
             step = await self._probe(session, step.revision)
         if isinstance(step, SpeakModern):
+            self.verdict = "modern"
             return session, _introduction_of(step)
         if isinstance(step, SpeakLegacy):
             if step.respawn:
-                await session.close()
-                session = await self._respawn()
-            return await self._initialize(session, step.offer)
+                session = await self._begin_anew(session, older=False)
+            return await self._initialize(session, step.offer, may_fall_back=self._has_older)
         raise self._given_up(step)
+
+    async def _begin_anew(self, session: Session, *, older: bool) -> Session:
+        await session.close()
+        return await self._respawn(older)
 
     async def _probe(self, session: Session, revision: str) -> SpeakModern | SpeakLegacy | GiveUp:
         retried = False
         while True:
             session.use(ModernDriver(revision, *self._client))
             answer = await self._discover(session)
+            # Over the network, silence may be the network's: worth an attempt, not worth remembering.
+            self._is_certain = not (isinstance(answer, Silent) and session.is_remote)
             step = after_probe(answer, tried=revision, retried=retried, protocol=self._protocol)
             if not isinstance(step, Probe):
                 return step
@@ -117,12 +137,20 @@ class Handshake:
             return Discovered(decode_as(DiscoverResult, raw))
         except RemoteError as error:
             return Refused(error.remote_code, error.remote_message, error.remote_data)
-        except ConnectionLost:
+        except ConnectionLost as error:
+            if session.is_remote:
+                raise connect_error_of(error, self._server) from None
             return Exited()
+        except HttpError as error:
+            if not is_verdict(error.status):
+                raise connect_error_of(error, self._server) from None
+            return Rejected(error.status)
         except (CallTimeout, MalformedReply, MessageTooLarge, Unreadable):
             return Silent()
 
-    async def _initialize(self, session: Session, offer: str) -> tuple[Session, Introduction]:
+    async def _initialize(
+        self, session: Session, offer: str, *, may_fall_back: bool
+    ) -> tuple[Session, Introduction]:
         driver = LegacyDriver(offer, *self._client)
         session.use(driver)
         try:
@@ -139,7 +167,31 @@ class Handshake:
             raise self._refused(error, offer) from None
         except MalformedReply as error:
             raise self._failed(error.detail, FAULT_OF_SERVER) from None
+        except HttpError as error:
+            if may_fall_back and wants_older_transport(error.status, self._protocol):
+                return await self._fall_back(session, offer, error)
+            raise connect_error_of(error, self._server) from None
+        except ConnectionLost as error:
+            if session.is_remote:
+                raise connect_error_of(error, self._server) from None
+            raise
+        if self.verdict is None and self._is_certain:
+            self.verdict = LEGACY
         return session, self._accept(session, raw, offer)
+
+    async def _fall_back(
+        self, session: Session, offer: str, refusal: HttpError
+    ) -> tuple[Session, Introduction]:
+        """The server refused a POST at its address: perhaps that is where its stream of events is."""
+        try:
+            session = await self._begin_anew(session, older=True)
+        except SignInNeeded:
+            raise
+        except ConnectError:
+            # It is no such server either; what it said first is the better reason.
+            raise connect_error_of(refusal, self._server) from None
+        self.verdict = OLDER
+        return await self._initialize(session, offer, may_fall_back=False)
 
     def _accept(self, session: Session, raw: Raw, offer: str) -> Introduction:
         try:
@@ -164,6 +216,7 @@ class Handshake:
         """`initialize` was refused as a modern server would: it was only slow to answer the probe."""
         step = await self._probe(session, MODERN_REVISIONS[0])
         if isinstance(step, SpeakModern):
+            self.verdict = "modern"
             return _introduction_of(step)
         if isinstance(step, GiveUp):
             raise self._given_up(step)

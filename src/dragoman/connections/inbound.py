@@ -1,17 +1,91 @@
 """What servers may ask of the host, and what they are answered.
 
-I own: the table of requests a server can send in the legacy era. Only `ping` needs nobody; whatever
-was not declared as a capability is refused as unknown.
+I own: the table of questions a server can put, as a request in the legacy era or inside a result in the
+modern one, and which capabilities are declared for them. Whatever was not declared is refused as unknown,
+and nobody is asked.
 """
 
 from __future__ import annotations
 
-from dragoman.protocol import METHOD_NOT_FOUND
-from dragoman.wire.codec import encode_error, encode_result
-from dragoman.wire.messages import MessageId
+from collections.abc import Mapping
+from typing import Any, cast
+
+from msgspec import Raw, Struct
+
+from dragoman.cleaning import visible
+from dragoman.interaction import FillsForms, FormQuestion
+from dragoman.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
+from dragoman.wire.codec import Unreadable, decode_as, encode_error, encode_result
+from dragoman.wire.messages import ABSENT, MessageId
 
 
-def answer(request_id: MessageId, method: str) -> bytes:
-    if method == "ping":
-        return encode_result(request_id, {})
-    return encode_error(request_id, METHOD_NOT_FOUND, f"this client does not offer {method[:200]}")
+class ElicitParams(Struct, rename="camel"):
+    message: str
+    requested_schema: dict[str, Any] = {}
+    mode: str = "form"
+
+
+class Refusal(Exception):
+    """The question is not answered; `code` and the text say why."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Inbound:
+    def __init__(self, server: str, forms: FillsForms | None = None) -> None:
+        self._server = server
+        self._forms = forms
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What is declared to servers."""
+        return {"elicitation": {"form": {}}} if self._forms is not None else {}
+
+    def needs_nobody(self, method: str) -> bool:
+        """Whether the answer to this request is at hand."""
+        return method != "elicitation/create" or self._forms is None
+
+    async def reply(self, request_id: MessageId, method: str, params: Raw) -> bytes:
+        """The message that answers a request."""
+        try:
+            return encode_result(request_id, await self.answer(method, params))
+        except Refusal as refusal:
+            return encode_error(request_id, refusal.code, refusal.message)
+
+    async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
+        """The bare result, or `Refusal`."""
+        if method == "ping":
+            return {}
+        if method == "elicitation/create" and self._forms is not None:
+            return await self._fill(self._forms, params)
+        raise Refusal(METHOD_NOT_FOUND, f"this client does not offer {method[:200]}")
+
+    async def _fill(self, forms: FillsForms, params: Raw) -> Mapping[str, Any]:
+        try:
+            asked = decode_as(ElicitParams, params if params is not ABSENT else b"{}")
+        except Unreadable as error:
+            raise Refusal(INVALID_PARAMS, f"the question cannot be read: {error.detail}") from None
+        if asked.mode != "form":
+            raise Refusal(INVALID_PARAMS, "this client fills forms only")
+        answer = await forms.fill(
+            FormQuestion(
+                server=self._server, message=visible(asked.message, 4096), schema=asked.requested_schema
+            )
+        )
+        if answer.action != "accept":
+            return {"action": answer.action}
+        return {"action": "accept", "content": {**_defaults(asked.requested_schema), **answer.content}}
+
+
+def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
+    properties: Any = schema.get("properties")
+    if not isinstance(properties, dict):
+        return {}
+    return {
+        name: cast("dict[str, Any]", part)["default"]
+        for name, part in cast("dict[str, Any]", properties).items()
+        if isinstance(part, dict) and "default" in part
+    }

@@ -12,20 +12,23 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol, cast
 
 from msgspec import Raw
 
 from dragoman.connections.deadlines import Deadlines
-from dragoman.connections.inbound import answer
-from dragoman.errors import CallTimeout, ConnectionLost
-from dragoman.protocol import Era
-from dragoman.transports.base import Details, Transport
+from dragoman.connections.troubles import Health, error_of, names_lost_session
+from dragoman.errors import CallTimeout, ConnectionLost, RemoteError
+from dragoman.protocol import SERVER_ERROR, Era
+from dragoman.transports.base import About, Details, Transport, Trouble
 from dragoman.wire.codec import encode_notification
 from dragoman.wire.messages import MessageId
 from dragoman.wire.peer import Peer, ProgressCallback
 
 CAUSE_WAIT_SECONDS: Final = 1.0
+
+End = Literal["lost", "session", "sign-in"]
+"""How a link ended: by itself, because the server forgot the session, or because it wants a sign-in."""
 
 _Deadline = tuple["asyncio.Future[Raw]", str, float, bool]
 """Whom to tell, of which method, after how long, and whether the server is to know."""
@@ -45,6 +48,7 @@ class Driver(Protocol):
     def encode(
         self, request_id: str, method: str, params: Mapping[str, Any] | None, wants_progress: bool
     ) -> bytes: ...
+    def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]: ...
     def encode_cancel(self, request_id: str, reason: str) -> bytes: ...
 
 
@@ -52,8 +56,9 @@ class SessionObserver(Protocol):
     """Who is told of what happens outside requests."""
 
     def notified(self, method: str, params: Raw) -> None: ...
+    def asked(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None: ...
     def logged(self, level: str, text: str) -> None: ...
-    def ended(self, cause: str) -> None: ...
+    def ended(self, session: Session, cause: str, how: End) -> None: ...
 
 
 class Session:
@@ -75,8 +80,13 @@ class Session:
         self._deadlines = Deadlines[_Deadline](self._loop, self._expired)
         self._unsent: set[str] = set()
         """Requests that wait for room: nobody needs to be told when they are given up."""
-        self.received = self._peer.receive
+        self.received = self._receive_singly if transport.wants_about else self._peer.receive
         """What the transport calls with every message."""
+        self._limit_bytes = limit_bytes
+        self._health = Health()
+        self._made_then = 0
+        self._idle_since = self._loop.time()
+        self._wants_about = transport.wants_about
         self._lost_cause: str | None = None
         self._ended = asyncio.Event()
         self.use(driver)
@@ -119,8 +129,13 @@ class Session:
         timeout_seconds: float,
         on_progress: ProgressCallback | None = None,
         courtesy_cancel: bool = True,
+        headers: Mapping[str, str] | None = None,
+        is_standing: bool = False,
     ) -> Raw:
-        """The raw result, or one of the errors under `CallError`."""
+        """The raw result, or one of the errors under `CallError`.
+
+        `headers` go along where some are carried. `is_standing`: a stream meant to stay open.
+        """
         if self._lost_cause is not None:
             raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
         future: asyncio.Future[Raw] = self._loop.create_future()
@@ -131,8 +146,22 @@ class Session:
             if self._transport.congested:
                 await self._wait_for_room(request_id, future)
             if not future.done():
-                self._transport.send(message)
+                if self._wants_about:
+                    mirrored = self._driver.headers(method, params)
+                    about = About(
+                        request_id,
+                        method,
+                        {**mirrored, **headers} if headers else mirrored,
+                        timeout_seconds,
+                        is_standing,
+                    )
+                    self._transport.send(message, about)
+                else:
+                    self._transport.send(message)
             return await future
+        except RemoteError as error:
+            self._check_session(error)
+            raise
         except ConnectionError as error:
             self._peer.forget(request_id)
             cause = await self._why_gone() or str(error)
@@ -140,11 +169,37 @@ class Session:
         finally:
             self._deadlines.clear(request_id)
             # Still awaited here only if the caller was cancelled, or if it could not be encoded.
-            if self._peer.forget(request_id) and courtesy_cancel and future.cancelled():
-                self._cancel_remotely(request_id, "the caller gave up")
+            if self._peer.forget(request_id) and future.cancelled():
+                self._give_up(request_id, "the caller gave up" if courtesy_cancel else None)
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         self._send_quietly(encode_notification(method, params))
+
+    def answer(self, message: bytes) -> None:
+        """Sends what the server asked for."""
+        self._send_quietly(message)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether each request travels by itself, so that one can fail while the link stands."""
+        return self._wants_about
+
+    @property
+    def idle_seconds(self) -> float:
+        """How long nothing has been asked, as far as earlier looks can tell."""
+        now, made = self._loop.time(), self._peer.requests_made
+        if made != self._made_then or self._peer.in_flight:
+            self._made_then, self._idle_since = made, now
+        return now - self._idle_since
+
+    @property
+    def mirrors_arguments(self) -> bool:
+        """Whether parts of a call's arguments are repeated as headers."""
+        return self._wants_about and self._driver.era == "modern"
+
+    def introduced(self) -> None:
+        """The handshake is done."""
+        self._transport.negotiated(self._driver.revision)
 
     async def close(self) -> None:
         self.end("the connection was closed")
@@ -155,12 +210,19 @@ class Session:
         if self._lost_cause is None:
             self._lost_cause = cause
             self._ended.set()
-            self._deadlines.close()
-            self._peer.fail_all(
-                lambda request_id: ConnectionLost(
-                    self.server, cause, may_have_run=request_id not in self._unsent
-                )
-            )
+        self._fail_waiting(self._lost_cause)
+
+    def _fail_waiting(self, cause: str) -> None:
+        self._deadlines.close()
+        self._peer.fail_all(
+            lambda request_id: ConnectionLost(self.server, cause, may_have_run=request_id not in self._unsent)
+        )
+
+    async def quiet(self, seconds: float) -> None:
+        """Returns once nothing waits for a reply, or the time is up."""
+        waiting = cast("list[asyncio.Future[Raw]]", self._peer.waiters())
+        if waiting:
+            await asyncio.wait(waiting, timeout=seconds)
 
     async def _why_gone(self) -> str | None:
         """The far end takes nothing more; the transport is about to say why."""
@@ -183,11 +245,24 @@ class Session:
         if self._peer.forget(request_id) and not future.done():
             was_sent = request_id not in self._unsent
             future.set_exception(CallTimeout(self.server, method, seconds, may_have_run=was_sent))
-            if courtesy_cancel and was_sent:
-                self._cancel_remotely(request_id, "the time limit passed")
+            if was_sent:
+                self._give_up(request_id, "the time limit passed" if courtesy_cancel else None)
 
-    def _cancel_remotely(self, request_id: str, reason: str) -> None:
-        self._send_quietly(self._driver.encode_cancel(request_id, reason), although_congested=True)
+    def _give_up(self, request_id: str, reason: str | None) -> None:
+        """Nobody waits for the reply any more; the server is told so, if there is a reason to give."""
+        if not self._transport.abandon(request_id) and reason is not None:
+            self._send_quietly(self._driver.encode_cancel(request_id, reason), although_congested=True)
+
+    def _check_session(self, error: RemoteError) -> None:
+        """Some servers say in a reply like any other that they have forgotten the session."""
+        if (
+            self._wants_about
+            and self._driver.era == "legacy"
+            and error.remote_code != SERVER_ERROR
+            and names_lost_session(error.remote_code, error.remote_message)
+        ):
+            self._end_as("its session has ended", "session")
+            raise ConnectionLost(self.server, "its session has ended", may_have_run=False) from None
 
     def _send_quietly(self, message: bytes, *, although_congested: bool = False) -> None:
         # What a server can make us say without end is dropped while it does not listen; what is bounded
@@ -200,12 +275,42 @@ class Session:
 
     # What the transport delivers.
 
+    def _receive_singly(self, message: bytes) -> None:
+        self._health.good()
+        self._peer.receive(message)
+
     def oversized(self, head: bytes, tail: bytes) -> bool:
         return self._peer.receive_oversized(head, tail)
 
+    def awaits(self, request_id: str) -> bool:
+        return self._peer.awaits(request_id)
+
+    def failed(self, request_id: str | None, trouble: Trouble) -> None:
+        verdict = self._health.after(trouble)
+        if request_id is not None:
+            self._peer.fail(request_id, error_of(self.server, trouble, self._limit_bytes))
+        match verdict:
+            case "keep":
+                if request_id is None:
+                    self._observer.logged("warning", f"a message was not taken: {trouble.cause}")
+            case "renew":
+                self._end_as(trouble.cause, "lost")
+            case "session":
+                self._end_as("its session has ended", "session")
+            case "sign-in":
+                self._end_as(trouble.cause, "sign-in")
+
     def lost(self, cause: str) -> None:
-        self.end(cause)
-        self._observer.ended(cause)
+        self._end_as(cause, "lost")
+
+    def _end_as(self, cause: str, how: End) -> None:
+        if self._lost_cause is None:
+            # What is on its way may still arrive; the owner closes, and fails what is left then.
+            self._lost_cause = cause
+            self._ended.set()
+            if not self._wants_about:
+                self._fail_waiting(cause)
+            self._observer.ended(self, cause, how)
 
     # What the peer reports.
 
@@ -214,7 +319,7 @@ class Session:
 
     def asked(self, request_id: MessageId, method: str, params: Raw) -> None:
         if self._driver.servers_may_ask:
-            self._send_quietly(answer(request_id, method))
+            self._observer.asked(self, request_id, method, params)
         else:
             self._observer.logged(
                 "warning", f"it sent the request {method[:200]}, which this era forbids; ignored"

@@ -51,18 +51,29 @@ class Failed(Struct, frozen=True):
 
 
 class Lost(Struct, frozen=True):
-    """A connection that was up ended by itself."""
+    """The link is not there, and will be tried again."""
 
     reason: str
-    will_retry: bool = False
+    attempt: int = 0
+    """How many tries there have been since it was last up."""
 
 
 class AuthNeeded(Struct, frozen=True):
+    """The server wants to know who asks."""
+
     reason: str
 
 
 class Disable(Struct, frozen=True):
+    """It is not to be connected."""
+
     reason: str = "disabled by the person"
+
+
+class Rest(Struct, frozen=True):
+    """It is not needed now, and starts when it is."""
+
+    reason: str = "starts at first use"
 
 
 class Hold(Struct, frozen=True):
@@ -71,7 +82,7 @@ class Hold(Struct, frozen=True):
     reason: str
 
 
-Signal = Start | Opened | Ready | Failed | Lost | AuthNeeded | Disable | Hold
+Signal = Start | Opened | Ready | Failed | Lost | AuthNeeded | Disable | Hold | Rest
 
 
 def next_state(state: ServerState, signal: Signal, now: float) -> ServerState:
@@ -87,12 +98,13 @@ def _transition(state: ServerState, signal: Signal) -> ServerState:
     match signal, state.status:
         case Disable(reason), _:
             return ServerState("disabled", None, reason)
-        case Hold(reason), _:
+        case Hold(reason) | Rest(reason), _:
             return ServerState("pending", None, reason)
         case Start(), _:
-            phase: Phase = "reconnecting" if state.phase == "reconnecting" else "connecting"
-            return ServerState("pending", phase, state.reason, attempt=state.attempt + 1)
-        case Opened(), "pending":
+            if state.phase == "reconnecting":
+                return structs.replace(state, attempt=state.attempt + 1)
+            return ServerState("pending", "connecting", state.reason, attempt=state.attempt + 1)
+        case Opened(), "pending" if state.phase != "reconnecting":
             return structs.replace(state, phase="handshaking")
         case Ready(), "pending":
             return ServerState("connected")
@@ -100,9 +112,7 @@ def _transition(state: ServerState, signal: Signal) -> ServerState:
             return ServerState("failed", None, reason, attempt=state.attempt)
         case AuthNeeded(reason), "pending" | "connected":
             return ServerState("needs-auth", None, reason)
-        case Lost(reason, will_retry), "pending" | "connected":
-            if will_retry:
-                return ServerState("pending", "reconnecting", reason, attempt=state.attempt)
-            return ServerState("failed", None, reason)
+        case Lost(reason, attempt), "pending" | "connected":
+            return ServerState("pending", "reconnecting", reason, attempt=attempt)
         case _:
             return state

@@ -1,27 +1,49 @@
 """All connections of a host: started side by side, settled each in its own time, closed together.
 
-I own: the set. How many begin at a time is `turns.py`'s; closing is bounded however any of them behaves.
+I own: the set, and noticing that the machine slept. How many begin at a time is `turns.py`'s; closing is
+bounded however any of them behaves.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Coroutine, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
+from dragoman.clock import Clock
 from dragoman.connections.connection import Connection
 from dragoman.names import ServerName
 from dragoman.transports import orphans
 
+TICK_SECONDS: Final = 5.0
+SLEPT_SECONDS: Final = 10.0
+"""Wall time that passed beyond what was counted: the machine slept, or its clock was set."""
+CHECK_SECONDS: Final = 5.0
+
 
 class Supervisor:
-    def __init__(self, connections: Mapping[ServerName, Connection]) -> None:
+    def __init__(self, connections: Mapping[ServerName, Connection], clock: Clock) -> None:
         self._connections = connections
+        self._clock = clock
+        self._watch: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         orphans.sweep()
+        self._watch = asyncio.create_task(self._watch_sleep(), name="dragoman sleep watch")
         for connection in self._connections.values():
             connection.start()
+
+    async def _watch_sleep(self) -> None:
+        """After a sleep of the machine, links may be dead without knowing it: each is asked."""
+        slept = SleepWatch(self._clock)
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            if slept.noticed():
+                await self.check_all()
+
+    async def check_all(self) -> None:
+        """Finds out which far ends are still there; the others are connected anew."""
+        await _all(connection.check(CHECK_SECONDS) for connection in list(self._connections.values()))
 
     async def settled(self, only: Collection[str] | None = None) -> None:
         """Returns when every server, or each of some, is settled."""
@@ -29,7 +51,22 @@ class Supervisor:
         await _all(connection.settled() for connection in wanted)
 
     async def close(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
         await _all(connection.close() for connection in self._connections.values())
+
+
+class SleepWatch:
+    """Compares wall time with counted time, which stands still while the machine sleeps."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead = clock.now() - clock.monotonic()
+
+    def noticed(self) -> bool:
+        """Whether there was a sleep since this was last asked."""
+        before, self._ahead = self._ahead, self._clock.now() - self._clock.monotonic()
+        return self._ahead - before > SLEPT_SECONDS
 
 
 async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:

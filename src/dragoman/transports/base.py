@@ -1,13 +1,16 @@
 """The one seam every way of reaching a server fits.
 
 I own: the `Transport` face and the `Sink` it delivers to. A transport moves whole messages and knows
-nothing of their meaning. `open` either succeeds or raises `ConnectError`; after that, exactly one
-`lost` tells of an end that nobody asked for, and none follows a `close`.
+nothing of their meaning. `open` either succeeds or raises `ConnectError`; after that, at most one
+`lost` tells of an end that nobody asked for, and none follows a `close`. Where each request travels by
+itself, as over HTTP, one can fail while the link stands: that is `failed`.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
+from collections.abc import Mapping
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -22,16 +25,47 @@ class Details(Struct, frozen=True):
     """Processes that survived the end because they had made themselves independent."""
 
 
-class Sink(Protocol):
+class About(Struct, frozen=True):
+    """What a transport with `wants_about` is told of a message besides its bytes."""
+
+    request_id: str | None = None
+    """None: a notification or an answer, so nobody waits for a reply."""
+    method: str = ""
+    headers: Mapping[str, str] = {}
+    """What the protocol's era wants repeated where headers are carried."""
+    timeout_seconds: float = math.inf
+    """How long whoever waits for the reply is ready to wait."""
+    is_standing: bool = False
+    """A stream that is meant to stay open: its end says little about the link."""
+
+
+TroubleKind = Literal["unreachable", "broken", "timeout", "status", "malformed", "too-large"]
+
+
+class Trouble(Struct, frozen=True):
+    """Why one message came to nothing."""
+
+    kind: TroubleKind
+    """`unreachable`: no connection was made. `broken`: it ended early. `status`: HTTP said no."""
+    cause: str
+    may_have_run: bool = True
+    """Whether the far end may have acted on it all the same."""
+    hint: str | None = None
+    status: int | None = None
+    retry_after_seconds: float | None = None
+    challenge: str | None = None
+    """`WWW-Authenticate` of a 401 or 403."""
+    body: bytes = b""
+    """The beginning of what came with a status; it may hold an error of the protocol."""
+    is_standing: bool = False
+    """See `About`."""
+    in_session: bool = False
+    """Whether the message named a session that the server had opened."""
+
+
+class Receiver(Protocol):
     def received(self, message: bytes) -> None:
         """One whole message."""
-        ...
-
-    def oversized(self, head: bytes, tail: bytes) -> bool:
-        """A message over the limit: its head, and its tail once it came (empty until then).
-
-        Returns whether it is clear whom the message concerns; if so, it is not told again.
-        """
         ...
 
     def lost(self, cause: str) -> None:
@@ -39,10 +73,32 @@ class Sink(Protocol):
         ...
 
 
+class Sink(Receiver, Protocol):
+    def oversized(self, head: bytes, tail: bytes) -> bool:
+        """A message over the limit: its head, and its tail once it came (empty until then).
+
+        Returns whether it is clear whom the message concerns; if so, it is not told again.
+        """
+        ...
+
+    def awaits(self, request_id: str) -> bool:
+        """Whether the reply to this request is still to come."""
+        ...
+
+    def failed(self, request_id: str | None, trouble: Trouble) -> None:
+        """A message came to nothing; None if it was not a request. Ignored once the reply has come."""
+        ...
+
+
 class Transport(Protocol):
+    @property
+    def wants_about(self) -> bool:
+        """Whether `send` needs to know more than the bytes."""
+        ...
+
     async def open(self, sink: Sink) -> None: ...
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, about: About | None = None) -> None:
         """Hands a message over without waiting. Raises ConnectionError once the far end is gone."""
         ...
 
@@ -53,8 +109,33 @@ class Transport(Protocol):
 
     async def drained(self) -> None: ...
 
+    def abandon(self, request_id: str) -> bool:
+        """Nobody waits for this reply any more. Returns whether that by itself tells the server so."""
+        ...
+
+    def negotiated(self, revision: str) -> None:
+        """The handshake is done and this revision is spoken from now on."""
+        ...
+
     async def close(self) -> None:
         """Ends it, bounded in time whatever the far end does. May be called twice."""
         ...
 
     def details(self) -> Details: ...
+
+
+class OneLink:
+    """The part of a transport with one link for everything, where no request travels by itself."""
+
+    @property
+    def wants_about(self) -> bool:
+        return False
+
+    def abandon(self, request_id: str) -> bool:
+        return False
+
+    def negotiated(self, revision: str) -> None:
+        return
+
+    def details(self) -> Details:
+        return Details()

@@ -12,7 +12,7 @@ from collections import deque
 from typing import Protocol, runtime_checkable
 
 from dragoman.errors import StartFailed
-from dragoman.transports.base import Details, Sink
+from dragoman.transports.base import About, OneLink, Receiver, Sink
 
 END_GRACE_SECONDS = 0.5
 """How long a server may take to wind up after its end was closed."""
@@ -28,9 +28,9 @@ class InProcessServer(Protocol):
 class ServerEnd:
     """The server's end of the pair."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Receiver) -> None:
         self._loop = asyncio.get_running_loop()
-        self._sink: Sink | None = sink
+        self._sink: Receiver | None = sink
         self._inbox: deque[bytes] = deque()
         self._wake = asyncio.Event()
 
@@ -69,7 +69,7 @@ class ServerEnd:
             sink.lost(cause)
 
 
-class InProcessTransport:
+class InProcessTransport(OneLink):
     def __init__(self, server: str, served: InProcessServer) -> None:
         self._server = server
         self._served = served
@@ -82,7 +82,7 @@ class InProcessTransport:
         self._end = ServerEnd(sink)
         self._task = asyncio.create_task(self._serve(self._end), name=f"in-process server {self._server}")
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, about: About | None = None) -> None:
         end = self._end
         if end is None or self._task is None or self._task.done():
             raise ConnectionError("the server is gone")
@@ -102,9 +102,6 @@ class InProcessTransport:
             await asyncio.wait([self._task], timeout=END_GRACE_SECONDS)
             self._task.cancel()
             await asyncio.wait([self._task], timeout=END_GRACE_SECONDS)
-
-    def details(self) -> Details:
-        return Details()
 
     async def _serve(self, end: ServerEnd) -> None:
         cause = "it ended"

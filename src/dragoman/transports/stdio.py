@@ -15,7 +15,7 @@ from typing import Final
 
 from dragoman.cleaning import visible
 from dragoman.errors import CommandNotFound, ConnectError, StartFailed
-from dragoman.transports.base import Details, Sink
+from dragoman.transports.base import About, Details, OneLink, Sink
 from dragoman.transports.lines import Flood, LineFramer
 from dragoman.transports.process import ServerProcess, minimal_environment
 from dragoman.transports.ring import ByteRing
@@ -29,7 +29,7 @@ EXIT_GRACE_SECONDS: Final = 0.25
 """How long the exit code and the last words may take to follow the end of the output."""
 
 
-class StdioTransport:
+class StdioTransport(OneLink):
     def __init__(
         self,
         server: str,
@@ -83,7 +83,7 @@ class StdioTransport:
             raise
         self._process.on_exit(self._leader_exited)
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, about: About | None = None) -> None:
         if self._stdin is None or self._sink is None:
             raise ConnectionError("the process is gone")
         if not self._bursting and not self._outbox:

@@ -34,6 +34,10 @@ class LegacyDriver:
             params = {**(params or {}), "_meta": {"progressToken": request_id}}
         return encode_request(request_id, method, params)
 
+    def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]:
+        """None that depend on the request; what goes with every one is the transport's to add."""
+        return {}
+
     def encode_cancel(self, request_id: str, reason: str) -> bytes:
         return encode_notification("notifications/cancelled", {"requestId": request_id, "reason": reason})
 

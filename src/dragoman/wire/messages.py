@@ -33,6 +33,13 @@ class ErrorObject(Struct):
     data: Any = None
 
 
+class ErrorReply(Struct):
+    """A reply that is only known to be an error: its id may be missing or null."""
+
+    jsonrpc: Literal["2.0"]
+    error: ErrorObject
+
+
 class Implementation(Struct):
     name: str = ""
     version: str = ""

@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.protocol import META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_PROTOCOL_VERSION, Era
 from dragoman.wire.codec import encode_notification, encode_request
+from dragoman.wire.mirroring import request_headers
 
 
 class ModernDriver:
@@ -37,6 +38,10 @@ class ModernDriver:
     ) -> bytes:
         meta = {**self._meta, "progressToken": request_id} if wants_progress else self._encoded_meta
         return encode_request(request_id, method, {**(params or {}), "_meta": meta})
+
+    def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]:
+        """What a request repeats of itself where headers are carried."""
+        return {"MCP-Protocol-Version": self.revision, **request_headers(method, params)}
 
     def encode_cancel(self, request_id: str, reason: str) -> bytes:
         return encode_notification("notifications/cancelled", {"requestId": request_id, "reason": reason})

@@ -1,7 +1,7 @@
 """Which era to speak with a server: pure decisions over what the probe brought.
 
-I own: the table of the specification's dual-era algorithm for stdio. I leave sending the probe,
-waiting and restarting the process to `connections/handshake.py`.
+I own: the tables of the specification's dual-era algorithms, for pipes and for HTTP. I leave sending the
+probe, waiting and restarting the process to `connections/handshake.py`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from dragoman.wire.messages import DiscoverResult
 
 AUTO: Final = "auto"
 LEGACY: Final = "legacy"
+OLDER: Final = "sse"
+"""The verdict on a server that is reached by the transport before Streamable HTTP only."""
 
 
 # What the probe brought.
@@ -46,7 +48,13 @@ class Silent(Struct, frozen=True):
     """No answer within the probe's budget, or one that cannot be read."""
 
 
-ProbeAnswer = Discovered | Refused | Exited | Silent
+class Rejected(Struct, frozen=True):
+    """HTTP refused it with a status of the 400s and said nothing in the protocol's own terms."""
+
+    status: int
+
+
+ProbeAnswer = Discovered | Refused | Exited | Silent | Rejected
 
 
 # What to do next.
@@ -78,7 +86,8 @@ Step = Probe | SpeakModern | SpeakLegacy | GiveUp
 def first_step(protocol: str, remembered: str | None) -> Step:
     """What to do with a fresh process, given the entry's `protocol` and the last verdict for it."""
     if protocol == AUTO:
-        return SpeakLegacy(LEGACY_REVISIONS[0]) if remembered == LEGACY else Probe(MODERN_REVISIONS[0])
+        knows_legacy = remembered in (LEGACY, OLDER)
+        return SpeakLegacy(LEGACY_REVISIONS[0]) if knows_legacy else Probe(MODERN_REVISIONS[0])
     if protocol == LEGACY:
         return SpeakLegacy(LEGACY_REVISIONS[0])
     return Probe(protocol) if protocol in MODERN_REVISIONS else SpeakLegacy(protocol)
@@ -116,8 +125,18 @@ def _judge(answer: ProbeAnswer, tried: str, retried: bool) -> Step:
             return SpeakModern(tried)
         case Exited():
             return SpeakLegacy(newest_legacy, respawn=True)
-        case Refused() | Silent():
+        case Refused() | Silent() | Rejected():
             return SpeakLegacy(newest_legacy)
+
+
+def is_verdict(status: int) -> bool:
+    """Whether an HTTP status, in answer to the probe, tells the era; others say nothing of it."""
+    return 400 <= status < 500 and status not in (401, 403, 407, 408, 425, 429)
+
+
+def wants_older_transport(status: int, protocol: str) -> bool:
+    """Whether `initialize` was refused as by a server that only knows HTTP with two endpoints."""
+    return status in (400, 404, 405) and protocol in (AUTO, LEGACY, LEGACY_REVISIONS[-1])
 
 
 def newest_mutual(theirs: Sequence[str], ours: Sequence[str]) -> str | None:

@@ -77,6 +77,10 @@ class Peer:
     def in_flight(self) -> int:
         return len(self._waiters)
 
+    @property
+    def requests_made(self) -> int:
+        return self._last_id
+
     def open_request(self, waiter: Waiter, on_progress: ProgressCallback | None = None) -> str:
         """A fresh id whose reply goes to the waiter. The id is also the progress token."""
         self._last_id += 1
@@ -91,6 +95,16 @@ class Peer:
         if self._progress:
             self._progress.pop(request_id, None)
         return self._waiters.pop(request_id, None) is not None
+
+    def waiters(self) -> list[Waiter]:
+        return list(self._waiters.values())
+
+    def awaits(self, request_id: str) -> bool:
+        return request_id in self._waiters
+
+    def fail(self, request_id: str, error: DragomanError) -> None:
+        """Ends a request without a reply; nothing happens if it is not awaited any more."""
+        self._fail(request_id, error)
 
     def fail_all(self, make_error: Callable[[MessageId], DragomanError]) -> None:
         for request_id in list(self._waiters):

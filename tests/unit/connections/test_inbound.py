@@ -1,30 +1,87 @@
 """What a server that asks is answered."""
 
 import json
+from typing import Any
 
 import pytest
+from msgspec import Raw
 
-from dragoman.connections.inbound import answer
+from dragoman.connections.inbound import Inbound
+from dragoman.interaction import FormAnswer, FormQuestion
+
+FORM = {
+    "message": "who are you?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {"name": {"type": "string", "default": "nobody"}, "age": {"type": "integer"}},
+    },
+}
+
+
+class Filler:
+    def __init__(self, answer: FormAnswer) -> None:
+        self.answer = answer
+        self.asked: list[FormQuestion] = []
+
+    async def fill(self, question: FormQuestion) -> FormAnswer:
+        self.asked.append(question)
+        return self.answer
+
+
+async def reply(inbound: Inbound, request_id: Any, method: str, params: Any = None) -> dict[str, Any]:
+    raw = Raw(json.dumps(params).encode()) if params is not None else Raw(b"{}")
+    return json.loads(await inbound.reply(request_id, method, raw))
 
 
 @pytest.mark.parametrize("request_id", ["x", 7, 0, 1.5, None, True])
-def test_ping_is_answered_with_the_id_it_came_with(request_id: str | int | float | bool | None):
-    reply = json.loads(answer(request_id, "ping"))
+async def test_ping_is_answered_with_the_id_it_came_with(request_id: str | int | float | bool | None):
+    answered = await reply(Inbound("s"), request_id, "ping")
 
-    assert reply == {"jsonrpc": "2.0", "id": request_id, "result": {}}
-    assert type(reply["id"]) is type(request_id)
+    assert answered == {"jsonrpc": "2.0", "id": request_id, "result": {}}
+    assert type(answered["id"]) is type(request_id)
 
 
 @pytest.mark.parametrize(
     "method", ["roots/list", "sampling/createMessage", "elicitation/create", "tools/call", "", "pong"]
 )
-def test_what_was_not_offered_is_refused_as_unknown(method: str):
-    reply = json.loads(answer(7, method))
+async def test_what_was_not_offered_is_refused_as_unknown(method: str):
+    answered = await reply(Inbound("s"), 7, method)
 
-    assert reply["id"] == 7
-    assert reply["error"]["code"] == -32601
-    assert method in reply["error"]["message"]
+    assert answered["id"] == 7
+    assert answered["error"]["code"] == -32601
+    assert method in answered["error"]["message"]
 
 
-def test_the_refusal_of_an_endless_method_is_short():
-    assert len(answer(7, "x" * 1_000_000)) < 1000
+async def test_the_refusal_of_an_endless_method_is_short():
+    assert len(await Inbound("s").reply(7, "x" * 1_000_000, Raw(b"{}"))) < 1000
+
+
+def test_forms_are_declared_only_where_somebody_fills_them():
+    assert Inbound("s").capabilities == {}
+    assert Inbound("s", Filler(FormAnswer("decline"))).capabilities == {"elicitation": {"form": {}}}
+
+
+async def test_a_form_is_filled_by_the_person_and_completed_with_its_defaults():
+    filler = Filler(FormAnswer("accept", {"age": 7}))
+    answered = await reply(Inbound("s", filler), 1, "elicitation/create", FORM)
+
+    assert answered["result"] == {"action": "accept", "content": {"name": "nobody", "age": 7}}
+    assert (filler.asked[0].server, filler.asked[0].message) == ("s", "who are you?")
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_no_carries_no_values(action: Any):
+    answered = await reply(Inbound("s", Filler(FormAnswer(action))), 1, "elicitation/create", FORM)
+
+    assert answered["result"] == {"action": action}
+
+
+@pytest.mark.parametrize(
+    "params", [{}, [], {"message": 3}, {**FORM, "mode": "url"}, {**FORM, "requestedSchema": []}]
+)
+async def test_a_question_that_is_none_reaches_nobody(params: Any):
+    filler = Filler(FormAnswer("accept"))
+    answered = await reply(Inbound("s", filler), 1, "elicitation/create", params)
+
+    assert answered["error"]["code"] == -32602
+    assert filler.asked == []

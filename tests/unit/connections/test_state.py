@@ -12,6 +12,7 @@ from dragoman.connections.state import (
     Lost,
     Opened,
     Ready,
+    Rest,
     ServerState,
     Signal,
     Start,
@@ -32,10 +33,10 @@ SIGNALS: dict[str, Signal] = {
     "ready": Ready(),
     "failed": Failed("new"),
     "lost": Lost("new"),
-    "lost, will retry": Lost("new", will_retry=True),
     "auth needed": AuthNeeded("new"),
     "disable": Disable("new"),
     "hold": Hold("new"),
+    "rest": Rest("new"),
 }
 SAME = "as it was"
 
@@ -51,7 +52,7 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "opened": {
         "pending": "pending/handshaking/old",
-        "reconnecting": "pending/handshaking/old",
+        "reconnecting": SAME,
         "connected": SAME,
         "failed": SAME,
         "needs-auth": SAME,
@@ -74,14 +75,6 @@ TABLE: dict[str, dict[str, str]] = {
         "disabled": SAME,
     },
     "lost": {
-        "pending": "failed/-/new",
-        "reconnecting": "failed/-/new",
-        "connected": "failed/-/new",
-        "failed": SAME,
-        "needs-auth": SAME,
-        "disabled": SAME,
-    },
-    "lost, will retry": {
         "pending": "pending/reconnecting/new",
         "reconnecting": "pending/reconnecting/new",
         "connected": "pending/reconnecting/new",
@@ -106,6 +99,14 @@ TABLE: dict[str, dict[str, str]] = {
         "disabled": "disabled/-/new",
     },
     "hold": {
+        "pending": "pending/-/new",
+        "reconnecting": "pending/-/new",
+        "connected": "pending/-/new",
+        "failed": "pending/-/new",
+        "needs-auth": "pending/-/new",
+        "disabled": "pending/-/new",
+    },
+    "rest": {
         "pending": "pending/-/new",
         "reconnecting": "pending/-/new",
         "connected": "pending/-/new",
@@ -157,7 +158,8 @@ def test_since_moves_exactly_when_the_status_changes(signal: str, before: str):
         (ServerState("pending", "connecting", attempt=3), Opened(), 3),
         (ServerState("pending", "handshaking", attempt=3), Failed("x"), 3),
         (ServerState("pending", "handshaking", attempt=3), Ready(), 0),
-        (ServerState("connected"), Lost("x", will_retry=True), 0),
+        (ServerState("connected"), Lost("x"), 0),
+        (ServerState("pending", "reconnecting", attempt=1), Lost("x", 2), 2),
         (ServerState("failed", attempt=3), Disable(), 0),
     ],
     ids=str,
@@ -174,7 +176,7 @@ def test_a_life_from_start_to_loss_and_back():
             Start(),
             Opened(),
             Ready(),
-            Lost("it exited", will_retry=True),
+            Lost("it exited"),
             Start(),
             Opened(),
             Ready(),
@@ -190,7 +192,7 @@ def test_a_life_from_start_to_loss_and_back():
         "connected/-/-",
         "pending/reconnecting/it exited",
         "pending/reconnecting/it exited",
-        "pending/handshaking/it exited",
+        "pending/reconnecting/it exited",
         "connected/-/-",
         "disabled/-/disabled by the person",
     ]

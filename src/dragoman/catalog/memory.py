@@ -1,0 +1,50 @@
+"""The tool lists of lazy servers, kept between runs.
+
+I own: one small file per server, named after the fingerprint of its entry, so that its tools can be shown
+before it is started. A list is a convenience: it may be lost, and is read anew at each start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from dragoman import paths
+from dragoman.catalog.tools import ToolList, read_definitions
+from dragoman.wire.messages import ToolDefinition
+
+LIMIT_BYTES: Final = 4 * 1024 * 1024
+
+
+def recall(fingerprint: str) -> ToolList | None:
+    """The list as it was last time; judged like one that a server sends."""
+    try:
+        data = _file(fingerprint).read_bytes()
+        raws = msgspec.json.decode(data, type=list[Raw]) if len(data) <= LIMIT_BYTES else []
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    definitions: dict[str, ToolDefinition] = {}
+    problems: list[str] = []
+    read_definitions(raws, definitions, problems)
+    return ToolList(tuple(definitions.values()), tuple(problems)) if definitions else None
+
+
+def remember(fingerprint: str, tools: ToolList) -> None:
+    data = msgspec.json.encode(tools.definitions)
+    if len(data) > LIMIT_BYTES:
+        return
+    path = _file(fingerprint)
+    with contextlib.suppress(OSError):
+        paths.make_private(path.parent)
+        temporary = path.with_name(f".{path.name}-{os.getpid()}")
+        temporary.write_bytes(data)
+        os.replace(temporary, path)
+
+
+def _file(fingerprint: str) -> Path:
+    return paths.state_dir() / "tools" / f"{fingerprint}.json"

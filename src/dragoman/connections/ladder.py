@@ -1,0 +1,62 @@
+"""How often, and after which waits, a server that went away is tried again.
+
+I own: the numbers. Waits double up to a limit; attempts are counted, and time spent connected gives them
+back, so that one bad night does not use them up for ever, while a server that dies right after each start
+is soon left alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Final
+
+from dragoman.settings import Settings
+
+REFILL_SECONDS: Final = 2.0
+"""Time connected that gives one attempt back."""
+SPREAD: Final = 0.2
+"""Waits are shortened at random by up to this share, so that many hosts do not come back all at once."""
+UNKNOWN: Final = 0.0
+
+
+class Ladder:
+    def __init__(
+        self,
+        attempts: int,
+        wait_seconds: float,
+        longest_seconds: float,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._attempts = attempts
+        self._wait_seconds = wait_seconds
+        self._longest_seconds = longest_seconds
+        self._chance = chance
+        self._used = 0.0
+
+    @classmethod
+    def of(cls, settings: Settings) -> Ladder:
+        return cls(
+            settings["DRAGOMAN_RECONNECT_ATTEMPTS"],
+            settings.seconds("DRAGOMAN_RECONNECT_WAIT_MS"),
+            settings.seconds("DRAGOMAN_RECONNECT_LONGEST_WAIT_MS"),
+        )
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt the next one, or the one under way, is."""
+        return int(self._used)
+
+    def next_wait(self, *, at_once: bool = False, at_least: float = UNKNOWN) -> float | None:
+        """How long to wait before the next attempt; None if there is none left."""
+        if self._used >= self._attempts:
+            return None
+        wait = min(self._wait_seconds * 2 ** int(self._used), self._longest_seconds)
+        self._used = int(self._used) + 1
+        if at_once and self._used == 1:
+            return 0.0
+        return max(wait * (1 - SPREAD * self._chance()), at_least)
+
+    def stood(self, seconds: float) -> None:
+        """A connection lasted this long."""
+        self._used = max(0.0, self._used - seconds / REFILL_SECONDS)

@@ -1,0 +1,175 @@
+"""From nothing to a server that is understood: one attempt.
+
+I own: making the transport, the time limit over all of it, the handshake, falling back to an older
+transport, and telling failures with everything that helps to mend them. I leave trying again to
+`connection.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from dragoman import events
+from dragoman.cleaning import visible
+from dragoman.clock import Clock
+from dragoman.connections.eras import EraMemory
+from dragoman.connections.factory import MakeTransport
+from dragoman.connections.handshake import Handshake, Introduction
+from dragoman.connections.session import Session, SessionObserver
+from dragoman.connections.turns import Kind, Turns
+from dragoman.errors import (
+    ConnectError,
+    ConnectionLost,
+    ConnectTimeout,
+    SignInNeeded,
+    StartFailed,
+    Unreachable,
+)
+from dragoman.protocol import LEGACY_REVISIONS
+from dragoman.settings import Settings
+from dragoman.wire.legacy import LegacyDriver
+from dragoman.wire.negotiate import OLDER
+
+_SLOW = {
+    False: "Raise MCP_TIMEOUT if it is merely slow, or run its command by hand to see why.",
+    True: "Raise MCP_TIMEOUT if it is merely slow, or ask its operator.",
+}
+
+
+class Surroundings(Struct, frozen=True):
+    """What the connections of a host share."""
+
+    settings: Settings
+    clock: Clock
+    bus: events.EventBus
+    eras: EraMemory
+    client_info: Mapping[str, Any]
+    turns: Turns
+
+
+class LinkObserver(SessionObserver, Protocol):
+    def opened(self, session: Session) -> None:
+        """A transport is up; the handshake begins on this session."""
+        ...
+
+
+class Linker:
+    def __init__(
+        self,
+        server: str,
+        make_transport: MakeTransport,
+        older_transport: MakeTransport | None,
+        around: Surroundings,
+        observer: LinkObserver,
+        *,
+        protocol: str,
+        fingerprint: str | None,
+        capabilities: Mapping[str, Any],
+        kind: Kind,
+    ) -> None:
+        self._server = server
+        self._kind: Kind = kind
+        self._make_transport = make_transport
+        self._older_transport = older_transport
+        self._around = around
+        self._observer = observer
+        self._protocol = protocol
+        self._fingerprint = fingerprint
+        """Names the entry in the memory of eras; None: nothing is remembered of it."""
+        self._capabilities = capabilities
+        self._session: Session | None = None
+        self.phase = "start"
+        """How far it came, in words."""
+
+    async def link(self) -> tuple[Session, Introduction, float]:
+        """A session, what the server says of itself, and how many seconds of the time limit are left."""
+        seconds = self._around.settings.seconds("MCP_TIMEOUT")
+        self.phase = "start"
+        self._session = None
+        remembered = self._recall()
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                session = await self._open(older=remembered == OLDER)
+                handshake = self._handshake(remembered, seconds)
+                session, introduction = await handshake.run(session)
+                left = (limit.when() or 0) - asyncio.get_running_loop().time()
+        except TimeoutError:
+            raise self._with_details(
+                ConnectTimeout(
+                    self._server,
+                    self.phase,
+                    f"no answer within {seconds:g} s",
+                    hint=_SLOW[self._kind == "remote"],
+                )
+            ) from None
+        except ConnectionLost as error:
+            raise self.start_failed(error.cause, self._session) from None
+        except ConnectError as error:
+            if not isinstance(error, Unreachable | SignInNeeded):
+                self._forget()
+            raise self._with_details(error) from None
+        if handshake.verdict is not None and self._fingerprint is not None:
+            self._around.eras.remember(self._fingerprint, handshake.verdict)
+        session.introduced()
+        return session, introduction, left
+
+    def start_failed(self, cause: str, session: Session | None) -> ConnectError:
+        self._session = session
+        self._forget()
+        if self._kind == "remote":
+            hint = "Its own log may say more."
+            return Unreachable(self._server, self.phase, cause, hint=hint)
+        hint = "Run its command by hand to see what it needs."
+        return self._with_details(StartFailed(self._server, self.phase, cause, hint=hint))
+
+    def _handshake(self, remembered: str | None, seconds: float) -> Handshake:
+        return Handshake(
+            self._server,
+            protocol=self._protocol,
+            remembered=remembered,
+            client_info=self._around.client_info,
+            capabilities=self._capabilities,
+            probe_seconds=self._around.settings.seconds("DRAGOMAN_PROBE_TIMEOUT_MS"),
+            connect_seconds=seconds,
+            respawn=self._open,
+            has_older=self._older_transport is not None,
+        )
+
+    async def _open(self, older: bool) -> Session:
+        make = self._older_transport if older and self._older_transport is not None else self._make_transport
+        driver = LegacyDriver(LEGACY_REVISIONS[0], self._around.client_info, self._capabilities)
+        limit_bytes = self._around.settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"]
+        session = Session(self._server, make(), driver, self._observer, limit_bytes=limit_bytes)
+        self._session = session
+        try:
+            await session.open()
+        except BaseException:
+            await session.close()
+            raise
+        self.phase = "handshake"
+        self._observer.opened(session)
+        return session
+
+    def _recall(self) -> str | None:
+        return self._around.eras.recall(self._fingerprint) if self._fingerprint else None
+
+    def _forget(self) -> None:
+        """What failed may rest on a verdict that no longer holds: the next attempt finds out anew."""
+        if self._fingerprint is not None:
+            self._around.eras.forget(self._fingerprint)
+
+    def _with_details(self, error: ConnectError) -> ConnectError:
+        session = self._session
+        if session is None:
+            return error
+        details = session.details()
+        if error.exit_code is None:
+            error.exit_code = details.exit_code
+        if not error.stderr_tail:
+            # Some servers complain on stdout, where only messages belong.
+            error.stderr_tail = visible(details.stderr_tail or session.noise)
+        return error

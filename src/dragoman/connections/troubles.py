@@ -1,0 +1,130 @@
+"""What the trouble of one message means: for its caller, and for the link.
+
+I own: pure decisions. Which error a caller gets, whether the server's session is gone, and when a link that
+still stands is given up and made anew. Acting on them is `session.py`'s.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from dragoman.errors import (
+    CallError,
+    ConnectError,
+    ConnectionLost,
+    HttpError,
+    MalformedReply,
+    MessageTooLarge,
+    RemoteError,
+    SignInNeeded,
+    Unreachable,
+)
+from dragoman.protocol import INVALID_REQUEST
+from dragoman.transports.base import Trouble
+from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.messages import ErrorObject, ErrorReply
+
+TERMINAL_LIMIT: Final = 3
+"""Terminal errors in a row after which a link is made anew."""
+
+Verdict = Literal["keep", "renew", "session", "sign-in"]
+"""The link stays · is made anew · its session has ended · the server wants to know who asks."""
+
+_SESSION_CODES: Final = (-32000, -32001, INVALID_REQUEST)
+_SESSION_WORDS: Final = re.compile(
+    r"session[^.]{0,80}(not found|expired|terminated|invalid|unknown|gone|closed|does not exist)"
+    r"|(no valid|invalid|unknown|missing|expired) session|not initialized",
+    re.IGNORECASE,
+)
+
+
+def error_in(body: bytes) -> ErrorObject | None:
+    """The protocol's own error in the body of an HTTP answer that is no success, whatever id it carries."""
+    try:
+        return decode_as(ErrorReply, body).error if body else None
+    except Unreadable:
+        return None
+
+
+def error_of(server: str, trouble: Trouble, limit_bytes: int) -> CallError:
+    """What the caller of the message is told."""
+    said = error_in(trouble.body)
+    if said is not None and not is_session_loss(trouble) and trouble.status not in (401, 403, 429):
+        return RemoteError(server, said.code, said.message, said.data)
+    match trouble.kind:
+        case "status" if not is_session_loss(trouble):
+            return HttpError(
+                server,
+                trouble.status or 0,
+                trouble.cause,
+                may_have_run=trouble.may_have_run,
+                retry_after_seconds=trouble.retry_after_seconds,
+                challenge=trouble.challenge,
+                hint=trouble.hint,
+            )
+        case "malformed":
+            return MalformedReply(server, trouble.cause)
+        case "too-large":
+            return MessageTooLarge(server, limit_bytes)
+        case _:
+            return ConnectionLost(server, trouble.cause, may_have_run=trouble.may_have_run, hint=trouble.hint)
+
+
+def connect_error_of(error: CallError, server: str, phase: str = "connect") -> ConnectError:
+    """The same, met while connecting."""
+    status = error.status if isinstance(error, HttpError) else None
+    cause = error.cause if isinstance(error, HttpError | ConnectionLost) else str(error)
+    if isinstance(error, HttpError) and status in (401, 403):
+        wanted = SignInNeeded(server, phase, cause, hint=error.hint, status=status)
+        wanted.challenge = error.challenge
+        return wanted
+    found = Unreachable(server, phase, cause, hint=error.hint, status=status)
+    if isinstance(error, HttpError):
+        found.retry_after_seconds = error.retry_after_seconds
+    return found
+
+
+def is_session_loss(trouble: Trouble) -> bool:
+    """A 404 or 400 that means: the session is gone, begin anew. Servers say it in several ways."""
+    if trouble.status not in (400, 404) or not trouble.in_session:
+        return False
+    said = error_in(trouble.body)
+    if trouble.status == 404:
+        # Without a body, or with one for people, the session is what was not found.
+        return said is None or said.code in _SESSION_CODES
+    return said is not None and names_lost_session(said.code, said.message)
+
+
+def names_lost_session(code: int, message: str) -> bool:
+    return code in _SESSION_CODES and _SESSION_WORDS.search(message[:500]) is not None
+
+
+class Health:
+    """How a link has been doing lately."""
+
+    def __init__(self) -> None:
+        self._terminal = 0
+        """Terminal errors since something good came."""
+
+    def good(self) -> None:
+        self._terminal = 0
+
+    def after(self, trouble: Trouble) -> Verdict:
+        match trouble.kind:
+            case "unreachable":
+                return "renew"
+            case "broken" | "timeout" if not trouble.is_standing:
+                self._terminal += 1
+                return "renew" if self._terminal >= TERMINAL_LIMIT else "keep"
+            case "status":
+                return self._after_status(trouble)
+            case _:
+                return "keep"
+
+    def _after_status(self, trouble: Trouble) -> Verdict:
+        if is_session_loss(trouble):
+            return "session"
+        if trouble.status == 401 or (trouble.status == 403 and trouble.challenge is not None):
+            return "sign-in"
+        return "keep"

@@ -1,0 +1,312 @@
+"""A host's servers: each configured entry made into a connection, and the way calls take to them.
+
+I own: which connection belongs to which entry, asking policy each time a transport is made, replacing what
+a changed configuration replaces, and what each of them has offered. Reading configuration is the host's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+
+from dragoman.calls.recovery import is_harmless
+from dragoman.catalog import memory
+from dragoman.catalog.refresh import Refresher
+from dragoman.catalog.tools import Catalog, Tool
+from dragoman.clock import Clock
+from dragoman.config.load import Configuration
+from dragoman.config.merge import ConfiguredServer, stand
+from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig
+from dragoman.config.plan import Plan
+from dragoman.config.subjects import as_admitted
+from dragoman.connections.connection import Connection
+from dragoman.connections.eras import EraMemory
+from dragoman.connections.factory import (
+    IDE_TYPES,
+    MakeTransport,
+    Seams,
+    inprocess_maker,
+    kind_of,
+    network_of,
+    older_maker,
+    refusing_maker,
+    transport_maker,
+)
+from dragoman.connections.inbound import Inbound
+from dragoman.connections.linking import Surroundings
+from dragoman.connections.session import Session
+from dragoman.connections.state import Disable, Hold
+from dragoman.connections.supervisor import Supervisor
+from dragoman.connections.turns import Turns
+from dragoman.errors import ConfigError, DragomanError, HostClosed, NotConnected, PolicyRefused
+from dragoman.events import EventBus
+from dragoman.interaction import FillsForms, Interaction
+from dragoman.names import ServerName
+from dragoman.transports.base import Transport
+from dragoman.version import VERSION
+from dragoman.view import ServerView
+
+IDE_TOOLS = ("executeCode", "getDiagnostics")
+"""Of an editor's tools only these are for models; the others drive the editor."""
+
+
+Make = Callable[[ServerName, ServerConfig], Transport]
+
+
+class Fleet:
+    def __init__(
+        self,
+        configuration: Configuration,
+        *,
+        catalog: Catalog,
+        bus: EventBus,
+        clock: Clock,
+        interaction: Interaction | None,
+        seams: Seams,
+    ) -> None:
+        self.configuration = configuration
+        self._settings = configuration.settings
+        self._catalog = catalog
+        self._forms = interaction if isinstance(interaction, FillsForms) else None
+        self._seams = seams
+        self._refresher = Refresher(catalog, bus, self._settings.seconds("MCP_REQUEST_TIMEOUT_MS"))
+        self._servers: dict[ServerName, ConfiguredServer] = {}
+        self._timeouts: dict[ServerName, float] = {}
+        self._connections: dict[ServerName, Connection] = {}
+        self._is_open = True
+        self._around = Surroundings(
+            self._settings,
+            clock,
+            bus,
+            EraMemory(clock),
+            {"name": "dragoman", "version": VERSION},
+            Turns(
+                self._settings["MCP_SERVER_CONNECTION_BATCH_SIZE"],
+                self._settings["MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"],
+            ),
+        )
+        for server in configuration.servers.values():
+            self._add(server)
+        self._supervisor = Supervisor(self._connections, clock)
+
+    # Life.
+
+    def start(self) -> None:
+        self._supervisor.start()
+
+    async def settled(self, only: Collection[str] | None = None) -> None:
+        await self._supervisor.settled(only)
+
+    async def close(self) -> None:
+        self._is_open = False
+        self._refresher.close()
+        await self._supervisor.close()
+
+    async def adopt(self, new: Configuration, plan: Plan) -> None:
+        """Makes the difference: what left or changed is closed, what is new is started."""
+        self.configuration = new
+        self._settings.adopt(new.settings)
+        leaving = [self._connections.pop(ServerName(name)) for name in (*plan.removed, *plan.changed)]
+        for connection in leaving:
+            self._catalog.forget(ServerName(connection.name))
+            self._servers.pop(ServerName(connection.name), None)
+        await asyncio.gather(*(connection.close() for connection in leaving))
+        for connection in leaving:
+            # What was being read while it closed is not to stay.
+            self._catalog.forget(ServerName(connection.name))
+        if not self._is_open:
+            return
+        for name in (*plan.added, *plan.changed):
+            self._add(new.servers[name]).start()
+        for name in plan.unchanged:
+            server = new.servers[name]
+            self._servers[ServerName(name)] = server
+            self._timeouts[ServerName(name)] = self._timeout_for(server.config or ServerConfig())
+
+    # What there is.
+
+    @property
+    def servers(self) -> Collection[ConfiguredServer]:
+        return self._servers.values()
+
+    def views(self) -> Mapping[str, ServerView]:
+        return {
+            name: ServerView.of(connection, self._servers[name], self._catalog)
+            for name, connection in self._connections.items()
+        }
+
+    def tools(self) -> list[Tool]:
+        """The tools that can be called now, or as soon as a server that is on its way back is there."""
+        offering = {name for name, connection in self._connections.items() if connection.offers_tools}
+        return [tool for tool in self._catalog.tools() if tool.server in offering]
+
+    # What can be wanted of one server.
+
+    async def reconnect(self, name: str) -> None:
+        connection = self._startable(name)
+        connection.reconnect()
+        await connection.settled()
+
+    async def enable(self, name: str) -> None:
+        connection = self._startable(name)
+        connection.enable()
+        await connection.settled()
+
+    async def disable(self, name: str) -> None:
+        connection = self._startable(name)
+        connection.disable()
+        await connection.settled()
+        if connection.state.status == "disabled":
+            self._catalog.clear(ServerName(name))
+
+    def _startable(self, name: str) -> Connection:
+        connection = self._connections.get(ServerName(name))
+        if connection is None:
+            raise ConfigError(
+                f"there is no server {name!r}", hint=f"There are: {', '.join(self._connections) or 'none'}."
+            )
+        if connection.is_held:
+            raise connection.error or ConfigError(
+                f"server {name!r} is not to be started: {connection.state.reason}",
+                hint="`dragoman mcp get` shows what to do.",
+            )
+        return connection
+
+    # The way of a call.
+
+    def session_of(self, server: ServerName) -> Session | None:
+        connection = self._connections.get(server)
+        return None if connection is None or not self._is_open else connection.session()
+
+    async def awaited_session(self, server: ServerName, seconds: float) -> Session:
+        if not self._is_open:
+            raise HostClosed
+        if server not in self._connections:
+            raise NotConnected(server, "removed", "it is no longer configured")
+        return await self._connections[server].awaited_session(seconds)
+
+    def timeout_of(self, server: ServerName) -> float:
+        return self._timeouts[server]
+
+    def answerer_of(self, server: ServerName) -> Inbound:
+        return self._connections[server].inbound
+
+    def is_harmless(self, tool: Tool) -> bool:
+        """Whether a call may be repeated on the word of its server."""
+        config = self._servers[tool.server].config
+        if not self._settings["DRAGOMAN_REPEAT_SAFE_CALLS"] or config is None:
+            return False
+        return config.trusted and is_harmless(tool.annotations)
+
+    async def list_again(self, server: ServerName, session: Session) -> None:
+        await self._refresher.load(server, session)
+
+    # From entries to connections.
+
+    def _add(self, server: ConfiguredServer) -> Connection:
+        name, config = ServerName(server.name), server.config or ServerConfig(type=UNUSABLE)
+        self._servers[name] = server
+        self._timeouts[name] = self._timeout_for(config)
+        self._limit(name, config)
+        held, error = _held(server)
+        is_lazy = config.lazy and config.type == "stdio" and held is None
+        connection = self._connections[name] = Connection(
+            name,
+            self._maker(name, server, self._make_transport)
+            if held is None
+            else refusing_maker(ConfigError("it is not to be started")),
+            self._around,
+            protocol=config.protocol,
+            fingerprint=config.fingerprint() if config.command or config.url else None,
+            prepare=self._prepare,
+            on_notification=self._notified,
+            kind=kind_of(config),
+            held=held,
+            error=error,
+            older_transport=self._maker(name, server, self._make_older) if config.type == "http" else None,
+            forms=self._forms,
+            knock=_knocker(config),
+            idle_seconds=self._settings.seconds("DRAGOMAN_IDLE_STOP_MS") if is_lazy else None,
+            rests_first=is_lazy and self._recall(name, config),
+        )
+        return connection
+
+    def _limit(self, name: ServerName, config: ServerConfig) -> None:
+        if config.type in IDE_TYPES:
+            self._catalog.limit(name, lambda tool: tool in IDE_TOOLS and config.offers(tool))
+        elif config.enabled_tools is not None or config.disabled_tools:
+            self._catalog.limit(name, config.offers)
+
+    def _recall(self, name: ServerName, config: ServerConfig) -> bool:
+        """Shows what a lazy server offered last time; whether anything is known."""
+        known = memory.recall(config.fingerprint())
+        if known is not None:
+            self._catalog.set_list(name, known)
+        return known is not None
+
+    def _timeout_for(self, config: ServerConfig) -> float:
+        own = config.timeout
+        return self._settings.seconds("MCP_TOOL_TIMEOUT") if own is None else own / 1000
+
+    def _maker(self, name: ServerName, server: ConfiguredServer, make: Make) -> MakeTransport:
+        """Makes transports, and asks policy each time: a start can come long after configuration was read."""
+
+        def ask_and_make() -> Transport:
+            now = stand(server, self.configuration.judgements)
+            if now.standing == "refused":
+                raise PolicyRefused(name, now.reason or "")
+            # What cannot be used is said of this server, when it is to be connected.
+            if server.config is None:
+                raise server.error or ConfigError(f"server {name!r} cannot be used")
+            if server.config.type == IN_PROCESS:
+                return inprocess_maker(name, server.candidate.given)()
+            admitted = as_admitted(server.config, self.configuration.policy)
+            return make(name, admitted)
+
+        return ask_and_make
+
+    def _make_transport(self, name: ServerName, config: ServerConfig) -> Transport:
+        return transport_maker(name, config, self._settings, self._seams)()
+
+    def _make_older(self, name: ServerName, config: ServerConfig) -> Transport:
+        make = older_maker(name, config, self._settings)
+        assert make is not None
+        return make()
+
+    async def _prepare(self, connection: Connection, session: Session, seconds: float) -> None:
+        name = ServerName(connection.name)
+        await self._refresher.load(name, session, seconds)
+        config = self._servers[name].config if name in self._servers else None
+        if config is not None and config.lazy:
+            await asyncio.to_thread(memory.remember, config.fingerprint(), self._catalog.listed(name))
+
+    def _notified(self, connection: Connection, session: Session, method: str) -> None:
+        if method == "notifications/tools/list_changed":
+            self._refresher.schedule(ServerName(connection.name), session)
+
+
+def _knocker(config: ServerConfig) -> Callable[[], Awaitable[bool]] | None:
+    """How to find out that a remote server can be reached again."""
+    if config.url is None or kind_of(config) != "remote":
+        return None
+
+    async def knock() -> bool:
+        from dragoman.transports import web
+
+        return await web.knock(network_of(config))
+
+    return knock
+
+
+def _held(server: ConfiguredServer) -> tuple[Hold | Disable | None, DragomanError | None]:
+    """In which state a server is listed that is not to be started."""
+    reason = server.reason or ""
+    match server.standing:
+        case "pending":
+            return Hold(f"waits for approval: {reason}"), None
+        case "refused":
+            return Disable(f"not admitted: {reason}"), PolicyRefused(server.name, reason)
+        case "rejected" | "disabled":
+            return Disable(reason), None
+        case _:
+            return None, None

@@ -1,0 +1,368 @@
+"""Servers that live in an embedding program, reached by control messages to it.
+
+I own: the face such a program offers (`ControlChannel`), the transport that speaks through it, and a ready
+channel over two line streams for programs that run us as a child. What a message says is not mine. I
+guarantee that one message's trouble is told of that message alone, and that a line nobody understands is
+passed on or ignored and never the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import re
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from dragoman.cleaning import one_line
+from dragoman.errors import Unreachable
+from dragoman.transports.base import About, OneLink, Sink, Trouble
+from dragoman.transports.lines import Flood, LineFramer
+
+UNDER_WAY_LIMIT: Final = 1024
+"""Messages the program has not answered; more wait for room."""
+CLOSE_SECONDS: Final = 1.0
+READ_BYTES: Final = 256 * 1024
+
+
+class ControlFailed(Exception):
+    """A message came to nothing, and the trouble says why."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.cause)
+        self.trouble = trouble
+
+
+class ServerLink(Protocol):
+    """What the program uses to speak for its server. To be called from the host's event loop."""
+
+    def push(self, message: bytes) -> None:
+        """The server says something by itself."""
+        ...
+
+    def hang_up(self, cause: str) -> None:
+        """The server is gone."""
+        ...
+
+
+class ControlChannel(Protocol):
+    """What an embedding program offers."""
+
+    async def mcp_message(self, server: str, message: bytes) -> bytes | None:
+        """Hands a message to the program's server; returns the reply, or None to what wants none.
+
+        Cancelled when nobody waits any more. Raises `ControlFailed`, or anything, if it came to nothing.
+        """
+        ...
+
+    def attach(self, server: str, link: ServerLink) -> None:
+        """From now on this link takes what the server sends. Raises ConnectionError if nobody is there."""
+        ...
+
+    def detach(self, server: str, link: ServerLink) -> None:
+        """The link takes nothing more. Does nothing if another one is attached by now."""
+        ...
+
+
+class ControlTransport(OneLink):
+    wants_about = True  # so that a message that fails can be named
+
+    def __init__(self, server: str, channel: ControlChannel) -> None:
+        self._server = server
+        self._channel = channel
+        self._sink: Sink | None = None
+        """Gone once the end has been told or asked for: nothing is delivered after that."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._requests: dict[str, asyncio.Task[None]] = {}
+        self._room = asyncio.Event()
+        self._room.set()
+
+    async def open(self, sink: Sink) -> None:
+        try:
+            self._channel.attach(self._server, self)
+        except ConnectionError as error:
+            raise Unreachable(self._server, "connect", str(error)) from None
+        self._sink = sink
+
+    def send(self, message: bytes, about: About | None = None) -> None:
+        if self._sink is None:
+            raise ConnectionError("the connection is closed")
+        request_id = about.request_id if about else None
+        # Each in a task, because a reply may take long. Tasks start in order, so messages keep theirs.
+        task = asyncio.create_task(self._exchange(message, request_id))
+        self._tasks.add(task)
+        if request_id is not None:
+            self._requests[request_id] = task
+        task.add_done_callback(lambda task: self._done(task, request_id))
+        if self.congested:
+            self._room.clear()
+
+    @property
+    def congested(self) -> bool:
+        return len(self._tasks) >= UNDER_WAY_LIMIT
+
+    async def drained(self) -> None:
+        await self._room.wait()
+
+    def abandon(self, request_id: str) -> bool:
+        if task := self._requests.get(request_id):
+            task.cancel()
+        return False
+
+    async def close(self) -> None:
+        if self._stop() is not None:
+            self._channel.detach(self._server, self)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=CLOSE_SECONDS)
+
+    def push(self, message: bytes) -> None:
+        # On the next turn, as a reply is, so that the two keep their order.
+        asyncio.get_running_loop().call_soon(self._deliver, message)
+
+    def hang_up(self, cause: str) -> None:
+        asyncio.get_running_loop().call_soon(self._end, cause)
+
+    def _end(self, cause: str) -> None:
+        if sink := self._stop():
+            sink.lost(one_line(cause, 500))
+
+    def _stop(self) -> Sink | None:
+        sink, self._sink = self._sink, None
+        self._room.set()
+        return sink
+
+    def _deliver(self, message: bytes) -> None:
+        if self._sink is not None:
+            self._sink.received(message)
+
+    async def _exchange(self, message: bytes, request_id: str | None) -> None:
+        try:
+            reply = await self._channel.mcp_message(self._server, message)
+        except ControlFailed as failure:
+            self._fail(request_id, failure.trouble)
+        except Exception as error:  # border: whatever the program's code raises concerns this message only
+            self._fail(request_id, Trouble("broken", one_line(f"{type(error).__name__}: {error}", 200)))
+        else:
+            if reply is not None:
+                self._deliver(reply)
+
+    def _fail(self, request_id: str | None, trouble: Trouble) -> None:
+        if self._sink is not None:
+            self._sink.failed(request_id, trouble)
+
+    def _done(self, task: asyncio.Task[None], request_id: str | None) -> None:
+        self._tasks.discard(task)
+        if request_id is not None and self._requests.get(request_id) is task:
+            del self._requests[request_id]
+        if not self.congested:
+            self._room.set()
+
+
+# The ready channel.
+
+
+class LineWriter(Protocol):
+    """The part of `asyncio.StreamWriter` that is needed."""
+
+    def write(self, data: bytes) -> None: ...
+    async def drain(self) -> None: ...
+
+
+class LineControlChannel:
+    """Control messages as lines of JSON, ours to the writer and the program's through `feed` or `pump`.
+
+    `on_other` is given every line that is none of ours: this stream may carry more than servers.
+    """
+
+    def __init__(
+        self, writer: LineWriter, *, limit_bytes: int, on_other: Callable[[bytes], None] | None = None
+    ) -> None:
+        self._writer = writer
+        self._on_other = on_other
+        self._framer = LineFramer(self._line, self._oversized, limit_bytes)
+        self._limit_bytes = limit_bytes
+        self._links: dict[str, ServerLink] = {}
+        self._waiters: dict[str, asyncio.Future[bytes]] = {}
+        self._numbers = itertools.count(1)
+        # A prefix of its own: an id that merely occurs in a server's text is then never taken for ours.
+        self._prefix = f"mcp-{os.urandom(3).hex()}-"
+        self._ended: str | None = None
+
+    async def pump(self, reader: asyncio.StreamReader) -> None:
+        """Reads the program's stream to its end."""
+        cause = "the program closed its stream"
+        try:
+            while self._ended is None and (data := await reader.read(READ_BYTES)):
+                self.feed(data)
+        except OSError as error:
+            cause = f"the program's stream broke: {error.strerror or type(error).__name__}"
+        finally:
+            self.end(cause)
+
+    def feed(self, data: bytes) -> None:
+        """Takes what was read from the program."""
+        try:
+            self._framer.feed(data)
+        except Flood:
+            self.end("the program floods its stream without a line end")
+
+    def end(self, cause: str = "the program closed its stream") -> None:
+        """The program will say no more."""
+        if self._ended is not None:
+            return
+        self._ended = cause
+        for request_id in list(self._waiters):
+            self._fail(request_id, Trouble("broken", cause))
+        links, self._links = self._links, {}
+        for link in links.values():
+            link.hang_up(cause)
+
+    def attach(self, server: str, link: ServerLink) -> None:
+        if self._ended is not None:
+            raise ConnectionError(self._ended)
+        self._links[server] = link
+
+    def detach(self, server: str, link: ServerLink) -> None:
+        if self._links.get(server) is link:
+            del self._links[server]
+
+    async def mcp_message(self, server: str, message: bytes) -> bytes | None:
+        if self._ended is not None:
+            raise ControlFailed(Trouble("broken", self._ended, may_have_run=False))
+        request_id = f"{self._prefix}{next(self._numbers)}"
+        waiter: asyncio.Future[bytes] | None = None
+        if _wants_reply(message):
+            self._waiters[request_id] = waiter = asyncio.get_running_loop().create_future()
+        try:
+            self._write(mcp_request(request_id, server, message))
+            await self._writer.drain()
+            return None if waiter is None else await waiter
+        finally:
+            self._waiters.pop(request_id, None)
+
+    def _write(self, line: bytes) -> None:
+        self._writer.write(line + b"\n")
+
+    def _line(self, line: bytes) -> None:
+        try:
+            read = _read_line(line)
+        except _UNREADABLE:
+            read = None
+        match read:
+            case _Answer():
+                self._answered(read, line)
+            case _Request(request=_Message(server_name=server, message=message)):
+                self._pushed(read.request_id, server, bytes(message))
+            case _:
+                self._pass_on(line)
+
+    def _pass_on(self, line: bytes) -> None:
+        if self._on_other is not None:
+            self._on_other(line)
+
+    def _answered(self, answer: _Answer, line: bytes) -> None:
+        response = answer.response
+        if response.request_id not in self._waiters:
+            if not response.request_id.startswith(self._prefix):
+                self._pass_on(line)
+        elif response.subtype == "error":
+            said = response.error if isinstance(response.error, str) else "no reason given"
+            self._fail(response.request_id, Trouble("broken", f"the program says: {one_line(said, 500)}"))
+        else:
+            self._resolve(response.request_id, response.response)
+
+    def _resolve(self, request_id: str, payload: Raw) -> None:
+        try:
+            reply = msgspec.json.decode(bytes(payload), type=_Payload).mcp_response
+        except _UNREADABLE:
+            self._fail(request_id, Trouble("malformed", "the program's answer holds no mcp_response"))
+            return
+        waiter = self._waiters.pop(request_id)
+        if not waiter.done():
+            waiter.set_result(bytes(reply))
+
+    def _fail(self, request_id: str, trouble: Trouble) -> None:
+        waiter = self._waiters.pop(request_id, None)
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(ControlFailed(trouble))
+
+    def _pushed(self, request_id: str, server: str, message: bytes) -> None:
+        if link := self._links.get(server):
+            link.push(message)
+            answer: dict[str, Any] = {"subtype": "success", "request_id": request_id, "response": {}}
+        else:
+            error = "no server of that name is connected"
+            answer = {"subtype": "error", "request_id": request_id, "error": error}
+        if self._ended is None:
+            self._write(msgspec.json.encode({"type": "control_response", "response": answer}))
+
+    def _oversized(self, head: bytes, tail: bytes) -> bool:
+        mentioned = {found.decode() for found in _REQUEST_ID.findall(head + b"\n" + tail)}
+        owners = mentioned & self._waiters.keys()
+        for request_id in owners:
+            cause = f"the reply is larger than the limit of {self._limit_bytes} bytes"
+            self._fail(request_id, Trouble("too-large", cause))
+        return bool(owners)
+
+
+class _Message(Struct, tag_field="subtype", tag="mcp_message"):
+    server_name: str
+    message: Raw
+
+
+class _Request(Struct, tag_field="type", tag="control_request"):
+    request_id: str
+    request: _Message
+
+
+class _Response(Struct):
+    request_id: str
+    subtype: str = "success"
+    response: Raw = Raw(b"null")
+    error: Any = None
+
+
+class _Answer(Struct, tag_field="type", tag="control_response"):
+    response: _Response
+
+
+class _Payload(Struct):
+    mcp_response: Raw
+
+
+class _Envelope(Struct):
+    id: Raw | UnsetType = UNSET
+    method: Raw | UnsetType = UNSET
+
+
+_REQUEST_ID: Final = re.compile(rb'"request_id"\s*:\s*"([ -!#-\[\]-~]{1,64})"')
+# msgspec raises RecursionError on deep nesting and UnicodeDecodeError on invalid UTF-8 inside a string.
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_LINES: Final = msgspec.json.Decoder(_Request | _Answer)
+
+
+def _read_line(line: bytes) -> _Request | _Answer:
+    return _LINES.decode(line)
+
+
+def _wants_reply(message: bytes) -> bool:
+    """A request has both an id and a method; notifications and answers lack one of them."""
+    try:
+        envelope = msgspec.json.decode(message, type=_Envelope)
+    except _UNREADABLE:
+        return False
+    return envelope.id is not UNSET and envelope.method is not UNSET
+
+
+def mcp_request(request_id: str, server: str, message: bytes) -> bytes:
+    """The line, without its end, that carries a message to the program's server."""
+    # Line ends can only stand between the parts of JSON, where a space means the same.
+    carried = Raw(message.replace(b"\r", b" ").replace(b"\n", b" "))
+    request = {"subtype": "mcp_message", "server_name": server, "message": carried}
+    return msgspec.json.encode({"type": "control_request", "request_id": request_id, "request": request})

@@ -1,0 +1,373 @@
+"""Streamable HTTP: every message is a POST of its own, and replies come as JSON or as a stream of events.
+
+I own: one POST per message and what becomes of it, the session id, the stream a legacy server may speak on
+by itself (GET), resuming a stream that broke (`Last-Event-ID`), and the `DELETE` at the end. What a message
+means is not mine: the headers that repeat parts of it are given to me. I guarantee that one request's
+trouble is told of that request alone, that no redirect is followed with credentials, and that nothing is
+read beyond the limit, counted after decompression.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from typing import Any, Final, Protocol
+
+import aiohttp
+from yarl import URL
+
+from dragoman.protocol import LEGACY_REVISIONS, REVISION_IN_HEADER, era_of
+from dragoman.transports.base import About, Details, Sink, Trouble
+from dragoman.transports.sse_events import EventTooLarge, SseParser
+from dragoman.transports.web import (
+    Network,
+    TooLarge,
+    open_client,
+    read_body,
+    trouble_of,
+    trouble_of_status,
+)
+
+UNDER_WAY_LIMIT: Final = 256
+"""Requests under way at the same time; more wait for room."""
+RESUME_LIMIT: Final = 3
+"""Failures in a row to take a broken stream up again before its request counts as lost."""
+RETRY_SECONDS: Final = 1.0
+RETRY_LIMIT_SECONDS: Final = 30.0
+LASTING_SECONDS: Final = 10.0
+"""A stream that stood this long was no failure."""
+FAREWELL_SECONDS: Final = 2.0
+LAST_WORD_SECONDS: Final = 0.25
+"""How long a stream may stay open after the reply it was for."""
+NO_LIMIT_SECONDS: Final = 24 * 3600.0
+"""A time limit of a day says no more than: as long as it takes."""
+REDIRECT_LIMIT: Final = 3
+
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
+_FAULTS = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
+"""What aiohttp raises; ValueError for addresses and headers that it will not send."""
+
+
+class Credentials(Protocol):
+    """Where the headers that say who asks come from."""
+
+    async def headers(self, *, renewed: bool) -> Mapping[str, str]:
+        """`renewed`: those given last were refused."""
+        ...
+
+
+class HttpTransport:
+    wants_about = True
+
+    def __init__(
+        self,
+        server: str,
+        network: Network,
+        *,
+        limit_bytes: int,
+        request_seconds: float,
+        credentials: Credentials | None = None,
+    ) -> None:
+        self._server = server
+        self._network = network
+        self._limit_bytes = limit_bytes
+        self._request_seconds = request_seconds
+        self._credentials = credentials
+        self._url = network.address
+        self._client: aiohttp.ClientSession | None = None
+        self._sink: Sink | None = None
+        """Gone once the end was asked for: nothing is delivered after that."""
+        self._revision: str | None = None
+        self._session_id: str | None = None
+        self._headers: dict[str, str] = {}
+        """What every message carries; made anew when session or revision change."""
+        self._posts: dict[str, asyncio.Task[None]] = {}
+        self._others: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Event()
+        self._room.set()
+
+    async def open(self, sink: Sink) -> None:
+        # No message is sent yet: whether anybody is there, the first request finds out.
+        self._client = open_client(self._server, self._network)
+        self._sink = sink
+        self._compose_headers()
+
+    @property
+    def congested(self) -> bool:
+        return len(self._posts) >= UNDER_WAY_LIMIT
+
+    async def drained(self) -> None:
+        await self._room.wait()
+
+    def send(self, message: bytes, about: About | None = None) -> None:
+        if self._sink is None:
+            raise ConnectionError("the connection is closed")
+        about = about or About()
+        task = asyncio.create_task(self._post(message, about))
+        if about.request_id is None:
+            self._keep(task)
+            return
+        self._posts[about.request_id] = task
+        if self.congested:
+            self._room.clear()
+
+    def abandon(self, request_id: str) -> bool:
+        if task := self._posts.get(request_id):
+            task.cancel()
+        # In the modern era closing the stream is the message; before it, disconnecting says nothing.
+        return self._revision is not None and era_of(self._revision) == "modern"
+
+    def negotiated(self, revision: str) -> None:
+        self._revision = revision
+        self._compose_headers()
+        if era_of(revision) == "legacy":
+            self._start(self._listen())
+
+    def details(self) -> Details:
+        return Details()
+
+    async def close(self) -> None:
+        sink, self._sink = self._sink, None
+        self._room.set()
+        tasks = [*self._posts.values(), *self._others]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        client, self._client = self._client, None
+        if client is None:
+            return
+        try:
+            if sink is not None and self._session_id is not None:
+                await self._say_goodbye(client)
+        finally:
+            await client.close()
+
+    # One message.
+
+    async def _post(self, message: bytes, about: About) -> None:
+        try:
+            trouble = await self._exchange(message, about)
+        except TooLarge:
+            trouble = Trouble("too-large", f"the answer is larger than {self._limit_bytes} bytes")
+        except EventTooLarge:
+            trouble = Trouble("too-large", f"an event is larger than {self._limit_bytes} bytes")
+        except _FAULTS as error:
+            trouble = trouble_of(error)
+        finally:
+            if about.request_id is not None:
+                self._posts.pop(about.request_id, None)
+                if not self.congested:
+                    self._room.set()
+        if trouble is not None and self._sink is not None:
+            self._sink.failed(about.request_id, trouble)
+
+    async def _exchange(self, message: bytes, about: About) -> Trouble | None:
+        """Sends and delivers what comes back; the trouble if it came to nothing."""
+        async with asyncio.timeout(self._patience(about)) as limit:
+            async with self._answer_to(message, about) as response:
+                if not 200 <= response.status < 300:
+                    return await trouble_of_status(response, in_session=self._session_id is not None)
+                if about.method == "initialize":
+                    self._take_session(response.headers.get("Mcp-Session-Id"))
+                request_id = about.request_id
+                if request_id is None:
+                    return None
+                if response.content_type == EVENTS:
+                    limit.reschedule(None)
+                    return await self._follow(response, request_id, about.is_standing)
+                return await self._take_reply(response, request_id)
+
+    def _patience(self, about: About) -> float:
+        """How long an answer that is no stream may take."""
+        asked = about.timeout_seconds
+        return max(self._request_seconds, asked) if asked < NO_LIMIT_SECONDS else self._request_seconds
+
+    @contextlib.asynccontextmanager
+    async def _answer_to(self, message: bytes, about: About) -> AsyncGenerator[aiohttp.ClientResponse]:
+        """The response to a POST, after at most one renewal of credentials."""
+        headers = {**self._headers, **about.headers} if about.headers else self._headers
+        for renewed in (False, True):
+            response = await self._send_once(message, await self._with_credentials(headers, renewed))
+            if response.status == 401 and self._credentials is not None and not renewed:
+                response.close()
+                continue
+            try:
+                yield response
+            finally:
+                response.close() if not response.content.at_eof() else response.release()
+            return
+
+    async def _with_credentials(self, headers: Mapping[str, str], renewed: bool) -> Mapping[str, str]:
+        if self._credentials is None:
+            return headers
+        return {**headers, **await self._credentials.headers(renewed=renewed)}
+
+    async def _send_once(self, message: bytes, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
+        assert self._client is not None
+        hops = 0
+        while True:
+            response = await self._client.post(
+                self._url, data=message, headers=headers, allow_redirects=False
+            )
+            elsewhere = self._moved_to(response)
+            if elsewhere is None or hops == REDIRECT_LIMIT:
+                return response
+            response.close()
+            self._url = elsewhere
+            hops += 1
+
+    def _moved_to(self, response: aiohttp.ClientResponse) -> URL | None:
+        """Where the server has moved within its own origin, if it may be followed there."""
+        # With credentials none is followed, not even there: `/` and `/mcp` may have different keepers.
+        if response.status not in (307, 308) or self._network.headers or self._credentials is not None:
+            return None
+        with contextlib.suppress(ValueError):
+            target = self._url.join(URL(response.headers.get("Location", "")))
+            if target.origin() == self._url.origin() and target != self._url and not target.user:
+                return target
+        return None
+
+    async def _take_reply(self, response: aiohttp.ClientResponse, request_id: str) -> Trouble | None:
+        body = await read_body(response, self._limit_bytes)
+        if self._sink is None:
+            return None
+        if response.content_type != JSON:
+            what = response.content_type if body else f"nothing (HTTP {response.status})"
+            return Trouble("malformed", f"it answered a request with {what} instead of JSON or events")
+        self._sink.received(body)
+        if self._is_awaited(request_id):
+            return Trouble("malformed", "what it answered is no reply to this request")
+        return None
+
+    # Streams of events.
+
+    async def _follow(
+        self, response: aiohttp.ClientResponse, request_id: str, is_standing: bool
+    ) -> Trouble | None:
+        """Delivers a stream until its request is answered, taking it up again where that is possible."""
+        parser = SseParser(self._limit_bytes)
+        cause = "the stream ended without the reply"
+        failures = 0
+        try:
+            await self._deliver(response, parser, request_id)
+        except _FAULTS as error:
+            cause = trouble_of(error).cause
+        while self._is_awaited(request_id):
+            if not parser.last_id or self._revision not in LEGACY_REVISIONS or failures >= RESUME_LIMIT:
+                return Trouble("broken", cause, is_standing=is_standing)
+            await asyncio.sleep(_pause(parser, failures))
+            try:
+                async with self._get(parser.last_id) as resumed:
+                    if resumed.status != 200 or resumed.content_type != EVENTS:
+                        trouble = await trouble_of_status(resumed, in_session=self._session_id is not None)
+                        return Trouble("broken", f"{cause}, and cannot be taken up again: {trouble.cause}")
+                    failures = 0
+                    await self._deliver(resumed, parser, request_id)
+            except _FAULTS as error:
+                failures += 1
+                cause = trouble_of(error).cause
+        return None
+
+    def _is_awaited(self, request_id: str) -> bool:
+        return self._sink is not None and self._sink.awaits(request_id)
+
+    async def _deliver(
+        self, response: aiohttp.ClientResponse, parser: SseParser, request_id: str | None = None
+    ) -> None:
+        """Hands the events of one stream on until it ends, or has nothing more to bring."""
+        async with asyncio.timeout(None) as limit:
+            with contextlib.suppress(TimeoutError):
+                async for chunk in response.content.iter_any():
+                    for event in parser.feed(chunk):
+                        if event.kind == "message" and event.data and self._sink is not None:
+                            self._sink.received(event.data)
+                    if request_id is not None and not self._is_awaited(request_id) and limit.when() is None:
+                        # Usually the end follows at once, and the connection can be used again.
+                        limit.reschedule(asyncio.get_running_loop().time() + LAST_WORD_SECONDS)
+
+    @contextlib.asynccontextmanager
+    async def _get(self, last_id: str | None) -> AsyncGenerator[aiohttp.ClientResponse]:
+        assert self._client is not None
+        headers = {name: value for name, value in self._headers.items() if name != "Content-Type"}
+        headers["Accept"] = EVENTS
+        if last_id:
+            headers["Last-Event-ID"] = last_id
+        async with asyncio.timeout(self._request_seconds):
+            response = await self._client.get(
+                self._url, headers=await self._with_credentials(headers, False), allow_redirects=False
+            )
+        try:
+            yield response
+        finally:
+            response.close()
+
+    async def _listen(self) -> None:
+        """Keeps the stream open on which a legacy server speaks by itself, if it has one."""
+        parser = SseParser(self._limit_bytes)
+        loop = asyncio.get_running_loop()
+        failures = 0
+        while self._sink is not None:
+            began = loop.time()
+            try:
+                async with self._get(parser.last_id) as response:
+                    if response.status != 200 or response.content_type != EVENTS:
+                        trouble = await trouble_of_status(response, in_session=self._session_id is not None)
+                        if not self._worth_another_try(trouble):
+                            return
+                    else:
+                        await self._deliver(response, parser)
+            except EventTooLarge:
+                parser = SseParser(self._limit_bytes)
+            except _FAULTS as error:
+                self._tell_if_gone(trouble_of(error))
+            failures = 0 if loop.time() - began > LASTING_SECONDS else failures + 1
+            await asyncio.sleep(_pause(parser, failures - 1))
+
+    def _worth_another_try(self, trouble: Trouble) -> bool:
+        status = trouble.status or 0
+        if status == 404 and trouble.in_session and self._sink is not None:
+            self._sink.failed(None, trouble)
+        return status >= 500 or status == 429
+
+    def _tell_if_gone(self, trouble: Trouble) -> None:
+        """The stream is how a server that died is noticed while nobody calls it."""
+        if trouble.kind == "unreachable" and self._sink is not None:
+            self._sink.failed(None, trouble)
+
+    # Session and headers.
+
+    def _take_session(self, session_id: str | None) -> None:
+        if session_id and session_id.isascii() and session_id.isprintable() and len(session_id) <= 4096:
+            self._session_id = session_id
+            self._compose_headers()
+
+    def _compose_headers(self) -> None:
+        headers = {**self._network.headers, "Content-Type": JSON, "Accept": f"{JSON}, {EVENTS}"}
+        if self._session_id is not None:
+            headers["Mcp-Session-Id"] = self._session_id
+        if self._revision in REVISION_IN_HEADER:
+            headers["MCP-Protocol-Version"] = self._revision
+        self._headers = headers
+
+    async def _say_goodbye(self, client: aiohttp.ClientSession) -> None:
+        # A courtesy: the session ends in any case.
+        with contextlib.suppress(*_FAULTS):
+            async with asyncio.timeout(FAREWELL_SECONDS):
+                headers = await self._with_credentials(self._headers, False)
+                async with client.delete(self._url, headers=headers, allow_redirects=False):
+                    return
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._keep(asyncio.create_task(work, name=f"dragoman http {self._server}"))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._others.add(task)
+        task.add_done_callback(self._others.discard)
+
+
+def _pause(parser: SseParser, failures: int) -> float:
+    """What the server asked for, or a second; longer each time that it fails."""
+    asked = RETRY_SECONDS if parser.retry_ms is None else parser.retry_ms / 1000
+    return asked if failures <= 0 else min(max(asked, RETRY_SECONDS) * 2**failures, RETRY_LIMIT_SECONDS)

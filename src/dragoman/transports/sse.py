@@ -1,0 +1,284 @@
+"""HTTP+SSE of 2024-11-05: one stream of events brings everything, and each message of ours is a POST.
+
+I own: the stream, the address it announces for POSTs (never away from the stream's own origin), the order
+of the POSTs, and their time limit. The stream itself has none. I guarantee that one POST's trouble is told
+of that message alone, and that an event over the limit fails whom it concerns and not the stream.
+
+Order: POSTs start in the order of `send`, each after the one before was answered. That wait is short,
+because a POST that hangs would otherwise hold up everything, and because some servers answer a request's POST
+only after doing its work, which would make calls wait for one another. Nothing is worked on for a
+notification, so behind one the wait is longer: `initialized` must not be overtaken by the first request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from typing import Final
+
+import aiohttp
+from yarl import URL
+
+from dragoman.cleaning import one_line
+from dragoman.errors import ConnectError, Unreachable
+from dragoman.transports.base import About, Details, Sink
+from dragoman.transports.sse_events import EventTooLarge, SseEvent, SseParser
+from dragoman.transports.web import (
+    Network,
+    TooLarge,
+    connect_error,
+    open_client,
+    read_body,
+    trouble_of,
+    trouble_of_status,
+)
+
+WAITING_LIMIT: Final = 128
+"""POSTs not yet answered; more wait for room."""
+BEHIND_REQUEST_SECONDS: Final = 0.25
+BEHIND_NOTIFICATION_SECONDS: Final = 5.0
+ANSWER_BYTES: Final = 64 * 1024
+"""The answer to a POST only accepts it. Up to this size it is read, so that its connection serves again."""
+ENDPOINT_BYTES: Final = 8192
+CLOSE_SECONDS: Final = 2.0
+
+EVENTS: Final = "text/event-stream"
+_FAULTS = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
+"""What aiohttp raises; ValueError for addresses and headers that it will not send."""
+
+
+class SseTransport:
+    wants_about = True
+
+    def __init__(self, server: str, network: Network, *, limit_bytes: int, request_seconds: float) -> None:
+        self._server = server
+        self._network = network
+        self._limit_bytes = limit_bytes
+        self._request_seconds = request_seconds
+        self._client: aiohttp.ClientSession | None = None
+        self._stream: aiohttp.ClientResponse | None = None
+        self._sink: Sink | None = None
+        """Gone once the end has been told or asked for: nothing is delivered after that."""
+        self._is_open = False
+        self._early_end: str | None = None
+        """Why the stream ended before `open` was done."""
+        self._endpoint: URL | None = None
+        self._post_headers = _with(network.headers, "Content-Type", "application/json")
+        self._queue: deque[tuple[bytes, About]] = deque()
+        self._queued = asyncio.Event()
+        self._posts: set[asyncio.Task[None]] = set()
+        self._loops: list[asyncio.Task[None]] = []
+        """The one that reads the stream, and the one that starts POSTs."""
+        self._room = asyncio.Event()
+        self._room.set()
+
+    async def open(self, sink: Sink) -> None:
+        self._sink = sink
+        try:
+            async with asyncio.timeout(self._request_seconds):
+                await self._open_stream(sink)
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, _FAULTS):
+                raise connect_error(self._server, trouble_of(error)) from None
+            raise
+
+    def send(self, message: bytes, about: About | None = None) -> None:
+        if self._sink is None:
+            raise ConnectionError("the stream of events is gone")
+        self._queue.append((message, about or About()))
+        self._queued.set()
+        if self.congested:
+            self._room.clear()
+
+    @property
+    def congested(self) -> bool:
+        return len(self._queue) + len(self._posts) >= WAITING_LIMIT
+
+    async def drained(self) -> None:
+        await self._room.wait()
+
+    def abandon(self, request_id: str) -> bool:
+        """What still waits is not sent at all, so there is nothing the server needs to be told."""
+        for waiting in self._queue:
+            if waiting[1].request_id == request_id:
+                self._queue.remove(waiting)
+                self._make_room()
+                return True
+        return False
+
+    def negotiated(self, revision: str) -> None:
+        return
+
+    def details(self) -> Details:
+        return Details()
+
+    async def close(self) -> None:
+        self._sink = None
+        self._queue.clear()
+        self._room.set()
+        tasks = [*self._loops, *self._posts]
+        for task in tasks:
+            task.cancel()
+        stream, self._stream = self._stream, None
+        client, self._client = self._client, None
+        try:
+            if tasks:
+                await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
+        finally:
+            if stream is not None:
+                stream.close()
+            if client is not None:
+                await client.close()
+
+    # The stream.
+
+    async def _open_stream(self, sink: Sink) -> None:
+        self._client = open_client(self._server, self._network)
+        self._stream = stream = await self._client.get(
+            self._network.address,
+            headers=_with(self._network.headers, "Accept", EVENTS),
+            allow_redirects=False,
+        )
+        if stream.status != 200:
+            raise connect_error(self._server, await trouble_of_status(stream))
+        if stream.content_type != EVENTS:
+            raise self._refusal(
+                f"it answers with {one_line(stream.content_type, 100)} and not with a stream of events",
+                hint="Is this the address of its stream? For a server of a newer kind the type is http.",
+            )
+        announced: asyncio.Future[SseEvent] = asyncio.get_running_loop().create_future()
+        reader = asyncio.create_task(self._read(stream, sink, announced), name=f"events of {self._server}")
+        self._loops.append(reader)
+        self._endpoint = self._same_origin(await announced)
+        if self._early_end is not None:
+            raise self._refusal(self._early_end)
+        self._is_open = True
+        self._loops.append(asyncio.create_task(self._start_posts(), name=f"messages to {self._server}"))
+
+    def _refusal(self, cause: str, *, hint: str | None = None) -> ConnectError:
+        return Unreachable(self._server, "connect", cause, hint=hint)
+
+    async def _read(
+        self, stream: aiohttp.ClientResponse, sink: Sink, announced: asyncio.Future[SseEvent]
+    ) -> None:
+        parser = SseParser(self._limit_bytes, sink.oversized)
+        cause = "it ended its stream of events"
+        try:
+            async for chunk in stream.content.iter_any():
+                for event in parser.feed(chunk):
+                    self._deliver(event, announced)
+        except EventTooLarge as error:
+            for event in error.before:
+                self._deliver(event, announced)
+            cause = f"it sent an event far over the limit of {self._limit_bytes} bytes"
+        except _FAULTS as error:
+            cause = trouble_of(error).cause
+        if self._is_open:
+            self._end(cause)
+        elif announced.done():
+            self._early_end = cause
+        else:
+            announced.set_exception(self._refusal(f"{cause} before saying where messages go"))
+
+    def _deliver(self, event: SseEvent, announced: asyncio.Future[SseEvent]) -> None:
+        if event.kind == "message":
+            if event.data and self._sink is not None:
+                self._sink.received(event.data)
+        elif event.kind == "endpoint" and not announced.done():
+            # Only the first counts: a later one could quietly move the conversation.
+            announced.set_result(event)
+
+    def _same_origin(self, event: SseEvent) -> URL:
+        endpoint = resolve_endpoint(self._network.address, event.data)
+        if isinstance(endpoint, str):
+            hint = "If you trust that address, put it into the entry's url; its stream must be there too."
+            raise self._refusal(endpoint, hint=hint)
+        return endpoint
+
+    def _end(self, cause: str) -> None:
+        sink, self._sink = self._sink, None
+        self._queue.clear()
+        self._room.set()
+        if sink is not None:
+            sink.lost(cause)
+
+    # The messages.
+
+    async def _start_posts(self) -> None:
+        while True:
+            while not self._queue:
+                self._queued.clear()
+                await self._queued.wait()
+            message, about = self._queue.popleft()
+            post = asyncio.create_task(self._post(message, about))
+            self._posts.add(post)
+            post.add_done_callback(self._posted)
+            patience = BEHIND_NOTIFICATION_SECONDS if about.request_id is None else BEHIND_REQUEST_SECONDS
+            await asyncio.wait((post,), timeout=patience)
+
+    def _posted(self, post: asyncio.Task[None]) -> None:
+        self._posts.discard(post)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        if not self.congested:
+            self._room.set()
+
+    async def _post(self, message: bytes, about: About) -> None:
+        client, endpoint = self._client, self._endpoint
+        assert client is not None
+        assert endpoint is not None
+        try:
+            async with (
+                asyncio.timeout(self._request_seconds),
+                client.post(
+                    endpoint,
+                    data=message,
+                    headers=self._post_headers,
+                    allow_redirects=False,
+                ) as response,
+            ):
+                if 200 <= response.status < 300:
+                    await _finish(response)
+                    return
+                # The address was given out for this one stream, as a session's would be.
+                trouble = await trouble_of_status(response, in_session=True)
+        except _FAULTS as error:
+            trouble = trouble_of(error)
+        if self._sink is not None:
+            self._sink.failed(about.request_id, trouble)
+
+
+def _with(headers: Mapping[str, str], name: str, value: str) -> dict[str, str]:
+    """The headers with this one set, however its name was spelled before."""
+    return {key: old for key, old in headers.items() if key.lower() != name.lower()} | {name: value}
+
+
+async def _finish(response: aiohttp.ClientResponse) -> None:
+    """Reads the rest of an acceptance. What may be wrong with it is no matter: the message is delivered."""
+    try:
+        await read_body(response, ANSWER_BYTES)
+    except (TooLarge, *_FAULTS):
+        response.close()
+
+
+def resolve_endpoint(stream: URL, data: bytes) -> URL | str:
+    """Where messages go, or in words why they cannot go there."""
+    if len(data) > ENDPOINT_BYTES:
+        return "the address it gives for messages is too long"
+    try:
+        text = data.decode("utf-8").strip()
+        endpoint = stream.join(URL(text)).with_fragment(None)
+        host, port = endpoint.host, endpoint.port
+    except ValueError:
+        return "the address it gives for messages cannot be read"
+    if not text or not text.isprintable():
+        return "the address it gives for messages cannot be read"
+    if (endpoint.scheme, host, port) != (stream.scheme, stream.host, stream.port):
+        place = f"{endpoint.scheme}://{endpoint.host}" + (f":{port}" if endpoint.explicit_port else "")
+        return f"it wants messages sent to another origin, {one_line(place, 300)}"
+    if endpoint.user not in (None, stream.user) or endpoint.password not in (None, stream.password):
+        return "the address it gives for messages holds a user or password"
+    return endpoint

@@ -1,0 +1,239 @@
+"""Server-sent events, cut out of a byte stream in linear time and bounded memory.
+
+I own: the format (line ends, fields, comments, the byte order mark), the last event id, the time to wait
+before connecting again, and the size limit. What an event means is for others. However the stream is
+chunked, the events are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+END_BYTES: Final = 4096
+FLOOD_FACTOR: Final = 4
+LONGEST_RETRY_MS: Final = 60_000
+LONGEST_ID_BYTES: Final = 4096
+"""An id goes back in a header, and servers take no more than a few kilobytes of those."""
+PREFIX_BYTES: Final = len(b"data: ")
+
+_BOM: Final = b"\xef\xbb\xbf"
+_CR: Final = 0x0D
+_LF: Final = 0x0A
+
+
+class SseEvent(Struct, frozen=True):
+    kind: str = "message"
+    data: bytes = b""
+    id: str | None = None
+    """The last event id as of this event."""
+
+
+class EventTooLarge(Exception):
+    """An event is over the limit. The parser is of no further use."""
+
+    def __init__(self, before: list[SseEvent], head: bytes) -> None:
+        super().__init__("an event is larger than the limit")
+        self.before = before
+        """The complete events that came just ahead of it."""
+        self.head = head
+        """How it begins."""
+
+
+class _Oversized:
+    """What is remembered of an event while it is skipped."""
+
+    def __init__(self, head: bytes, tail: bytes, size: int, *, at_line_start: bool) -> None:
+        self.head = head
+        self.tail = tail
+        self.size = size
+        self.at_line_start = at_line_start
+        self.is_settled = False
+
+
+class SseParser:
+    """Feed it chunks; it returns events.
+
+    An event over the limit raises, unless there is an `on_oversized`: then that is told its head at once
+    and its head and tail at its end (unless it returned True before), and the stream goes on. An event
+    over `FLOOD_FACTOR` limits raises all the same.
+    """
+
+    def __init__(self, limit_bytes: int, on_oversized: Callable[[bytes, bytes], bool] | None = None) -> None:
+        self.last_id: str | None = None
+        self.retry_ms: int | None = None
+        self._limit_bytes = limit_bytes
+        self._on_oversized = on_oversized
+        self._pending = bytearray()
+        """The beginning of a line whose end has not come. Not a list: tiny chunks would cost far more."""
+        self._is_first_line = True
+        self._after_cr = False
+        """The last byte was CR, so a following LF belongs to the same line end."""
+        self._kind = "message"
+        self._data: bytes | bytearray | None = None
+        self._id: str | None = None
+        self._has_id = False
+        """Whether the event that is being read names an id."""
+        self._over: _Oversized | None = None
+
+    def feed(self, chunk: bytes) -> list[SseEvent]:
+        """The events that are now complete: those with data, and those that only set an id."""
+        events: list[SseEvent] = []
+        while chunk:
+            if self._after_cr:
+                self._after_cr = False
+                chunk = chunk[1:] if chunk[0] == _LF else chunk
+            elif self._over is None:
+                chunk = self._read(chunk, events)
+            else:
+                chunk = self._skip(chunk, self._over, events)
+        return events
+
+    def _read(self, text: bytes, events: list[SseEvent]) -> bytes:
+        """Reads what is there, up to an event over the limit; returns what is still to be read."""
+        if self._pending:
+            is_line_end = b"\n" in text or b"\r" in text
+            self._pending += text
+            if not is_line_end:
+                return self._check_pending(events)
+            text = bytes(self._pending)
+            self._pending.clear()
+        lines = self._split(text)
+        for number, line in enumerate(lines):
+            if not self._line(line, events):
+                return self._rest(lines[number + 1 :])
+        return self._check_pending(events)
+
+    def _split(self, text: bytes) -> list[bytes]:
+        """The complete lines; what follows the last line end stays pending."""
+        if b"\r" not in text:
+            lines = text.split(b"\n")  # several times as fast as `splitlines`
+            self._pending += lines.pop()
+            return lines
+        # Of bytes, this splits at CR, LF and CRLF only; of text, it would split at U+2028 and others too.
+        lines = text.splitlines()
+        self._after_cr = text[-1] == _CR
+        if text[-1] not in (_CR, _LF):
+            self._pending += lines.pop()
+        return lines
+
+    def _rest(self, lines: list[bytes]) -> bytes:
+        """What follows an event over the limit, to be read anew."""
+        rest = b"".join(line + b"\n" for line in lines)
+        if self._after_cr and rest:
+            self._after_cr = False
+            rest = rest[:-1] + b"\r"
+        rest += self._pending
+        self._pending.clear()
+        return rest
+
+    def _line(self, line: bytes, events: list[SseEvent]) -> bool:
+        """Takes one line. Returns False if it makes the event too large."""
+        if self._is_first_line:
+            self._is_first_line = False
+            line = line.removeprefix(_BOM)
+        if line.startswith(b"data:"):
+            return self._add(line[6:] if line[5:6] == b" " else line[5:], events)
+        if not line:
+            self._dispatch(events)
+            return True
+        if len(line) > self._limit_bytes + PREFIX_BYTES:
+            self._start_skipping(line, events, at_line_start=True)
+            return False
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            return self._add(b"", events)
+        self._field(name, value.removeprefix(b" "))
+        return True
+
+    def _add(self, value: bytes, events: list[SseEvent]) -> bool:
+        data = self._data
+        if data is None:
+            self._data = data = value
+        else:
+            if isinstance(data, bytes):
+                self._data = data = bytearray(data)
+            data += b"\n"
+            data += value
+        if len(data) <= self._limit_bytes:
+            return True
+        self._start_skipping(bytes(data), events, at_line_start=True)
+        return False
+
+    def _field(self, name: bytes, value: bytes) -> None:
+        match name:
+            case b"event":
+                self._kind = value.decode("utf-8", "replace") or "message"
+            case b"id":
+                if b"\0" not in value and len(value) <= LONGEST_ID_BYTES:
+                    self._id = value.decode("utf-8", "replace") or None
+                    self._has_id = True
+            case b"retry":
+                if value.isdigit():
+                    digits = value.lstrip(b"0") or b"0"
+                    # Turning very long numbers into an int is slow and refused by Python.
+                    self.retry_ms = min(int(digits[:9]), LONGEST_RETRY_MS)
+            case _:
+                pass  # a comment, or a field that nobody has defined yet
+
+    def _dispatch(self, events: list[SseEvent]) -> None:
+        self.last_id = self._id
+        if self._data is not None or self._has_id:
+            events.append(SseEvent(self._kind, bytes(self._data or b""), self._id))
+        self._reset()
+
+    def _reset(self) -> None:
+        self._kind = "message"
+        self._data = None
+        self._has_id = False
+
+    def _check_pending(self, events: list[SseEvent]) -> bytes:
+        mark = len(_BOM) if self._is_first_line and self._pending.startswith(_BOM) else 0
+        if len(self._pending) > self._limit_bytes + PREFIX_BYTES + mark:
+            line = bytes(self._pending)
+            self._pending.clear()
+            self._is_first_line = False
+            told = line.removeprefix(b"data:").removeprefix(b" ")
+            self._start_skipping(told, events, at_line_start=False)
+        return b""
+
+    def _start_skipping(self, told: bytes, events: list[SseEvent], *, at_line_start: bool) -> None:
+        # Counted as seen: whoever resumes from the id before would be sent the same event again.
+        self.last_id = self._id
+        self._reset()
+        head = told[:END_BYTES]
+        if self._on_oversized is None:
+            raise EventTooLarge(events, head)
+        self._over = over = _Oversized(head, told[-END_BYTES:], len(told), at_line_start=at_line_start)
+        # Told at once: the rest may never come.
+        over.is_settled = self._on_oversized(head, b"")
+        self._check_flood(over, events)
+
+    def _skip(self, text: bytes, over: _Oversized, events: list[SseEvent]) -> bytes:
+        """Looks for the empty line that ends the event; returns what follows it."""
+        position = 0
+        for line in text.splitlines(keepends=True):
+            is_empty = line[0] in (_CR, _LF)
+            position += len(line)
+            if is_empty and over.at_line_start:
+                self._after_cr = line == b"\r" and position == len(text)
+                self._stop_skipping(over, text[: position - len(line)])
+                return text[position:]
+            over.at_line_start = line[-1] in (_CR, _LF)
+        self._after_cr = text[-1] == _CR
+        over.tail = (over.tail + text[-END_BYTES:])[-END_BYTES:]
+        over.size += len(text)
+        self._check_flood(over, events)
+        return b""
+
+    def _stop_skipping(self, over: _Oversized, text: bytes) -> None:
+        self._over = None
+        if not over.is_settled and self._on_oversized is not None:
+            tail = (over.tail + text[-END_BYTES:])[-END_BYTES:]
+            self._on_oversized(over.head, tail.rstrip())
+
+    def _check_flood(self, over: _Oversized, events: list[SseEvent]) -> None:
+        if over.size > FLOOD_FACTOR * (self._limit_bytes + PREFIX_BYTES):
+            raise EventTooLarge(events, over.head)

@@ -1,0 +1,332 @@
+"""How the network is reached, the same on every leg: proxy, certificates, limits, and plain words for faults.
+
+I own: making aiohttp clients for remote transports, reading bodies within a limit on decoded bytes, and
+the one table from aiohttp's exceptions to `Trouble`. No redirect is followed here, no cookie is kept, no
+`.netrc` is read, and nothing is ever tried again without TLS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import re
+import ssl
+import urllib.request
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import aiohttp
+from msgspec import Struct
+from yarl import URL
+
+from dragoman.cleaning import one_line
+from dragoman.errors import ConfigError, ConnectError, SignInNeeded, Unreachable
+from dragoman.transports.base import Trouble
+
+ERROR_BODY_BYTES: Final = 64 * 1024
+CHUNK_BYTES: Final = 256 * 1024
+CONNECT_SECONDS: Final = 20.0
+KEEP_IDLE_SECONDS: Final = 15.0
+KNOCK_SECONDS: Final = 2.0
+LONGEST_RETRY_SECONDS: Final = 300.0
+
+
+class Network(Struct, frozen=True):
+    """How one server is reached. Never printed: headers and proxy may hold secrets."""
+
+    url: str
+    headers: Mapping[str, str] = {}
+    proxy: str | None = None
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+
+    def __repr__(self) -> str:
+        return "<Network>"
+
+    @property
+    def address(self) -> URL:
+        # Already in canonical form: yarl is not to understand it in another way than policy did.
+        return URL(self.url, encoded=True)
+
+
+_bypasses: Callable[[str, Mapping[str, str]], bool] = urllib.request.proxy_bypass_environment  # type: ignore[attr-defined]  # pyright: ignore
+
+
+def proxy_for(url: str, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The proxy that the environment names for a URL, as curl and most programs understand it."""
+    parts = URL(url, encoded=True)
+    scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
+    lowered = {name.lower(): value for name, value in environ.items() if name.lower().endswith("_proxy")}
+    if "REQUEST_METHOD" in environ:  # under CGI, `Proxy:` headers of strangers arrive as HTTP_PROXY
+        lowered.pop("http_proxy", None)
+    host = f"{parts.host or ''}:{parts.port}" if parts.port else parts.host or ""
+    if _bypasses(host, {"no": lowered.get("no_proxy", "")}):
+        return None
+    found = lowered.get(f"{scheme}_proxy") or lowered.get("all_proxy")
+    if not found:
+        return None
+    return found if "://" in found else f"http://{found}"
+
+
+def open_client(server: str, network: Network) -> aiohttp.ClientSession:
+    """A client of its own for one server: a small pool, and nothing shared with others."""
+    connector = aiohttp.TCPConnector(
+        limit=0,  # how many requests are under way is the transport's to bound
+        ssl=tls_of(server, network),
+        keepalive_timeout=KEEP_IDLE_SECONDS,
+        ttl_dns_cache=30,
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+        trust_env=False,
+        proxy=network.proxy,
+        read_bufsize=CHUNK_BYTES,
+    )
+
+
+def tls_of(server: str, network: Network) -> ssl.SSLContext | bool:
+    """What to check the far end's certificate against, and which one of ours to show."""
+    if not (network.ca_file or network.cert_file) or not network.url.startswith(("https:", "wss:")):
+        return True
+    try:
+        return _context(network.ca_file, network.cert_file, network.key_file)
+    except (OSError, ssl.SSLError) as error:
+        what = network.ca_file if network.cert_file is None else network.cert_file
+        raise ConfigError(
+            f"server {server!r}: the certificates cannot be used: {one_line(str(error), 200)}",
+            hint=f"Look at {what} and the other files of `tls`.",
+        ) from None
+
+
+@functools.lru_cache(maxsize=32)
+def _context(ca_file: str | None, cert_file: str | None, key_file: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if ca_file is not None:
+        context.load_verify_locations(cafile=ca_file)
+    if cert_file is not None:
+        context.load_cert_chain(cert_file, key_file, password=_refuse_to_ask)
+    return context
+
+
+def _refuse_to_ask() -> bytes:
+    raise OSError("the key is encrypted, and nobody is here to give its password")
+
+
+class TooLarge(Exception):
+    """A body is over the limit; nothing of it was kept."""
+
+
+async def read_body(response: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
+    """The decoded body, or `TooLarge` as soon as it is clear that it is more than the limit."""
+    plain = "Content-Encoding" not in response.headers
+    if plain and response.content_length is not None:
+        if response.content_length > limit_bytes:
+            raise TooLarge
+        return await response.read()
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        parts.append(chunk)
+        size += len(chunk)
+        if size > limit_bytes:
+            raise TooLarge
+    return b"".join(parts)
+
+
+async def read_start(response: aiohttp.ClientResponse, limit_bytes: int = ERROR_BODY_BYTES) -> bytes:
+    """The beginning of a body, for reading what an error has to say."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(5):
+            async for chunk in response.content.iter_any():
+                parts.append(chunk)
+                size += len(chunk)
+                if size >= limit_bytes:
+                    break
+    except (aiohttp.ClientError, OSError, TimeoutError):
+        pass  # what came is all there is
+    return b"".join(parts)[:limit_bytes]
+
+
+async def trouble_of_status(response: aiohttp.ClientResponse, *, in_session: bool = False) -> Trouble:
+    """What an answer that is no success means for the message it answers."""
+    status = response.status
+    body = await read_start(response)
+    if 300 <= status < 400:
+        return _redirected(response)
+    cause = f"HTTP {status} {one_line(response.reason or '', 80)}".rstrip()
+    if said := _in_words(body, response.content_type):
+        cause += f": {said}"
+    return Trouble(
+        "status",
+        cause,
+        # Refused before anything ran, unless the far end broke while working on it.
+        may_have_run=status >= 500 and status != 503,
+        hint=_HINTS.get(status),
+        status=status,
+        retry_after_seconds=retry_after(response.headers.get("Retry-After")),
+        challenge=response.headers.get("WWW-Authenticate"),
+        body=body,
+        in_session=in_session,
+    )
+
+
+_HINTS: Final = {
+    401: "It wants a sign-in or a valid token; look at the entry's `headers`.",
+    403: "It knows who asks and says no; look at the rights of the token in the entry's `headers`.",
+    404: "Is the address right? MCP servers often live at a path such as /mcp.",
+    407: "The proxy wants a name and password.",
+    429: "It asks to be called less often.",
+}
+
+
+def _redirected(response: aiohttp.ClientResponse) -> Trouble:
+    target = response.headers.get("Location", "")
+    where = "nowhere"
+    if target:
+        try:
+            joined = response.url.join(URL(target))
+            same = (joined.scheme, joined.host, joined.port) == (
+                response.url.scheme,
+                response.url.host,
+                response.url.port,
+            )
+            # Only the place: a query may hold what is meant for one reader.
+            where = (
+                str(joined.with_query(None).with_fragment(None).with_user(None)) if same else _origin(joined)
+            )
+        except ValueError:
+            where = "an address that cannot be read"
+    return Trouble(
+        "status",
+        f"HTTP {response.status}: it sends callers on to {one_line(where, 300)}",
+        may_have_run=False,
+        hint="Redirects are not followed. If you trust that address, put it into the entry as its url.",
+        status=response.status,
+    )
+
+
+def _origin(url: URL) -> str:
+    port = f":{url.explicit_port}" if url.explicit_port else ""
+    return f"{url.scheme}://{url.host}{port}" if url.host else f"{url.scheme}:"
+
+
+def _in_words(body: bytes, content_type: str) -> str:
+    """What an error's body says, if it is text for people."""
+    if content_type not in ("text/plain", "application/json", "application/problem+json"):
+        return ""
+    return one_line(body[:400].decode("utf-8", "replace"), 200).strip()
+
+
+def retry_after(value: str | None) -> float | None:
+    """`Retry-After` in seconds: a number or a date, never negative, never beyond reason."""
+    if value is None:
+        return None
+    value = value.strip()
+    if re.fullmatch(r"\d{1,12}", value):
+        return min(float(value), LONGEST_RETRY_SECONDS)
+    try:
+        import datetime  # wanted for dates only
+
+        moment = parsedate_to_datetime(value)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=datetime.UTC)
+        seconds = (moment - datetime.datetime.now(datetime.UTC)).total_seconds()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    return min(max(0.0, seconds), LONGEST_RETRY_SECONDS)
+
+
+def connect_error(server: str, trouble: Trouble, phase: str = "connect") -> ConnectError:
+    """The same trouble, met while connecting."""
+    if trouble.status in (401, 403):
+        refused = SignInNeeded(server, phase, trouble.cause, hint=trouble.hint, status=trouble.status)
+        refused.challenge = trouble.challenge
+        return refused
+    error = Unreachable(server, phase, trouble.cause, hint=trouble.hint, status=trouble.status)
+    error.retry_after_seconds = trouble.retry_after_seconds
+    return error
+
+
+def trouble_of(error: BaseException, *, may_have_run: bool = True) -> Trouble:
+    """What an exception of aiohttp or of the network means for the message it concerns."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return _unreachable(
+                f"its certificate is not trusted: {_tls_reason(error.certificate_error)}",
+                "If a company's own authority signed it, name that authority: `tls.ca` or SSL_CERT_FILE.",
+            )
+        case aiohttp.ClientConnectorSSLError() | ssl.SSLError():
+            reason = _tls_reason(_inner(error))
+            hint = "Does it speak TLS on that port? A plain server's url begins with http://."
+            return _unreachable(f"no TLS connection could be made: {reason}", hint)
+        case aiohttp.ClientConnectorDNSError():
+            return _unreachable(
+                f"its name cannot be resolved: {error.host}", "Is the host in the url spelled right?"
+            )
+        case aiohttp.ClientProxyConnectionError():
+            return _unreachable(
+                f"the proxy cannot be reached: {_os_reason(error)}", "Look at HTTPS_PROXY or `proxy`."
+            )
+        case aiohttp.ClientHttpProxyError():
+            return _unreachable(f"the proxy refused: HTTP {error.status}", "Look at HTTPS_PROXY or `proxy`.")
+        case aiohttp.ClientConnectorError():
+            return _unreachable(_os_reason(error), "Is the server running, and is the address right?")
+        case aiohttp.ServerTimeoutError() | TimeoutError():
+            if isinstance(error, aiohttp.ConnectionTimeoutError):
+                return _unreachable("no connection in time", "Is the address right, and the network up?")
+            return Trouble("timeout", "no answer in time", may_have_run)
+        case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError():
+            return Trouble("broken", "the connection ended before the answer was complete", may_have_run)
+        case aiohttp.ClientResponseError():
+            return Trouble(
+                "malformed", f"it does not answer in HTTP: {one_line(error.message, 200)}", may_have_run
+            )
+        case OSError() | aiohttp.ClientConnectionError():
+            return Trouble("broken", _os_reason(error), may_have_run)
+        case _:
+            return Trouble("malformed", one_line(f"{type(error).__name__}: {error}", 200), may_have_run)
+
+
+def _unreachable(cause: str, hint: str) -> Trouble:
+    return Trouble("unreachable", cause, may_have_run=False, hint=hint)
+
+
+def _tls_reason(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return one_line(error.verify_message or str(error), 200)
+    reason = getattr(error, "reason", None)
+    return one_line(str(reason or error), 200).replace("_", " ").lower()
+
+
+def _inner(error: BaseException) -> BaseException:
+    inner: object = getattr(error, "os_error", error)
+    return inner if isinstance(inner, BaseException) else error
+
+
+def _os_reason(error: BaseException) -> str:
+    inner = _inner(error)
+    number = getattr(inner, "errno", None)
+    if isinstance(number, int) and number > 0:
+        return os.strerror(number).lower()
+    return one_line(str(inner) or type(inner).__name__, 200)
+
+
+async def knock(network: Network) -> bool:
+    """Whether something listens at a server's address: one connection, nothing sent."""
+    address = network.address
+    if network.proxy is not None or address.host is None or address.port is None:
+        return False
+    try:
+        async with asyncio.timeout(KNOCK_SECONDS):
+            _, writer = await asyncio.open_connection(address.host, address.port)
+    except (OSError, TimeoutError):
+        return False
+    writer.transport.abort()
+    return True

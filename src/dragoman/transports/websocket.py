@@ -1,0 +1,307 @@
+"""One WebSocket for everything, a message per frame.
+
+I own: the handshake (subprotocol `mcp`), the writer that keeps messages in order, back-pressure, the
+heartbeat, and what the end of the link means in words. Text and binary frames are both messages; what is
+not UTF-8 is for the decoder to judge. No redirect is followed: the handshake's headers may hold secrets.
+Compression is not offered, so a small frame cannot become a large one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import socket
+from collections import deque
+from types import SimpleNamespace
+from typing import Any, Final, Literal
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from yarl import URL
+
+from dragoman.cleaning import one_line
+from dragoman.transports.base import About, OneLink, Sink, Trouble
+from dragoman.transports.web import (
+    CONNECT_SECONDS,
+    Network,
+    connect_error,
+    open_client,
+    trouble_of,
+    trouble_of_status,
+)
+
+SUBPROTOCOL: Final = "mcp"
+HANDSHAKE_SECONDS: Final = 60.0
+HEARTBEAT_SECONDS: Final = 30.0
+"""Silence after which the far end is asked whether it is there; it has half as long to answer."""
+STALL_SECONDS: Final = 60.0
+WAITING_BYTES: Final = 1024 * 1024
+WAITING_MESSAGES: Final = 1024
+CLOSE_SECONDS: Final = 1.0
+
+_FAULTS = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
+"""What aiohttp raises; ValueError for addresses and headers that it will not send."""
+
+_WebSocket = aiohttp.ClientWebSocketResponse[Literal[False]]
+
+
+class _Refused(aiohttp.ClientError):
+    """The handshake came to nothing, and the trouble says why."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.cause)
+        self.trouble = trouble
+
+
+class WebSocketTransport(OneLink):
+    def __init__(self, server: str, network: Network, *, limit_bytes: int) -> None:
+        self._server = server
+        self._network = network
+        self._limit_bytes = limit_bytes
+        self._client: aiohttp.ClientSession | None = None
+        self._link: _WebSocket | None = None
+        self._sink: Sink | None = None
+        """Gone once the end has been told or asked for: nothing is delivered after that."""
+        self._queue: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._queued = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._loops: list[asyncio.Task[None]] = []
+        """The one that reads, and the one that writes."""
+
+    async def open(self, sink: Sink) -> None:
+        try:
+            async with asyncio.timeout(HANDSHAKE_SECONDS):
+                self._link = link = await self._connect()
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, _FAULTS):
+                trouble = error.trouble if isinstance(error, _Refused) else trouble_of(error)
+                raise connect_error(self._server, trouble) from None
+            raise
+        self._sink = sink
+        self._loops.append(asyncio.create_task(self._read(link), name=f"messages from {self._server}"))
+        self._loops.append(asyncio.create_task(self._write(link), name=f"messages to {self._server}"))
+
+    def send(self, message: bytes, about: About | None = None) -> None:
+        if self._sink is None:
+            raise ConnectionError("the connection is closed")
+        self._queue.append(message)
+        self._waiting_bytes += len(message)
+        self._queued.set()
+        if self.congested:
+            self._room.clear()
+
+    @property
+    def congested(self) -> bool:
+        return self._waiting_bytes > WAITING_BYTES or len(self._queue) > WAITING_MESSAGES
+
+    async def drained(self) -> None:
+        await self._room.wait()
+
+    async def close(self) -> None:
+        self._stop()
+        for task in self._loops:
+            task.cancel()
+        link, self._link = self._link, None
+        client, self._client = self._client, None
+        try:
+            if self._loops:
+                await asyncio.wait(self._loops, timeout=CLOSE_SECONDS)
+            if link is not None:
+                await _hang_up(link)
+        finally:
+            if client is not None:
+                await client.close()
+
+    async def _connect(self) -> _WebSocket:
+        self._client = client = _client_for(self._server, self._network)
+        client.trace_configs.append(_watching_the_handshake())
+        return await client.ws_connect(
+            self._network.address,
+            protocols=(SUBPROTOCOL,),
+            headers=self._network.headers,
+            heartbeat=HEARTBEAT_SECONDS,
+            # Closing by itself, it would wait without limit for a far end that does not read.
+            autoclose=False,
+            max_msg_size=self._limit_bytes + 1,  # the first size that is refused
+            compress=0,
+            decode_text=False,
+        )
+
+    async def _read(self, link: _WebSocket) -> None:
+        while self._sink is not None:
+            message = await link.receive()
+            if message.type is aiohttp.WSMsgType.TEXT or message.type is aiohttp.WSMsgType.BINARY:
+                if message.data:
+                    self._sink.received(message.data)
+            elif message.type is aiohttp.WSMsgType.CLOSE:
+                self._end(describe_close(message.data, message.extra))
+            else:
+                fault = message.data if isinstance(message.data, BaseException) else link.exception()
+                self._end(describe_fault(fault, self._limit_bytes))
+
+    async def _write(self, link: _WebSocket) -> None:
+        try:
+            while self._sink is not None:
+                if not self._queue:
+                    self._queued.clear()
+                    await self._queued.wait()
+                    continue
+                message = self._queue.popleft()
+                async with asyncio.timeout(STALL_SECONDS):
+                    await link.send_frame(message, aiohttp.WSMsgType.TEXT)
+                self._written(message)
+        except TimeoutError:
+            self._end(f"it has not read for {STALL_SECONDS:g} s")
+        except (aiohttp.ClientError, OSError):
+            return  # whoever reads is about to say why
+
+    def _written(self, message: bytes) -> None:
+        self._waiting_bytes -= len(message)
+        if not self.congested:
+            self._room.set()
+
+    def _end(self, cause: str) -> None:
+        if sink := self._stop():
+            sink.lost(cause)
+
+    def _stop(self) -> Sink | None:
+        """Takes and delivers nothing more. Returns whom an end is to be told, if anybody."""
+        sink, self._sink = self._sink, None
+        self._queue.clear()
+        self._waiting_bytes = 0
+        self._queued.set()
+        self._room.set()
+        return sink
+
+
+async def _hang_up(link: _WebSocket) -> None:
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await link.close()
+    except _FAULTS:
+        return  # the goodbye is a courtesy
+
+
+def describe_close(code: object, reason: object) -> str:
+    said = one_line(str(reason or ""), 200)
+    return "it closed the connection" + (f" with code {code}" if code else "") + (f": {said}" if said else "")
+
+
+def describe_fault(error: BaseException | None, limit_bytes: int) -> str:
+    """Why a WebSocket ended without a close frame, in words."""
+    if isinstance(error, aiohttp.WebSocketError):
+        if error.code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG:
+            return f"it sent a message larger than the limit of {limit_bytes} bytes"
+        return f"it does not keep to the WebSocket protocol: {one_line(str(error), 200)}"
+    if isinstance(error, aiohttp.ServerTimeoutError):
+        return "it does not answer pings any more"
+    return "the connection ended without a goodbye" if error is None else trouble_of(error).cause
+
+
+# The handshake. aiohttp's own would follow redirects, with all headers; what watches it can stop it.
+
+
+def _watching_the_handshake() -> aiohttp.TraceConfig:
+    watch = aiohttp.TraceConfig()
+    watch.on_request_redirect.append(_on_redirect)
+    watch.on_request_end.append(_on_answer)
+    watch.freeze()
+    return watch
+
+
+async def _on_redirect(
+    session: aiohttp.ClientSession, context: SimpleNamespace, seen: aiohttp.TraceRequestRedirectParams
+) -> None:
+    raise _Refused(await trouble_of_status(seen.response))
+
+
+async def _on_answer(
+    session: aiohttp.ClientSession, context: SimpleNamespace, seen: aiohttp.TraceRequestEndParams
+) -> None:
+    if seen.response.status != 101:
+        raise _Refused(await trouble_of_status(seen.response))
+    chosen = seen.response.headers.get("Sec-WebSocket-Protocol", SUBPROTOCOL)
+    if chosen.strip() != SUBPROTOCOL:
+        raise _Refused(
+            Trouble(
+                "malformed",
+                f"it speaks the subprotocol {one_line(chosen, 80)} and not {SUBPROTOCOL}",
+                may_have_run=False,
+                hint="Is this the address of an MCP server?",
+            )
+        )
+
+
+# Proxies.
+
+
+def _client_for(server: str, network: Network) -> aiohttp.ClientSession:
+    if network.proxy is None or network.address.scheme in ("wss", "https"):
+        return open_client(server, network)
+    # aiohttp asks a proxy to fetch a ws: address like a page, and few proxies pass an upgrade on.
+    return aiohttp.ClientSession(
+        connector=_TunnelConnector(URL(network.proxy)),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),
+        trust_env=False,
+    )
+
+
+class _TunnelConnector(aiohttp.BaseConnector):
+    """Connects through a proxy's CONNECT, without TLS inside."""
+
+    def __init__(self, proxy: URL) -> None:
+        super().__init__(force_close=True)
+        self._proxy = proxy
+
+    async def _create_connection(
+        self, req: aiohttp.ClientRequest, traces: Any, timeout: Any
+    ) -> ResponseHandler:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                tunnel = await open_tunnel(self._proxy, req.url)
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            raise _proxy_trouble(f"the proxy cannot be reached: {trouble_of(error).cause}") from None
+        try:
+            _, protocol = await self._loop.create_connection(self._factory, sock=tunnel)
+        except BaseException:
+            tunnel.close()
+            raise
+        return protocol
+
+
+async def open_tunnel(proxy: URL, target: URL) -> socket.socket:
+    """A socket that leads to the target, through the proxy."""
+    if proxy.scheme != "http" or proxy.host is None:
+        raise _proxy_trouble(f"a {target.scheme}: address cannot be reached through a {proxy.scheme}: proxy")
+    reader, writer = await asyncio.open_connection(proxy.host, proxy.port)
+    try:
+        writer.write(_connect_request(proxy, target))
+        head = await reader.readuntil(b"\r\n\r\n")
+        status = head.split(b"\r\n", 1)[0].split(b" ")[1:2]
+        if not head.startswith(b"HTTP/1.") or not status or not status[0].startswith(b"2"):
+            said = one_line(head.split(b"\r\n", 1)[0].decode("latin-1"), 100)
+            raise _proxy_trouble(f"the proxy refused: {said}")
+        # The streams read nothing beyond the head, because a server waits for the handshake to speak.
+        return socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
+    finally:
+        writer.transport.abort()  # closes its own descriptor only
+
+
+def _connect_request(proxy: URL, target: URL) -> bytes:
+    place = f"{target.raw_host}:{target.port}"
+    if ":" in (target.raw_host or ""):
+        place = f"[{target.raw_host}]:{target.port}"
+    lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
+    if proxy.user is not None:
+        secret = base64.b64encode(f"{proxy.user}:{proxy.password or ''}".encode()).decode()
+        lines.append(f"Proxy-Authorization: Basic {secret}")
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def _proxy_trouble(cause: str) -> _Refused:
+    return _Refused(Trouble("unreachable", cause, may_have_run=False, hint="Look at HTTP_PROXY or `proxy`."))
