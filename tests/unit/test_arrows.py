@@ -25,6 +25,7 @@ FLOORS: list[set[str]] = [
         "settings",
         "paths",
         "clock",
+        "deadlines",
         "cleaning",
         "version",
     },

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol, cast
 
 from msgspec import Raw
 
-from dragoman.connections.deadlines import Deadlines
+from dragoman.deadlines import Deadlines
 from dragoman.connections.troubles import Health, error_of, names_lost_session
 from dragoman.errors import CallTimeout, ConnectionLost, RemoteError
 from dragoman.protocol import SERVER_ERROR, Era

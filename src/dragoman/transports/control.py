@@ -69,8 +69,6 @@ class ControlChannel(Protocol):
 
 
 class ControlTransport(OneLink):
-    wants_about = True  # so that a message that fails can be named
-
     def __init__(self, server: str, channel: ControlChannel) -> None:
         self._server = server
         self._channel = channel
@@ -80,6 +78,10 @@ class ControlTransport(OneLink):
         self._requests: dict[str, asyncio.Task[None]] = {}
         self._room = asyncio.Event()
         self._room.set()
+
+    @property
+    def wants_about(self) -> bool:
+        return True  # so that a message that fails can be named
 
     async def open(self, sink: Sink) -> None:
         try:
@@ -216,6 +218,7 @@ class LineControlChannel:
         """The program will say no more."""
         if self._ended is not None:
             return
+        self._framer.end()
         self._ended = cause
         for request_id in list(self._waiters):
             self._fail(request_id, Trouble("broken", cause))

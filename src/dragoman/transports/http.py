@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from typing import Any, Final, Protocol
 
 import aiohttp
 from yarl import URL
 
+from dragoman.deadlines import Deadlines
 from dragoman.protocol import LEGACY_REVISIONS, REVISION_IN_HEADER, era_of
 from dragoman.transports.base import About, Details, Sink, Trouble
 from dragoman.transports.sse_events import EventTooLarge, SseParser
@@ -83,7 +85,12 @@ class HttpTransport:
         self._session_id: str | None = None
         self._headers: dict[str, str] = {}
         """What every message carries; made anew when session or revision change."""
+        self._loop = asyncio.get_running_loop()
+        self._numbers = itertools.count()
         self._posts: dict[str, asyncio.Task[None]] = {}
+        """Messages under way, by the id of the request or a word of our own."""
+        self._deadlines = Deadlines[asyncio.Task[None]](self._loop, self._give_up)
+        self._expired: set[str] = set()
         self._others: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
         self._room.set()
@@ -105,11 +112,9 @@ class HttpTransport:
         if self._sink is None:
             raise ConnectionError("the connection is closed")
         about = about or About()
-        task = asyncio.create_task(self._post(message, about))
-        if about.request_id is None:
-            self._keep(task)
-            return
-        self._posts[about.request_id] = task
+        key = about.request_id or f"untold {next(self._numbers)}"
+        task = self._posts[key] = self._loop.create_task(self._post(message, about, key))
+        self._deadlines.set(key, self._patience(about), task)
         if self.congested:
             self._room.clear()
 
@@ -131,6 +136,7 @@ class HttpTransport:
     async def close(self) -> None:
         sink, self._sink = self._sink, None
         self._room.set()
+        self._deadlines.close()
         tasks = [*self._posts.values(), *self._others]
         for task in tasks:
             task.cancel()
@@ -146,58 +152,67 @@ class HttpTransport:
 
     # One message.
 
-    async def _post(self, message: bytes, about: About) -> None:
+    async def _post(self, message: bytes, about: About, key: str) -> None:
+        trouble: Trouble | None = None
         try:
-            trouble = await self._exchange(message, about)
+            trouble = await self._exchange(message, about, key)
         except TooLarge:
             trouble = Trouble("too-large", f"the answer is larger than {self._limit_bytes} bytes")
         except EventTooLarge:
             trouble = Trouble("too-large", f"an event is larger than {self._limit_bytes} bytes")
         except _FAULTS as error:
             trouble = trouble_of(error)
+        except asyncio.CancelledError:
+            if key not in self._expired:
+                raise
+            trouble = Trouble("timeout", "no answer in time")
         finally:
-            if about.request_id is not None:
-                self._posts.pop(about.request_id, None)
-                if not self.congested:
-                    self._room.set()
+            self._posts.pop(key, None)
+            self._expired.discard(key)
+            self._deadlines.clear(key)
+            if not self._room.is_set() and not self.congested:
+                self._room.set()
         if trouble is not None and self._sink is not None:
             self._sink.failed(about.request_id, trouble)
 
-    async def _exchange(self, message: bytes, about: About) -> Trouble | None:
+    async def _exchange(self, message: bytes, about: About, key: str) -> Trouble | None:
         """Sends and delivers what comes back; the trouble if it came to nothing."""
-        async with asyncio.timeout(self._patience(about)) as limit:
-            async with self._answer_to(message, about) as response:
-                if not 200 <= response.status < 300:
-                    return await trouble_of_status(response, in_session=self._session_id is not None)
-                if about.method == "initialize":
-                    self._take_session(response.headers.get("Mcp-Session-Id"))
-                request_id = about.request_id
-                if request_id is None:
-                    return None
-                if response.content_type == EVENTS:
-                    limit.reschedule(None)
-                    return await self._follow(response, request_id, about.is_standing)
-                return await self._take_reply(response, request_id)
+        response = await self._answer_to(message, about)
+        try:
+            if not 200 <= response.status < 300:
+                return await trouble_of_status(response, in_session=self._session_id is not None)
+            if about.method == "initialize":
+                self._take_session(response.headers.get("Mcp-Session-Id"))
+            request_id = about.request_id
+            if request_id is None:
+                return None
+            if response.content_type == EVENTS:
+                self._deadlines.clear(key)  # a stream may take as long as it takes
+                return await self._follow(response, request_id, about.is_standing)
+            return await self._take_reply(response, request_id)
+        finally:
+            # Closed, not released, unless it is read to its end: nobody waits for the rest.
+            response.close()
 
     def _patience(self, about: About) -> float:
         """How long an answer that is no stream may take."""
         asked = about.timeout_seconds
         return max(self._request_seconds, asked) if asked < NO_LIMIT_SECONDS else self._request_seconds
 
-    @contextlib.asynccontextmanager
-    async def _answer_to(self, message: bytes, about: About) -> AsyncGenerator[aiohttp.ClientResponse]:
+    async def _answer_to(self, message: bytes, about: About) -> aiohttp.ClientResponse:
         """The response to a POST, after at most one renewal of credentials."""
         headers = {**self._headers, **about.headers} if about.headers else self._headers
-        for renewed in (False, True):
-            response = await self._send_once(message, await self._with_credentials(headers, renewed))
-            if response.status == 401 and self._credentials is not None and not renewed:
-                response.close()
-                continue
-            try:
-                yield response
-            finally:
-                response.close() if not response.content.at_eof() else response.release()
-            return
+        if self._credentials is None:
+            return await self._send_once(message, headers)
+        response = await self._send_once(message, await self._with_credentials(headers, False))
+        if response.status != 401:
+            return response
+        response.close()
+        return await self._send_once(message, await self._with_credentials(headers, True))
+
+    def _give_up(self, key: str, task: asyncio.Task[None]) -> None:
+        self._expired.add(key)
+        task.cancel()
 
     async def _with_credentials(self, headers: Mapping[str, str], renewed: bool) -> Mapping[str, str]:
         if self._credentials is None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.connections.deadlines import Deadlines
+from dragoman.deadlines import Deadlines
 
 
 class Timer:
