@@ -145,7 +145,7 @@ async def test_a_serve_that_raises_during_a_call_costs_its_own_calls_only() -> N
         await host.ready()
         with pytest.raises(ConnectionLost, match="the roof fell in"):
             await host.call("mcp__doomed__ask")
-        assert host.servers["doomed"].status == "failed"
+        assert host.servers["doomed"].phase == "reconnecting"
         assert (await host.call("mcp__demo__add", {"a": 1, "b": 2})).text == "3"
 
 

@@ -205,6 +205,8 @@ class Arena:
         self._home = home
         self._wait = wait
         host_options.setdefault("permission_mode", "bypassPermissions")
+        # Most tests look at how an end is told; whoever wants to see the comeback says so.
+        settings = {"DRAGOMAN_RECONNECT_ATTEMPTS": 0, **(settings or {})}
         self.host = Host({BYSTANDER: zoo("calm.py"), **servers}, settings=settings, **host_options)
         self.bystander = Bystander(self.host)
         self.pulse = Pulse()

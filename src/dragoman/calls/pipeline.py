@@ -26,6 +26,7 @@ from dragoman.errors import (
     CallError,
     ConnectionLost,
     InvalidArguments,
+    NotConnected,
     PermissionRefused,
     RemoteError,
     UnknownTool,
@@ -160,7 +161,10 @@ class Pipeline:
                     raise
                 attempt += 1
                 seconds = max(0.001, deadline - self._clock.monotonic())
-                session = await self._links.awaited_session(tool.server, seconds)
+                try:
+                    session = await self._links.awaited_session(tool.server, seconds)
+                except NotConnected:
+                    raise error from None  # it says what became of the call
                 if reaction == "list again and repeat":
                     await self._links.list_again(tool.server, session)
                     tool = self._catalog.resolve(tool.name)

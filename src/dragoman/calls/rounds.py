@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.connections.inbound import Refusal
-from dragoman.errors import MalformedReply, RemoteError
+from dragoman.errors import MalformedReply
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT
 
@@ -65,6 +65,4 @@ async def _answer(server: str, question: Question, answerer: Answerer) -> Mappin
         return await answerer.answer(question.method, question.params)
     except Refusal as refusal:
         # There is no way to answer "no" to some questions: the server is not waiting, so the call ends here.
-        raise RemoteError(
-            server, refusal.code, f"the call needs an answer to {question.method[:80]}: {refusal.message}"
-        ) from None
+        raise MalformedReply(server, f"input_required, but {refusal.message}") from None

@@ -150,6 +150,7 @@ def run_with_host(
     work: Callable[[Host], Awaitable[T]],
     *,
     only: Collection[str] | None = None,
+    watch: bool = False,
 ) -> T:
     """Runs one command's work in an open host. A polite signal closes the host before the end."""
     import asyncio
@@ -163,7 +164,7 @@ def run_with_host(
         if task is not None:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, task.cancel)
-        async with Host(sources, permission_mode="bypassPermissions", only=only) as host:
+        async with Host(sources, permission_mode="bypassPermissions", only=only, watch=watch) as host:
             return await work(host)
 
     try:

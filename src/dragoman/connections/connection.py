@@ -127,6 +127,8 @@ class Connection:
         self._moved = asyncio.Event()
         """Set, and replaced, at each change of state."""
         self._settled = asyncio.Event()
+        self._was_up = False
+        """Whether it has been connected since it was last told to."""
         self._end: asyncio.Future[tuple[str, End]] | None = None
         """How the link that stands now ends."""
         self._is_held = held is not None
@@ -286,6 +288,7 @@ class Connection:
     async def _live(self) -> None:
         """Connects, stays, and comes back as long as there is hope; returns when there is none."""
         ladder = Ladder.of(self._around.settings)
+        self._was_up = False
         rests = self._rests_first
         while True:
             if rests:
@@ -351,9 +354,8 @@ class Connection:
 
     async def _try_again(self, ladder: Ladder, error: DragomanError, how: str) -> bool:
         """Waits for the next attempt; false if there is to be none."""
-        was_up = self._introduction is not None
         # What never came up is left to the person, unless it is only the network that stands between.
-        hopeful = was_up or (isinstance(error, Unreachable) and self._kind == "remote")
+        hopeful = self._was_up or (isinstance(error, Unreachable) and self._kind == "remote")
         asked = error.retry_after_seconds if isinstance(error, Unreachable) else None
         wait = ladder.next_wait(at_once=how == "session", at_least=asked or 0.0) if hopeful else None
         if wait is None:
@@ -361,7 +363,7 @@ class Connection:
             self._fail(error)
             self._settled.set()
             return False
-        if was_up:
+        if self._was_up:
             self._signal(Lost(_reason(error), ladder.attempt - 1))
         else:
             self._fail(error)
@@ -391,6 +393,7 @@ class Connection:
         if session.lost_cause is not None:
             raise self._linker.start_failed(session.lost_cause, session)
         self._error = None
+        self._was_up = True
         self._signal(Ready())
         self._around.bus.publish(
             events.ServerConnected(server=self.name, protocol_version=introduction.revision)

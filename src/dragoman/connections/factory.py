@@ -166,7 +166,7 @@ def _ide(name: str, config: ServerConfig, settings: Settings) -> Transport:
     else:
         wanted = "ws" if is_websocket else "sse"
         found = find_ides(paths.config_dir() / "ide", Path.cwd())
-        ides = [ide for ide in found if ide.transport == wanted]
+        ides = [ide for ide in found if ide.transport == wanted and ide.workspace is not None]
         if not ides:
             raise Unreachable(
                 name, "start", "no editor is running here", hint="Start the editor, with its extension."

@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, Protocol, cast
 
 from msgspec import Raw
 
-from dragoman.deadlines import Deadlines
 from dragoman.connections.troubles import Health, error_of, names_lost_session
+from dragoman.deadlines import Deadlines
 from dragoman.errors import CallTimeout, ConnectionLost, RemoteError
 from dragoman.protocol import SERVER_ERROR, Era
 from dragoman.transports.base import About, Details, Transport, Trouble

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -48,10 +48,8 @@ class Ide(Struct, frozen=True):
     def __repr__(self) -> str:
         return f"Ide({self.name!r}, port={self.port}, workspace={self.workspace!r})"
 
-    def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
-        yield "name", self.name
-        yield "port", self.port
-        yield "workspace", self.workspace
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("name", self.name), ("port", self.port), ("workspace", self.workspace)]
 
     @property
     def type(self) -> Literal["ws-ide", "sse-ide"]:
@@ -131,7 +129,8 @@ def _distrust_folder(folder: Path) -> str | None:
         return "it is no folder"
     if status.st_uid != os.geteuid():
         return "it belongs to another user"
-    return "others may write into it" if status.st_mode & 0o022 else None
+    # Not the group: where everybody has a group of their own, folders are made so.
+    return "everybody may write into it" if status.st_mode & 0o002 else None
 
 
 def _lock_files(folder: Path) -> list[Path]:
@@ -166,21 +165,25 @@ def _read_own(file: Path) -> bytes:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         raise _Unusable("it cannot be opened, or is a link") from None
-    with open(descriptor, "rb") as opened:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise _Unusable("it is no regular file")
-        if status.st_uid != os.geteuid():
-            raise _Unusable("it belongs to another user")
-        if status.st_mode & 0o077:
-            raise _Unusable("others may read or write it, and it holds a token (chmod 600)")
-        try:
-            content = opened.read(LOCK_BYTES + 1)
-        except OSError:
-            raise _Unusable("it cannot be read") from None
+    try:
+        _check_own(os.fstat(descriptor))
+        content = os.read(descriptor, LOCK_BYTES + 1)
+    except OSError:
+        raise _Unusable("it cannot be read") from None
+    finally:
+        os.close(descriptor)
     if len(content) > LOCK_BYTES:
         raise _Unusable(f"it is larger than {LOCK_BYTES} bytes")
     return content
+
+
+def _check_own(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise _Unusable("it is no regular file")
+    if status.st_uid != os.geteuid():
+        raise _Unusable("it belongs to another user")
+    if status.st_mode & 0o077:
+        raise _Unusable("others may read or write it, and it holds a token (chmod 600)")
 
 
 def _check_alive(pid: int | None) -> None:

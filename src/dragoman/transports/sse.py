@@ -164,23 +164,28 @@ class SseTransport:
         self, stream: aiohttp.ClientResponse, sink: Sink, announced: asyncio.Future[SseEvent]
     ) -> None:
         parser = SseParser(self._limit_bytes, sink.oversized)
-        cause = "it ended its stream of events"
+        cause = "the connection was closed"
         try:
             async for chunk in stream.content.iter_any():
                 for event in parser.feed(chunk):
                     self._deliver(event, announced)
+            cause = "it ended its stream of events"
         except EventTooLarge as error:
             for event in error.before:
                 self._deliver(event, announced)
             cause = f"it sent an event far over the limit of {self._limit_bytes} bytes"
         except _FAULTS as error:
             cause = trouble_of(error).cause
+        finally:
+            self._stream_ended(cause, announced)
+
+    def _stream_ended(self, cause: str, announced: asyncio.Future[SseEvent]) -> None:
         if self._is_open:
             self._end(cause)
         elif announced.done():
             self._early_end = cause
         else:
-            announced.set_exception(self._refusal(f"{cause} before saying where messages go"))
+            announced.set_exception(self._refusal(f"{cause} before it said where messages go"))
 
     def _deliver(self, event: SseEvent, announced: asyncio.Future[SseEvent]) -> None:
         if event.kind == "message":

@@ -15,7 +15,7 @@ import ssl
 import urllib.request
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 from msgspec import Struct
@@ -45,6 +45,9 @@ class Network(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return "<Network>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
 
     @property
     def address(self) -> URL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from dragoman.cli.options import json_option, mcp_config_option, run_with_host, 
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
 from dragoman.config.load import Configuration
+from dragoman.config.scopes import Sources
 
 if TYPE_CHECKING:
     from dragoman.host import Host
@@ -22,16 +24,22 @@ if TYPE_CHECKING:
 
 @click.command("list", short_help="List the servers, where they come from, and how they are.")
 @click.option("--no-health", is_flag=True, help="Connect to nothing.")
+@click.option("--watch", is_flag=True, help="Stay connected and show every change, until Ctrl-C.")
 @mcp_config_option
 @json_option
-def command(no_health: bool, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
+def command(no_health: bool, watch: bool, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
     """Lists every server with scope, transport and state, and checks each by connecting to it.
 
     Only servers that may be started are checked: those that wait for approval, are switched off, or are
     not admitted by policy are listed with the reason.
     """
+    if watch and no_health:
+        raise click.UsageError("--watch connects, --no-health does not: choose one")
     sources = sources_of(given, strict)
     configuration = look(sources, everything=True)
+    if watch:
+        _watch(sources, as_json)
+        return
     wanted = [name for name, server in configuration.servers.items() if server.standing == "ready"]
     views: Mapping[str, ServerView] = {}
     if not no_health and (wanted or configuration.connectors):
@@ -46,6 +54,14 @@ def command(no_health: bool, given: tuple[str, ...], strict: bool, as_json: bool
         _show(configuration, views)
     if configuration.policy.broken:
         sys.exit(exit_codes.CONFIG)
+
+
+def _watch(sources: Sources, as_json: bool) -> None:
+    from dragoman.cli.render.watching import watch
+
+    # Ctrl-C is how it is left, so it is no failure.
+    with contextlib.suppress(KeyboardInterrupt):
+        run_with_host(sources, lambda host: watch(host, as_json=as_json), watch=True)
 
 
 async def _check(host: Host) -> tuple[Mapping[str, ServerView], Configuration]:
