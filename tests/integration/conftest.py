@@ -1,4 +1,4 @@
-"""`connect` makes a host with one workshop server: every kind × every revision it can be made to speak."""
+"""`connect` makes a host with one workshop server: every transport × every revision it can be made to speak."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -9,10 +9,13 @@ import pytest
 
 from dragoman import Host
 from dragoman.protocol import LEGACY_REVISIONS, REVISIONS
+from tests.integration.embedding import Embedding
 from tests.integration.workshop import fastmcp_server, our_server, sdk_server, workshop
+from tests.servers.web import HttpSse, Site, Streamable, WebSocketSite
 
 SERVER = "shop"
 PINS = ("auto", "legacy", *REVISIONS)
+SITES = ("http", "http-json", "sse", "ws")
 
 
 @dataclass(frozen=True)
@@ -22,30 +25,63 @@ class Connect:
     """How the entry is pinned; for our in-process server, which has no entry, what it is able to speak."""
 
     @property
+    def speaks(self) -> tuple[str, ...]:
+        """What a server made for this is able to speak."""
+        if self.kind == "sse":
+            return LEGACY_REVISIONS
+        return {"auto": REVISIONS, "legacy": LEGACY_REVISIONS}.get(self.pin, (self.pin,))
+
+    @property
     def revision(self) -> str:
         """What is to be spoken."""
-        return {"auto": REVISIONS[0], "legacy": LEGACY_REVISIONS[0]}.get(self.pin, self.pin)
+        return self.speaks[0]
 
     @property
     def is_process(self) -> bool:
         return "stdio" in self.kind
 
-    def host(self, **options: Any) -> Host:
+    @asynccontextmanager
+    async def made(self, **options: Any) -> AsyncIterator[Host]:
+        """A host that is not open yet; its server is there."""
         options.setdefault("permission_mode", "bypassPermissions")
-        return Host({SERVER: self._server()}, **options)
+        if self.kind in SITES:
+            async with self._site() as site:
+                yield Host({SERVER: {"type": self._type, "url": site.url, "protocol": self.pin}}, **options)
+        elif self.kind == "sdk-control":
+            entry = {"type": "sdk", "protocol": self.pin}
+            yield Host({SERVER: entry}, control=Embedding(**{SERVER: our_server(self.speaks)}), **options)
+        else:
+            yield Host({SERVER: self._server()}, **options)
 
     @asynccontextmanager
     async def __call__(self, **options: Any) -> AsyncIterator[Host]:
         """A host whose server is ready."""
-        async with self.host(**options) as host:
+        async with self.made(**options) as host, host:
             await host.ready(timeout=30)
             yield host
+
+    @property
+    def _type(self) -> str:
+        return self.kind.partition("-")[0]
+
+    def _site(self) -> Site:
+        site: Streamable | HttpSse | WebSocketSite
+        match self.kind:
+            case "sse":
+                site = HttpSse(revisions=self.speaks)
+            case "ws":
+                site = WebSocketSite(revisions=self.speaks)
+            case _:
+                site = Streamable(
+                    revisions=self.speaks, replies="json" if self.kind == "http-json" else "sse"
+                )
+        site.zoo = our_server(self.speaks)
+        return site
 
     def _server(self) -> object:
         match self.kind:
             case "ours":
-                speaks = {"auto": REVISIONS, "legacy": LEGACY_REVISIONS}.get(self.pin, (self.pin,))
-                return our_server(speaks)
+                return our_server(self.speaks)
             case "ours-stdio":
                 return workshop("ours", protocol=self.pin)
             case "sdk-stdio":
@@ -61,11 +97,21 @@ def _cases() -> Iterator[Any]:
         for pin in PINS:
             # Processes take their time to start, the SDK's above all: --quick meets ours once per era.
             slow = kind == "sdk-stdio" or (kind != "ours" and pin not in ("auto", "legacy"))
-            yield pytest.param(
-                Connect(kind, pin), id=f"{kind}-{pin}", marks=[pytest.mark.slow] if slow else []
-            )
+            yield _case(kind, pin, slow=slow)
     for kind in ("sdk", "fastmcp"):
-        yield pytest.param(Connect(kind, "auto"), id=f"{kind}-auto")
+        yield _case(kind, "auto")
+    for pin in PINS:
+        if pin != LEGACY_REVISIONS[-1]:  # it has no Streamable HTTP
+            yield _case("http", pin)
+            yield _case("http-json", pin, slow=pin not in ("auto", "legacy"))
+        yield _case("ws", pin, slow=pin not in ("auto", "legacy"))
+        yield _case("sdk-control", pin, slow=pin not in ("auto", "legacy"))
+    yield _case("sse", "auto")
+    yield _case("sse", LEGACY_REVISIONS[0])
+
+
+def _case(kind: str, pin: str, *, slow: bool = False) -> Any:
+    return pytest.param(Connect(kind, pin), id=f"{kind}-{pin}", marks=[pytest.mark.slow] if slow else [])
 
 
 @pytest.fixture(params=_cases())

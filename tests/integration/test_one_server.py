@@ -111,11 +111,11 @@ async def test_a_call_over_its_time_limit_is_a_typed_error_and_the_server_is_tol
 
 
 async def test_events_tell_the_story_in_order(connect: Connect) -> None:
-    host = connect.host()
-    listener = host.events()
-    async with host:
-        await host.ready(timeout=30)
-        await host.call(tool("count"), {"to": 2})
+    async with connect.made() as host:
+        listener = host.events()
+        async with host:
+            await host.ready(timeout=30)
+            await host.call(tool("count"), {"to": 2})
     told = [event async for event in listener if not isinstance(event, ServerLogged | ToolsChanged)]
     assert [_in_short(event) for event in told] == [
         "pending connecting",

@@ -195,7 +195,7 @@ class Session:
     @property
     def mirrors_arguments(self) -> bool:
         """Whether parts of a call's arguments are repeated as headers."""
-        return self._wants_about and self._driver.era == "modern"
+        return self._transport.carries_headers and self._driver.era == "modern"
 
     def introduced(self) -> None:
         """The handshake is done."""
@@ -256,7 +256,7 @@ class Session:
     def _check_session(self, error: RemoteError) -> None:
         """Some servers say in a reply like any other that they have forgotten the session."""
         if (
-            self._wants_about
+            self._transport.carries_headers
             and self._driver.era == "legacy"
             and error.remote_code != SERVER_ERROR
             and names_lost_session(error.remote_code, error.remote_message)

@@ -96,6 +96,11 @@ class Transport(Protocol):
         """Whether `send` needs to know more than the bytes."""
         ...
 
+    @property
+    def carries_headers(self) -> bool:
+        """Whether the headers told in `About` reach the server."""
+        ...
+
     async def open(self, sink: Sink) -> None: ...
 
     def send(self, message: bytes, about: About | None = None) -> None:
@@ -126,6 +131,10 @@ class Transport(Protocol):
 
 class OneLink:
     """The part of a transport with one link for everything, where no request travels by itself."""
+
+    @property
+    def carries_headers(self) -> bool:
+        return False
 
     @property
     def wants_about(self) -> bool:

@@ -62,6 +62,7 @@ class Credentials(Protocol):
 
 class HttpTransport:
     wants_about = True
+    carries_headers = True
 
     def __init__(
         self,

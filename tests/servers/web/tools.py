@@ -1,0 +1,136 @@
+"""What the zoo's web servers offer: a handful of tools, and a ledger of what was really run.
+
+I own: the tools and the conversation with `InMemoryServer` that stands behind every web server. How messages
+travel is the servers' affair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from dragoman.testing import InMemoryServer, ToolContext
+from dragoman.transports.inprocess import ServerEnd
+
+Json = dict[str, Any]
+TEXT = {"type": "string"}
+NUMBER = {"type": "number"}
+
+
+class Ledger:
+    """How often each key was executed, whatever became of the reply."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._news = asyncio.Event()
+
+    def enter(self, key: str) -> int:
+        self.counts[key] += 1
+        self._news.set()
+        return self.counts[key]
+
+    async def wait_for(self, key: str, *, seconds: float = 5.0) -> None:
+        """Until the key was executed once."""
+        async with asyncio.timeout(seconds):
+            while not self.counts[key]:
+                self._news.clear()
+                await self._news.wait()
+
+
+def make_zoo(revisions: tuple[str, ...], ledger: Ledger, changed: Callable[[], None]) -> InMemoryServer:
+    """`changed` is called when the list of tools has become another one."""
+    zoo = InMemoryServer("web-zoo", revisions=revisions)
+
+    async def slow(arguments: Json, _: ToolContext) -> str:
+        await asyncio.sleep(arguments.get("seconds", 0.1))
+        return "at last"
+
+    async def hold(arguments: Json, _: ToolContext) -> str:
+        ledger.enter(f"hold {arguments.get('key', '')}".rstrip())
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def count(arguments: Json, context: ToolContext) -> str:
+        total = int(arguments.get("to", 3))
+        for number in range(1, total + 1):
+            context.progress(number, total, f"{number} of {total}")
+            await asyncio.sleep(arguments.get("pause", 0))
+        return str(total)
+
+    def change(arguments: Json, _: ToolContext) -> str:
+        name = arguments.get("name", "fresh")
+        zoo.add_tool(name, lambda _arguments, _context: f"I am {name}")
+        changed()
+        return name
+
+    def run(arguments: Json, _: ToolContext) -> str:
+        return str(ledger.enter(arguments["key"]))
+
+    routed = {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "shard": {"type": "integer", "x-mcp-header": "Shard"},
+        "dry": {"type": "boolean", "x-mcp-header": "Dry-Run"},
+        "unrouted": TEXT,
+    }
+    zoo.add_tool("echo", lambda given, _: given.get("text", ""), properties={"text": TEXT})
+    zoo.add_tool("add", lambda given, _: given["a"] + given["b"], properties={"a": NUMBER, "b": NUMBER})
+    zoo.add_tool("hold", hold, description="Never answers.", properties={"key": TEXT})
+    zoo.add_tool("slow", slow, properties={"seconds": NUMBER})
+    zoo.add_tool("ledger", run, properties={"key": TEXT}, required=("key",))
+    zoo.add_tool("count", count, properties={"to": NUMBER, "pause": NUMBER})
+    zoo.add_tool("change", change, properties={"name": TEXT})
+    zoo.add_tool("route", lambda given, _: msgspec.json.encode(given).decode(), properties=routed)
+    return zoo
+
+
+class Conversation:
+    """One client's talk with the zoo. `heard` gets every message the zoo sends."""
+
+    def __init__(self, zoo: InMemoryServer, heard: Callable[[Json], None]) -> None:
+        self._heard = heard
+        self._end = ServerEnd(self)
+        self._task = asyncio.create_task(zoo.serve(self._end), name="web zoo")
+
+    def say(self, message: Json) -> None:
+        self._end.put(msgspec.json.encode(message))
+
+    async def close(self) -> None:
+        self._end.shut()
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    # The far end's view: a sink.
+
+    def received(self, message: bytes) -> None:
+        self._heard(_with_changes_announced(msgspec.json.decode(message)))
+
+    def oversized(self, head: bytes, tail: bytes) -> bool:
+        return True
+
+    def awaits(self, request_id: str) -> bool:
+        return False
+
+    def failed(self, request_id: str | None, trouble: object) -> None:
+        return
+
+    def lost(self, cause: str) -> None:
+        return
+
+
+def _with_changes_announced(message: Json) -> Json:
+    """The zoo's list can change, so its introduction says so."""
+    result = message.get("result")
+    if isinstance(result, dict) and "capabilities" in result:
+        result["capabilities"]["tools"] = {"listChanged": True}
+    return message
+
+
+def notification(method: str, **params: Any) -> Json:
+    return {"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})}
+
+
+LIST_CHANGED = notification("notifications/tools/list_changed")
