@@ -1,4 +1,4 @@
-"""`connect` makes a host with one workshop server: every transport × every revision it can be made to speak."""
+"""`connect` makes a host with one workshop server: every transport × every revision that it can speak."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager

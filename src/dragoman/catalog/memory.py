@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from dragoman import paths
 from dragoman.catalog.tools import ToolList, read_definitions
-from dragoman.wire.messages import ToolDefinition
+from dragoman.wire.messages import ABSENT, ToolDefinition
 
 LIMIT_BYTES: Final = 4 * 1024 * 1024
 
@@ -35,7 +35,7 @@ def recall(fingerprint: str) -> ToolList | None:
 
 
 def remember(fingerprint: str, tools: ToolList) -> None:
-    data = msgspec.json.encode(tools.definitions)
+    data = msgspec.json.encode([_as_sent(definition) for definition in tools.definitions])
     if len(data) > LIMIT_BYTES:
         return
     path = _file(fingerprint)
@@ -44,6 +44,11 @@ def remember(fingerprint: str, tools: ToolList) -> None:
         temporary = path.with_name(f".{path.name}-{os.getpid()}")
         temporary.write_bytes(data)
         os.replace(temporary, path)
+
+
+def _as_sent(definition: ToolDefinition) -> dict[str, Any]:
+    pairs = ((field.encode_name, getattr(definition, field.name)) for field in structs.fields(definition))
+    return {name: value for name, value in pairs if value is not None and value is not ABSENT}
 
 
 def _file(fingerprint: str) -> Path:

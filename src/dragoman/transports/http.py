@@ -37,6 +37,8 @@ RESUME_LIMIT: Final = 3
 """Failures in a row to take a broken stream up again before its request counts as lost."""
 RETRY_SECONDS: Final = 1.0
 RETRY_LIMIT_SECONDS: Final = 30.0
+SHORTEST_RETRY_SECONDS: Final = 0.1
+"""However little a server asks for: one that ends each stream at once would be asked without a pause."""
 LASTING_SECONDS: Final = 10.0
 """A stream that stood this long was no failure."""
 FAREWELL_SECONDS: Final = 2.0
@@ -385,5 +387,6 @@ class HttpTransport:
 
 def _pause(parser: SseParser, failures: int) -> float:
     """What the server asked for, or a second; longer each time that it fails."""
-    asked = RETRY_SECONDS if parser.retry_ms is None else parser.retry_ms / 1000
+    retry_ms = parser.retry_ms
+    asked = RETRY_SECONDS if retry_ms is None else max(retry_ms / 1000, SHORTEST_RETRY_SECONDS)
     return asked if failures <= 0 else min(max(asked, RETRY_SECONDS) * 2**failures, RETRY_LIMIT_SECONDS)

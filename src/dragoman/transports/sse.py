@@ -50,6 +50,7 @@ _FAULTS = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
 
 class SseTransport:
     wants_about = True
+    carries_headers = False
 
     def __init__(self, server: str, network: Network, *, limit_bytes: int, request_seconds: float) -> None:
         self._server = server
