@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-TIERS = ("unit", "integration", "e2e", "torture", "interop-python", "interop-node")
+TIERS = ("unit", "integration", "e2e", "torture", "interop-python", "interop-node", "interop-conformance")
 QUICK_TIERS = ("unit", "integration", "e2e")
 
 
@@ -122,7 +122,7 @@ class TierPlugin:
             return
         terminalreporter.section("tiers")
         for tier, tally in self.tallies.items():
-            terminalreporter.write_line(f"{tier:<15} {self._describe(tally)}")
+            terminalreporter.write_line(f"{tier:<19} {self._describe(tally)}")
 
     def _describe(self, tally: Tally) -> str:
         said = []

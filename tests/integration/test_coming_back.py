@@ -119,7 +119,8 @@ async def test_what_cannot_be_reached_at_first_has_failed_at_once_with_its_reaso
     async with host_of(entry, settings={"DRAGOMAN_RECONNECT_WAIT_MS": 60_000}) as host:
         view = host.servers["x"]
         assert view.status == "failed"
-        assert view.error is not None and view.error.hint
+        assert view.error is not None
+        assert view.error.hint
 
 
 async def test_a_remote_server_that_was_down_at_the_start_is_found_when_it_comes_up():
@@ -136,25 +137,29 @@ async def test_a_remote_server_that_was_down_at_the_start_is_found_when_it_comes
 @pytest.mark.requirement("LIF-7")
 @pytest.mark.parametrize("lost_as", ["404 -32001", "404", "400 -32000", "200 -32600"])
 async def test_a_session_the_server_forgot_is_begun_anew_and_the_call_made_again(lost_as):
-    async with streamable(revisions=("2025-11-25",), lost_as=lost_as) as server:
-        async with host_of({"url": server.url}) as host:
-            await server.lose_sessions()
-            assert (await host.call("mcp__x__ledger", {"key": "k"})).text
-            assert server.ledger.counts["k"] == 1
-            assert len(server.asked("initialize")) == 2
-            assert "Mcp-Session-Id" not in server.asked("initialize")[1].headers
+    async with (
+        streamable(revisions=("2025-11-25",), lost_as=lost_as) as server,
+        host_of({"url": server.url}) as host,
+    ):
+        await server.lose_sessions()
+        assert (await host.call("mcp__x__ledger", {"key": "k"})).text
+        assert server.ledger.counts["k"] == 1
+        assert len(server.asked("initialize")) == 2
+        assert "Mcp-Session-Id" not in server.asked("initialize")[1].headers
 
 
 @pytest.mark.requirement("LIF-7")
 async def test_a_session_that_is_lost_again_and_again_is_given_up_in_the_end():
-    async with streamable(revisions=("2025-11-25",), lost_after=0) as server:
-        async with host_of({"url": server.url}) as host:
-            for _ in range(3):
-                try:
-                    await host.call("mcp__x__echo", {"text": "?"}, timeout_seconds=5)
-                except (ConnectionLost, NotConnected):
-                    continue
-            assert len(server.asked("initialize")) < 25
+    async with (
+        streamable(revisions=("2025-11-25",), lost_after=0) as server,
+        host_of({"url": server.url}) as host,
+    ):
+        for _ in range(3):
+            try:
+                await host.call("mcp__x__echo", {"text": "?"}, timeout_seconds=5)
+            except (ConnectionLost, NotConnected):
+                continue
+        assert len(server.asked("initialize")) < 25
 
 
 @pytest.mark.requirement("LIF-6")
@@ -174,7 +179,7 @@ async def test_one_broken_answer_costs_its_call_and_three_in_a_row_the_link():
                 await host.call("mcp__x__echo", {"text": "?"})
         server.on.clear()
         assert (await host.call("mcp__x__echo", {"text": "!"})).text == "!"
-        assert [event.phase for event in told if isinstance(event, ServerStateChanged)][0] == "reconnecting"
+        assert next(event.phase for event in told if isinstance(event, ServerStateChanged)) == "reconnecting"
 
 
 @pytest.mark.requirement("LIF-8")

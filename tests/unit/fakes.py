@@ -10,8 +10,10 @@ from msgspec import Raw
 
 from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import Tool
+from dragoman.connections.inbound import Refusal
 from dragoman.errors import DragomanError
 from dragoman.names import ServerName
+from dragoman.protocol import METHOD_NOT_FOUND
 from dragoman.wire.messages import MessageId, ToolDefinition
 
 
@@ -52,6 +54,13 @@ class RecordingListener:
 
     def faulted(self, kind: str, sample: str) -> None:
         self.faults.append((kind, sample))
+
+
+class Nobody:
+    """Answers no server's questions, as a host does that declares nothing."""
+
+    async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
+        raise Refusal(METHOD_NOT_FOUND, f"this client does not offer {method}")
 
 
 def definition(name: str, schema: Mapping[str, Any] | bytes | None = None, **more: Any) -> ToolDefinition:

@@ -19,6 +19,7 @@ from dragoman.errors import (
     DragomanError,
     HandshakeFailed,
     HostClosed,
+    HttpError,
     InvalidArguments,
     MalformedReply,
     MessageTooLarge,
@@ -26,8 +27,10 @@ from dragoman.errors import (
     PermissionRefused,
     PolicyRefused,
     RemoteError,
+    SignInNeeded,
     StartFailed,
     UnknownTool,
+    Unreachable,
 )
 
 CLASSES = [
@@ -68,6 +71,8 @@ CODES = {
     StartFailed: "start-failed",
     ConnectTimeout: "connect-timeout",
     HandshakeFailed: "handshake",
+    Unreachable: "unreachable",
+    SignInNeeded: "sign-in",
     CallError: "call",
     UnknownTool: "unknown-tool",
     InvalidArguments: "invalid-arguments",
@@ -76,6 +81,7 @@ CODES = {
     NotConnected: "not-connected",
     ConnectionLost: "connection-lost",
     CallTimeout: "timeout",
+    HttpError: "http-status",
     MalformedReply: "malformed-reply",
     MessageTooLarge: "message-too-large",
 }
@@ -101,7 +107,13 @@ SENTENCES = [
         "box: handshake failed: no answer within 30 s",
     ),
     (HandshakeFailed("box", "handshake", "it speaks " + HOSTILE), "box: handshake failed: it speaks "),
+    (Unreachable("box", "connect", "refused" + HOSTILE), "box: connect failed: refused"),
+    (SignInNeeded("box", "connect", "HTTP 401" + HOSTILE), "box: connect failed: HTTP 401"),
     (RemoteError("box", -32601, "no such method" + HOSTILE), "box answered error -32601: no such method"),
+    (
+        HttpError("box", 500, "HTTP 500" + HOSTILE, may_have_run=True),
+        "box refused: HTTP 500",
+    ),
     (NotConnected("box", "failed", "it exited"), "box is failed: it exited"),
     (NotConnected("box", "pending", None), "box is pending"),
     (
@@ -165,6 +177,43 @@ def test_a_lost_connection_says_whether_the_request_may_have_run(may_have_run: b
     assert words in str(ConnectionLost("box", "gone", may_have_run=may_have_run))
 
 
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            HttpError("box", 500, "HTTP 500", may_have_run=True),
+            "box refused: HTTP 500; the request may have run",
+        ),
+        (
+            HttpError("box", 429, "HTTP 429", may_have_run=False, retry_after_seconds=2.5),
+            "box refused: HTTP 429; the request was not sent. It asks to wait 2.5 s",
+        ),
+        (
+            HttpError("box", 429, "HTTP 429", may_have_run=False, retry_after_seconds=0.0),
+            "box refused: HTTP 429; the request was not sent",
+        ),
+    ],
+    ids=str,
+)
+def test_a_status_says_whether_the_request_may_have_run_and_how_long_to_wait(error: HttpError, sentence: str):
+    assert str(error) == sentence
+
+
+def test_the_facts_of_http_are_attributes():
+    error = HttpError(
+        "box", 401, "HTTP 401", may_have_run=False, retry_after_seconds=3, challenge="Bearer", hint="sign in"
+    )
+    assert (error.status, error.retry_after_seconds, error.challenge, error.hint) == (
+        401,
+        3,
+        "Bearer",
+        "sign in",
+    )
+    assert ConnectError("box", "connect", "x", status=503).status == 503
+    assert Unreachable("box", "connect", "x").retry_after_seconds is None
+    assert SignInNeeded("box", "connect", "x").challenge is None
+
+
 def test_an_unknown_tool_hints_at_near_names():
     assert UnknownTool("x", near=("a", "b")).hint == "Did you mean a, b?"
     assert UnknownTool("x").hint
@@ -177,6 +226,7 @@ def test_an_unknown_tool_hints_at_near_names():
         RemoteError("box", 1, "x" * 1_000_000),
         MalformedReply("box", "x" * 1_000_000),
         ConnectionLost("box", "x" * 1_000_000, may_have_run=True),
+        HttpError("box", 500, "x" * 1_000_000, may_have_run=True),
         UnknownTool("x" * 1_000_000),
         InvalidArguments("box", "x" * 1_000_000, ("x" * 1_000_000,)),
     ],
@@ -190,6 +240,9 @@ TRAVELLERS = [
     ConfigError("x", hint="h"),
     StartFailed("box", "start", "gone", hint="h", exit_code=3, stderr_tail="words"),
     RemoteError("box", 7, "m", {"k": 1}),
+    HttpError("box", 429, "HTTP 429", may_have_run=False, retry_after_seconds=3, challenge="Bearer"),
+    Unreachable("box", "connect", "refused", status=503),
+    SignInNeeded("box", "connect", "HTTP 401", status=401),
     CallTimeout("box", "tools/call", 1.5),
     ConnectionLost("box", "gone", may_have_run=True),
     UnknownTool("x", near=("y",)),

@@ -27,6 +27,7 @@ PUBLIC = [
     "HandshakeFailed",
     "Host",
     "HostClosed",
+    "HttpError",
     "ImageBlock",
     "Interaction",
     "InvalidArguments",
@@ -44,11 +45,13 @@ PUBLIC = [
     "ResourceLinkBlock",
     "ServerConfig",
     "ServerView",
+    "SignInNeeded",
     "StartFailed",
     "TextBlock",
     "Tool",
     "UnknownBlock",
     "UnknownTool",
+    "Unreachable",
 ]
 
 

@@ -20,6 +20,11 @@ NAMES = [row.name for row in TABLE]
         ("DRAGOMAN_MESSAGE_LIMIT_BYTES", 64 * 1024 * 1024),
         ("DRAGOMAN_PROBE_TIMEOUT_MS", 3_000),
         ("DRAGOMAN_WRITE_STALL_MS", 30_000),
+        ("DRAGOMAN_RECONNECT_ATTEMPTS", 5),
+        ("DRAGOMAN_RECONNECT_WAIT_MS", 1_000),
+        ("DRAGOMAN_RECONNECT_LONGEST_WAIT_MS", 30_000),
+        ("DRAGOMAN_REPEAT_SAFE_CALLS", 0),
+        ("DRAGOMAN_IDLE_STOP_MS", 300_000),
     ],
 )
 def test_the_defaults(name: str, default: int):
@@ -62,11 +67,26 @@ def test_the_process_environment_is_read_by_default(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("text", ["abc", "1.5", "0", "-1", "1e3", "30s", "0x10", "9" * 5000])
+@pytest.mark.parametrize("text", ["abc", "1.5", "-1", "1e3", "30s", "0x10", "9" * 5000])
 def test_a_bad_text_names_the_setting_and_says_what_it_is_for(name: str, text: str):
     with pytest.raises(ConfigError, match=name) as caught:
         Settings(environ={name: text})
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
+def test_what_is_below_the_least_names_the_setting_and_the_least_itself_is_taken(row: Setting):
+    with pytest.raises(ConfigError, match=row.name) as caught:
+        Settings(environ={row.name: str(row.minimum - 1)})
+    assert caught.value.hint
+    assert Settings(environ={row.name: str(row.minimum)})[row.name] == row.minimum
+
+
+def test_only_what_may_be_none_or_off_can_be_nought():
+    assert {row.name for row in TABLE if row.minimum == 0} == {
+        "DRAGOMAN_RECONNECT_ATTEMPTS",
+        "DRAGOMAN_REPEAT_SAFE_CALLS",
+    }
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "5000", True, None, float("nan")], ids=repr)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,31 +11,49 @@ from msgspec import Raw
 from dragoman.calls.invoke import invoke
 from dragoman.content.blocks import TextBlock, UnknownBlock
 from dragoman.errors import InvalidArguments, MalformedReply
-from dragoman.names import WireToolName
+from dragoman.protocol import Era
 from dragoman.wire.codec import encode_request
+from tests.unit.fakes import Nobody, tool
+
+MIRRORED = {
+    "type": "object",
+    "properties": {"tenant": {"type": "string", "x-mcp-header": "Tenant"}, "n": {"type": "integer"}},
+}
 
 
 class Session:
-    """Encodes what it is asked to send, and answers what it was told to."""
+    """Encodes what it is asked to send, and answers what it was told to, the last of it for ever."""
 
     server = "box"
 
-    def __init__(self, reply: bytes = b"{}") -> None:
-        self._reply = reply
+    def __init__(self, *replies: bytes, era: Era = "legacy", mirrors_arguments: bool = False) -> None:
+        self._replies = [*replies] or [b"{}"]
+        self.mirrors_arguments = mirrors_arguments
+        self.driver = SimpleNamespace(era=era)
         self.sent: list[bytes] = []
+        self.headers: list[Any] = []
+        self.limits: list[float] = []
 
-    async def request(self, method: str, params: Any, *, timeout_seconds: float, on_progress: Any) -> Raw:
+    async def request(
+        self, method: str, params: Any, *, timeout_seconds: float, on_progress: Any, headers: Any
+    ) -> Raw:
         self.sent.append(encode_request("d1", method, params))
-        return Raw(self._reply)
+        self.headers.append(headers)
+        self.limits.append(timeout_seconds)
+        return Raw(self._replies.pop(0) if len(self._replies) > 1 else self._replies[0])
+
+    def params(self, number: int) -> Any:
+        return json.loads(self.sent[number])["params"]
 
 
-async def call(session: Session, arguments: dict[str, Any]) -> Any:
+async def call(session: Session, arguments: dict[str, Any], answerer: Any = None, schema: Any = None) -> Any:
     return await invoke(
         session,  # type: ignore[arg-type]
-        WireToolName("open"),
+        tool(schema),
         arguments,
         timeout_seconds=1,
         on_progress=None,
+        answerer=answerer or Nobody(),
     )
 
 
@@ -96,3 +115,91 @@ async def test_a_kind_of_result_that_was_never_declared_is_malformed(kind: str):
     with pytest.raises(MalformedReply, match="undeclared kind") as caught:
         await call(Session(json.dumps({"resultType": kind}).encode()), {})
     assert "\x1b" not in str(caught.value)
+
+
+# --- headers ---
+
+
+@pytest.mark.requirement("TRN-2")
+async def test_annotated_arguments_are_repeated_as_headers_where_those_are_carried():
+    session = Session(mirrors_arguments=True, era="modern")
+    await call(session, {"tenant": "Müller", "n": 1}, schema=MIRRORED)
+
+    assert session.headers == [{"Mcp-Param-Tenant": "=?base64?TcO8bGxlcg==?="}]
+
+
+async def test_where_none_are_carried_there_are_no_headers():
+    session = Session(era="modern")
+    await call(session, {"tenant": "a"}, schema=MIRRORED)
+
+    assert session.headers == [None]
+
+
+# --- rounds ---
+
+QUESTIONS = b'{"q":{"method":"elicitation/create"}}'
+ASKS = b'{"resultType":"input_required","inputRequests":' + QUESTIONS + b',"requestState":"s"}'
+
+
+class Says:
+    """Answers every question alike."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def answer(self, method: str, params: Raw) -> dict[str, Any]:
+        self.asked.append(method)
+        return {"action": "accept", "content": {"n": len(self.asked)}}
+
+
+async def test_a_modern_server_that_asks_is_called_again_with_the_answers_and_its_state():
+    session = Session(ASKS, ASKS, b'{"content":[{"type":"text","text":"done"}]}', era="modern")
+    answerer = Says()
+    _, blocks = await call(session, {"n": 1}, answerer)
+
+    assert blocks == (TextBlock("done"),)
+    assert answerer.asked == ["elicitation/create"] * 2
+    assert session.params(0) == {"name": "open", "arguments": {"n": 1}}
+    assert session.params(2) == {
+        "name": "open",
+        "arguments": {"n": 1},
+        "inputResponses": {"q": {"action": "accept", "content": {"n": 2}}},
+        "requestState": "s",
+    }
+
+
+async def test_the_headers_go_along_on_every_round():
+    session = Session(ASKS, b"{}", era="modern", mirrors_arguments=True)
+    await call(session, {"tenant": "a"}, Says(), MIRRORED)
+
+    assert session.headers == [{"Mcp-Param-Tenant": "a"}] * 2
+
+
+async def test_all_rounds_together_have_the_time_that_the_call_has():
+    session = Session(ASKS, ASKS, b"{}", era="modern")
+    await call(session, {}, Says())
+
+    assert session.limits[0] == 1
+    assert 1 >= session.limits[1] >= session.limits[2] > 0
+
+
+async def test_a_server_that_never_has_enough_is_malformed_after_ten_rounds():
+    session = Session(ASKS, era="modern")
+    with pytest.raises(MalformedReply, match="more than 10 rounds"):
+        await call(session, {}, Says())
+
+    assert len(session.sent) == 11
+
+
+async def test_a_question_nobody_can_answer_ends_the_call():
+    session = Session(ASKS, era="modern")
+    with pytest.raises(MalformedReply, match="elicitation/create"):
+        await call(session, {})
+
+    assert len(session.sent) == 1
+
+
+@pytest.mark.parametrize("kind", ["task", "", "INPUT_REQUIRED"])
+async def test_a_modern_server_cannot_answer_in_kinds_that_were_never_declared_either(kind: str):
+    with pytest.raises(MalformedReply, match="undeclared kind"):
+        await call(Session(json.dumps({"resultType": kind}).encode(), era="modern"), {}, Says())

@@ -1,6 +1,7 @@
 """The story of one call: the order of its steps is the security model."""
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,8 +27,9 @@ from dragoman.events import CallFinished, CallProgressed, CallStarted, EventBus
 from dragoman.names import ServerName
 from dragoman.permissions.gate import Decision
 from dragoman.testing import FakeClock
+from dragoman.wire.messages import ToolDefinition
 from dragoman.wire.peer import Progress
-from tests.unit.fakes import definition
+from tests.unit.fakes import Nobody, definition
 
 NAME = "mcp__box__open"
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
@@ -47,14 +49,16 @@ class World:
         self.changed_arguments: Mapping[str, Any] | None = None
         self.changed_outcome: CallOutcome | None = None
         self.no_session: Exception | None = None
-        catalog = Catalog()
-        catalog.set_list(ServerName("box"), ToolList((definition("open", SCHEMA),)))
+        self.later_replies: list[bytes | Exception] = []
+        self.is_away = False
+        self.harmless = False
+        self.catalog = Catalog()
+        self.offer([definition("open", SCHEMA)])
         self.pipeline = Pipeline(
-            catalog=catalog,
+            catalog=self.catalog,
             hooks=self,
             permissions=self,
-            session_of=self.session_of,  # type: ignore[arg-type]
-            timeout_of=lambda server: 77.0,
+            links=self,  # type: ignore[arg-type]
             bus=self.bus,
             clock=self.clock,
         )
@@ -80,24 +84,57 @@ class World:
         self.story.append(("decide", tool.name, arguments))
         return self.decision
 
-    # the session
+    # the way to servers
 
-    server = "box"
+    def session_of(self, server: ServerName) -> "World | None":
+        assert server == "box"
+        return None if self.is_away or self.no_session is not None else self
 
-    def session_of(self, server: ServerName) -> "World":
+    async def awaited_session(self, server: ServerName, seconds: float) -> "World":
         assert server == "box"
         if self.no_session is not None:
             raise self.no_session
+        self.story.append(("awaited", seconds))
         return self
 
-    async def request(self, method: str, params: Any, *, timeout_seconds: float, on_progress: Any) -> Raw:
+    def timeout_of(self, server: ServerName) -> float:
+        return 77.0
+
+    def answerer_of(self, server: ServerName) -> Nobody:
+        return Nobody()
+
+    def is_harmless(self, tool: Tool) -> bool:
+        return self.harmless
+
+    async def list_again(self, server: ServerName, session: object) -> None:
+        assert session is self
+        self.story.append(("listed",))
+        self.offer(self.listed_again)
+
+    def offer(self, definitions: list[ToolDefinition]) -> None:
+        self.listed_again = definitions
+        self.catalog.set_list(ServerName("box"), ToolList(tuple(definitions)))
+
+    # the session
+
+    server = "box"
+    mirrors_arguments = True
+    driver = SimpleNamespace(era="modern")
+
+    async def request(
+        self, method: str, params: Any, *, timeout_seconds: float, on_progress: Any, headers: Any
+    ) -> Raw:
         self.story.append((method, params, timeout_seconds))
+        self.headers = headers
         self.clock.advance(2.5)
         for progress in self.progress:
             on_progress(progress)
-        if isinstance(self.reply, Exception):
-            raise self.reply
-        return Raw(self.reply)
+        reply = self.reply
+        if self.later_replies:
+            self.reply = self.later_replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return Raw(reply)
 
     @property
     def reached_the_server(self) -> bool:
@@ -261,6 +298,99 @@ async def test_the_callers_time_limit_wins_over_the_servers(world: World, asked:
     await world.call(timeout_seconds=asked)
 
     assert world.story[2][2] == given
+
+
+# --- when it comes to nothing ---
+
+UNSENT = ConnectionLost("box", "gone", may_have_run=False)
+IN_DOUBT = ConnectionLost("box", "gone", may_have_run=True)
+
+
+def steps(world: World) -> list[str]:
+    return [step[0] for step in world.story]
+
+
+@pytest.mark.requirement("LIF-5")
+async def test_a_server_on_its_way_back_is_waited_for(world: World):
+    world.is_away = True
+
+    assert (await world.call()).text == "fine"
+    assert steps(world) == ["before", "decide", "awaited", "tools/call", "after"]
+    assert world.story[2] == ("awaited", 77.0)
+
+
+@pytest.mark.requirement("LIF-7")
+async def test_a_call_that_never_reached_its_server_is_made_again_within_the_same_time(world: World):
+    world.reply, world.later_replies = UNSENT, [FINE]
+
+    assert (await world.call(timeout_seconds=10.0)).text == "fine"
+    assert [step for step in world.story if step[0] in ("awaited", "tools/call")] == [
+        ("tools/call", {"name": "open", "arguments": {"n": 1}}, 10.0),
+        ("awaited", 7.5),
+        ("tools/call", {"name": "open", "arguments": {"n": 1}}, 7.5),
+    ]
+
+
+async def test_a_call_that_never_reaches_its_server_is_given_up(world: World):
+    world.reply = UNSENT
+    with pytest.raises(ConnectionLost) as caught:
+        await world.call()
+
+    assert not caught.value.may_have_run
+    assert steps(world).count("tools/call") == 3
+
+
+async def test_a_call_that_may_have_run_is_never_made_again_by_itself(world: World):
+    world.reply, world.later_replies = IN_DOUBT, [FINE]
+    with pytest.raises(ConnectionLost) as caught:
+        await world.call()
+
+    assert caught.value.may_have_run
+    assert steps(world).count("tools/call") == 1
+
+
+async def test_a_call_that_does_no_harm_twice_is_made_twice_and_no_more(world: World):
+    world.harmless = True
+    world.reply = IN_DOUBT
+    with pytest.raises(ConnectionLost):
+        await world.call()
+
+    assert steps(world).count("tools/call") == 2
+
+
+async def test_people_and_hooks_are_asked_once_however_often_a_call_is_made(world: World):
+    world.reply, world.later_replies = UNSENT, [UNSENT, FINE]
+    await world.call()
+
+    taken = steps(world)
+    assert [taken.count(step) for step in ("before", "decide", "tools/call", "after")] == [1, 1, 3, 1]
+
+
+async def test_after_a_mismatch_of_headers_the_tools_are_listed_again(world: World):
+    changed = {"type": "object", "properties": {"n": {"type": "integer", "x-mcp-header": "N"}}}
+    world.listed_again = [definition("open", changed)]
+    world.reply, world.later_replies = RemoteError("box", -32020, "header mismatch"), [FINE]
+
+    assert (await world.call()).text == "fine"
+    assert steps(world) == ["before", "decide", "tools/call", "awaited", "listed", "tools/call", "after"]
+    assert world.headers == {"Mcp-Param-N": "1"}
+
+
+async def test_a_second_mismatch_of_headers_is_the_outcome(world: World):
+    world.reply = RemoteError("box", -32020, "header mismatch")
+    outcome = await world.call()
+
+    assert isinstance(outcome.error, RemoteError)
+    assert steps(world).count("tools/call") == 2
+
+
+async def test_a_tool_that_is_gone_when_listed_again_is_an_outcome(world: World):
+    world.listed_again = []
+    world.reply = RemoteError("box", -32020, "header mismatch")
+    outcome = await world.call()
+
+    assert isinstance(outcome.error, UnknownTool)
+    assert steps(world).count("tools/call") == 1
 
 
 # --- what is told of it ---

@@ -19,6 +19,8 @@ SERVER = ServerName("s")
 class Asked:
     """A server's list that can be changed, held back or broken."""
 
+    mirrors_arguments = False
+
     def __init__(self) -> None:
         self.readings = 0
         self.tools = ["a"]

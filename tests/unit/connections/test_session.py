@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from dragoman.connections.session import Session
-from dragoman.errors import CallTimeout, ConnectionLost, RemoteError
-from dragoman.transports.base import Details, Sink
+from dragoman.errors import CallError, CallTimeout, ConnectionLost, HttpError, RemoteError
+from dragoman.transports.base import About, Details, Sink, Trouble
 from dragoman.wire.legacy import LegacyDriver
+from dragoman.wire.messages import MessageId
 from dragoman.wire.modern import ModernDriver
 
 CLIENT = {"name": "test", "version": "1"}
@@ -18,7 +19,12 @@ CLIENT = {"name": "test", "version": "1"}
 class Wire:
     """A transport that keeps what is sent, and the observer that keeps what is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, wants_about: bool = False) -> None:
+        self.wants_about = self.carries_headers = wants_about
+        self.tells_by_closing = False
+        self.abandoned: list[str] = []
+        self.revision: str | None = None
+        self.abouts: list[About | None] = []
         self.sent: list[dict[str, Any]] = []
         self.told: list[tuple[str, ...]] = []
         self.sink: Sink | None = None
@@ -29,10 +35,18 @@ class Wire:
     async def open(self, sink: Sink) -> None:
         self.sink = sink
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, about: About | None = None) -> None:
         if self.is_gone:
             raise ConnectionError("the process is gone")
         self.sent.append(json.loads(message))
+        self.abouts.append(about)
+
+    def abandon(self, request_id: str) -> bool:
+        self.abandoned.append(request_id)
+        return self.tells_by_closing
+
+    def negotiated(self, revision: str) -> None:
+        self.revision = revision
 
     @property
     def congested(self) -> bool:
@@ -53,8 +67,11 @@ class Wire:
     def logged(self, level: str, text: str) -> None:
         self.told.append(("logged", level, text))
 
-    def ended(self, cause: str) -> None:
-        self.told.append(("ended", cause))
+    def asked(self, session: Session, request_id: MessageId, method: str, params: object) -> None:
+        self.told.append(("asked", str(request_id), method))
+
+    def ended(self, session: Session, cause: str, how: str) -> None:
+        self.told.append(("ended", cause, how))
 
     @property
     def methods(self) -> list[str]:
@@ -145,7 +162,7 @@ async def test_a_lost_link_fails_all_that_wait_and_all_that_come(session: Sessio
     with pytest.raises(ConnectionLost) as caught:
         await session.request("x", timeout_seconds=1)
     assert not caught.value.may_have_run
-    assert wire.told == [("ended", "it exited with code 3")]
+    assert wire.told == [("ended", "it exited with code 3", "lost")]
 
 
 async def test_a_link_that_takes_nothing_more_says_that_the_request_was_not_sent(
@@ -198,12 +215,14 @@ async def test_a_request_given_up_while_waiting_for_room_is_never_sent(session: 
     assert wire.sent == []
 
 
-async def test_a_legacy_server_that_asks_is_answered(session: Session, wire: Wire):
+async def test_what_a_legacy_server_asks_reaches_the_observer_and_its_answer_the_server(
+    session: Session, wire: Wire
+):
     session.received(b'{"jsonrpc":"2.0","id":5,"method":"ping"}')
-    session.received(b'{"jsonrpc":"2.0","id":6,"method":"roots/list"}')
+    session.answer(b'{"jsonrpc":"2.0","id":5,"result":{}}')
 
-    assert wire.sent[0] == {"jsonrpc": "2.0", "id": 5, "result": {}}
-    assert wire.sent[1]["error"]["code"] == -32601
+    assert wire.told == [("asked", "5", "ping")]
+    assert wire.sent == [{"jsonrpc": "2.0", "id": 5, "result": {}}]
 
 
 async def test_a_modern_server_that_asks_is_not_answered_and_it_is_noted(session: Session, wire: Wire):
@@ -220,3 +239,226 @@ async def test_a_notification_reaches_the_observer(session: Session, wire: Wire)
     session.received(b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
 
     assert wire.told == [("notified", "notifications/tools/list_changed")]
+
+
+# --- where each request travels by itself ---
+
+
+@pytest.fixture
+async def web() -> Wire:
+    return Wire(wants_about=True)
+
+
+@pytest.fixture
+async def remote(web: Wire) -> Session:
+    session = Session("box", web, LegacyDriver("2025-11-25", CLIENT, {}), web, limit_bytes=1000)
+    await session.open()
+    return session
+
+
+def fail(web: Wire, trouble: Trouble, number: int = 1) -> None:
+    """The first, second … request that was sent comes to nothing."""
+    assert web.sink is not None
+    web.sink.failed([message["id"] for message in web.sent if "id" in message][number - 1], trouble)
+
+
+async def test_a_transport_that_wants_to_know_is_told_about_each_request(remote: Session, web: Wire):
+    task = await started(remote, timeout_seconds=7, headers={"X": "1"}, is_standing=True)
+    answer(web)
+    await task
+    remote.notify("notifications/x")
+
+    assert web.abouts == [About(web.sent[0]["id"], "x", {"X": "1"}, 7, True), None]
+
+
+async def test_in_the_modern_era_a_request_repeats_itself_in_headers(remote: Session, web: Wire):
+    remote.use(ModernDriver("2026-07-28", CLIENT, {}))
+    task = asyncio.create_task(
+        remote.request("tools/call", {"name": "open"}, timeout_seconds=7, headers={"Mcp-Param-A": "1"})
+    )
+    await asyncio.sleep(0)
+    answer(web)
+    await task
+
+    assert web.abouts[0] is not None
+    assert web.abouts[0].headers == {
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "open",
+        "Mcp-Param-A": "1",
+    }
+
+
+async def test_arguments_are_mirrored_in_the_modern_era_over_what_carries_headers_only(
+    session: Session, remote: Session
+):
+    assert not remote.mirrors_arguments
+    for each in (session, remote):
+        each.use(ModernDriver("2026-07-28", CLIENT, {}))
+
+    assert (session.mirrors_arguments, remote.mirrors_arguments) == (False, True)
+    assert (session.is_remote, remote.is_remote) == (False, True)
+
+
+async def test_the_transport_learns_the_revision(remote: Session, web: Wire):
+    remote.introduced()
+
+    assert web.revision == "2025-11-25"
+
+
+async def test_the_trouble_of_one_request_is_told_of_that_request_alone(remote: Session, web: Wire):
+    one, other = await started(remote), await started(remote)
+    fail(web, Trouble("status", "HTTP 500", status=500))
+
+    with pytest.raises(HttpError, match="HTTP 500"):
+        await one
+    answer(web, 2)
+    await other
+    assert remote.lost_cause is None
+    assert web.told == []
+
+
+async def test_a_notification_that_was_not_taken_is_noted(remote: Session, web: Wire):
+    remote.failed(None, Trouble("status", "HTTP 500", status=500))
+
+    assert web.told == [("logged", "warning", "a message was not taken: HTTP 500")]
+
+
+@pytest.mark.requirement("LIF-6")
+async def test_the_third_terminal_error_in_a_row_ends_the_link_once(remote: Session, web: Wire):
+    for number in (1, 2, 3, 4):
+        task = asyncio.create_task(remote.request("x", {}, timeout_seconds=30))
+        await asyncio.sleep(0)
+        if number < 4:
+            fail(web, Trouble("broken", "reset"), number)
+        with pytest.raises(ConnectionLost) as caught:
+            await task
+        assert caught.value.may_have_run is (number < 4)
+
+    assert web.told == [("ended", "reset", "lost")]
+
+
+@pytest.mark.requirement("LIF-6")
+async def test_a_good_answer_in_between_keeps_the_link(remote: Session, web: Wire):
+    for number in range(1, 10):
+        task = await started(remote)
+        if number % 3:
+            fail(web, Trouble("broken", "reset"), number)
+            with pytest.raises(ConnectionLost):
+                await task
+        else:
+            answer(web, number)
+            await task
+
+    assert web.told == []
+
+
+@pytest.mark.parametrize(
+    ("trouble", "end"),
+    [
+        (Trouble("unreachable", "refused", may_have_run=False), ("ended", "refused", "lost")),
+        (Trouble("status", "HTTP 401", status=401), ("ended", "HTTP 401", "sign-in")),
+        (
+            Trouble("status", "HTTP 404", status=404, in_session=True, may_have_run=False),
+            ("ended", "its session has ended", "session"),
+        ),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+async def test_what_ends_the_link_at_once(remote: Session, web: Wire, trouble: Trouble, end: tuple[str, ...]):
+    one, other = await started(remote), await started(remote)
+    fail(web, trouble)
+    with pytest.raises(CallError):
+        await one
+
+    assert web.told == [end]
+    answer(web, 2)  # what is on its way may still arrive
+    await other
+
+
+@pytest.mark.requirement("LIF-7")
+@pytest.mark.parametrize("code", [-32001, -32600])
+async def test_a_lost_session_said_in_a_reply_is_one_too_and_nothing_ran(
+    remote: Session, web: Wire, code: int
+):
+    task = await started(remote)
+    answer(web, error={"code": code, "message": "Session not found"})
+
+    with pytest.raises(ConnectionLost, match="session has ended") as caught:
+        await task
+    assert not caught.value.may_have_run
+    assert web.told == [("ended", "its session has ended", "session")]
+
+
+@pytest.mark.requirement("LIF-7")
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": -32000, "message": "Session not found"},  # a tool's own words
+        {"code": -32001, "message": "no such row"},
+        {"code": -32601, "message": "Session not found"},
+    ],
+    ids=str,
+)
+async def test_what_only_looks_like_a_lost_session_is_the_servers_error(
+    remote: Session, web: Wire, error: dict[str, Any]
+):
+    task = await started(remote)
+    answer(web, error=error)
+
+    with pytest.raises(RemoteError):
+        await task
+    assert web.told == []
+
+
+async def test_over_a_pipe_there_is_no_session_to_lose(session: Session, wire: Wire):
+    task = await started(session)
+    answer(wire, error={"code": -32001, "message": "Session not found"})
+
+    with pytest.raises(RemoteError):
+        await task
+    assert wire.told == []
+
+
+async def test_giving_up_is_said_by_closing_where_that_says_it(remote: Session, web: Wire):
+    web.tells_by_closing = True
+    task = await started(remote)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert web.abandoned == [web.sent[0]["id"]]
+    assert web.methods == ["x"]
+
+
+async def test_giving_up_is_said_in_words_where_closing_says_nothing(remote: Session, web: Wire):
+    task = await started(remote, timeout_seconds=0.01)
+    with pytest.raises(CallTimeout):
+        await task
+
+    assert web.abandoned == [web.sent[0]["id"]]
+    assert web.methods == ["x", "notifications/cancelled"]
+
+
+async def test_quiet_comes_with_the_last_reply_or_when_the_time_is_up(remote: Session, web: Wire):
+    async with asyncio.timeout(5):
+        await remote.quiet(60)
+        task = await started(remote)
+        await remote.quiet(0.01)
+        quiet = asyncio.create_task(remote.quiet(60))
+        await asyncio.sleep(0)
+        assert not quiet.done()
+        answer(web)
+        await quiet
+        await task
+
+
+async def test_a_session_is_idle_only_while_nothing_is_asked(remote: Session, web: Wire):
+    task = await started(remote)
+    assert remote.idle_seconds == 0
+    answer(web)
+    await task
+    assert remote.idle_seconds == 0  # something was asked since the last look
+    await asyncio.sleep(0.002)
+
+    assert 0 < remote.idle_seconds < 5

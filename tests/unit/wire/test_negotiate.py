@@ -1,4 +1,4 @@
-"""The dual-era algorithm for stdio, row by row (specification digest §2.4)."""
+"""The dual-era algorithms for stdio and for HTTP, row by row (specification digest §2.4 and §2.5)."""
 
 import pytest
 from hypothesis import given
@@ -13,14 +13,17 @@ from dragoman.wire.negotiate import (
     Probe,
     ProbeAnswer,
     Refused,
+    Rejected,
     Silent,
     SpeakLegacy,
     SpeakModern,
     Step,
     after_probe,
     first_step,
+    is_verdict,
     newest_mutual,
     supported_in,
+    wants_older_transport,
 )
 
 MODERN = "2026-07-28"
@@ -41,7 +44,12 @@ def unsupported(data: object = None) -> Refused:
         pytest.param("auto", None, Probe(MODERN), id="unknown server: probe"),
         pytest.param("auto", "modern", Probe(MODERN), id="was modern: probe"),
         pytest.param("auto", "legacy", SpeakLegacy(NEWEST_LEGACY), id="was legacy: no probe"),
+        pytest.param(
+            "auto", "sse", SpeakLegacy(NEWEST_LEGACY), id="was reached by the older transport: no probe"
+        ),
+        pytest.param("auto", "gibberish", Probe(MODERN), id="a memory that cannot be understood: probe"),
         pytest.param("legacy", None, SpeakLegacy(NEWEST_LEGACY), id="pinned to the legacy era"),
+        pytest.param(MODERN, "sse", Probe(MODERN), id="a pin beats the memory: the older transport"),
         pytest.param("legacy", "modern", SpeakLegacy(NEWEST_LEGACY), id="a pin beats the memory: legacy"),
         pytest.param(MODERN, "legacy", Probe(MODERN), id="a pin beats the memory: modern"),
         pytest.param("2025-11-25", None, SpeakLegacy("2025-11-25"), id="pinned to 2025-11-25"),
@@ -202,3 +210,106 @@ def test_no_error_can_derail_the_decision(code: int, data: object, retried: bool
     if isinstance(step, Probe | SpeakModern):
         assert step.revision in MODERN_REVISIONS
     assert all(isinstance(version, str) for version in supported_in(data))
+
+
+# --- over HTTP ---
+
+
+@pytest.mark.requirement("TRN-10")
+@pytest.mark.parametrize(
+    ("status", "tells"),
+    [
+        (400, True),
+        (404, True),
+        (405, True),
+        (406, True),
+        (410, True),
+        (415, True),
+        (422, True),
+        (499, True),
+        # Who asks, through whom, and how often: nothing of the era.
+        (401, False),
+        (403, False),
+        (407, False),
+        (408, False),
+        (425, False),
+        (429, False),
+        # The far end is in trouble, or elsewhere.
+        (500, False),
+        (502, False),
+        (503, False),
+        (504, False),
+        (599, False),
+        (301, False),
+        (307, False),
+        (200, False),
+        (0, False),
+    ],
+)
+def test_which_statuses_tell_the_era(status: int, tells: bool):
+    assert is_verdict(status) is tells
+
+
+@pytest.mark.requirement("TRN-10")
+@given(st.integers(400, 499), st.booleans())
+def test_a_bare_refusal_means_the_legacy_era_on_the_same_link(status: int, retried: bool):
+    assert after_probe(Rejected(status), tried=MODERN, retried=retried) == SpeakLegacy(NEWEST_LEGACY)
+
+
+@pytest.mark.requirement("TRN-10")
+def test_a_bare_refusal_is_the_end_for_an_entry_pinned_to_the_modern_era():
+    step = after_probe(Rejected(404), tried=MODERN, retried=False, protocol=MODERN)
+
+    assert isinstance(step, GiveUp)
+    assert MODERN in step.cause
+
+
+HTTP_TABLE = [
+    ("200, mutual modern", discovered(MODERN), "modern"),
+    ("200, only legacy versions", discovered("2025-06-18"), SpeakLegacy("2025-06-18")),
+    ("-32022 with mutual modern", unsupported({"supported": [MODERN]}), Probe(MODERN)),
+    (
+        "-32022, only legacy: the newest of them",
+        unsupported({"supported": ["2025-03-26", "2025-06-18"]}),
+        SpeakLegacy("2025-06-18"),
+    ),
+    ("-32022, disjoint: no fall back", unsupported({"supported": ["2099-01-01"]}), "give up"),
+    ("-32020", Refused(-32020), SpeakModern(MODERN)),
+    ("-32021", Refused(-32021), SpeakModern(MODERN)),
+    ("400 without a body", Rejected(400), SpeakLegacy(NEWEST_LEGACY)),
+    ("400 with -32000", Refused(-32000, "Mcp-Session-Id required"), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32601", Refused(-32601), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32600", Refused(-32600), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32602", Refused(-32602), SpeakLegacy(NEWEST_LEGACY)),
+    ("no answer in time: initialize is worth a try", Silent(), SpeakLegacy(NEWEST_LEGACY)),
+]
+
+
+@pytest.mark.requirement("TRN-10")
+@pytest.mark.parametrize(("answer", "expected"), [pytest.param(*row[1:], id=row[0]) for row in HTTP_TABLE])
+def test_what_an_answer_to_the_probe_means_over_http(answer: ProbeAnswer, expected: Step | str):
+    test_what_an_answer_to_the_probe_means(answer, expected)
+
+
+@pytest.mark.requirement("TRN-10")
+@pytest.mark.parametrize(
+    ("protocol", "may"),
+    [
+        ("auto", True),
+        ("legacy", True),
+        ("2024-11-05", True),
+        ("2025-03-26", False),
+        ("2025-06-18", False),
+        ("2025-11-25", False),
+        (MODERN, False),
+    ],
+)
+def test_who_may_fall_back_to_the_older_transport(protocol: str, may: bool):
+    for status in (400, 404, 405):
+        assert wants_older_transport(status, protocol) is may
+
+
+@pytest.mark.requirement("TRN-10")
+@given(st.integers(100, 599).filter(lambda status: status not in (400, 404, 405)))
+def test_no_other_status_leads_to_the_older_transport(status: int):
+    assert not wants_older_transport(status, "auto")
