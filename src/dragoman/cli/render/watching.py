@@ -99,7 +99,7 @@ def table(views: Iterable[ServerView], now: float, width: int) -> list[str]:
     names = [one_line(view.name, 40) for view in listed]
     kinds = [view.transport for view in listed]
     states = [_state(view) for view in listed]
-    room = [max(map(len, column)) for column in (names, kinds, states)]
+    room = [max(map(len, column)) for column in (names, kinds, [*states, "reconnecting"])]
     return [
         _line(view, (name, kind, state), room, now, width)
         for view, name, kind, state in zip(listed, names, kinds, states)
