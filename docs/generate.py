@@ -1,4 +1,4 @@
-"""Writes docs/reference.md (commands, settings, files, errors …), docs/schema/ and the table of states from the code.
+"""Writes docs/reference.md (commands, settings, files, errors …), docs/schema/ and the table of states.
 
 `scripts/docs` runs it; `--check` only says whether they are current.
 """
