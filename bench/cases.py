@@ -5,6 +5,7 @@ from dataclasses import dataclass
 LABELS = {
     "bare": "no client (bare)",
     "raw": "raw asyncio + msgspec",
+    "post": "bare aiohttp POST",
     "session": "Dragoman session",
     "host": "Dragoman Host",
     "official": "mcp (official)",
@@ -17,6 +18,8 @@ LABELS = {
     "list": "dragoman mcp list --no-health, 200 servers",
 }
 FIVE = ("raw", "session", "host", "official", "fastmcp")
+HTTP = ("post", "session", "host", "official", "fastmcp")
+HTTP_EXTRAS = (("cpu_us", "CPU µs/call"), ("median_us", "one at a time, µs"))
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,30 @@ CASES = (
                 extras=(("calls_per_s", "calls/s"), ("median_us", "one at a time, µs")),
             ),
         ),
+    ),
+    Case(
+        "http",
+        (Metric("calls_per_s", "64 calls in flight over HTTP", "calls/s", True, HTTP_EXTRAS),),
+        clients=HTTP,
+        references=("post", "official"),
+    ),
+    Case(
+        "http-sse",
+        (Metric("calls_per_s", "the same, replies as streams of events", "calls/s", True, HTTP_EXTRAS),),
+        clients=HTTP,
+        references=("post", "official"),
+    ),
+    Case(
+        "http-sdk",
+        (Metric("calls_per_s", "over HTTP, server on the official SDK", "calls/s", True, HTTP_EXTRAS),),
+        clients=HTTP,
+        references=("post", "official"),
+    ),
+    Case(
+        "http-sdk-sse",
+        (Metric("calls_per_s", "the same, replies as streams of events", "calls/s", True, HTTP_EXTRAS),),
+        clients=HTTP,
+        references=("post", "official"),
     ),
     Case(
         "connect",
@@ -129,6 +156,9 @@ BOUNDS = (
     Bound("throughput", "calls_per_s", "host", "raw", 0.40, at_least=True, slack=0.10),
     Bound("throughput", "calls_per_s", "host", "official", 8, at_least=True, slack=0.10),
     Bound("latency", "median_us", "host", "raw", 1.4, slack=0.10),
+    Bound("http", "calls_per_s", "host", "post", 0.85, at_least=True),
+    Bound("http", "calls_per_s", "host", "official", 6, at_least=True),
+    Bound("http-sdk", "calls_per_s", "host", "post", 0.90, at_least=True),
     Bound("connect", "ms_50", "host", "bare", 1.2, slack=0.10),
     Bound("memory", "base_mb", "host", "official", 0.5),
     Bound("memory", "per_connection_kb", "host", "official", 1.0),

@@ -24,6 +24,8 @@ from typing import Any
 SERVERS = Path(__file__).parent / "servers"
 MINIMAL = [sys.executable, "-S", "-E", str(SERVERS / "minimal.py")]
 SDK = [sys.executable, str(SERVERS / "sdk_server.py")]
+MINIMAL_HTTP = [sys.executable, "-S", "-E", str(SERVERS / "minimal_http.py")]
+SDK_HTTP = [sys.executable, str(SERVERS / "sdk_http.py")]
 IN_FLIGHT = 64
 UNAVAILABLE = 3  # exit status: this client is not installed
 
@@ -101,6 +103,38 @@ async def sdk_server(client: Any, seconds: float) -> dict[str, float]:
     numbers = await throughput(client, seconds, SDK)
     times = await in_turn(client, 200)
     return {**numbers, "median_us": times[100]}
+
+
+async def over_http(client: Any, seconds: float, server: list[str]) -> dict[str, float]:
+    process = subprocess.Popen(server + pin(apart=True), stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        port = process.stdout.readline().decode().strip()
+        await connected(client, [f"http://127.0.0.1:{port}/mcp"])
+        times = await in_turn(client, 200)
+        warm, _ = await in_flight(client, 320)
+        calls = max(300, int(seconds / warm * 320))
+        wall, cpu = await in_flight(client, calls)
+        await all_arrived(client, 1 + 200 + 320 + calls)
+        return {"calls_per_s": calls / wall, "cpu_us": cpu / calls * 1e6, "median_us": times[100]}
+    finally:
+        process.kill()
+
+
+async def http(client: Any, seconds: float) -> dict[str, float]:
+    return await over_http(client, seconds, MINIMAL_HTTP)
+
+
+async def http_sse(client: Any, seconds: float) -> dict[str, float]:
+    return await over_http(client, seconds, [*MINIMAL_HTTP, "--sse", "1"])
+
+
+async def http_sdk(client: Any, seconds: float) -> dict[str, float]:
+    return await over_http(client, seconds, SDK_HTTP)
+
+
+async def http_sdk_sse(client: Any, seconds: float) -> dict[str, float]:
+    return await over_http(client, seconds, [*SDK_HTTP, "--sse", "1"])
 
 
 async def connect(client: Any, seconds: float) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any
 class ToolClient:
     """What a measurement uses. Each client adds to it:
 
-    connect(commands)       start all these servers and connect to them at once
+    connect(commands)       start all these servers and connect to them at once; a URL alone is a remote one
     text(tool, arguments)   call a tool of the first server, return the text of its result
     list_tools()            how many tools the first server offers
     close()
@@ -24,6 +24,12 @@ class ToolClient:
     async def count(self) -> int:
         """How many calls the server has seen."""
         return int(await self.text("count", {}))
+
+
+def entry_of(command: list[str]) -> dict[str, Any]:
+    """The configuration of a server."""
+    first, *args = command
+    return {"url": first} if first.startswith("http:") else {"command": first, "args": args}
 
 
 class Owner:

@@ -12,7 +12,10 @@ from bench.clients import Owner, ToolClient
 class Client(ToolClient):
     async def connect(self, commands: list[list[str]]) -> None:
         self.owners = [Owner() for _ in commands]
-        clients = [FastClient(StdioTransport(command, args, keep_alive=False)) for command, *args in commands]
+        clients = [
+            FastClient(StdioTransport(first, args, keep_alive=False) if args else first)
+            for first, *args in commands
+        ]
         opening = [owner.open(client) for owner, client in zip(self.owners, clients, strict=True)]
         self.first = (await asyncio.gather(*opening))[0]
 

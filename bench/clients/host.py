@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from bench.clients import ToolClient
+from bench.clients import ToolClient, entry_of
 from dragoman import Host
 
 
 class Client(ToolClient):
     async def connect(self, commands: list[list[str]]) -> None:
-        servers = {f"s{n}": {"command": command, "args": args} for n, (command, *args) in enumerate(commands)}
+        servers = {f"s{n}": entry_of(command) for n, command in enumerate(commands)}
         self.host = Host(servers=servers, permission_mode="bypassPermissions")
         await self.host.__aenter__()
         await self.host.ready(timeout=60)

@@ -12,7 +12,9 @@ from bench.clients import Owner, ToolClient
 class Client(ToolClient):
     async def connect(self, commands: list[list[str]]) -> None:
         self.owners = [Owner() for _ in commands]
-        servers = [StdioServerParameters(command=command, args=args) for command, *args in commands]
+        servers = [
+            StdioServerParameters(command=first, args=args) if args else first for first, *args in commands
+        ]
         opening = [owner.open(SdkClient(server)) for owner, server in zip(self.owners, servers, strict=True)]
         self.first = (await asyncio.gather(*opening))[0]
 

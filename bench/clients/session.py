@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from bench.clients import ToolClient
+from bench.clients import ToolClient, entry_of
 from bench.clients.raw import decode_called
 from dragoman.catalog.tools import read_list
 from dragoman.connections.direct import open_session
@@ -11,7 +11,7 @@ from dragoman.connections.direct import open_session
 
 class Client(ToolClient):
     async def connect(self, commands: list[list[str]]) -> None:
-        entries = [{"command": command, "args": args} for command, *args in commands]
+        entries = [entry_of(command) for command in commands]
         self.sessions = await asyncio.gather(*map(open_session, entries))
         self.first = self.sessions[0]
 

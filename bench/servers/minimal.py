@@ -101,4 +101,5 @@ def main() -> None:
             output = output[os.write(1, output) :]
 
 
-main()
+if __name__ == "__main__":
+    main()

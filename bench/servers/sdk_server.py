@@ -34,6 +34,7 @@ async def main() -> None:
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-if "--cpu" in sys.argv:
-    os.sched_setaffinity(0, {int(sys.argv[sys.argv.index("--cpu") + 1])})
-anyio.run(main)
+if __name__ == "__main__":
+    if "--cpu" in sys.argv:
+        os.sched_setaffinity(0, {int(sys.argv[sys.argv.index("--cpu") + 1])})
+    anyio.run(main)
