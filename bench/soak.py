@@ -1,4 +1,4 @@
-"""`python -m bench.soak [--minutes 10]`: five servers on four transports that keep dying, one host that stays.
+"""`python -m bench.soak [--minutes 10]`: five servers on four transports keep dying, one host stays.
 
 Every server is called all the time, and killed and started again every few seconds. Once a second it is
 written down how many file descriptors, tasks, threads and bytes the host uses. They must be as many at the
@@ -57,9 +57,8 @@ class Remote:
 
     @property
     def entry(self) -> dict[str, str]:
-        scheme, kind = (
-            ("ws", "ws") if self.kind == "ws" else ("http", "sse" if self.kind == "sse" else "http")
-        )
+        kind = self.kind if self.kind in ("ws", "sse") else "http"
+        scheme = "ws" if kind == "ws" else "http"
         return {"type": kind, "url": f"{scheme}://127.0.0.1:{self.port}/{PATHS[self.kind]}"}
 
     def start(self) -> None:

@@ -240,7 +240,7 @@ class Host:
         """Calls a tool by its qualified name.
 
         What the tool or its server answers, errors included, is the outcome. Raised are only
-        `NotConnected`, `ConnectionLost`, `CallTimeout`, `MalformedReply`, `MessageTooLarge` and
+        `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
         `HostClosed`.
         """
         if self._stage != "open":

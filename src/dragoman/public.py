@@ -32,6 +32,7 @@ from dragoman.errors import (
     DragomanError,
     HandshakeFailed,
     HostClosed,
+    HttpError,
     InvalidArguments,
     MalformedReply,
     MessageTooLarge,
@@ -39,11 +40,13 @@ from dragoman.errors import (
     PermissionRefused,
     PolicyRefused,
     RemoteError,
+    SignInNeeded,
     StartFailed,
     UnknownTool,
+    Unreachable,
 )
 from dragoman.host import Host
-from dragoman.interaction import Interaction, PermissionAnswer, PermissionQuestion
+from dragoman.interaction import FormAnswer, FormQuestion, Interaction, PermissionAnswer, PermissionQuestion
 from dragoman.view import ServerView
 from dragoman.wire.peer import Progress
 
@@ -62,9 +65,12 @@ __all__ = [
     "ConnectTimeout",
     "ConnectionLost",
     "DragomanError",
+    "FormAnswer",
+    "FormQuestion",
     "HandshakeFailed",
     "Host",
     "HostClosed",
+    "HttpError",
     "ImageBlock",
     "Interaction",
     "InvalidArguments",
@@ -82,9 +88,11 @@ __all__ = [
     "ResourceLinkBlock",
     "ServerConfig",
     "ServerView",
+    "SignInNeeded",
     "StartFailed",
     "TextBlock",
     "Tool",
     "UnknownBlock",
     "UnknownTool",
+    "Unreachable",
 ]

@@ -17,6 +17,8 @@ REFILL_SECONDS: Final = 2.0
 """Time connected that gives one attempt back."""
 SPREAD: Final = 0.2
 """Waits are shortened at random by up to this share, so that many hosts do not come back all at once."""
+DOUBLINGS_LIMIT: Final = 60
+"""Beyond this no wait is longer than its limit, and the numbers would become too large to count with."""
 UNKNOWN: Final = 0.0
 
 
@@ -45,16 +47,18 @@ class Ladder:
     @property
     def attempt(self) -> int:
         """Which attempt the next one, or the one under way, is."""
-        return int(self._used)
+        return round(self._used)
 
     def next_wait(self, *, at_once: bool = False, at_least: float = UNKNOWN) -> float | None:
         """How long to wait before the next attempt; None if there is none left."""
-        if self._used >= self._attempts:
+        if self._used + 1 > self._attempts:
             return None
-        wait = min(self._wait_seconds * 2 ** int(self._used), self._longest_seconds)
-        self._used = int(self._used) + 1
-        if at_once and self._used == 1:
+        # Whole attempts only in the exponent: a moment's standing gives back a moment's worth, no more.
+        before = self.attempt
+        self._used += 1
+        if at_once and before == 0:
             return 0.0
+        wait = min(self._wait_seconds * 2 ** min(before, DOUBLINGS_LIMIT), self._longest_seconds)
         return max(wait * (1 - SPREAD * self._chance()), at_least)
 
     def stood(self, seconds: float) -> None:
