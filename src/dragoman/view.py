@@ -80,12 +80,17 @@ class ServerView(Struct, frozen=True, kw_only=True):
             capabilities=said.capabilities if said else {},
             instructions=said.instructions if said else None,
             tool_count=catalog.count(name),
-            problems=(*_unknown_fields(config), *catalog.problems(name)),
+            problems=(*_unknown_fields(config), *_not_yet(config), *catalog.problems(name)),
             pid=details.pid,
             exit_code=details.exit_code,
             stderr_tail=details.stderr_tail,
             ignored=dict(connection.ignored),
         )
+
+
+def _not_yet(config: ServerConfig) -> tuple[str, ...]:
+    fields = {"headersHelper": config.headers_helper, "oauth": config.oauth}
+    return tuple(f"{name} is not used by this version" for name, value in fields.items() if value is not None)
 
 
 def _unknown_fields(config: ServerConfig) -> tuple[str, ...]:

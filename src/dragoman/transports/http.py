@@ -282,6 +282,7 @@ class HttpTransport:
                         trouble = await trouble_of_status(resumed, in_session=self._session_id is not None)
                         return Trouble("broken", f"{cause}, and cannot be taken up again: {trouble.cause}")
                     failures = 0
+                    parser = _successor(parser, self._limit_bytes)
                     await self._deliver(resumed, parser, request_id)
             except _FAULTS as error:
                 failures += 1
@@ -335,6 +336,7 @@ class HttpTransport:
                         if not self._worth_another_try(trouble):
                             return
                     else:
+                        parser = _successor(parser, self._limit_bytes)
                         await self._deliver(response, parser)
             except EventTooLarge:
                 parser = SseParser(self._limit_bytes)
@@ -383,6 +385,15 @@ class HttpTransport:
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._others.add(task)
         task.add_done_callback(self._others.discard)
+
+
+def _successor(parser: SseParser, limit_bytes: int) -> SseParser:
+    """For a stream that takes another one up: it knows where that ended, and nothing of an event cut short."""
+    following = SseParser(limit_bytes)
+    following.retry_ms = parser.retry_ms
+    if parser.last_id is not None:
+        following.feed(f"id: {parser.last_id}\n\n".encode())
+    return following
 
 
 def _pause(parser: SseParser, failures: int) -> float:
