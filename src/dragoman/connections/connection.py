@@ -48,8 +48,9 @@ from dragoman.errors import (
     Unreachable,
 )
 from dragoman.interaction import FillsForms
+from dragoman.protocol import INTERNAL_ERROR
 from dragoman.transports.base import Details
-from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.codec import Unreadable, decode_as, encode_error
 from dragoman.wire.messages import LogParams, MessageId
 
 LOG_TEXT_LIMIT: Final = 4096
@@ -490,6 +491,12 @@ class Connection:
             self._on_notification(self, self._session, method)
 
     def asked(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None:
+        if self._inbound.needs_nobody(method):
+            session.answer(self._inbound.reply_at_once(request_id, method))
+            return
+        if len(self._questions) >= QUESTIONS_LIMIT:
+            session.answer(encode_error(request_id, INTERNAL_ERROR, "too many questions at once"))
+            return
         task = asyncio.create_task(self._reply(session, request_id, method, params))
         self._questions.add(task)
         task.add_done_callback(self._questions.discard)

@@ -48,20 +48,26 @@ class Inbound:
         """Whether the answer to this request is at hand."""
         return method != "elicitation/create" or self._forms is None
 
+    def reply_at_once(self, request_id: MessageId, method: str) -> bytes:
+        """The message that answers a request which needs nobody."""
+        if method == "ping":
+            return encode_result(request_id, {})
+        return encode_error(request_id, METHOD_NOT_FOUND, _not_offered(method))
+
     async def reply(self, request_id: MessageId, method: str, params: Raw) -> bytes:
         """The message that answers a request."""
+        if self.needs_nobody(method):
+            return self.reply_at_once(request_id, method)
         try:
             return encode_result(request_id, await self.answer(method, params))
         except Refusal as refusal:
             return encode_error(request_id, refusal.code, refusal.message)
 
     async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
-        """The bare result, or `Refusal`."""
-        if method == "ping":
-            return {}
+        """The bare result of what somebody has to answer, or `Refusal`."""
         if method == "elicitation/create" and self._forms is not None:
             return await self._fill(self._forms, params)
-        raise Refusal(METHOD_NOT_FOUND, f"this client does not offer {method[:200]}")
+        raise Refusal(METHOD_NOT_FOUND, _not_offered(method))
 
     async def _fill(self, forms: FillsForms, params: Raw) -> Mapping[str, Any]:
         try:
@@ -78,6 +84,10 @@ class Inbound:
         if answer.action != "accept":
             return {"action": answer.action}
         return {"action": "accept", "content": {**_defaults(asked.requested_schema), **answer.content}}
+
+
+def _not_offered(method: str) -> str:
+    return f"this client does not offer {method[:200]}"
 
 
 def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:

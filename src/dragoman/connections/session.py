@@ -173,7 +173,7 @@ class Session:
                 self._give_up(request_id, "the caller gave up" if courtesy_cancel else None)
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        self._send_quietly(encode_notification(method, params))
+        self._send_quietly(encode_notification(method, params), method=method)
 
     def answer(self, message: bytes) -> None:
         """Sends what the server asked for."""
@@ -264,12 +264,12 @@ class Session:
             self._end_as("its session has ended", "session")
             raise ConnectionLost(self.server, "its session has ended", may_have_run=False) from None
 
-    def _send_quietly(self, message: bytes, *, although_congested: bool = False) -> None:
+    def _send_quietly(self, message: bytes, *, although_congested: bool = False, method: str = "") -> None:
         # What a server can make us say without end is dropped while it does not listen; what is bounded
         # by our own requests is not.
         if self._lost_cause is None and (although_congested or not self._transport.congested):
             try:
-                self._transport.send(message)
+                self._transport.send(message, About(method=method) if self._wants_about else None)
             except ConnectionError:
                 return
 

@@ -21,7 +21,7 @@ from dragoman.errors import (
     Unreachable,
 )
 from dragoman.protocol import INVALID_REQUEST
-from dragoman.transports.base import Trouble
+from dragoman.transports.base import CONNECT_HINT, Trouble
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ErrorObject, ErrorReply
 
@@ -79,7 +79,8 @@ def connect_error_of(error: CallError, server: str, phase: str = "connect") -> C
         wanted = SignInNeeded(server, phase, cause, hint=error.hint, status=status)
         wanted.challenge = error.challenge
         return wanted
-    found = Unreachable(server, phase, cause, hint=error.hint, status=status)
+    hint = error.hint or (CONNECT_HINT if isinstance(error, ConnectionLost) else None)
+    found = Unreachable(server, phase, cause, hint=hint, status=status)
     if isinstance(error, HttpError):
         found.retry_after_seconds = error.retry_after_seconds
     return found

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
+
+CONNECT_HINT: Final = "Are address and port right? With TLS, the url begins with https:// or wss://."
+"""For trouble that says nothing about itself, such as an end before any answer."""
 
 
 class Details(Struct, frozen=True):

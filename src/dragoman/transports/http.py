@@ -48,6 +48,8 @@ NO_LIMIT_SECONDS: Final = 24 * 3600.0
 """A time limit of a day says no more than: as long as it takes."""
 REDIRECT_LIMIT: Final = 3
 
+INTRODUCTION_SECONDS: Final = 5.0
+INITIALIZED: Final = "notifications/initialized"
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
 _FAULTS = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
@@ -94,6 +96,8 @@ class HttpTransport:
         """Messages under way, by the id of the request or a word of our own."""
         self._deadlines = Deadlines[asyncio.Task[None]](self._loop, self._give_up)
         self._expired: set[str] = set()
+        self._introduced: asyncio.Task[None] | None = None
+        """The last word of a legacy handshake, while it is on its way."""
         self._others: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
         self._room.set()
@@ -117,6 +121,8 @@ class HttpTransport:
         about = about or About()
         key = about.request_id or f"untold {next(self._numbers)}"
         task = self._posts[key] = self._loop.create_task(self._post(message, about, key))
+        if about.method == INITIALIZED:
+            self._introduced = task
         self._deadlines.set(key, self._patience(about), task)
         if self.congested:
             self._room.clear()
@@ -180,6 +186,8 @@ class HttpTransport:
 
     async def _exchange(self, message: bytes, about: About, key: str) -> Trouble | None:
         """Sends and delivers what comes back; the trouble if it came to nothing."""
+        if self._introduced is not None and about.method != INITIALIZED:
+            await self._until_introduced()
         response = await self._answer_to(message, about)
         try:
             if not 200 <= response.status < 300:
@@ -212,6 +220,12 @@ class HttpTransport:
             return response
         response.close()
         return await self._send_once(message, await self._with_credentials(headers, True))
+
+    async def _until_introduced(self) -> None:
+        """On connections of their own, other messages could overtake the end of the handshake."""
+        if self._introduced is not None:
+            await asyncio.wait([self._introduced], timeout=INTRODUCTION_SECONDS)
+            self._introduced = None
 
     def _give_up(self, key: str, task: asyncio.Task[None]) -> None:
         self._expired.add(key)
@@ -327,6 +341,7 @@ class HttpTransport:
         parser = SseParser(self._limit_bytes)
         loop = asyncio.get_running_loop()
         failures = 0
+        await self._until_introduced()
         while self._sink is not None:
             began = loop.time()
             try:
@@ -388,7 +403,7 @@ class HttpTransport:
 
 
 def _successor(parser: SseParser, limit_bytes: int) -> SseParser:
-    """For a stream that takes another one up: it knows where that ended, and nothing of an event cut short."""
+    """For a stream that takes another one up: knows where that ended, and nothing of an event cut short."""
     following = SseParser(limit_bytes)
     following.retry_ms = parser.retry_ms
     if parser.last_id is not None:

@@ -23,7 +23,7 @@ from yarl import URL
 
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError, ConnectError, SignInNeeded, Unreachable
-from dragoman.transports.base import Trouble
+from dragoman.transports.base import CONNECT_HINT, Trouble
 
 ERROR_BODY_BYTES: Final = 64 * 1024
 CHUNK_BYTES: Final = 256 * 1024
@@ -252,7 +252,8 @@ def connect_error(server: str, trouble: Trouble, phase: str = "connect") -> Conn
         refused = SignInNeeded(server, phase, trouble.cause, hint=trouble.hint, status=trouble.status)
         refused.challenge = trouble.challenge
         return refused
-    error = Unreachable(server, phase, trouble.cause, hint=trouble.hint, status=trouble.status)
+    hint = trouble.hint or (CONNECT_HINT if trouble.kind == "broken" else None)
+    error = Unreachable(server, phase, trouble.cause, hint=hint, status=trouble.status)
     error.retry_after_seconds = trouble.retry_after_seconds
     return error
 
