@@ -193,7 +193,8 @@ class Fleet:
 
     def is_harmless(self, tool: Tool) -> bool:
         """Whether a call may be repeated on the word of its server."""
-        config = self._servers[tool.server].config
+        server = self._servers.get(tool.server)  # it may have left while the call was under way
+        config = server.config if server is not None else None
         if not self._settings["DRAGOMAN_REPEAT_SAFE_CALLS"] or config is None:
             return False
         return config.trusted and is_harmless(tool.annotations)

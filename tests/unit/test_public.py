@@ -24,6 +24,8 @@ PUBLIC = [
     "ConnectTimeout",
     "ConnectionLost",
     "DragomanError",
+    "FormAnswer",
+    "FormQuestion",
     "HandshakeFailed",
     "Host",
     "HostClosed",

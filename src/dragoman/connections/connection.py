@@ -451,7 +451,7 @@ class Connection:
 
     def _signal(self, signal: Signal) -> None:
         before, self._state = self._state, next_state(self._state, signal, self._around.clock.now())
-        if self._state is before:
+        if self._state == before:
             return
         self._moved.set()
         self._moved = asyncio.Event()

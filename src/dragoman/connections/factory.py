@@ -76,13 +76,17 @@ def network_of(config: ServerConfig, environ: Mapping[str, str] = os.environ) ->
 
     url = str(parse_url(config.url or ""))
     tls = config.tls or TlsConfig()
+    # A pair: the entry's certificate does not go with the environment's key.
+    cert, key = tls.cert, tls.key
+    if cert is None:
+        cert, key = environ.get("DRAGOMAN_CLIENT_CERT"), environ.get("DRAGOMAN_CLIENT_KEY")
     return Network(
         url=url,
         headers=config.headers,
         proxy=config.proxy or proxy_for(url, environ),
         ca_file=tls.ca or environ.get("DRAGOMAN_CA_FILE") or environ.get("NODE_EXTRA_CA_CERTS"),
-        cert_file=tls.cert or environ.get("DRAGOMAN_CLIENT_CERT"),
-        key_file=tls.key or environ.get("DRAGOMAN_CLIENT_KEY"),
+        cert_file=cert,
+        key_file=key,
     )
 
 

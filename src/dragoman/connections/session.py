@@ -78,6 +78,7 @@ class Session:
         self._peer = Peer(server, self, limit_bytes=limit_bytes, id_prefix=f"d{os.urandom(3).hex()}-")
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines[_Deadline](self._loop, self._expired)
+        self._in_line = asyncio.Lock()
         self._unsent: set[str] = set()
         """Requests that wait for room: nobody needs to be told when they are given up."""
         self.received = self._receive_singly if transport.wants_about else self._peer.receive
@@ -145,6 +146,8 @@ class Session:
             message = self._driver.encode(request_id, method, params, on_progress is not None)
             if self._transport.congested:
                 await self._wait_for_room(request_id, future)
+                if self._lost_cause is not None and not future.done():
+                    raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
             if not future.done():
                 if self._wants_about:
                     mirrored = self._driver.headers(method, params)
@@ -233,12 +236,19 @@ class Session:
 
     async def _wait_for_room(self, request_id: str, future: asyncio.Future[Raw]) -> None:
         self._unsent.add(request_id)
-        room = asyncio.ensure_future(self._transport.drained())
+        room = asyncio.ensure_future(self._room())
         try:
             await asyncio.wait((room, future), return_when=asyncio.FIRST_COMPLETED)
         finally:
             room.cancel()
             self._unsent.discard(request_id)
+
+    async def _room(self) -> None:
+        # One at a time, in order: room for one would otherwise let in everybody who waits.
+        async with self._in_line:
+            while self._transport.congested and self._lost_cause is None:
+                await self._transport.drained()
+                await asyncio.sleep(0)
 
     def _expired(self, request_id: str, what: _Deadline) -> None:
         future, method, seconds, courtesy_cancel = what
@@ -301,14 +311,14 @@ class Session:
                 self._end_as(trouble.cause, "sign-in")
 
     def lost(self, cause: str) -> None:
-        self._end_as(cause, "lost")
+        self._end_as(cause, "lost", nothing_follows=True)
 
-    def _end_as(self, cause: str, how: End) -> None:
+    def _end_as(self, cause: str, how: End, *, nothing_follows: bool = False) -> None:
         if self._lost_cause is None:
-            # What is on its way may still arrive; the owner closes, and fails what is left then.
             self._lost_cause = cause
             self._ended.set()
-            if not self._wants_about:
+            # Otherwise what is on its way may still arrive; the owner closes, and fails what is left then.
+            if nothing_follows or not self._wants_about:
                 self._fail_waiting(cause)
             self._observer.ended(self, cause, how)
 

@@ -18,10 +18,11 @@ from typing import Any, Final, Protocol
 import aiohttp
 from yarl import URL
 
+from dragoman.cleaning import one_line
 from dragoman.deadlines import Deadlines
 from dragoman.protocol import LEGACY_REVISIONS, REVISION_IN_HEADER, era_of
 from dragoman.transports.base import About, Details, Sink, Trouble
-from dragoman.transports.sse_events import EventTooLarge, SseParser
+from dragoman.transports.sse_events import EventTooLarge, SseParser, in_pieces
 from dragoman.transports.web import (
     Network,
     TooLarge,
@@ -62,6 +63,10 @@ class Credentials(Protocol):
     async def headers(self, *, renewed: bool) -> Mapping[str, str]:
         """`renewed`: those given last were refused."""
         ...
+
+
+class NoCredentials(aiohttp.ClientError):
+    """Who asks could not be found out; nothing was sent."""
 
 
 class HttpTransport:
@@ -167,6 +172,9 @@ class HttpTransport:
             trouble = await self._exchange(message, about, key)
         except TooLarge:
             trouble = Trouble("too-large", f"the answer is larger than {self._limit_bytes} bytes")
+        except NoCredentials as error:
+            cause = one_line(f"no credentials could be had: {error}", 200)
+            trouble = Trouble("status", cause, may_have_run=False, status=401)
         except EventTooLarge:
             trouble = Trouble("too-large", f"an event is larger than {self._limit_bytes} bytes")
         except _FAULTS as error:
@@ -234,7 +242,11 @@ class HttpTransport:
     async def _with_credentials(self, headers: Mapping[str, str], renewed: bool) -> Mapping[str, str]:
         if self._credentials is None:
             return headers
-        return {**headers, **await self._credentials.headers(renewed=renewed)}
+        try:
+            own = await self._credentials.headers(renewed=renewed)
+        except Exception as error:  # border: where credentials come from is somebody else's
+            raise NoCredentials(f"{type(error).__name__}: {error}") from error
+        return {**headers, **own}
 
     async def _send_once(self, message: bytes, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         assert self._client is not None
@@ -310,15 +322,28 @@ class HttpTransport:
         self, response: aiohttp.ClientResponse, parser: SseParser, request_id: str | None = None
     ) -> None:
         """Hands the events of one stream on until it ends, or has nothing more to bring."""
-        async with asyncio.timeout(None) as limit:
-            with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None) as limit:
                 async for chunk in response.content.iter_any():
-                    for event in parser.feed(chunk):
-                        if event.kind == "message" and event.data and self._sink is not None:
-                            self._sink.received(event.data)
+                    for piece in in_pieces(chunk):
+                        self._hand_on(parser, piece)
+                        if piece is not chunk:
+                            await asyncio.sleep(0)
                     if request_id is not None and not self._is_awaited(request_id) and limit.when() is None:
                         # Usually the end follows at once, and the connection can be used again.
-                        limit.reschedule(asyncio.get_running_loop().time() + LAST_WORD_SECONDS)
+                        limit.reschedule(self._loop.time() + LAST_WORD_SECONDS)
+
+    def _hand_on(self, parser: SseParser, piece: bytes) -> None:
+        too_large: EventTooLarge | None = None
+        try:
+            events = parser.feed(piece)
+        except EventTooLarge as error:
+            events, too_large = error.before, error
+        for event in events:
+            if event.kind == "message" and event.data and self._sink is not None:
+                self._sink.received(event.data)
+        if too_large is not None:
+            raise too_large
 
     @contextlib.asynccontextmanager
     async def _get(self, last_id: str | None) -> AsyncGenerator[aiohttp.ClientResponse]:
@@ -341,6 +366,7 @@ class HttpTransport:
         parser = SseParser(self._limit_bytes)
         loop = asyncio.get_running_loop()
         failures = 0
+        stood = False
         await self._until_introduced()
         while self._sink is not None:
             began = loop.time()
@@ -348,9 +374,10 @@ class HttpTransport:
                 async with self._get(parser.last_id) as response:
                     if response.status != 200 or response.content_type != EVENTS:
                         trouble = await trouble_of_status(response, in_session=self._session_id is not None)
-                        if not self._worth_another_try(trouble):
+                        if not self._worth_another_try(trouble, stood):
                             return
                     else:
+                        stood = True
                         parser = _successor(parser, self._limit_bytes)
                         await self._deliver(response, parser)
             except EventTooLarge:
@@ -360,9 +387,10 @@ class HttpTransport:
             failures = 0 if loop.time() - began > LASTING_SECONDS else failures + 1
             await asyncio.sleep(_pause(parser, failures - 1))
 
-    def _worth_another_try(self, trouble: Trouble) -> bool:
+    def _worth_another_try(self, trouble: Trouble, stood: bool) -> bool:
         status = trouble.status or 0
-        if status == 404 and trouble.in_session and self._sink is not None:
+        # Where there never was a stream, 404 says no more than 405: many a server has no route for GET.
+        if status == 404 and stood and self._sink is not None:
             self._sink.failed(None, trouble)
         return status >= 500 or status == 429
 

@@ -23,7 +23,7 @@ from yarl import URL
 from dragoman.cleaning import one_line
 from dragoman.errors import ConnectError, Unreachable
 from dragoman.transports.base import About, Details, Sink
-from dragoman.transports.sse_events import EventTooLarge, SseEvent, SseParser
+from dragoman.transports.sse_events import EventTooLarge, SseEvent, SseParser, in_pieces
 from dragoman.transports.web import (
     Network,
     TooLarge,
@@ -168,8 +168,11 @@ class SseTransport:
         cause = "the connection was closed"
         try:
             async for chunk in stream.content.iter_any():
-                for event in parser.feed(chunk):
-                    self._deliver(event, announced)
+                for piece in in_pieces(chunk):
+                    for event in parser.feed(piece):
+                        self._deliver(event, announced)
+                    if piece is not chunk:
+                        await asyncio.sleep(0)
             cause = "it ended its stream of events"
         except EventTooLarge as error:
             for event in error.before:

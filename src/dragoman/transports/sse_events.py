@@ -7,7 +7,7 @@ chunked, the events are the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -18,6 +18,8 @@ LONGEST_RETRY_MS: Final = 60_000
 LONGEST_ID_BYTES: Final = 4096
 """An id goes back in a header, and servers take no more than a few kilobytes of those."""
 PREFIX_BYTES: Final = len(b"data: ")
+PIECE_BYTES: Final = 64 * 1024
+"""More than that at once could hold so many events that everybody else would have to wait."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _CR: Final = 0x0D
@@ -40,6 +42,15 @@ class EventTooLarge(Exception):
         """The complete events that came just ahead of it."""
         self.head = head
         """How it begins."""
+
+
+def in_pieces(chunk: bytes) -> Iterator[bytes]:
+    """The chunk itself, or what it consists of: after each such piece, others are to have their turn."""
+    if len(chunk) <= PIECE_BYTES:
+        yield chunk
+        return
+    for start in range(0, len(chunk), PIECE_BYTES):
+        yield chunk[start : start + PIECE_BYTES]
 
 
 class _Oversized:

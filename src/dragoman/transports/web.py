@@ -62,7 +62,9 @@ def proxy_for(url: str, environ: Mapping[str, str] = os.environ) -> str | None:
     """The proxy that the environment names for a URL, as curl and most programs understand it."""
     parts = URL(url, encoded=True)
     scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
-    lowered = {name.lower(): value for name, value in environ.items() if name.lower().endswith("_proxy")}
+    named = {name: value for name, value in environ.items() if name.lower().endswith("_proxy")}
+    # The lower case name wins, in whichever order the environment holds them.
+    lowered = {name.lower(): named[name] for name in sorted(named, key=str.islower)}
     if "REQUEST_METHOD" in environ:  # under CGI, `Proxy:` headers of strangers arrive as HTTP_PROXY
         lowered.pop("http_proxy", None)
     host = f"{parts.host or ''}:{parts.port}" if parts.port else parts.host or ""
@@ -164,7 +166,8 @@ async def trouble_of_status(response: aiohttp.ClientResponse, *, in_session: boo
     if 300 <= status < 400:
         return _redirected(response)
     cause = f"HTTP {status} {one_line(response.reason or '', 80)}".rstrip()
-    if said := _in_words(body, response.content_type):
+    said = _in_words(body, response.content_type)
+    if said and said != response.reason:
         cause += f": {said}"
     return Trouble(
         "status",

@@ -119,6 +119,8 @@ def _at(arguments: Mapping[str, Any], path: Path) -> Any:
         if not isinstance(value, Mapping):
             return None
         value = cast("Mapping[str, Any]", value).get(name)
+    if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+        return None  # no number that every server reads alike
     return value if isinstance(value, str | int) else None
 
 

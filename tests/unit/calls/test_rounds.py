@@ -1,0 +1,148 @@
+"""Calls that take several rounds: what a server asks, and what the next round carries."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from dragoman.calls import rounds
+from dragoman.calls.rounds import QUESTION_LIMIT, next_round
+from dragoman.connections.inbound import Inbound
+from dragoman.errors import MalformedReply
+from dragoman.interaction import FormAnswer, FormQuestion
+from tests.unit.fakes import Nobody
+
+
+class Answers:
+    """Answers with a number, and remembers what was asked, in order."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, bytes]] = []
+
+    async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
+        self.asked.append((method, bytes(params)))
+        return {"n": len(self.asked)}
+
+
+async def carried(answerer: Any, **asked: Any) -> dict[str, Any]:
+    return await next_round(
+        "box", Raw(json.dumps({"resultType": "input_required", **asked}).encode()), answerer
+    )
+
+
+def ascii_start(text: str) -> str:
+    return ascii(text)[:40]
+
+
+QUESTION = {"method": "elicitation/create", "params": {"message": "go on?"}}
+
+
+async def test_each_question_is_answered_under_its_own_key():
+    answers = Answers()
+    found = await carried(answers, inputRequests={"a": QUESTION, "b": {"method": "roots/list"}})
+
+    assert found == {"inputResponses": {"a": {"n": 1}, "b": {"n": 2}}}
+    assert [method for method, _ in answers.asked] == ["elicitation/create", "roots/list"]
+    assert json.loads(answers.asked[0][1]) == {"message": "go on?"}
+
+
+@pytest.mark.parametrize("state", ["", "s", '\u2028 ü \\ " \x00', "x" * 100_000], ids=len)
+async def test_the_state_goes_back_as_it_came(state: str):
+    found = await carried(Answers(), inputRequests={"a": QUESTION}, requestState=state)
+
+    assert found["requestState"] == state
+
+
+async def test_without_a_state_none_goes_back():
+    assert "requestState" not in await carried(Answers(), inputRequests={"a": QUESTION})
+
+
+async def test_a_state_alone_is_sent_back_after_a_pause(monkeypatch: pytest.MonkeyPatch):
+    paused: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        paused.append(seconds)
+
+    monkeypatch.setattr(rounds.asyncio, "sleep", pause)
+    answers = Answers()
+
+    assert await carried(answers, requestState="s") == {"requestState": "s"}
+    assert (paused, answers.asked) == ([rounds.PAUSE_SECONDS], [])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({}, id="neither questions nor state"),
+        pytest.param({"inputRequests": {}}, id="no question"),
+        pytest.param({"inputRequests": []}, id="a list of questions"),
+        pytest.param({"inputRequests": {"a": "elicitation/create"}}, id="a question that is no object"),
+        pytest.param({"inputRequests": {"a": {}}}, id="a question without a method"),
+        pytest.param({"inputRequests": {"a": {"method": 7}}}, id="a method that is a number"),
+        pytest.param({"inputRequests": None}, id="null for questions"),
+        pytest.param({"requestState": 7}, id="a number for a state"),
+        pytest.param({"requestState": {"k": 1}}, id="an object for a state"),
+        pytest.param({"inputRequests": {str(n): QUESTION for n in range(QUESTION_LIMIT + 1)}}, id="too many"),
+    ],
+)
+async def test_questions_that_cannot_be_understood_are_malformed_and_nobody_is_asked(asked: dict[str, Any]):
+    answers = Answers()
+    with pytest.raises(MalformedReply):
+        await carried(answers, **asked)
+
+    assert answers.asked == []
+
+
+async def test_as_many_questions_as_are_allowed_are_answered():
+    found = await carried(Answers(), inputRequests={str(n): QUESTION for n in range(QUESTION_LIMIT)})
+
+    assert len(found["inputResponses"]) == QUESTION_LIMIT
+
+
+@pytest.mark.parametrize(
+    "method", ["elicitation/create", "sampling/createMessage", "x" * 100_000, "\x1b[2J"], ids=ascii_start
+)
+async def test_a_question_that_nobody_answers_ends_the_call(method: str):
+    with pytest.raises(MalformedReply, match="does not offer") as caught:
+        await carried(Nobody(), inputRequests={"a": {"method": method}})
+
+    assert "\x1b" not in str(caught.value)
+    assert len(str(caught.value)) < 3000
+
+
+async def test_a_person_who_declines_is_an_answer_like_any_other():
+    class Declines:
+        async def fill(self, question: FormQuestion) -> FormAnswer:
+            return FormAnswer("decline")
+
+    found = await carried(Inbound("box", Declines()), inputRequests={"a": QUESTION})
+
+    assert found == {"inputResponses": {"a": {"action": "decline"}}}
+
+
+async def test_whoever_gives_the_call_up_takes_the_question_along():
+    class Ponders:
+        def __init__(self) -> None:
+            self.begun = asyncio.Event()
+            self.was_cancelled = False
+
+        async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
+            self.begun.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.was_cancelled = True
+                raise
+            return {}
+
+    ponders = Ponders()
+    task = asyncio.create_task(carried(ponders, inputRequests={"a": QUESTION}))
+    await ponders.begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert ponders.was_cancelled

@@ -1,0 +1,541 @@
+"""One server's live link: what is wanted of it, how it comes back, and when it is left alone."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import pytest
+
+from dragoman import events
+from dragoman.connections.connection import QUESTIONS_LIMIT, Connection
+from dragoman.connections.eras import EraMemory
+from dragoman.connections.linking import Surroundings
+from dragoman.connections.session import Session
+from dragoman.connections.state import Disable, Hold
+from dragoman.connections.turns import Kind, Turns
+from dragoman.errors import ConnectError, NotConnected, SignInNeeded, StartFailed, Unreachable
+from dragoman.interaction import FormAnswer, FormQuestion
+from dragoman.settings import Settings
+from dragoman.testing import FakeClock
+from dragoman.transports.base import About, Details, Sink
+
+SETTINGS = {
+    "DRAGOMAN_RECONNECT_ATTEMPTS": 3,
+    "DRAGOMAN_RECONNECT_WAIT_MS": 1,
+    "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 2,
+    "MCP_TIMEOUT": 5_000,
+}
+
+
+class Far:
+    """A transport to a legacy server that answers at once, unless it is told to refuse."""
+
+    wants_about = False
+    carries_headers = False
+    congested = False
+
+    def __init__(self, refusal: Exception | None = None, *, hangs: bool = False) -> None:
+        self._refusal = refusal
+        self._hangs = hangs
+        self.sink: Sink | None = None
+        self.sent: list[dict[str, Any]] = []
+        self.is_closed = False
+
+    async def open(self, sink: Sink) -> None:
+        if self._hangs:
+            await asyncio.Event().wait()
+        if self._refusal is not None:
+            raise self._refusal
+        self.sink = sink
+
+    def send(self, message: bytes, about: About | None = None) -> None:
+        asked = json.loads(message)
+        self.sent.append(asked)
+        if asked.get("method") == "initialize":
+            self.say(id=asked["id"], result={"protocolVersion": "2025-11-25", "capabilities": {}})
+        elif asked.get("method") == "ping":
+            self.say(id=asked["id"], result={})
+
+    def say(self, **message: Any) -> None:
+        assert self.sink is not None
+        self.sink.received(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    def die(self, cause: str = "it exited with code 3") -> None:
+        assert self.sink is not None
+        self.sink.lost(cause)
+
+    async def drained(self) -> None:
+        return
+
+    def abandon(self, request_id: str) -> bool:
+        return False
+
+    def negotiated(self, revision: str) -> None:
+        return
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+    def details(self) -> Details:
+        return Details(exit_code=3, stderr_tail="last words")
+
+
+class Bench:
+    """A connection, the far ends it was given one after the other, and what it told."""
+
+    def __init__(self) -> None:
+        self.made: list[Far] = []
+        self.next: Callable[[], Far] = Far
+        self.bus = events.EventBus()
+        self.heard = self.bus.listen()
+        self.connections: list[Connection] = []
+        self.prepared = 0
+
+    def connection(
+        self, *, kind: Kind = "local", settings: dict[str, int] | None = None, **more: Any
+    ) -> Connection:
+        clock = FakeClock()
+        around = Surroundings(
+            Settings({**SETTINGS, **(settings or {})}, {}),
+            clock,
+            self.bus,
+            EraMemory(clock),
+            {"name": "test", "version": "1"},
+            Turns(local=3, remote=3),
+        )
+        made = Connection(
+            "box",
+            self._make,
+            around,
+            protocol="legacy",
+            fingerprint=None,
+            prepare=self._prepare,
+            on_notification=lambda connection, session, method: None,
+            kind=kind,
+            **more,
+        )
+        self.connections.append(made)
+        return made
+
+    def _make(self) -> Far:
+        far = self.next()
+        self.made.append(far)
+        return far
+
+    async def _prepare(self, connection: Connection, session: Session, seconds: float) -> None:
+        assert 0 < seconds <= 5
+        self.prepared += 1
+
+    async def connected(self, **more: Any) -> Connection:
+        connection = self.connection(**more)
+        connection.start()
+        async with asyncio.timeout(5):
+            await connection.settled()
+        assert connection.state.status == "connected"
+        return connection
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def lives_no_more() -> bool:
+    """Whether nothing is under way that would connect by itself."""
+    return all(not task.get_name().startswith("dragoman life") for task in asyncio.all_tasks())
+
+
+@pytest.fixture
+async def bench() -> AsyncGenerator[Bench]:
+    bench = Bench()
+    yield bench
+    async with asyncio.timeout(5):
+        for connection in bench.connections:
+            await connection.close()
+    assert all(far.is_closed or far.sink is None for far in bench.made)
+
+
+# --- connecting ---
+
+
+async def test_it_is_connected_once_it_is_prepared(bench: Bench):
+    connection = await bench.connected()
+
+    assert bench.prepared == 1
+    assert connection.session() is not None
+    assert connection.error is None
+    assert connection.introduction is not None
+
+
+@pytest.mark.requirement("LIF-4")
+async def test_starting_twice_is_starting_once(bench: Bench):
+    connection = bench.connection()
+    connection.start()
+    connection.start()
+    await connection.settled()
+    connection.start()
+
+    assert len(bench.made) == 1
+
+
+@pytest.mark.parametrize("held", [Hold("waits for approval"), Disable("not admitted")], ids=str)
+async def test_what_is_held_is_never_started(bench: Bench, held: Hold | Disable):
+    connection = bench.connection(held=held)
+    for want in (connection.start, connection.enable, connection.reconnect, connection.disable):
+        want()
+    await connection.settled()
+    with pytest.raises(NotConnected):
+        await connection.awaited_session(0.01)
+
+    assert bench.made == []
+    assert connection.is_held
+    assert connection.state.reason == held.reason
+
+
+@pytest.mark.requirement("LIF-3")
+async def test_a_far_end_that_does_not_open_in_time_is_given_up(bench: Bench):
+    bench.next = lambda: Far(hangs=True)
+    connection = bench.connection(settings={"MCP_TIMEOUT": 20})
+    connection.start()
+    async with asyncio.timeout(5):
+        await connection.settled()
+
+    assert connection.state.status == "failed"
+    assert "0.02 s" in (connection.state.reason or "")
+    assert isinstance(connection.error, ConnectError)
+    assert connection.error.hint
+
+
+async def test_a_local_server_that_never_came_up_is_left_to_the_person(bench: Bench):
+    bench.next = lambda: Far(StartFailed("box", "start", "no"))
+    connection = bench.connection()
+    connection.start()
+    await connection.settled()
+    await until(lives_no_more)
+
+    assert len(bench.made) == 1
+    assert connection.state.status == "failed"
+
+
+@pytest.mark.requirement("LIF-5")
+async def test_a_remote_server_that_cannot_be_reached_yet_is_tried_again(bench: Bench):
+    bench.next = lambda: Far() if len(bench.made) == 2 else Far(Unreachable("box", "connect", "refused"))
+    connection = bench.connection(kind="remote")
+    connection.start()
+    await connection.settled()
+    assert connection.state.status == "failed"  # a host that starts is not kept waiting
+    await until(lambda: connection.state.status == "connected")
+
+    assert len(bench.made) == 3
+
+
+async def test_a_server_that_wants_a_sign_in_is_not_tried_again(bench: Bench):
+    bench.next = lambda: Far(SignInNeeded("box", "connect", "HTTP 401", status=401))
+    connection = bench.connection(kind="remote")
+    connection.start()
+    await connection.settled()
+    await until(lives_no_more)
+
+    assert connection.state.status == "needs-auth"
+    assert len(bench.made) == 1
+
+
+async def test_a_bug_costs_this_server_only_and_is_seen(bench: Bench):
+    bench.next = lambda: Far(RuntimeError("oops"))
+    connection = bench.connection()
+    connection.start()
+    await connection.settled()
+
+    assert connection.state.status == "failed"
+    assert "RuntimeError: oops" in (connection.state.reason or "")
+
+
+# --- coming back ---
+
+
+@pytest.mark.requirement("LIF-5")
+async def test_a_link_that_is_lost_comes_back_by_itself(bench: Bench):
+    connection = await bench.connected()
+    bench.made[0].die()
+    assert (connection.state.status, connection.state.phase) == ("pending", "reconnecting")
+    assert connection.session() is None
+    assert connection.offers_tools
+    await until(lambda: connection.state.status == "connected")
+
+    assert len(bench.made) == 2
+    assert bench.made[0].is_closed
+
+
+@pytest.mark.requirement("LIF-5")
+async def test_whoever_calls_meanwhile_waits_for_it(bench: Bench):
+    connection = await bench.connected()
+    bench.made[0].die()
+    async with asyncio.timeout(5):
+        session = await connection.awaited_session(60)
+
+    assert session is connection.session()
+
+
+async def test_whoever_calls_waits_no_longer_than_the_time_given(bench: Bench):
+    connection = await bench.connected()
+    bench.next = lambda: Far(hangs=True)
+    bench.made[0].die()
+    async with asyncio.timeout(5):
+        with pytest.raises(NotConnected):
+            await connection.awaited_session(0.02)
+
+
+@pytest.mark.requirement("LIF-5")
+async def test_a_server_that_does_not_come_back_has_failed_with_its_last_reason(bench: Bench):
+    connection = await bench.connected()
+    bench.next = lambda: Far(StartFailed("box", "start", "gone for good"))
+    bench.made[0].die()
+    await until(lambda: connection.state.status == "failed")
+
+    assert len(bench.made) == 1 + 3
+    assert "gone for good" in (connection.state.reason or "")
+    with pytest.raises(NotConnected, match="gone for good"):
+        await connection.awaited_session(60)
+
+
+@pytest.mark.requirement("LIF-5")
+async def test_a_server_that_dies_right_after_each_start_is_soon_left_alone(bench: Bench):
+    connection = await bench.connected()
+    while connection.state.status != "failed":
+        assert len(bench.made) < 20
+        bench.made[-1].die()
+        await until(lambda: connection.state.status in ("connected", "failed"))
+
+    assert len(bench.made) == 1 + 3
+
+
+async def test_after_a_failure_it_can_be_connected_anew_with_all_attempts(bench: Bench):
+    connection = await bench.connected()
+    bench.next = lambda: Far(StartFailed("box", "start", "no"))
+    bench.made[0].die()
+    await until(lambda: connection.state.status == "failed")
+    bench.next = Far
+    connection.reconnect()
+    await connection.settled()
+
+    assert connection.state.status == "connected"
+    bench.made[-1].die()
+    await until(lambda: connection.state.status == "connected")
+
+
+# --- what is wanted ---
+
+
+@pytest.mark.requirement("LIF-9")
+async def test_the_last_word_counts(bench: Bench):
+    connection = await bench.connected()
+    for _ in range(20):
+        connection.disable()
+        connection.enable()
+        connection.reconnect()
+    connection.disable()
+    await connection.settled()
+    assert connection.state.status == "disabled"
+    for _ in range(20):
+        connection.enable()
+        connection.disable()
+    connection.enable()
+    await connection.settled()
+
+    assert connection.state.status == "connected"
+    assert sum(not far.is_closed for far in bench.made) == 1
+
+
+@pytest.mark.requirement("LIF-9")
+async def test_words_between_turns_of_the_loop_do_not_confuse_it(bench: Bench):
+    connection = await bench.connected()
+    for number in range(50):
+        (connection.disable if number % 2 else connection.reconnect)()
+        for _ in range(number % 7):
+            await asyncio.sleep(0)
+    connection.enable()
+    await connection.settled()
+    await until(lambda: connection.state.status == "connected")
+
+    assert sum(not far.is_closed for far in bench.made) == 1
+
+
+@pytest.mark.requirement("LIF-9")
+async def test_enabling_what_is_connected_changes_nothing(bench: Bench):
+    connection = await bench.connected()
+    connection.enable()
+    await connection.settled()
+
+    assert len(bench.made) == 1
+
+
+@pytest.mark.requirement("LIF-9")
+async def test_disabling_while_it_connects_ends_that(bench: Bench):
+    bench.next = lambda: Far(hangs=True)
+    connection = bench.connection()
+    connection.start()
+    await until(lambda: bench.made)
+    connection.disable("enough")
+    async with asyncio.timeout(5):
+        await connection.settled()
+
+    assert (connection.state.status, connection.state.reason) == ("disabled", "enough")
+
+
+@pytest.mark.requirement("LIF-10")
+@pytest.mark.parametrize("hangs", [True, False])
+async def test_closing_is_safe_at_any_moment_and_for_anyone(bench: Bench, hangs: bool):
+    bench.next = lambda: Far(hangs=hangs)
+    connection = bench.connection()
+    connection.start()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        await asyncio.gather(*(connection.close() for _ in range(5)))
+        await connection.close()
+        connection.enable()
+        connection.reconnect()
+        await connection.settled()
+
+    assert connection.state.status == "disabled"
+    with pytest.raises(NotConnected):
+        await connection.awaited_session(60)
+
+
+async def test_closing_what_was_never_started_is_nothing(bench: Bench):
+    await bench.connection().close()
+
+    assert bench.made == []
+
+
+# --- whether it is still there ---
+
+
+async def test_a_link_that_answers_a_check_stays(bench: Bench):
+    connection = await bench.connected()
+    await connection.check(5)
+
+    assert bench.made[0].sent[-1]["method"] == "ping"
+    assert connection.state.status == "connected"
+
+
+async def test_a_link_that_answers_no_check_is_made_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    connection = await bench.connected()
+    monkeypatch.setattr(bench.made[0], "send", lambda message, about=None: None)
+    await connection.check(0.01)
+    await until(lambda: connection.state.status == "connected" and len(bench.made) == 2)
+
+
+# --- servers that rest ---
+
+
+@pytest.mark.requirement("LIF-11")
+async def test_a_server_that_rests_first_is_started_by_its_first_use(bench: Bench):
+    connection = bench.connection(idle_seconds=60.0, rests_first=True)
+    connection.start()
+    async with asyncio.timeout(5):
+        await connection.settled()
+        assert (bench.made, connection.state.status, connection.offers_tools) == ([], "pending", True)
+        session = await connection.awaited_session(60)
+
+    assert session is connection.session()
+
+
+@pytest.mark.requirement("LIF-11")
+async def test_a_server_that_is_not_used_is_stopped_and_comes_back_at_the_next_use(bench: Bench):
+    connection = await bench.connected(idle_seconds=0.02)
+    await until(lambda: bench.made[0].is_closed)
+    assert (connection.state.status, connection.offers_tools) == ("pending", True)
+    async with asyncio.timeout(5):
+        await connection.awaited_session(60)
+
+    assert len(bench.made) == 2
+
+
+# --- what a server asks ---
+
+
+class Ponders:
+    """A person who takes their time."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.may_answer = asyncio.Event()
+
+    async def fill(self, question: FormQuestion) -> FormAnswer:
+        self.asked += 1
+        await self.may_answer.wait()
+        return FormAnswer("decline")
+
+
+def replies(far: Far) -> list[dict[str, Any]]:
+    return [message for message in far.sent if "method" not in message]
+
+
+async def test_a_server_that_asks_is_answered(bench: Bench):
+    await bench.connected()
+    bench.made[0].say(id=5, method="ping")
+    bench.made[0].say(id=6, method="roots/list")
+    await until(lambda: len(replies(bench.made[0])) == 2)
+
+    by_id = {message["id"]: message for message in replies(bench.made[0])}
+    assert by_id[5]["result"] == {}
+    assert by_id[6]["error"]["code"] == -32601
+
+
+async def test_no_more_questions_wait_for_a_person_than_are_allowed(bench: Bench):
+    person = Ponders()
+    await bench.connected(forms=person)
+    for number in range(10 * QUESTIONS_LIMIT):
+        bench.made[0].say(id=number, method="elicitation/create", params={"message": "who?"})
+    bench.made[0].say(id="still", method="ping")
+    assert replies(bench.made[0])[-1] == {"jsonrpc": "2.0", "id": "still", "result": {}}
+    await until(lambda: person.asked)
+
+    assert person.asked == QUESTIONS_LIMIT
+    refused = [message for message in replies(bench.made[0]) if "error" in message]
+    assert len(refused) == 9 * QUESTIONS_LIMIT
+    person.may_answer.set()
+    await until(lambda: len(replies(bench.made[0])) == 10 * QUESTIONS_LIMIT + 1)
+
+
+async def test_questions_end_with_the_link(bench: Bench):
+    person = Ponders()
+    connection = await bench.connected(forms=person)
+    bench.made[0].say(id=1, method="elicitation/create", params={"message": "who?"})
+    await until(lambda: person.asked)
+    async with asyncio.timeout(5):
+        await connection.close()
+    person.may_answer.set()
+    await asyncio.sleep(0)
+
+    assert replies(bench.made[0]) == []
+
+
+# --- what is told ---
+
+
+@pytest.mark.requirement("LIF-1")
+async def test_every_change_is_told(bench: Bench):
+    connection = await bench.connected()
+    bench.made[0].die()
+    await until(lambda: connection.state.status == "connected")
+    await connection.close()
+    bench.bus.close()
+    told = [
+        (event.status, event.phase, event.attempt)
+        async for event in bench.heard
+        if isinstance(event, events.ServerStateChanged)
+    ]
+
+    assert told == [
+        ("pending", "connecting", 1),
+        ("pending", "handshaking", 1),
+        ("connected", None, 0),
+        ("pending", "reconnecting", 0),
+        ("pending", "reconnecting", 1),
+        ("connected", None, 0),
+        ("disabled", None, 0),
+    ]

@@ -1,0 +1,390 @@
+"""From an open pipe to a server that is understood: what is sent, what is begun anew, what is remembered."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from dragoman.connections.handshake import Handshake, Introduction
+from dragoman.errors import (
+    CallTimeout,
+    ConnectError,
+    ConnectionLost,
+    DragomanError,
+    HandshakeFailed,
+    HttpError,
+    MalformedReply,
+    MessageTooLarge,
+    RemoteError,
+    SignInNeeded,
+    Unreachable,
+)
+
+pytestmark = pytest.mark.requirement("TRN-10")
+
+MODERN, LEGACY = "2026-07-28", "2025-11-25"
+CLIENT = {"name": "test", "version": "1"}
+
+Said = dict[str, Any] | DragomanError
+
+
+def found(*versions: str, **more: Any) -> dict[str, Any]:
+    return {"supportedVersions": list(versions), "capabilities": {"tools": {}}, **more}
+
+
+def welcome(revision: str = LEGACY, **more: Any) -> dict[str, Any]:
+    return {"protocolVersion": revision, "capabilities": {}, "serverInfo": {"name": "old"}, **more}
+
+
+def status(number: int, **more: Any) -> HttpError:
+    return HttpError("box", number, f"HTTP {number}", may_have_run=False, **more)
+
+
+def unsupported(*versions: str) -> RemoteError:
+    return RemoteError("box", -32022, "unsupported", {"supported": list(versions)})
+
+
+SILENCE = CallTimeout("box", "x", 1)
+LOST = ConnectionLost("box", "it exited with code 3", may_have_run=True)
+NO_METHOD = RemoteError("box", -32601, "no such method")
+
+
+class Talk:
+    """A session that answers each method from a list of its own."""
+
+    def __init__(self, answers: dict[str, list[Said]], *, is_remote: bool = False) -> None:
+        self._answers = {method: list(said) for method, said in answers.items()}
+        self.is_remote = is_remote
+        self.story: list[str] = []
+        self.limits: list[float] = []
+        self.params: list[Any] = []
+        self.driver: Any = None
+
+    def use(self, driver: Any) -> None:
+        self.driver = driver
+
+    async def request(
+        self, method: str, params: Any, *, timeout_seconds: float, courtesy_cancel: bool
+    ) -> Raw:
+        assert not courtesy_cancel
+        self.story.append(f"{method}@{self.driver.revision}")
+        self.limits.append(timeout_seconds)
+        self.params.append(params)
+        said = self._answers[method].pop(0)
+        if isinstance(said, DragomanError):
+            raise said
+        return Raw(msgspec.json.encode(said))
+
+    def notify(self, method: str) -> None:
+        self.story.append(f"{method}@{self.driver.revision}")
+
+    async def close(self) -> None:
+        self.story.append("close")
+
+
+class Meeting:
+    def __init__(self, *talks: Talk, refuses_older: ConnectError | None = None, **more: Any) -> None:
+        self.talks = talks
+        self.begun: list[str] = []
+        self._refuses_older = refuses_older
+        settings: dict[str, Any] = {"protocol": "auto", "remembered": None, "connect_seconds": 30, **more}
+        self.handshake = Handshake(
+            "box", client_info=CLIENT, capabilities={}, probe_seconds=3, respawn=self._respawn, **settings
+        )
+
+    async def _respawn(self, older: bool) -> Any:
+        self.begun.append("older" if older else "same")
+        if older and self._refuses_older is not None:
+            raise self._refuses_older
+        return self.talks[len(self.begun)]
+
+    async def run(self) -> tuple[Any, Introduction]:
+        return await self.handshake.run(self.talks[0])  # type: ignore[arg-type]
+
+
+def remote(**answers: list[Said]) -> Talk:
+    return Talk({name.replace("_", "/"): said for name, said in answers.items()}, is_remote=True)
+
+
+def local(**answers: list[Said]) -> Talk:
+    return Talk({name.replace("_", "/"): said for name, said in answers.items()})
+
+
+# --- the modern era ---
+
+
+async def test_a_modern_server_is_known_after_one_question():
+    info = {"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "new", "version": "9"}}}
+    meeting = Meeting(local(server_discover=[found(MODERN, instructions="be kind", **info)]))
+    session, introduction = await meeting.run()
+
+    assert session.story == [f"server/discover@{MODERN}"]
+    assert (introduction.revision, introduction.instructions) == (MODERN, "be kind")
+    assert (introduction.server_info.name, introduction.capabilities) == ("new", {"tools": {}})
+    assert meeting.handshake.verdict == "modern"
+
+
+@pytest.mark.parametrize("info", [None, 7, [], {"name": 7}, "x"], ids=repr)
+async def test_a_name_that_cannot_be_read_is_no_name(info: Any):
+    meeting = Meeting(
+        local(server_discover=[found(MODERN, _meta={"io.modelcontextprotocol/serverInfo": info})])
+    )
+    _, introduction = await meeting.run()
+
+    assert introduction.server_info.name == ""
+
+
+async def test_a_refusal_that_names_the_same_revision_is_asked_once_more():
+    meeting = Meeting(local(server_discover=[unsupported(MODERN), found(MODERN)]))
+    session, introduction = await meeting.run()
+
+    assert session.story == [f"server/discover@{MODERN}"] * 2
+    assert introduction.revision == MODERN
+
+
+async def test_a_server_that_refuses_all_revisions_we_speak_is_given_up():
+    meeting = Meeting(local(server_discover=[unsupported("2099-01-01")]))
+    with pytest.raises(HandshakeFailed, match="2099-01-01") as caught:
+        await meeting.run()
+
+    assert caught.value.hint
+
+
+# --- the legacy era ---
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        NO_METHOD,
+        RemoteError("box", -32000, "not initialized"),
+        SILENCE,
+        MalformedReply("box", "x"),
+        MessageTooLarge("box", 1),
+        {"no": "versions"},
+    ],
+    ids=str,
+)
+async def test_a_legacy_server_is_opened_on_the_same_process(answer: Said):
+    meeting = Meeting(local(server_discover=[answer], initialize=[welcome()]))
+    session, introduction = await meeting.run()
+
+    assert session.story == [
+        f"server/discover@{MODERN}",
+        f"initialize@{LEGACY}",
+        f"notifications/initialized@{LEGACY}",
+    ]
+    assert introduction.revision == LEGACY
+    assert meeting.begun == []
+    assert meeting.handshake.verdict == "legacy"
+
+
+async def test_a_server_that_is_known_as_legacy_is_not_probed():
+    meeting = Meeting(local(initialize=[welcome()]), remembered="legacy")
+    session, _ = await meeting.run()
+
+    assert session.story[0] == f"initialize@{LEGACY}"
+
+
+async def test_a_process_that_ends_on_the_probe_is_started_again_without_one():
+    meeting = Meeting(local(server_discover=[LOST]), local(initialize=[welcome()]))
+    session, _ = await meeting.run()
+
+    assert session is meeting.talks[1]
+    assert meeting.talks[0].story[-1] == "close"
+    assert (meeting.begun, meeting.handshake.verdict) == (["same"], "legacy")
+
+
+async def test_the_revision_the_server_chose_is_spoken_from_then_on():
+    meeting = Meeting(local(server_discover=[NO_METHOD], initialize=[welcome("2025-03-26")]))
+    session, introduction = await meeting.run()
+
+    assert introduction.revision == "2025-03-26"
+    assert session.story[-1] == "notifications/initialized@2025-03-26"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "chosen"), [("auto", "2099-01-01"), ("auto", MODERN), ("2025-06-18", "2025-03-26")]
+)
+async def test_a_revision_that_was_not_agreed_on_is_a_failure(protocol: str, chosen: str):
+    meeting = Meeting(local(server_discover=[NO_METHOD], initialize=[welcome(chosen)]), protocol=protocol)
+    with pytest.raises(HandshakeFailed, match=chosen):
+        await meeting.run()
+
+
+async def test_a_slow_modern_server_that_refuses_initialize_is_probed_again():
+    meeting = Meeting(
+        local(server_discover=[SILENCE, found(MODERN)], initialize=[RemoteError("box", -32022, "no")])
+    )
+    session, introduction = await meeting.run()
+
+    assert session.story == [
+        f"server/discover@{MODERN}",
+        f"initialize@{LEGACY}",
+        f"server/discover@{MODERN}",
+    ]
+    assert (introduction.revision, meeting.handshake.verdict) == (MODERN, "modern")
+
+
+async def test_a_refusal_of_initialize_names_what_the_server_speaks():
+    meeting = Meeting(local(initialize=[unsupported(MODERN)]), protocol="legacy")
+    with pytest.raises(HandshakeFailed, match=MODERN) as caught:
+        await meeting.run()
+
+    assert "auto" in (caught.value.hint or "")
+
+
+async def test_the_probe_takes_no_more_than_its_share_of_the_time():
+    meeting = Meeting(local(server_discover=[SILENCE], initialize=[welcome()]), connect_seconds=3)
+    session, _ = await meeting.run()
+
+    assert session.limits == [1.0, 3]
+
+
+# --- over the network ---
+
+
+@pytest.mark.parametrize("number", [400, 404, 405, 406, 415])
+async def test_a_bare_refusal_of_the_probe_means_legacy(number: int):
+    meeting = Meeting(remote(server_discover=[status(number)], initialize=[welcome()]))
+    await meeting.run()
+
+    assert (meeting.begun, meeting.handshake.verdict) == ([], "legacy")
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (status(401, challenge="Bearer"), SignInNeeded),
+        (status(403), SignInNeeded),
+        (status(429, retry_after_seconds=7), Unreachable),
+        (status(500), Unreachable),
+        (status(503, retry_after_seconds=7), Unreachable),
+        (status(307), Unreachable),
+        (ConnectionLost("box", "connection refused", may_have_run=False, hint="do"), Unreachable),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("at_initialize", [False, True])
+async def test_what_says_nothing_of_the_era_is_raised_and_nothing_is_remembered(
+    answer: HttpError | ConnectionLost, kind: type[ConnectError], at_initialize: bool
+):
+    answers = {"initialize": [answer]} if at_initialize else {"server_discover": [answer]}
+    meeting = Meeting(
+        remote(**answers),  # type: ignore[arg-type]
+        remembered="legacy" if at_initialize else None,
+        has_older=True,
+    )
+    with pytest.raises(kind) as caught:
+        await meeting.run()
+
+    assert type(caught.value) is kind
+    assert caught.value.status == getattr(answer, "status", None)
+    assert caught.value.hint == answer.hint
+    assert (meeting.begun, meeting.handshake.verdict) == ([], None)
+
+
+async def test_silence_over_the_network_is_worth_an_attempt_but_not_worth_remembering():
+    meeting = Meeting(remote(server_discover=[SILENCE], initialize=[welcome()]))
+    _, introduction = await meeting.run()
+
+    assert introduction.revision == LEGACY
+    assert meeting.handshake.verdict is None
+
+
+@pytest.mark.parametrize("number", [400, 404, 405])
+async def test_a_server_that_takes_no_post_is_reached_by_the_older_transport(number: int):
+    meeting = Meeting(
+        remote(server_discover=[status(405)], initialize=[status(number)]),
+        remote(initialize=[welcome("2024-11-05")]),
+        has_older=True,
+    )
+    session, introduction = await meeting.run()
+
+    assert session is meeting.talks[1]
+    assert meeting.talks[0].story[-1] == "close"
+    assert (introduction.revision, meeting.begun, meeting.handshake.verdict) == (
+        "2024-11-05",
+        ["older"],
+        "sse",
+    )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"has_older": False}, {"has_older": True, "protocol": "2025-06-18"}],
+    ids=["there is none", "the entry is pinned to a later revision"],
+)
+async def test_where_nothing_older_may_be_tried_the_status_is_the_reason(more: dict[str, Any]):
+    meeting = Meeting(remote(server_discover=[status(405)], initialize=[status(404, hint="h")]), **more)
+    with pytest.raises(Unreachable, match="HTTP 404") as caught:
+        await meeting.run()
+
+    assert (caught.value.status, caught.value.hint, meeting.begun) == (404, "h", [])
+
+
+async def test_if_the_older_transport_fails_too_the_first_reason_counts():
+    meeting = Meeting(
+        remote(server_discover=[status(405)], initialize=[status(404)]),
+        has_older=True,
+        refuses_older=Unreachable("box", "connect", "no stream of events"),
+    )
+    with pytest.raises(Unreachable, match="HTTP 404"):
+        await meeting.run()
+
+    assert meeting.handshake.verdict is None
+
+
+async def test_if_the_older_transport_wants_a_sign_in_that_is_what_counts():
+    meeting = Meeting(
+        remote(server_discover=[status(405)], initialize=[status(404)]),
+        has_older=True,
+        refuses_older=SignInNeeded("box", "connect", "HTTP 401", status=401),
+    )
+    with pytest.raises(SignInNeeded):
+        await meeting.run()
+
+
+async def test_the_older_transport_is_tried_once():
+    meeting = Meeting(
+        remote(server_discover=[status(405)], initialize=[status(404)]),
+        remote(initialize=[status(404)]),
+        has_older=True,
+    )
+    with pytest.raises(ConnectError):
+        await meeting.run()
+
+    assert meeting.begun == ["older"]
+
+
+# --- what cannot be read ---
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"protocolVersion": 7}, {"capabilities": {}}, MalformedReply("box", "html")], ids=str
+)
+@pytest.mark.parametrize("make", [local, remote])
+async def test_an_opening_that_cannot_be_read_is_the_servers_fault(answer: Said, make: Callable[..., Talk]):
+    meeting = Meeting(make(initialize=[answer]), protocol="legacy")
+    with pytest.raises(HandshakeFailed) as caught:
+        await meeting.run()
+
+    assert "fault of the server" in (caught.value.hint or "")
+
+
+async def test_the_opening_says_who_we_are():
+    meeting = Meeting(local(initialize=[welcome("2025-06-18")]), protocol="2025-06-18")
+    session, _ = await meeting.run()
+
+    assert session.params == [{"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": CLIENT}]
+
+
+@pytest.mark.parametrize("answer", [NO_METHOD, SILENCE, status(404), LOST], ids=str)
+async def test_an_entry_pinned_to_the_modern_era_never_falls_back(answer: Said):
+    meeting = Meeting(local(server_discover=[answer]), protocol=MODERN, has_older=True)
+    with pytest.raises(HandshakeFailed, match=MODERN):
+        await meeting.run()
+
+    assert meeting.begun == []
