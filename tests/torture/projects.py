@@ -131,8 +131,8 @@ def leaves(group: click.Command = cli, words: tuple[str, ...] = ()) -> Iterator[
 
 COMMANDS: dict[str, click.Command] = {" ".join(words): command for words, command in leaves()}
 
-NEVER = ("--yes",)
-"""An explicit yes is one: a test that wants it says so itself."""
+NEVER = ("--yes", "--watch")
+"""An explicit yes is one: a test that wants it says so itself. And watching goes on until it is ended."""
 
 
 def invocations(command: str, names: Sequence[str]) -> Iterator[list[str]]:

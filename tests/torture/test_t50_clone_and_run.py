@@ -5,6 +5,7 @@ import json
 import os
 import select
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from dragoman import Host
 from dragoman.config.interchange.formats import FORMATS
-from tests.e2e.command import LIMIT_SECONDS, Terminal, in_terminal, plain, run
+from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, Terminal, in_terminal, plain, run
 from tests.servers import zoo
 from tests.torture import projects
 from tests.torture.projects import COMMANDS, Canary, Listener, invocations, servers, standings, write
@@ -102,6 +103,18 @@ def test_t50_no_command_starts_or_reaches_anything(
         assert world.is_untouched(), words
     run("tools")
     assert world.is_untouched(), f"by what {command} has left behind"
+
+
+def test_t50_watching_starts_and_reaches_nothing(world: World):
+    words = [str(DRAGOMAN), "mcp", "list", "--watch", "--json", "--mcp-config", "demo"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        for line in watching.stdout:
+            if json.loads(line).get("status") == "connected":
+                break
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(LIMIT_SECONDS) == 0
+    assert world.is_untouched()
 
 
 @pytest.mark.slow
