@@ -263,14 +263,20 @@ class Host:
         if remember and self._is_in_file(name):
             await asyncio.to_thread(switch_off, self.configuration, self.configuration.servers[name])
             await self.reload()
-            return self.servers[name]
+            return self._view_of(name)
         return await self._wanted(name, self._fleet.disable)
 
     async def _wanted(self, name: str, act: Callable[[str], Awaitable[None]]) -> ServerView:
         if self._stage != "open":
             raise HostClosed
         await act(name)
-        return self.servers[name]
+        return self._view_of(name)
+
+    def _view_of(self, name: str) -> ServerView:
+        view = self.servers.get(name)
+        if view is None:
+            raise ConfigError(f"server {name!r} was removed from configuration meanwhile")
+        return view
 
     def _is_in_file(self, name: str) -> bool:
         server = self.configuration.servers.get(name)

@@ -13,10 +13,15 @@ from typing import Any
 
 import pytest
 
-from dragoman import CallTimeout, ConnectTimeout, Host, RemoteError
+from dragoman import CallTimeout, ConnectionLost, ConnectTimeout, Host, RemoteError, UnknownTool
 from dragoman.content.blocks import TextBlock, UnknownBlock
+from dragoman.errors import HttpError
 from dragoman.events import Event, ServerLost, ServerStateChanged
+from tests.integration.waiting import until
 from tests.servers import zoo
+from tests.servers.web import Ask, answers, streamable
+from tests.servers.web.answers import Lost
+from tests.servers.web.liar import liar
 
 ERAS = ["2025-11-25", "2026-07-28"]
 BUSY_SECONDS = 1.0
@@ -41,6 +46,143 @@ async def first(host: Host, kind: type[Event], seconds: float = 5.0) -> Any:
             if isinstance(event, kind):
                 return event
     raise AssertionError(f"no {kind.__name__}")
+
+
+def remote(url: str, era: str) -> dict[str, Any]:
+    return {"type": "http", "url": url, "protocol": era}
+
+
+def only_for(text: str, answer: Any) -> Any:
+    """A bad answer to calls with this text; the others are answered well."""
+
+    async def answered(ask: Ask) -> Any:
+        return await answer(ask) if ask.params["arguments"].get("text") == text else None
+
+    return answered
+
+
+@pytest.mark.requirement("TRN-2")
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("fault", ["hang up", "too late", "half an answer"])
+async def test_finding_7_one_network_error_costs_one_call_and_no_other(era, fault):
+    """With the official client every call in flight fails, and every later one too."""
+    answer = {
+        "hang up": answers.hang_up(),
+        "too late": answers.never(),
+        "half an answer": answers.wrong_length(5),
+    }[fault]
+    async with (
+        streamable(revisions=(era,), on={"tools/call": only_for("bad", answer)}) as server,
+        connected(remote(server.url, era)) as host,
+    ):
+        others = [asyncio.create_task(host.call("mcp__server__slow", {"seconds": 0.4})) for _ in range(8)]
+        with pytest.raises((ConnectionLost, CallTimeout)) as caught:
+            await host.call("mcp__server__echo", {"text": "bad"}, timeout_seconds=0.3)
+        assert caught.value.may_have_run
+        assert [outcome.text for outcome in await asyncio.gather(*others)] == ["at last"] * 8
+        assert (await host.call("mcp__server__echo", {"text": "good"})).text == "good"
+        assert host.servers["server"].status == "connected"
+        assert len(server.asked("initialize")) <= 1, "the connection is still the first one"
+
+
+@pytest.mark.requirement("LIF-3")
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("status", [403, 429, 500, 502, 503])
+async def test_finding_8_the_http_status_is_there_for_whoever_asks(era, status):
+    refusal = answers.status(status, "not now", retry_after="7")
+    async with (
+        streamable(revisions=(era,), on={"tools/call": refusal}) as server,
+        connected(remote(server.url, era)) as host,
+    ):
+        with pytest.raises(HttpError) as caught:
+            await host.call("mcp__server__echo", {"text": "?"})
+        error = caught.value
+        assert (error.status, error.retry_after_seconds) == (status, 7.0)
+        assert str(status) in str(error)
+        assert "not now" in str(error)
+        assert error.may_have_run == (status in (500, 502))
+        server.on.clear()
+        assert (await host.call("mcp__server__echo", {"text": "!"})).text == "!"
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_finding_8_a_401_during_a_call_is_a_wish_for_a_sign_in_with_its_challenge(era):
+    async with (
+        streamable(revisions=(era,), on={"tools/call": answers.challenge(401, "Bearer x")}) as server,
+        connected(remote(server.url, era)) as host,
+    ):
+        with pytest.raises(HttpError) as caught:
+            await host.call("mcp__server__echo", {"text": "?"})
+        assert (caught.value.status, caught.value.challenge) == (401, "Bearer x")
+        await until(lambda: host.servers["server"].status == "needs-auth")
+
+
+@pytest.mark.requirement("LIF-7")
+@pytest.mark.parametrize("lost_as", ["404 -32001", "404", "400 -32000", "200 -32600"])
+async def test_finding_9_an_expired_session_is_begun_anew_and_nobody_notices(lost_as: Lost):
+    async with (
+        streamable(revisions=(ERAS[0],), lost_as=lost_as) as server,
+        connected(remote(server.url, ERAS[0])) as host,
+    ):
+        await server.lose_sessions()
+        outcomes = await asyncio.gather(
+            *(host.call("mcp__server__ledger", {"key": str(n)}) for n in range(10))
+        )
+        assert not any(outcome.is_error for outcome in outcomes)
+        assert set(server.ledger.counts.values()) == {1}, "each ran once"
+        assert len(server.asked("initialize")) == 2, "begun anew once, by all together"
+
+
+@pytest.mark.requirement("LIF-8")
+async def test_finding_10_the_stream_of_a_server_is_opened_again_however_often_it_failed(monkeypatch):
+    """The official client gives up after two attempts, and says so to nobody."""
+    monkeypatch.setattr("dragoman.transports.http.RETRY_SECONDS", 0.01)
+    on = {"GET": answers.first(6, answers.status(503))}
+    async with (
+        streamable(revisions=(ERAS[0],), on=on) as server,
+        connected(remote(server.url, ERAS[0])) as host,
+    ):
+        await server.wait_for("GET", 7, seconds=10)
+        await host.call("mcp__server__change", {"name": "fresh"})
+        await until(lambda: "fresh" in {tool.wire_name for tool in host.tools()})
+
+
+@pytest.mark.requirement("LIF-8")
+async def test_finding_10_a_stream_that_ends_again_and_again_is_opened_again_and_calls_go_on(monkeypatch):
+    monkeypatch.setattr("dragoman.transports.http.RETRY_SECONDS", 0.01)
+    async with (
+        streamable(revisions=(ERAS[0],)) as server,
+        connected(remote(server.url, ERAS[0])) as host,
+    ):
+        for number in range(1, 6):
+            await server.wait_for("GET", number, seconds=10)
+            assert (await host.call("mcp__server__echo", {"text": str(number)})).text == str(number)
+            server.end_streams()
+        await server.wait_for("GET", 6, seconds=10)
+        await host.call("mcp__server__change", {"name": "fresh"})
+        await until(lambda: "fresh" in {tool.wire_name for tool in host.tools()})
+        assert len(server.asked("initialize")) == 1
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_finding_17_a_call_is_one_request_and_nothing_else(era):
+    """The official client reads the list before a call of a tool that is not on its first page, each time."""
+
+    def listed(params: dict[str, Any]) -> dict[str, Any]:
+        page = int(params.get("cursor") or 0)
+        more = {"nextCursor": str(page + 1)} if page < 2 else {}
+        return {"tools": [{"name": f"tool{page}", "inputSchema": {"type": "object"}}], **more}
+
+    async with streamable(revisions=(era,)) as server:
+        liar(server, {"tools/list": listed, "tools/call": lambda _: {"content": []}})
+        async with connected(remote(server.url, era)) as host:
+            await until(lambda: era == ERAS[1] or server.asked("GET"))
+            before = len(server.asks)
+            for _ in range(3):
+                assert not (await host.call("mcp__server__tool2")).is_error
+            outcome = await host.call("mcp__server__unlisted")
+            assert isinstance(outcome.error, UnknownTool)
+            assert [ask.rpc for ask in server.asks[before:]] == ["tools/call"] * 3
 
 
 @pytest.mark.parametrize("era", ERAS)

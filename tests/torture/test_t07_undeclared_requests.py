@@ -1,12 +1,15 @@
 """T07: a server that asks for what was never declared gets nothing, and its call still ends."""
 
 import json
+from typing import Any
 
 import pytest
 
 from dragoman import MalformedReply
 from tests.servers import zoo
-from tests.torture.arena import MEGABYTE, at_once
+from tests.servers.web import answers, http_sse, streamable, websocket
+from tests.servers.web.liar import liar
+from tests.torture.arena import MEGABYTE, at_once, until
 from tests.torture.conftest import LEGACY, MODERN
 
 QUESTIONS = [
@@ -69,3 +72,112 @@ async def test_t07_input_required_is_no_list_of_tools(arena):
         assert a.view.status == "connected"
         assert a.view.tool_count == 0
         assert any("input_required" in problem for problem in a.view.problems)
+
+
+# The same over the network.
+
+SITES = {
+    "http-json": lambda: streamable(revisions=(LEGACY,), replies="json"),
+    "http-sse": lambda: streamable(revisions=(LEGACY,)),
+    "sse": lambda: http_sse(revisions=(LEGACY, "2024-11-05")),
+    "ws": lambda: websocket(revisions=(LEGACY,)),
+}
+
+
+def entry(kind: str, url: str, protocol: str) -> dict[str, str]:
+    return {"type": kind.partition("-")[0], "url": url, "protocol": protocol}
+
+
+def question(method: str, id: str = "question") -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": {}}
+
+
+def answers_to(server: Any) -> list[dict[str, Any]]:
+    """What the host answered to a question."""
+    if hasattr(server, "answers_heard"):
+        return server.answers_heard
+    said = server.messages if hasattr(server, "messages") else [ask.message for ask in server.asks]
+    return [message for message in said if message and "method" not in message]
+
+
+@pytest.mark.parametrize("kind", SITES)
+async def test_t07_a_legacy_server_elsewhere_is_told_that_there_is_no_such_method(arena, kind):
+    async with (
+        SITES[kind]() as server,
+        arena(entry(kind, server.url, "legacy"), interaction=NobodyMayBeAsked()) as a,
+    ):
+        await until(lambda: kind[:4] != "http" or server.asked("GET"))
+        for method in QUESTIONS:
+            server.push(question(method, method))
+        await until(lambda: len(answers_to(server)) == len(QUESTIONS))
+        heard = {answer["id"]: answer for answer in answers_to(server)}
+        assert set(heard) == set(QUESTIONS)
+        assert {answer["error"]["code"] for answer in heard.values()} == {-32601}
+        assert not any("result" in answer for answer in heard.values())
+        assert await a.call("echo", text="go on") == "go on"
+
+
+@pytest.mark.parametrize("method", [*QUESTIONS, "ping"])
+async def test_t07_a_legacy_server_may_ask_in_the_stream_of_a_call_and_the_call_still_ends(arena, method):
+    def asked_first(reply: bytes) -> bytes:
+        return b"data: " + json.dumps(question(method)).encode() + b"\n\ndata: " + reply + b"\n\n"
+
+    async with (
+        streamable(revisions=(LEGACY,), on={"tools/call": answers.events(asked_first)}) as server,
+        arena(entry("http", server.url, LEGACY), interaction=NobodyMayBeAsked()) as a,
+    ):
+        async with at_once():
+            assert await a.call("echo", text="?") == "fine"
+        await until(lambda: server.answers_heard)
+        (answer,) = server.answers_heard
+        assert ("result" in answer) == (method == "ping")
+
+
+@pytest.mark.parametrize("method", [*QUESTIONS, "ping"])
+async def test_t07_a_modern_server_may_not_ask_in_any_stream(arena, method):
+    def asked_first(reply: bytes) -> bytes:
+        return b"data: " + json.dumps(question(method)).encode() + b"\n\ndata: " + reply + b"\n\n"
+
+    async with (
+        streamable(revisions=(MODERN,), on={"tools/call": answers.events(asked_first)}) as server,
+        arena(entry("http", server.url, MODERN), interaction=NobodyMayBeAsked()) as a,
+    ):
+        async with at_once():
+            assert await a.call("echo", text="?") == "fine"
+        warnings = [text for text in a.log() if "request" in text]
+        assert len(warnings) == 1
+        assert "\x1b" not in warnings[0]
+        posted = [ask for ask in server.asks if ask.method == "POST" and ask.rpc is None]
+        assert posted == [], "a modern client answers nothing"
+
+
+ASKED = {"inputRequests": {"name": {"method": "elicitation/create", "params": {"message": "password?"}}}}
+UNDECLARED = {
+    "elicitation": ASKED,
+    "sampling": {"inputRequests": {"x": {"method": "sampling/createMessage", "params": {"messages": []}}}},
+    "roots": {"inputRequests": {"x": {"method": "roots/list"}}},
+    "nonsense": {"inputRequests": {"x": {"method": "no/such/method"}}},
+    "not even a question": {"inputRequests": {"x": 7}},
+    "nothing at all": {},
+}
+
+
+@pytest.mark.parametrize("kind", ["http", "ws"])
+@pytest.mark.parametrize("asked", UNDECLARED.values(), ids=UNDECLARED.keys())
+async def test_t07_a_modern_server_elsewhere_gets_no_input_that_was_not_declared(arena, kind, asked):
+    async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
+        liar(server, {"tools/call": lambda _: {"resultType": "input_required", **asked}})
+        async with arena(entry(kind, server.url, MODERN), interaction=NobodyMayBeAsked()) as a:
+            with pytest.raises(MalformedReply, match="malformed reply from hostile"):
+                async with at_once():
+                    await a.call("echo", text="?")
+
+
+@pytest.mark.parametrize("kind", ["http", "ws"])
+async def test_t07_input_required_is_no_list_over_the_network_either(arena, kind):
+    async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
+        trap = {"name": "trap", "inputSchema": {"type": "object"}}
+        liar(server, {"tools/list": lambda _: {"resultType": "input_required", **ASKED, "tools": [trap]}})
+        async with arena(entry(kind, server.url, MODERN), interaction=NobodyMayBeAsked()) as a:
+            assert (a.view.status, a.view.tool_count) == ("connected", 0)
+            assert any("input_required" in problem for problem in a.view.problems)

@@ -1,11 +1,17 @@
 """T08: whatever a server says at the door, it is connected soon or refused with a reason."""
 
+import json
+from typing import Any
+
 import pytest
 
-from dragoman import ConnectTimeout, HandshakeFailed
+from dragoman import ConnectTimeout, HandshakeFailed, Host, Unreachable
 from tests.servers import zoo
+from tests.servers.web import Answer, answers, http_sse, streamable, websocket
+from tests.servers.web.liar import error, liar
+from tests.servers.web.streamable import Session
 from tests.torture.arena import at_once
-from tests.torture.conftest import LEGACY
+from tests.torture.conftest import LEGACY, MODERN
 
 LIES = "lies_at_the_door.py"
 SHORT = {"DRAGOMAN_PROBE_TIMEOUT_MS": 300}
@@ -110,3 +116,180 @@ async def test_t08_a_pinned_revision_is_not_given_up_silently(arena, protocol):
     async with arena(zoo(LIES, lie, protocol=protocol), settings=SHORT) as a:
         assert isinstance(a.view.error, HandshakeFailed)
         assert protocol in str(a.view.error)
+
+
+# The same over the network.
+
+
+def entry(kind: str, url: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "url": url, **more}
+
+
+HTTP_PROBES_THAT_LEAD_TO_LEGACY = {
+    "silence": answers.never(),
+    "a page": answers.html(),
+    "204": answers.empty(204),
+    "202": answers.empty(202),
+    "400": answers.status(400),
+    "404": answers.status(404),
+    "405": answers.status(405),
+    "501 in words": answers.error(-32601, status=404),
+    "method not found": answers.error(-32601),
+    "a code nobody knows": answers.error(7),
+    "no session": answers.error(-32000, "Bad Request: no valid session ID provided", status=400),
+    "garbled": answers.body(lambda _: b'{"jsonrpc":"2.0","result":{{{'),
+    "somebody else's answer": answers.foreign_id(),
+    "the wrong shape": answers.body(
+        lambda ask: answers.reply_to(ask, result={"supportedVersions": "all of them"})
+    ),
+    "unsupported, without a word": answers.error(-32022),
+    "unsupported, but legacy": answers.error(-32022, status=400, data={"supported": [LEGACY]}),
+}
+
+
+UNCERTAIN = ("silence", "a page", "204", "202", "garbled", "somebody else's answer", "the wrong shape")
+
+
+@pytest.mark.requirement("TRN-10")
+@pytest.mark.parametrize("lie", HTTP_PROBES_THAT_LEAD_TO_LEGACY)
+async def test_t08_whatever_the_probe_meets_over_http_the_legacy_handshake_follows(arena, lie):
+    probe = HTTP_PROBES_THAT_LEAD_TO_LEGACY[lie]
+    async with streamable(revisions=(LEGACY,), on={"server/discover": probe}) as server:
+        async with arena(entry("http", server.url), settings=SHORT, wait=False) as a:
+            async with at_once(0.3 + 2):
+                await a.host.ready(timeout=10)
+            assert (a.view.status, a.view.reason) == ("connected", None)
+            assert (a.view.era, a.view.protocol_version) == ("legacy", LEGACY)
+            assert await a.call("echo", text="in") == "in"
+        async with Host({"again": entry("http", server.url)}, settings=SHORT) as host:
+            assert (await host.ready(timeout=10))["again"].era == "legacy"
+        # Silence may be the network's doing, so it is not remembered as the server's; all else is.
+        assert len(server.asked("server/discover")) == (2 if lie in UNCERTAIN else 1)
+
+
+def greeting(**changes: Any) -> dict[str, Any]:
+    about = {"name": "liar", "version": "1"}
+    return {"protocolVersion": LEGACY, "capabilities": {"tools": {}}, "serverInfo": about, **changes}
+
+
+def said(result: Any) -> Answer:
+    return answers.body(lambda ask: answers.reply_to(ask, result=result))
+
+
+HTTP_REFUSED = {
+    "unsupported, forever": (answers.error(-32022, status=400, data={"supported": [MODERN]}), None, MODERN),
+    "only the future": (said({"supportedVersions": ["2099-01-01"]}), None, "2099-01-01"),
+    "unknown revision": (None, said(greeting(protocolVersion="1999-01-01")), "1999-01-01"),
+    "revision is a number": (None, said(greeting(protocolVersion=5)), "initialize"),
+    "capabilities are a list": (None, said(greeting(capabilities=[])), "initialize"),
+    "server info is a text": (None, said(greeting(serverInfo="me")), "initialize"),
+    "result is a text": (None, said("hello"), "initialize"),
+    "result is missing": (
+        None,
+        answers.body(lambda ask: json.dumps({"jsonrpc": "2.0", "id": ask.id}).encode()),
+        "neither a result nor an error",
+    ),
+    "garbled greeting": (None, answers.body(lambda _: b'{"jsonrpc":"2.0","result":{{{'), "malformed"),
+    "a page": (None, answers.html(), "text/html"),
+    "202": (None, answers.empty(202), "nothing"),
+    "somebody else's answer": (None, answers.foreign_id(), "no reply"),
+    "an error": (None, answers.error(-32603, "not today \x1b[2J"), "not today"),
+}
+
+
+@pytest.mark.requirement("TRN-10")
+@pytest.mark.parametrize(("probe", "greeting", "words"), HTTP_REFUSED.values(), ids=HTTP_REFUSED.keys())
+async def test_t08_what_cannot_be_agreed_on_over_http_is_refused_at_once(arena, probe, greeting, words):
+    on = {"server/discover": probe or answers.error(-32601, status=404)}
+    async with streamable(revisions=(LEGACY,), on=on) as server:
+        if greeting is not None:
+            server.on["initialize"] = greeting
+        async with arena(entry("http", server.url), settings=SHORT, wait=False) as a:
+            async with at_once():
+                await a.host.ready(timeout=10)
+            assert isinstance(a.view.error, HandshakeFailed)
+            assert words in str(a.view.error)
+            assert "\x1b" not in str(a.view.error)
+            assert a.view.error.hint
+            assert len(server.asked("server/discover")) <= 2, "one corrective probe and no more"
+            assert len(server.asked("initialize")) <= 1
+
+
+@pytest.mark.requirement("TRN-10")
+@pytest.mark.parametrize("kind", ["sse", "ws"])
+@pytest.mark.parametrize("lie", ["unknown revision", "an error"])
+async def test_t08_what_cannot_be_agreed_on_is_refused_over_the_other_ways_too(arena, kind, lie):
+    lies = {
+        "unknown revision": lambda _: greeting(protocolVersion="1999-01-01"),
+        "an error": lambda _: error(-32603, "1999-01-01 \x1b[2J"),
+    }
+    async with {"sse": http_sse, "ws": websocket}[kind](revisions=(LEGACY,)) as server:
+        liar(server, {"initialize": lies[lie]})
+        async with arena(entry(kind, server.url), settings=SHORT, wait=False) as a:
+            async with at_once():
+                await a.host.ready(timeout=10)
+            assert isinstance(a.view.error, HandshakeFailed)
+            assert "1999-01-01" in str(a.view.error)
+            assert "\x1b" not in str(a.view.error)
+
+
+async def test_t08_two_answers_in_one_stream_are_one(arena):
+    def twice(reply: bytes) -> bytes:
+        first = {**json.loads(reply), "result": greeting()}
+        second = {**first, "result": greeting(protocolVersion="2024-11-05", instructions="I lied")}
+        return b"".join(b"data: " + json.dumps(each).encode() + b"\n\n" for each in (first, second))
+
+    on = {"server/discover": answers.status(404), "initialize": answers.events(twice)}
+    async with streamable(revisions=(LEGACY,), sessions=False, on=on) as server:
+        server.sessions[""] = Session(server, "")  # made beforehand: it outlives the host
+        async with arena(entry("http", server.url)) as a:
+            assert (a.view.status, a.view.protocol_version) == ("connected", LEGACY)
+            assert a.view.instructions is None
+
+
+TROUBLE = {
+    "500": (answers.status(500), 500),
+    "502": (answers.html(502), 502),
+    "503": (answers.status(503, retry_after="1"), 503),
+    "429": (answers.status(429), 429),
+    "hangs up": (answers.hang_up(), None),
+    "a stream without the reply": (answers.events(lambda _: b": nothing\n\n"), None),
+}
+
+
+@pytest.mark.parametrize(("trouble", "status"), TROUBLE.values(), ids=TROUBLE.keys())
+async def test_t08_trouble_at_the_probe_is_no_verdict_on_the_era(arena, trouble, status):
+    """A gateway that has no server behind it just now must not make a modern server a legacy one."""
+    async with streamable(revisions=(MODERN,)) as server:
+        server.on["server/discover"] = answers.first(1, trouble)
+        async with arena(entry("http", server.url)) as a:
+            assert isinstance(a.view.error, Unreachable)
+            assert a.view.error.status == status
+            assert server.asked("initialize") == []
+            assert (await a.host.reconnect("hostile")).status == "connected"
+            assert a.view.era == "modern"
+
+
+SILENT = {
+    "http": lambda: streamable(revisions=(LEGACY,), on={"initialize": answers.never()}),
+    "http, dripping": lambda: streamable(revisions=(LEGACY,), on={"initialize": answers.drip(0.05)}),
+    "http, an idle stream": lambda: streamable(
+        revisions=(LEGACY,), on={"initialize": answers.drip(0.05, headers=answers.EVENTS)}
+    ),
+    "sse, no endpoint": lambda: http_sse(endpoint=None),
+    "sse": lambda: http_sse(on={"initialize": answers.empty(202)}),
+}
+
+
+@pytest.mark.requirement("LIF-3")
+@pytest.mark.parametrize("kind", SILENT)
+async def test_t08_silence_at_the_greeting_over_the_network_ends_with_the_time_allowed(arena, kind):
+    settings = {"MCP_TIMEOUT": 700, **SHORT}
+    async with (
+        SILENT[kind]() as server,
+        arena(entry(kind[:4].rstrip(","), server.url), settings=settings, wait=False) as a,
+    ):
+        async with at_once(0.7 + 1.5):
+            await a.host.ready(timeout=10)
+        assert isinstance(a.view.error, ConnectTimeout)
+        assert "no answer within 0.7 s" in str(a.view.error)

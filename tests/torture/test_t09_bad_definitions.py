@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from tests.servers import zoo
+from tests.servers.web import http_sse, streamable, websocket
+from tests.servers.web.liar import liar
 from tests.torture.arena import at_once
+from tests.torture.conftest import LEGACY, MODERN
 
 OBJECT = {"type": "object"}
 GOOD = [{"name": f"good_{n}", "inputSchema": OBJECT} for n in range(49)]
@@ -110,3 +113,82 @@ async def test_t09_over_stdio_there_are_no_headers_so_their_annotations_do_not_m
         assert (a.view.tool_count, a.view.problems) == (50, ())
         async with at_once():
             assert await a.call("annotated") == "annotated"
+
+
+# The same over the network, where headers repeat arguments.
+
+SITES = {"http": streamable, "sse": http_sse, "ws": websocket}
+BAD_HEADERS = {
+    **HEADERS,
+    "at a text that is no name": {"a": {"type": "string", "x-mcp-header": "Two Words"}},
+    "a number for a name": {"a": {"type": "string", "x-mcp-header": 7}},
+    "beyond ASCII": {"a": {"type": "string", "x-mcp-header": "Région"}},
+    "on an object": {"a": {"type": "object", "x-mcp-header": "A"}},
+    "without a type": {"a": {"x-mcp-header": "A"}},
+    "behind anyOf": {"a": {"anyOf": [{"type": "string", "x-mcp-header": "A"}]}},
+    "too deep to find": json.loads(
+        '{"properties":{"a":' * 100 + '{"type":"string","x-mcp-header":"A"}' + "}}" * 100
+    ),
+}
+
+
+def schema_of(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+@pytest.mark.requirement("TRN-2")
+@pytest.mark.parametrize("properties", BAD_HEADERS.values(), ids=BAD_HEADERS.keys())
+async def test_t09_over_http_a_bad_header_annotation_leaves_its_tool_out_alone(arena, properties):
+    bad = {"name": "annotated", "inputSchema": schema_of(properties)}
+    async with streamable(revisions=(MODERN,)) as server:
+        liar(
+            server,
+            {
+                "tools/list": lambda _: {"tools": [*GOOD[:25], bad, *GOOD[25:]]},
+                "tools/call": lambda params: {"content": [{"type": "text", "text": params["name"]}]},
+            },
+        )
+        async with arena({"url": server.url, "protocol": MODERN}) as a:
+            assert (a.view.status, a.view.tool_count) == ("connected", 49)
+            (problem,) = a.view.problems
+            assert problem.startswith("tool 'annotated' is left out: ")
+            assert "\r" not in problem
+            assert await a.call("good_0") == "good_0"
+
+
+@pytest.mark.requirement("TRN-2")
+async def test_t09_all_bad_annotations_together_cost_no_other_tool(arena):
+    bad = [
+        {"name": f"bad_{n}", "inputSchema": schema_of(properties)}
+        for n, properties in enumerate(BAD_HEADERS.values())
+    ]
+    async with streamable(revisions=(MODERN,)) as server:
+        liar(server, {"tools/list": lambda _: {"tools": [*bad, *GOOD]}})
+        async with arena({"url": server.url, "protocol": MODERN}) as a:
+            assert a.view.tool_count == 49
+            assert len(a.view.problems) == len(bad)
+
+
+@pytest.mark.parametrize("kind", ["http", "sse", "ws"])
+async def test_t09_where_no_argument_becomes_a_header_annotations_do_not_matter(arena, kind):
+    """Headers repeat arguments in the modern era over HTTP, and nowhere else."""
+    tools = [
+        {"name": f"annotated_{n}", "inputSchema": schema_of(properties)}
+        for n, properties in enumerate(BAD_HEADERS.values())
+    ]
+    revision = MODERN if kind == "ws" else LEGACY
+    async with SITES[kind](revisions=(revision,)) as server:
+        liar(server, {"tools/list": lambda _: {"tools": tools}})
+        async with arena({"type": kind, "url": server.url, "protocol": revision}) as a:
+            assert a.view.status == "connected", a.view.reason
+            assert (a.view.tool_count, a.view.problems) == (len(tools), ())
+
+
+@pytest.mark.parametrize("kind", SITES)
+async def test_t09_all_other_bad_ones_are_left_out_whatever_way_they_come(arena, kind):
+    revision = LEGACY if kind == "sse" else MODERN
+    async with SITES[kind](revisions=(revision,)) as server:
+        liar(server, {"tools/list": lambda _: {"tools": [*BAD.values(), *GOOD]}})
+        async with arena({"type": kind, "url": server.url, "protocol": revision}) as a:
+            assert a.view.tool_count == 49
+            assert len(a.view.problems) == len(BAD)

@@ -343,10 +343,11 @@ async def test_t57_every_new_transport_is_judged_anew(stage: Stage, what: str):
     projects.user(stage.home, servers(box=stage.entry))
     host = Host.configured()
     server = host.configuration.servers[NAME]
-    make = host._maker(NAME, server)  # type: ignore[reportPrivateUsage]
+    fleet = host._fleet
+    make = fleet._maker(NAME, server, fleet._make_transport)
     make()
     verdict = stage.rule(what)
-    host._configuration = load(Sources.here())  # type: ignore[reportPrivateUsage]
+    fleet.configuration = load(Sources.here())
     if verdict:
         make()
     else:

@@ -1,12 +1,18 @@
 """T60: a line without an end is refused at the limit, in linear time and bounded memory."""
 
+import asyncio
+import json
 import time
 
+import aiohttp
 import pytest
+from aiohttp import web
 
-from dragoman import ConnectionLost, MessageTooLarge
+from dragoman import CallTimeout, ConnectionLost, MessageTooLarge
 from tests.servers import zoo
+from tests.servers.web import Ask, answers, http_sse, streamable, websocket
 from tests.torture.arena import MEGABYTE, at_once, until
+from tests.torture.conftest import LEGACY
 
 LIMIT = {"DRAGOMAN_MESSAGE_LIMIT_BYTES": 8 * MEGABYTE}
 ALLOWANCE = 64 * MEGABYTE
@@ -63,3 +69,128 @@ async def test_t60_a_million_tiny_messages_neither_block_nor_pile_up(arena):
             assert await a.call("chatter", count=1_000_000, seconds=60) == "said 1000000"
         assert a.pulse.growth_bytes < ALLOWANCE
         await a.serves_still()
+
+
+# The same over the network: events and frames without an end.
+
+ENDLESS = {"line": b"0" * 65536, "lines": (b"\ndata: " + b"0" * 121) * 512, "comment": b": hush " * 8192}
+
+
+@pytest.mark.requirement("TRN-9")
+@pytest.mark.parametrize("piece", ENDLESS.values(), ids=ENDLESS.keys())
+async def test_t60_an_event_that_never_ends_is_refused_at_the_limit(arena, era, piece):
+    async with (
+        streamable(revisions=(era,), on={"tools/call": answers.endless_event(piece)}) as server,
+        arena({"url": server.url, "protocol": era}, settings=LIMIT) as a,
+    ):
+        with pytest.raises(MessageTooLarge, match="hostile"):
+            async with at_once(10):
+                await a.call("echo", text="?")
+        assert a.pulse.growth_bytes < LIMIT["DRAGOMAN_MESSAGE_LIMIT_BYTES"] + ALLOWANCE
+        server.on.clear()
+        async with at_once():
+            assert await a.call("echo", text="still there?") == "still there?"
+
+
+@pytest.mark.parametrize("line", [b": hush", b"mood: good", b"data", b"id: 7\n"])
+async def test_t60_lines_without_end_that_say_nothing_are_kept_by_nobody_and_the_deadline_holds(arena, line):
+    """Comments keep a stream alive, so they are no reason to refuse it; a call ends when its time is up."""
+    async with (
+        streamable(on={"tools/call": answers.endless_event((b"\n" + line) * 2000)}) as server,
+        arena({"url": server.url}, settings=LIMIT) as a,
+    ):
+        with pytest.raises((CallTimeout, MessageTooLarge), match="hostile"):
+            async with at_once(0.4 + 1):
+                await a.call("echo", text="?", seconds=0.4)
+        assert a.pulse.growth_bytes < LIMIT["DRAGOMAN_MESSAGE_LIMIT_BYTES"] + ALLOWANCE
+
+
+@pytest.mark.requirement("TRN-9")
+async def test_t60_an_event_that_never_ends_on_the_open_stream_costs_that_stream_only(arena):
+    """The stream on which a legacy server speaks by itself."""
+    on = {"GET": answers.first(1, answers.endless_event())}
+    async with (
+        streamable(revisions=(LEGACY,), on=on) as server,
+        arena({"url": server.url, "protocol": LEGACY}, settings=LIMIT) as a,
+    ):
+        await server.wait_for("GET", 2, seconds=10)
+        assert a.pulse.growth_bytes < LIMIT["DRAGOMAN_MESSAGE_LIMIT_BYTES"] + ALLOWANCE
+        assert await a.call("echo", text="still there?") == "still there?"
+        assert len(server.asked("initialize")) == 1
+
+
+@pytest.mark.requirement("TRN-9")
+async def test_t60_an_event_that_never_ends_on_the_one_stream_ends_the_connection(arena):
+    async def endless(ask: Ask) -> web.StreamResponse:
+        response = web.StreamResponse(headers=answers.EVENTS)
+        await response.prepare(ask.http)
+        await response.write(b"event: endpoint\ndata: /messages\n\ndata: ")
+        while True:
+            await response.write(b"0" * 65536)
+
+    async with (
+        http_sse(on={"GET": endless, "POST": answers.empty(202)}) as server,
+        arena({"type": "sse", "url": server.url}, settings=LIMIT, wait=False) as a,
+    ):
+        async with at_once(10):
+            await a.host.ready(timeout=20)
+        assert a.view.status == "failed"
+        assert "over the limit" in (a.view.reason or "")
+        assert a.pulse.growth_bytes < LIMIT["DRAGOMAN_MESSAGE_LIMIT_BYTES"] + ALLOWANCE
+
+
+@pytest.mark.requirement("TRN-9")
+@pytest.mark.parametrize("frames", ["one", "fragments"])
+async def test_t60_a_frame_without_an_end_ends_the_connection_at_the_limit(arena, frames):
+    async with websocket() as server, arena({"type": "ws", "url": server.url}, settings=LIMIT) as a:
+        (socket,) = server.sockets
+        writer = socket._writer
+        assert writer is not None
+        with pytest.raises((MessageTooLarge, ConnectionLost), match="hostile"):
+            async with at_once(10):
+                await asyncio.gather(_pour(socket, writer, frames), a.call("hold"))
+        await until(lambda: a.view.status == "failed")
+        assert "larger than the limit of 8388608 bytes" in (a.view.reason or "")
+        assert a.pulse.growth_bytes < LIMIT["DRAGOMAN_MESSAGE_LIMIT_BYTES"] + ALLOWANCE
+
+
+async def _pour(socket: web.WebSocketResponse, writer: aiohttp.http.WebSocketWriter, how: str) -> None:
+    """Raw bytes of a message of a gigabyte, for as long as anybody reads."""
+    transport = writer.transport
+    block = b"y" * MEGABYTE
+    if how == "one":
+        transport.write(b"\x81\x7f" + (1000 * MEGABYTE).to_bytes(8, "big"))
+    for number in range(1000):
+        if transport.is_closing():
+            return
+        if how == "fragments":
+            transport.write((b"\x00" if number else b"\x01") + b"\x7f" + MEGABYTE.to_bytes(8, "big"))
+        transport.write(block)
+        await asyncio.sleep(0)
+        while transport.get_write_buffer_size() > MEGABYTE and not transport.is_closing():
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["http", "sse", "ws"])
+async def test_t60_many_tiny_messages_over_the_network_neither_block_nor_pile_up(arena, kind):
+    """Log messages, on whatever stream there is, in front of the reply."""
+    log = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
+    event = b"data: " + json.dumps(log).encode() + b"\n\n"
+    async with (
+        {"http": streamable, "sse": http_sse, "ws": websocket}[kind]() as server,
+        arena({"type": kind, "url": server.url}) as a,
+    ):
+        if kind == "http":
+            server.on["tools/call"] = answers.events(
+                lambda reply: event * 100_000 + b"data: " + reply + b"\n\n"
+            )
+            async with at_once(20):
+                assert await a.call("echo", text="?", seconds=30) == "fine"
+        else:
+            for _ in range(20):
+                for _ in range(500):
+                    server.push(log)
+                async with at_once(10):
+                    assert await a.call("echo", text="?", seconds=30) == "?"
+        assert a.pulse.growth_bytes < 2 * ALLOWANCE

@@ -1,12 +1,17 @@
 """T63: lists that never end, repeat themselves or break off are read in bounds, and say so."""
 
 import json
+from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 
 from dragoman.catalog.tools import PAGE_LIMIT, TOOL_LIMIT
 from tests.servers import zoo
+from tests.servers.web import answers, http_sse, streamable, websocket
+from tests.servers.web.liar import error, liar
 from tests.torture.arena import MEGABYTE, at_once
+from tests.torture.conftest import LEGACY, MODERN
 
 OBJECT = {"type": "object"}
 
@@ -83,3 +88,85 @@ async def test_t63_a_list_that_hangs_does_not_keep_the_server_from_being_used(ar
             await a.host.ready(timeout=10)
         assert a.view.status == "connected"
         assert "the list of tools is incomplete" in a.view.problems[0]
+
+
+# The same over the network.
+
+SITES = {"http": streamable, "sse": http_sse, "ws": websocket}
+WAYS = [("http", LEGACY), ("http", MODERN), ("sse", LEGACY), ("ws", MODERN)]
+
+
+def in_pages(pages: list[dict[str, Any]]) -> dict[str, Any]:
+    """Lies of a server whose list comes in these pages."""
+    follows = {p["nextCursor"]: n + 1 for n, p in reversed(list(enumerate(pages))) if "nextCursor" in p}
+
+    def listed(params: dict[str, Any]) -> Any:
+        given = pages[0 if params.get("cursor") is None else follows[params["cursor"]]]
+        return error(given["error"]) if "error" in given else {"resultType": "complete", **given}
+
+    return {
+        "tools/list": listed,
+        "tools/call": lambda params: {"content": [{"type": "text", "text": params["name"]}]},
+    }
+
+
+@pytest.mark.parametrize(("kind", "revision"), WAYS)
+async def test_t63_every_kind_of_list_is_read_over_the_network_as_over_pipes(arena, kind, revision):
+    async with AsyncExitStack() as stack:
+        others = {}
+        for what, (pages, _, _) in CASES.items():
+            server = await stack.enter_async_context(SITES[kind](revisions=(revision,)))
+            liar(server, in_pages(pages))
+            others[what] = {"type": kind, "url": server.url, "protocol": revision}
+        async with arena(others=others) as a:
+            for what, (_, names, problem) in CASES.items():
+                listed = [tool.wire_name for tool in a.host.tools() if tool.server == what]
+                assert (a.host.servers[what].status, listed) == ("connected", list(names)), what
+                told = a.host.servers[what].problems
+                assert (len(told) == 1 and problem in told[0]) if problem else not told, what
+
+
+@pytest.mark.parametrize(("kind", "revision"), WAYS)
+async def test_t63_an_ever_new_cursor_over_the_network_meets_the_limit_of_pages(
+    arena, kind, revision, monkeypatch
+):
+    monkeypatch.setattr("dragoman.catalog.tools.PAGE_LIMIT", 50)
+    asked = 0
+
+    def listed(_: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return page(f"tool_{asked}", nextCursor=str(asked))
+
+    async with SITES[kind](revisions=(revision,)) as server:
+        liar(server, {"tools/list": listed})
+        async with arena({"type": kind, "url": server.url, "protocol": revision}, wait=False) as a:
+            async with at_once(5):
+                await a.host.ready(timeout=30)
+            assert (a.view.status, a.view.tool_count, asked) == ("connected", 50, 50)
+            assert any("more than 50 pages" in problem for problem in a.view.problems)
+
+
+PAGE_THREE = {
+    "500": answers.status(500),
+    "404": answers.status(404),
+    "a page for people": answers.html(),
+    "somebody else's": answers.foreign_id(),
+    "cut off": answers.hang_up(),
+    "half": answers.body(lambda ask: answers.reply_to(ask)[:-20]),
+}
+
+
+@pytest.mark.parametrize("replies", ["json", "sse"])
+@pytest.mark.parametrize("trouble", PAGE_THREE.values(), ids=PAGE_THREE.keys())
+async def test_t63_what_was_read_before_the_network_failed_is_kept_and_told(arena, trouble, replies):
+    async with streamable(revisions=(MODERN,), replies=replies) as server:
+        liar(server, in_pages([*TWO_OF_THREE, page("c")]))
+        server.on["tools/list"] = answers.after(2, trouble)
+        async with arena({"url": server.url, "protocol": MODERN}, wait=False) as a:
+            async with at_once():
+                await a.host.ready(timeout=10)
+            assert a.view.status == "connected"
+            assert [tool.wire_name for tool in a.host.tools() if tool.server == "hostile"] == ["a", "b"]
+            assert "the list of tools is incomplete" in a.view.problems[0]
+            assert await a.call("a") == "a"

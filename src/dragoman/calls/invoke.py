@@ -15,7 +15,7 @@ from dragoman.catalog.tools import Tool
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
 from dragoman.content.result import ToolResult, read_result
-from dragoman.errors import InvalidArguments, MalformedReply
+from dragoman.errors import CallTimeout, InvalidArguments, MalformedReply
 from dragoman.wire.codec import Unreadable
 from dragoman.wire.mirroring import argument_headers
 from dragoman.wire.peer import ProgressCallback
@@ -32,7 +32,8 @@ async def invoke(
 ) -> tuple[ToolResult, tuple[Block, ...]]:
     params: dict[str, Any] = {"name": tool.wire_name, "arguments": arguments}
     headers = argument_headers(tool.mirrored, arguments) if session.mirrors_arguments else None
-    deadline = asyncio.get_running_loop().time() + timeout_seconds
+    limit_seconds = timeout_seconds
+    deadline = asyncio.get_running_loop().time() + limit_seconds
     for _ in range(ROUND_LIMIT + 1):
         try:
             raw = await session.request(
@@ -60,10 +61,11 @@ async def invoke(
         if result.result_type != "input_required" or session.driver.era != "modern":
             # Nothing that would let a server answer otherwise has been declared to it.
             raise MalformedReply(session.server, f"a result of the undeclared kind {result.result_type!r}")
-        params = {
-            "name": tool.wire_name,
-            "arguments": arguments,
-            **await next_round(session.server, raw, answerer),
-        }
+        try:
+            async with asyncio.timeout_at(deadline):
+                answers = await next_round(session.server, raw, answerer)
+        except TimeoutError:
+            raise CallTimeout(session.server, "tools/call", limit_seconds) from None
+        params = {"name": tool.wire_name, "arguments": arguments, **answers}
         timeout_seconds = max(0.001, deadline - asyncio.get_running_loop().time())
     raise MalformedReply(session.server, f"it asks for more than {ROUND_LIMIT} rounds")

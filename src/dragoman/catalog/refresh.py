@@ -40,10 +40,13 @@ class Refresher:
         """Servers whose list is being read."""
         self._again: set[ServerName] = set()
         """Servers that told of a change since their list was last asked for."""
+        self._askers: dict[ServerName, Asker] = {}
+        """Whom to ask: of a server that was connected anew, the newest session."""
 
     async def load(self, server: ServerName, asker: Asker, within_seconds: float | None = None) -> None:
         """Reads a server's tools and puts them into the catalogue; in time, with what came by then."""
         deadline = None if within_seconds is None else asyncio.get_running_loop().time() + within_seconds
+        self._askers[server] = asker
         self._busy.add(server)
         try:
             listed = await read_list(
@@ -59,26 +62,27 @@ class Refresher:
                 ToolsChanged(server=server, tool_count=len(listed.definitions), problems=listed.problems)
             )
         if server in self._again and server not in self._running:
-            self._start(server, asker)
+            self._start(server)
 
     def schedule(self, server: ServerName, asker: Asker) -> None:
         """Reads again soon; a reading already under way is followed by one more, however many asked."""
         self._again.add(server)
+        self._askers[server] = asker
         if server not in self._busy and server not in self._running:
-            self._start(server, asker)
+            self._start(server)
 
     def close(self) -> None:
         for task in self._running.values():
             task.cancel()
 
-    def _start(self, server: ServerName, asker: Asker) -> None:
-        self._running[server] = asyncio.create_task(self._refresh(server, asker))
+    def _start(self, server: ServerName) -> None:
+        self._running[server] = asyncio.create_task(self._refresh(server))
 
-    async def _refresh(self, server: ServerName, asker: Asker) -> None:
+    async def _refresh(self, server: ServerName) -> None:
         try:
             while server in self._again:
                 self._again.discard(server)
-                await self.load(server, asker)
+                await self.load(server, self._askers[server])
                 # One that changes its list all the time is not read all the time.
                 await asyncio.sleep(PAUSE_SECONDS if server in self._again else 0)
         finally:

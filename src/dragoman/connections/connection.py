@@ -55,6 +55,8 @@ from dragoman.wire.messages import LogParams, MessageId
 
 LOG_TEXT_LIMIT: Final = 4096
 KNOCK_SECONDS: Final = 1.0
+ANSWERS_SECONDS: Final = 0.5
+"""After a lost session: what else was asked in it is about to be refused in the same way, and made again."""
 QUESTIONS_LIMIT: Final = 16
 """Questions of one server that wait for a person at the same time; more are refused."""
 
@@ -420,8 +422,8 @@ class Connection:
             question.cancel()
         if session is None:
             return
-        if patience:
-            await session.quiet(min(patience, KNOCK_SECONDS))
+        if patience is not None:
+            await session.quiet(min(patience, KNOCK_SECONDS) or ANSWERS_SECONDS)
         try:
             await session.close()
         finally:
@@ -511,7 +513,7 @@ class Connection:
         if session is not self._session:
             return
         cause = one_line(cause, LOG_TEXT_LIMIT)
-        if self._state.status == "connected":
+        if self._state.status == "connected" and how != "sign-in":
             self._signal(Lost(cause))
             self._around.bus.publish(events.ServerLost(server=self.name, reason=cause))
         if self._end is not None and not self._end.done():

@@ -24,6 +24,7 @@ from dragoman.errors import (
     MessageTooLarge,
     RemoteError,
     SignInNeeded,
+    Unreachable,
 )
 from dragoman.protocol import (
     LEGACY_REVISIONS,
@@ -121,8 +122,16 @@ class Handshake:
         while True:
             session.use(ModernDriver(revision, *self._client))
             answer = await self._discover(session)
-            # Over the network, silence may be the network's: worth an attempt, not worth remembering.
-            self._is_certain = not (isinstance(answer, Silent) and session.is_remote)
+            if isinstance(answer, Silent) and session.is_remote:
+                # It may be the network's: worth an attempt, but not worth remembering.
+                self._is_certain = False
+                if self._protocol != AUTO:
+                    raise Unreachable(
+                        self._server,
+                        "handshake",
+                        f"no answer in {revision}, to which this entry is pinned",
+                        hint='Is the server slow? Otherwise set "protocol": "auto" for it.',
+                    )
             step = after_probe(answer, tried=revision, retried=retried, protocol=self._protocol)
             if not isinstance(step, Probe):
                 return step

@@ -16,10 +16,10 @@ from typing import Any, Final, Literal, Protocol, cast
 
 from msgspec import Raw
 
-from dragoman.connections.troubles import Health, error_of, names_lost_session
+from dragoman.connections.troubles import Health, error_of, why_renewed
 from dragoman.deadlines import Deadlines
 from dragoman.errors import CallTimeout, ConnectionLost, RemoteError
-from dragoman.protocol import SERVER_ERROR, Era
+from dragoman.protocol import Era
 from dragoman.transports.base import About, Details, Transport, Trouble
 from dragoman.wire.codec import encode_notification
 from dragoman.wire.messages import MessageId
@@ -264,15 +264,13 @@ class Session:
             self._send_quietly(self._driver.encode_cancel(request_id, reason), although_congested=True)
 
     def _check_session(self, error: RemoteError) -> None:
-        """Some servers say in a reply like any other that they have forgotten the session."""
-        if (
-            self._transport.carries_headers
-            and self._driver.era == "legacy"
-            and error.remote_code != SERVER_ERROR
-            and names_lost_session(error.remote_code, error.remote_message)
-        ):
-            self._end_as("its session has ended", "session")
-            raise ConnectionLost(self.server, "its session has ended", may_have_run=False) from None
+        """Some servers say in a reply like any other that the link has to be made anew."""
+        if not self._transport.carries_headers:
+            return
+        cause = why_renewed(self._driver.era, error.remote_code, error.remote_message)
+        if cause is not None:
+            self._end_as(cause, "session")
+            raise ConnectionLost(self.server, cause, may_have_run=False) from None
 
     def _send_quietly(self, message: bytes, *, although_congested: bool = False, method: str = "") -> None:
         # What a server can make us say without end is dropped while it does not listen; what is bounded

@@ -20,7 +20,7 @@ from dragoman.errors import (
     SignInNeeded,
     Unreachable,
 )
-from dragoman.protocol import INVALID_REQUEST
+from dragoman.protocol import INVALID_REQUEST, SERVER_ERROR, UNSUPPORTED_PROTOCOL_VERSION, Era
 from dragoman.transports.base import CONNECT_HINT, Trouble
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ErrorObject, ErrorReply
@@ -99,6 +99,18 @@ def is_session_loss(trouble: Trouble) -> bool:
 
 def names_lost_session(code: int, message: str) -> bool:
     return code in _SESSION_CODES and _SESSION_WORDS.search(message[:500]) is not None
+
+
+def why_renewed(era: Era, code: int, message: str) -> str | None:
+    """Why an error that came as a reply means that the link has to be made anew; None if it does not."""
+    if era == "legacy":
+        lost = code != SERVER_ERROR and names_lost_session(code, message)
+        return "its session has ended" if lost else None
+    # Restarted as something older: it wants a session, of which the modern era knows nothing.
+    older = code == UNSUPPORTED_PROTOCOL_VERSION or (
+        code in _SESSION_CODES and "session" in message[:500].lower()
+    )
+    return "it no longer speaks the protocol it spoke" if older else None
 
 
 class Health:

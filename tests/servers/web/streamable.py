@@ -318,9 +318,11 @@ class Streamable(Site):
             return None
         stream = Stream("")
         conversation = Conversation(self.zoo, lambda message: _take(stream, message))
-        conversation.say({"jsonrpc": "2.0", "id": 0, "method": "tools/list"})
-        await stream.finished()
-        await conversation.close()
+        try:
+            conversation.say({"jsonrpc": "2.0", "id": 0, "method": "tools/list"})
+            await stream.finished()
+        finally:
+            await conversation.close()
         tools = stream.messages[-1]["result"]["tools"]
         return next((tool["inputSchema"] for tool in tools if tool["name"] == ask.params.get("name")), None)
 

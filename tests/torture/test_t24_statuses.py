@@ -1,0 +1,181 @@
+"""T24: what statuses mean: waits that are asked for are kept within reason, and 401 or 403 is no failure."""
+
+import datetime
+import time
+from contextlib import AsyncExitStack
+from email.utils import format_datetime
+
+import pytest
+
+from dragoman import HttpError
+from dragoman.events import ServerStateChanged
+from dragoman.transports import web
+from tests.servers.web import Answer, answers
+from tests.torture.arena import HOSTILE, at_once, until
+from tests.torture.network import COMES_BACK, LEGACY, MODERN, Way, end_of, serves
+
+
+def date_in(**distance: float) -> str:
+    return format_datetime(datetime.datetime.now(datetime.UTC) + datetime.timedelta(**distance), usegmt=True)
+
+
+def waits() -> dict[str, tuple[str, float | None, float | None]]:
+    """What `Retry-After` says, and the bounds of what is understood; None: nothing."""
+    longest = web.LONGEST_RETRY_SECONDS
+    return {
+        "seconds": ("7", 7, 7),
+        "none": ("0", 0, 0),
+        "ten years": (str(10 * 365 * 86400), longest, longest),
+        "longer than the universe": ("9" * 4000, None, None),
+        "a date": (date_in(seconds=60), 50, 61),
+        "a date gone by": (date_in(days=-400), 0, 0),
+        "a date in ten years": (date_in(days=3650), longest, longest),
+        "a date that is none": ("Fri, 99 Foo 9999 99:99:99 GMT", None, None),
+        "negative": ("-5", None, None),
+        "a fraction": ("1.5", None, None),
+        "words": ("later, please", None, None),
+        "Unicode digits": ("٣", None, None),
+    }
+
+
+@pytest.mark.requirement("TRN-2")
+@pytest.mark.parametrize("status", [429, 503])
+async def test_t24_the_wait_that_a_server_asks_for_is_understood_within_reason(arena, era: str, status: int):
+    way = Way("http", era, "json")
+    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+        for what, (value, least, most) in waits().items():
+            header = {"Retry-After": value.encode().decode("latin-1")}
+            server.on["tools/call"] = answers.first(1, answers.status(status, "not now", headers=header))
+            before = len(server.asked("tools/call"))
+            async with at_once():
+                ended = await end_of(a, "echo", text="x")
+            assert isinstance(ended, HttpError), f"{what}: {ended!r}"
+            assert (ended.status, ended.may_have_run) == (status, False)
+            assert len(server.asked("tools/call")) == before + 1, "nothing is repeated unasked"
+            asked = ended.retry_after_seconds
+            assert asked is None if least is None else least <= asked <= most, f"{what}: {asked}"
+        await serves(a)
+        assert len(server.asked("initialize")) <= 1
+
+
+@pytest.mark.requirement("TRN-2")
+async def test_t24_statuses_cost_their_call_and_say_whether_it_may_have_run(arena, era: str):
+    way = Way("http", era, "json")
+    refused = dict.fromkeys(
+        (402, 403, 405, 406, 408, 409, 410, 413, 415, 418, 421, 425, 429, 451, 503), False
+    )
+    broken = dict.fromkeys((500, 501, 502, 504, 507, 520, 599), True)
+    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+        for status, may_have_run in {**refused, **broken}.items():
+            server.on["tools/call"] = answers.first(1, answers.html(status))
+            async with at_once():
+                ended = await end_of(a, "echo", text="x")
+            assert isinstance(ended, HttpError), f"{status}: {ended!r}"
+            assert (ended.status, ended.may_have_run) == (status, may_have_run)
+            assert str(status) in str(ended)
+            assert "<html>" not in str(ended)
+            assert a.view.status == "connected", f"{status}: {a.view.reason}"
+        await serves(a)
+
+
+# --- who asks? ---
+
+REFUSALS = {
+    "401": answers.challenge(401),
+    "401 without a challenge": answers.status(401),
+    "403": answers.challenge(403, 'Bearer error="insufficient_scope", scope="files:read"'),
+    "403 without a challenge": answers.status(403),
+}
+TYPES = [Way("http", LEGACY), Way("http", MODERN), Way("sse"), Way("ws")]
+
+
+@pytest.mark.requirement("LIF-1", "LIF-3")
+@pytest.mark.parametrize("way", TYPES, ids=str)
+async def test_t24_a_server_that_wants_to_know_who_asks_needs_a_sign_in_and_has_not_failed(arena, way: Way):
+    async with AsyncExitStack() as stack:
+        servers = {
+            f"s{number}": await stack.enter_async_context(way.server(on={"*": answer}))
+            for number, answer in enumerate(REFUSALS.values())
+        }
+        entries = {name: way.entry(server) for name, server in servers.items()}
+        async with arena(others=entries, settings=COMES_BACK) as a:
+            views = [a.host.servers[name] for name in servers]
+            assert [view.status for view in views] == ["needs-auth"] * 4
+            assert all("40" in (view.reason or "") for view in views)
+            asked = [len(server.asks) for server in servers.values()]
+            await a.bystander.call_often(50)
+            assert [len(server.asks) for server in servers.values()] == asked, (
+                "it is not asked again and again"
+            )
+            for name, server in servers.items():
+                server.on.clear()
+                await a.host.reconnect(name)
+                await serves(a, server=name)
+            statuses = {event.status for event in a.events if isinstance(event, ServerStateChanged)}
+            assert "failed" not in statuses
+
+
+@pytest.mark.requirement("LIF-1")
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
+async def test_t24_a_call_refused_for_who_asks_ends_at_once_and_the_server_has_not_failed(
+    arena, era: str, refusal
+):
+    way = Way("http", era, "json")
+    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+        server.on["tools/call"] = answers.first(1, refusal)
+        async with at_once():
+            ended = await end_of(a, "echo", text="x")
+        assert isinstance(ended, HttpError)
+        assert (ended.status in (401, 403), ended.may_have_run) == (True, False)
+        assert len(server.asked("tools/call")) == 1
+        await until(lambda: a.view.status in ("connected", "needs-auth"))
+        assert "failed" not in {event.status for event in a.happened(ServerStateChanged)}
+        await a.host.reconnect(HOSTILE)
+        await serves(a)
+
+
+# --- while connecting ---
+
+
+@pytest.mark.requirement("LIF-5")
+@pytest.mark.parametrize("way", TYPES, ids=str)
+async def test_t24_a_server_that_is_down_is_tried_again_a_few_times_and_then_left_alone(arena, way: Way):
+    limits = {**COMES_BACK, "DRAGOMAN_RECONNECT_ATTEMPTS": 4}
+    down = {"*": answers.status(502)}
+    async with way.server(on=down) as server, arena(way.entry(server), settings=limits) as a:
+        assert "502" in (a.view.reason or "")
+        await until(lambda: len(server.asks) >= 5)
+        await until(lambda: a.view.status == "failed")
+        await a.bystander.call_often(50)
+        assert 5 <= len(server.asks) <= 10
+        server.on.clear()
+        await a.host.reconnect(HOSTILE)
+        await serves(a)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("LIF-5")
+async def test_t24_a_server_that_asks_for_time_while_connecting_gets_it_and_nobody_waits_for_it(arena):
+    way = Way("http", LEGACY, "json")
+    asking: dict[str, Answer] = {
+        "soon": answers.status(503, retry_after="1"),
+        "never": answers.status(503, retry_after=str(10 * 365 * 86400)),
+    }
+    async with AsyncExitStack() as stack:
+        servers = {
+            name: await stack.enter_async_context(way.server(on={"*": answer}))
+            for name, answer in asking.items()
+        }
+        entries = {name: way.entry(server) for name, server in servers.items()}
+        async with arena(others=entries, settings=COMES_BACK) as a:
+            asked = time.monotonic()
+            views = [a.host.servers[name] for name in servers]
+            assert all(view.status == "failed" and "503" in (view.reason or "") for view in views)
+            for server in servers.values():
+                server.on.clear()
+            await serves(a, server="soon", seconds=4)
+            assert time.monotonic() - asked > 0.7, "it got the time it asked for"
+            assert len(servers["never"].asks) == 1
+            async with at_once():
+                await a.host.reconnect("never")  # whoever does not want to wait need not
+            await serves(a, server="never")

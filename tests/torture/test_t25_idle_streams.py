@@ -1,0 +1,163 @@
+"""T25: streams that servers need not offer may be missing or break: tools work on, and nothing storms."""
+
+import asyncio
+import itertools
+import time
+from contextlib import AsyncExitStack
+
+import pytest
+
+from dragoman.connections import listening
+from dragoman.transports import http
+from tests.servers.web import Answer, Streamable, answers
+from tests.servers.web.answers import EVENTS
+from tests.torture.arena import Arena, until
+from tests.torture.network import COMES_BACK, LEGACY, MODERN, Way, end_of
+
+STREAMS = {LEGACY: "GET", MODERN: "subscriptions/listen"}
+"""How a stream is opened on which a server speaks by itself."""
+WINDOW_SECONDS = 2.0
+STORM = 5
+"""More attempts than this within the window are a storm."""
+
+FLAPPING: dict[str, Answer] = {
+    "not-offered": answers.empty(405),
+    "not-found": answers.status(404),
+    "page": answers.html(),
+    "ends-at-once": answers.body(lambda _: b": hello\n\n", headers=EVENTS),
+    "ends-with-an-id": answers.body(lambda _: b"id: 1\nretry: 0\ndata:\n\n", headers=EVENTS),
+    "asks-to-come-at-once": answers.body(lambda _: b"retry: 0\n\n", headers=EVENTS),
+    "breaks": answers.raw(
+        lambda _: (
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n"
+        )
+    ),
+    "hangs-up": answers.hang_up(),
+    "never": answers.never(),
+    "broken": answers.status(500),
+    "overloaded": answers.status(503, retry_after="0"),
+    "too-often": answers.status(429, retry_after="0"),
+    "noise": answers.body(lambda _: b"data: no message\n\n" * 100, headers=EVENTS),
+}
+ONCE = {"not-offered", "not-found", "page", "never"}
+"""Answers after which there is nothing to be tried again."""
+
+
+async def call_for_a_while(a: Arena, names: list[str]) -> None:
+    """Every server's tools are used all the time, and always work."""
+    deadline = time.monotonic() + WINDOW_SECONDS
+    while time.monotonic() < deadline:
+        ends = await asyncio.gather(*(end_of(a, "echo", server=name, text=name) for name in names))
+        assert ends == names
+        await asyncio.sleep(0.02)
+
+
+def asks_of(server: Streamable, what: str) -> int:
+    return len(server.asked(what))
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("TRN-2")
+async def test_t25_a_stream_that_will_not_stand_costs_no_call_and_is_not_reopened_in_a_storm(arena):
+    async with AsyncExitStack() as stack:
+        entries, asked_for = {}, {}
+        for (revision, what), (habit, answer) in itertools.product(STREAMS.items(), FLAPPING.items()):
+            way = Way("http", revision, "json")
+            server = await stack.enter_async_context(way.server(on={what: answer}))
+            name = f"{what.partition('/')[0]}-{habit}"
+            entries[name] = way.entry(server)
+            asked_for[name] = (server, what)
+        limits = {**COMES_BACK, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE": len(entries)}
+        async with arena(others=entries, settings=limits) as a:
+            await call_for_a_while(a, list(entries))
+            counts = {name: asks_of(server, what) for name, (server, what) in asked_for.items()}
+            again = {name: asks_of(server, "initialize") for name, (server, _) in asked_for.items()}
+    assert all(1 <= count <= STORM for count in counts.values()), counts
+    assert {count for name, count in counts.items() if name.partition("-")[2] in ONCE} == {1}, counts
+    assert max(again.values()) == 1, "none of it cost the connection"
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams are opened again soon."""
+    monkeypatch.setattr(http, "RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(listening, "FIRST_PAUSE_SECONDS", 0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("TRN-2", "LIF-8")
+@pytest.mark.parametrize(("revision", "what"), STREAMS.items(), ids=["get", "listen"])
+async def test_t25_a_stream_closed_on_a_timer_is_opened_again_and_still_tells_of_changes(
+    arena, hasty, revision: str, what: str
+):
+    way = Way("http", revision, "json")
+    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+        await server.wait_for(what)
+        for number in range(1, 3):
+            server.end_streams()
+            assert await end_of(a, "echo", text="x") == "x", "tools do not need the stream"
+            await server.wait_for(what, number + 1, seconds=5)
+        assert asks_of(server, what) == 3
+        server.zoo.add_tool("fresh", lambda _, __: "I am new")
+        await stream_stands(server)
+        server.push({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        await until(lambda: "mcp__hostile__fresh" in {tool.name for tool in a.host.tools()})
+        assert await end_of(a, "fresh") == "I am new"
+        assert server.faults == []
+
+
+async def stream_stands(server: Streamable) -> None:
+    await until(lambda: server._viewings)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("LIF-7")
+async def test_t25_a_restart_is_noticed_on_the_stream_while_nobody_calls(arena, hasty):
+    way = Way("http", LEGACY, "json")
+    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+        await stream_stands(server)
+        server.zoo.add_tool("fresh", lambda _, __: "I am new")
+        await server.lose_sessions()
+        server.end_streams()
+        await until(lambda: "mcp__hostile__fresh" in {tool.name for tool in a.host.tools()})
+        assert len(server.asked("initialize")) == 2
+
+
+@pytest.mark.requirement("LIF-5")
+async def test_t25_connections_that_the_server_closed_while_idle_cost_no_call(arena, era: str):
+    for replies in ("json", "sse"):
+        way = Way("http", era, replies)
+        async with way.server(get_stream=False) as server, arena(way.entry(server)) as a:
+            for _ in range(10):
+                assert await end_of(a, "echo", text="x") == "x"
+                server.cut_connections()
+                await a.bystander.call_often(2)  # time for the news to arrive
+            assert len(server.asked("tools/call")) == 10
+            assert len(server.asked("initialize")) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("LIF-5")
+async def test_t25_an_sse_server_that_ends_its_stream_all_the_time_is_usable_in_between(arena):
+    way = Way("sse")
+    settings = {**COMES_BACK, "DRAGOMAN_RECONNECT_WAIT_MS": 50, "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 100}
+    async with way.server(close_every=0.3) as server, arena(way.entry(server), settings=settings) as a:
+        good = 0
+        deadline = time.monotonic() + WINDOW_SECONDS
+        while time.monotonic() < deadline:
+            good += await end_of(a, "echo", text="x") == "x"
+        assert good > 20
+        assert len(server.asked("GET")) < 20
+
+
+@pytest.mark.slow
+async def test_t25_left_alone_nothing_is_asked(arena, era: str):
+    """An idle connection is idle: no polling, no probing, no keeping awake."""
+    way = Way("http", era, "json")
+    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+        await server.wait_for(STREAMS[era])
+        before = len(server.asks)
+        deadline = time.monotonic() + 1
+        while time.monotonic() < deadline:
+            await a.bystander.call_often(10)
+        assert len(server.asks) == before

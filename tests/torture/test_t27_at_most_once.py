@@ -1,0 +1,117 @@
+"""T27: wherever its connection is cut, a call runs at most once, and none that ran is said to be unsent."""
+
+from typing import Any
+
+import pytest
+
+from dragoman.calls import pipeline
+from tests.faults import FaultProxy
+from tests.servers.web import WebSocketSite
+from tests.torture.arena import until
+from tests.torture.cutting import lanes
+from tests.torture.network import (
+    COMES_BACK,
+    HTTP_WAYS,
+    WAYS,
+    AnyServer,
+    Way,
+    end_of,
+    facts,
+    serves,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("LIF-5")
+@pytest.mark.parametrize("way", WAYS, ids=str)
+async def test_t27_a_reply_cut_at_any_byte_leaves_one_run_and_an_honest_end(arena, way: Way):
+    async with lanes(arena, way) as cut:
+        await cut.cut_everywhere("down")
+    cut.judge()
+    assert cut.cuts_felt > 50
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("LIF-5")
+@pytest.mark.parametrize("way", [HTTP_WAYS[0], HTTP_WAYS[2], *WAYS[4:]], ids=str)
+async def test_t27_a_request_cut_at_any_byte_leaves_at_most_one_run_and_an_honest_end(arena, way: Way):
+    async with lanes(arena, way) as cut:
+        await cut.cut_everywhere("up")
+    cut.judge()
+    assert cut.cuts_felt > 50
+
+
+async def test_t27_a_build_that_repeats_what_was_dropped_is_caught(arena, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pipeline, "react", lambda _, *, attempt, **__: "repeat" if attempt < 2 else "give up")
+    async with lanes(arena, HTTP_WAYS[0], count=1) as cut:
+        await cut.lanes[0].cut_at("down", [0])
+    assert max(cut.ledger.counts.values()) == 2
+    with pytest.raises(AssertionError, match="lane0 0001"):
+        cut.judge()
+
+
+# --- replies that come too late ---
+
+
+def everything_said_to(server: AnyServer) -> list[dict[str, Any]]:
+    if isinstance(server, WebSocketSite):
+        return server.messages
+    return [ask.message for ask in server.asks if ask.message is not None]
+
+
+@pytest.mark.requirement("LIF-5")
+@pytest.mark.parametrize("way", WAYS, ids=str)
+async def test_t27_a_reply_after_the_deadline_is_dropped_and_the_call_not_made_again(arena, way: Way):
+    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+        ended = await end_of(a, "hold", key="x", seconds=0.3)
+        assert facts(ended) == ("timeout", True)
+        messages = (
+            server.messages if isinstance(server, WebSocketSite) else [ask.message for ask in server.asks]
+        )
+        [call] = [message for message in messages if message and message.get("method") == "tools/call"]
+        content = [{"type": "text", "text": "late"}]
+        server.push(
+            {"jsonrpc": "2.0", "id": call["id"], "result": {"resultType": "complete", "content": content}}
+        )
+        await until(lambda: a.view.ignored == {"reply nobody waits for": 1})
+        await serves(a)
+        assert server.ledger.counts == {"hold x": 1}
+
+
+# --- what is believed of tools ---
+
+BELIEVED = {"trusted": True}, {"DRAGOMAN_REPEAT_SAFE_CALLS": 1}
+WORDS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, int], int]] = {
+    "read-only, trusted, allowed": ({"readOnlyHint": True}, *BELIEVED, 2),
+    "idempotent, trusted, allowed": ({"idempotentHint": True}, *BELIEVED, 2),
+    "a liar": ({"readOnlyHint": True}, {}, BELIEVED[1], 1),
+    "not allowed": ({"readOnlyHint": True}, BELIEVED[0], {}, 1),
+    "not said": ({}, *BELIEVED, 1),
+    "said in a string": ({"readOnlyHint": "true", "idempotentHint": 1}, *BELIEVED, 1),
+    "only not destructive": ({"destructiveHint": False, "readOnlyHint": False}, *BELIEVED, 1),
+}
+
+
+@pytest.mark.requirement("LIF-5")
+@pytest.mark.parametrize(("annotations", "entry", "settings", "runs"), WORDS.values(), ids=list(WORDS))
+async def test_t27_only_a_trusted_word_and_the_setting_let_a_lost_call_be_repeated(
+    arena, era: str, annotations: dict[str, Any], entry: dict[str, Any], settings: dict[str, int], runs: int
+):
+    way = Way("http", era, "json")
+    async with way.server() as server, FaultProxy(server.port) as proxy:
+        run = server.ledger.enter
+        server.zoo.add_tool("look", lambda given, _: run(given["key"]), annotations=annotations)
+        async with arena(way.entry(server, proxy.port, **entry), settings={**COMES_BACK, **settings}) as a:
+            proxy.down.reset_at(0, times=1)
+            ended = await end_of(a, "look", key="once?")
+            assert server.ledger.counts["once?"] == runs
+            if runs == 2:
+                assert ended == "2"
+            else:
+                assert facts(ended) == ("connection-lost", True)
+            # A second loss in a row is not repeated again, whatever was said.
+            proxy.down.reset_at(0, times=2)
+            assert facts(await end_of(a, "look", key="twice?")) == ("connection-lost", True)
+            assert server.ledger.counts["twice?"] == runs
+            proxy.heal()
+            await serves(a)

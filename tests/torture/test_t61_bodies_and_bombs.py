@@ -1,0 +1,186 @@
+"""T61: bodies that are too large, or become so, are refused at the limit, counted after decoding."""
+
+import asyncio
+import gzip
+import itertools
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from dragoman import DragomanError, MessageTooLarge
+from tests.servers.web import Answer, Ask, answers
+from tests.servers.web.answers import EVENTS, JSON, reply_to
+from tests.torture.arena import MEGABYTE, at_once
+from tests.torture.network import COMES_BACK, LEGACY, Way, end_of, serves
+
+LIMIT = 4 * MEGABYTE
+SETTINGS = {**COMES_BACK, "DRAGOMAN_MESSAGE_LIMIT_BYTES": LIMIT}
+ALLOWANCE = 64 * MEGABYTE
+BOMB = 300 * MEGABYTE
+PIECE = b"0" * 65536
+
+
+def _block() -> bytes:
+    """A megabyte of zeros, compressed so that any number of these may follow one another."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(b"0" * MEGABYTE) + packer.flush(zlib.Z_FULL_FLUSH)
+
+
+def said(status: int, headers: dict[str, str], body: Callable[[], Any]) -> Answer:
+    """A body written piece by piece, for as long as it is read."""
+
+    async def answer(ask: Ask) -> web.StreamResponse:
+        response = web.StreamResponse(status=status, headers=headers)
+        await response.prepare(ask.http)
+        for piece in body():
+            await response.write(piece)
+            await asyncio.sleep(0)  # what is measured is the host's work, not this server's
+        await response.write_eof()
+        return response
+
+    return answer
+
+
+def pieces(count: int) -> Callable[[], Any]:
+    return lambda: (PIECE for _ in range(count))
+
+
+GIGABYTE = 1024 * MEGABYTE // len(PIECE)
+RAW_DEFLATE = _block() * (BOMB // MEGABYTE)
+"""None of the bombs has an end: whoever gets there has read too much."""
+GZIP, DEFLATE = gzip.compress(b"")[:10] + RAW_DEFLATE, b"\x78\x9c" + RAW_DEFLATE
+NESTED, MEMBERS = gzip.compress(GZIP), gzip.compress(b"0" * MEGABYTE) * (BOMB // MEGABYTE)
+ENCODED = {**JSON, "Content-Encoding": "gzip"}
+
+TOO_LARGE: dict[str, Answer] = {
+    "gzip": said(200, ENCODED, lambda: [GZIP]),
+    "deflate": said(200, {**JSON, "Content-Encoding": "deflate"}, lambda: [DEFLATE]),
+    "deflate without a header": said(200, {**JSON, "Content-Encoding": "deflate"}, lambda: [RAW_DEFLATE]),
+    "a bomb byte by byte": said(200, ENCODED, lambda: (GZIP[n : n + 97] for n in range(0, len(GZIP), 97))),
+    "many gzip members": said(200, ENCODED, lambda: [MEMBERS]),
+    "a gigabyte": said(200, JSON, pieces(GIGABYTE)),
+    "a gigabyte that says so": said(200, {**JSON, "Content-Length": str(2**30)}, pieces(GIGABYTE)),
+    "no end": answers.endless(),
+    "no end, of tiny pieces": said(200, JSON, lambda: itertools.repeat(b"0" * 500)),
+    "just over": answers.body(lambda ask: reply_to(ask, "x" * LIMIT)),
+    "an event without end": answers.endless_event(),
+    "an event of many lines": said(200, EVENTS, lambda: (b"data: " + PIECE + b"\n" for _ in range(GIGABYTE))),
+    "a bomb of an event": said(200, {**EVENTS, "Content-Encoding": "gzip"}, lambda: [GZIP]),
+    "a comment without end": said(200, EVENTS, lambda: (b":" + PIECE for _ in range(GIGABYTE))),
+}
+"""What is refused by size."""
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("TRN-9")
+async def test_t61_a_body_that_is_or_becomes_too_large_is_refused_at_the_limit(arena, era: str, light_heap):
+    way = Way("http", era, "json")
+    async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
+        for what, answer in TOO_LARGE.items():
+            server.on["tools/call"] = answers.first(1, answer)
+            async with at_once(5):
+                ended = await end_of(a, "echo", text="x", seconds=20)
+            assert isinstance(ended, MessageTooLarge), f"{what}: {ended!r}"
+            assert a.pulse.growth_bytes < LIMIT + ALLOWANCE, what
+            await serves(a)
+        assert len(server.asked("initialize")) <= 1, "none of it cost the connection"
+
+
+ODD: dict[str, Answer] = {
+    "nested gzip": said(200, {**JSON, "Content-Encoding": "gzip, gzip"}, lambda: [NESTED]),
+    "gzip of a bomb": said(200, {**JSON, "Content-Encoding": "gzip, deflate"}, lambda: [GZIP]),
+    "br, which nobody asked for": said(200, {**JSON, "Content-Encoding": "br"}, lambda: [GZIP]),
+    "zstd, which nobody asked for": said(200, {**JSON, "Content-Encoding": "zstd"}, lambda: [GZIP]),
+    "an error that is a bomb": said(500, ENCODED, lambda: [GZIP]),
+    "an error without end": said(500, {"Content-Type": "text/plain"}, pieces(GIGABYTE)),
+    "a page without end": said(200, {"Content-Type": "text/html"}, pieces(GIGABYTE)),
+    "a lost session without end": said(404, JSON, pieces(GIGABYTE)),
+    "a redirect without end": said(302, {"Location": "http://example.invalid/"}, pieces(GIGABYTE)),
+}
+"""What is refused one way or another."""
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("TRN-9")
+async def test_t61_no_other_body_is_read_to_its_end_either(arena, era: str, light_heap):
+    way = Way("http", era, "json")
+    async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
+        for what, answer in ODD.items():
+            server.on["tools/call"] = answers.first(1, answer)
+            async with at_once(5):
+                ended = await end_of(a, "echo", text="x", seconds=20)
+            if what != "a lost session without end":  # begun anew, it is answered
+                assert isinstance(ended, DragomanError), f"{what}: {ended!r}"
+                assert len(str(ended)) < 2000
+            assert a.pulse.growth_bytes < LIMIT + ALLOWANCE, what
+            await serves(a)
+
+
+FLOODS = {
+    "bomb": said(200, ENCODED, lambda: [GZIP]),
+    "events": said(200, EVENTS, pieces(GIGABYTE)),
+    "endless": answers.endless(),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("TRN-9")
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=list(FLOODS))
+async def test_t61_floods_where_nothing_is_expected_harm_nobody(arena, flood: Answer, light_heap):
+    way = Way("http", LEGACY, "json")
+    async with way.server() as server:
+
+        async def after_the_end(ask: Ask) -> Any:
+            await server._delete(ask)
+            return await flood(ask)
+
+        server.on.update({"GET": flood, "notifications/initialized": flood, "DELETE": after_the_end})
+        async with arena(way.entry(server), settings=SETTINGS) as a:
+            await serves(a)
+            await a.host.reconnect("hostile")
+            await serves(a)
+        assert len(server.asked("DELETE")) == 2
+        assert a.pulse.growth_bytes < LIMIT + ALLOWANCE
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("TRN-9", "LIF-3")
+async def test_t61_a_flood_while_connecting_ends_connecting(arena, era: str, light_heap):
+    way = Way("http", era, "json")
+    what = "initialize" if era == LEGACY else "server/discover"
+    for flood in (TOO_LARGE["gzip"], TOO_LARGE["a gigabyte"], TOO_LARGE["an event without end"]):
+        async with way.server(on={what: flood}) as server:
+            limits = {**SETTINGS, "DRAGOMAN_RECONNECT_ATTEMPTS": 0}
+            async with at_once(8), arena(way.entry(server), settings=limits) as a:
+                assert a.view.status == "failed"
+                assert a.view.reason
+            assert a.pulse.growth_bytes < LIMIT + ALLOWANCE
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("TRN-9")
+@pytest.mark.parametrize("way", [Way("sse"), Way("ws")], ids=str)
+async def test_t61_a_message_over_the_limit_on_a_shared_link_is_refused(arena, way: Way, light_heap):
+    async with way.server() as server:
+        server.zoo.add_tool("pour", lambda given, _: "x" * given["size"])
+        async with arena(way.entry(server), settings=SETTINGS) as a:
+            assert await end_of(a, "pour", size=LIMIT - 4096) == "x" * (LIMIT - 4096)
+            async with at_once(5):
+                ended = await end_of(a, "pour", size=3 * LIMIT)
+            assert isinstance(ended, DragomanError)
+            assert "limit" in str(ended)
+            await serves(a)
+        assert a.pulse.growth_bytes < LIMIT + ALLOWANCE
+
+
+@pytest.mark.requirement("TRN-9")
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_t61_a_reply_within_the_limit_is_read_however_well_it_is_packed(arena, era: str, coding: Any):
+    way = Way("http", era, "json")
+    async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
+        size = LIMIT - 4096
+        server.on["tools/call"] = answers.first(1, answers.bomb(coding, size))
+        assert await end_of(a, "echo") == "0" * size

@@ -1,0 +1,216 @@
+"""T64: storms of notices, calls and servers are merged, bounded and survived, and nobody else notices."""
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from dragoman.testing import InMemoryServer
+from tests.servers import zoo
+from tests.servers.web import Ask, answers, http_sse, streamable, websocket
+from tests.servers.web.tools import LIST_CHANGED, notification
+from tests.torture.arena import MEGABYTE, at_once, until
+from tests.torture.conftest import LEGACY, MODERN
+
+BURST = 10_000
+PAUSE_SECONDS = 0.2
+"""Between two readings of a list that changes all the time; shorter here than in earnest."""
+SITES = {"http": streamable, "sse": http_sse, "ws": websocket}
+
+
+def lists_asked(server) -> int:
+    """How often a server over the network was asked for its tools."""
+    said = server.messages if hasattr(server, "messages") else [ask.message for ask in server.asks]
+    return sum(1 for message in said if message and message.get("method") == "tools/list")
+
+
+@pytest.fixture(autouse=True)
+def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.catalog.refresh.PAUSE_SECONDS", PAUSE_SECONDS)
+
+
+async def a_while(a) -> None:
+    """Longer than anything is put off."""
+    over = time.monotonic() + 2 * PAUSE_SECONDS
+    while time.monotonic() < over:
+        await a.bystander.call_often(20)
+
+
+@pytest.mark.requirement("LIF-8")
+@pytest.mark.parametrize("seconds", [0, 1])
+async def test_t64_ten_thousand_changes_of_a_local_server_are_read_a_few_times(arena, era, seconds):
+    async with arena(zoo("storms.py", protocol=era)) as a:
+        before = int(await a.call("lists"))
+        async with at_once(10):
+            await a.call("storm", count=BURST, over=seconds)
+        await a_while(a)
+        read = int(await a.call("lists")) - before
+        assert 1 <= read <= 3 + (seconds + 1) / PAUSE_SECONDS
+        assert a.pulse.growth_bytes < 32 * MEGABYTE
+
+
+@pytest.mark.requirement("LIF-8")
+@pytest.mark.parametrize(
+    ("kind", "revision"), [("http", LEGACY), ("http", MODERN), ("sse", LEGACY), ("ws", MODERN)]
+)
+async def test_t64_ten_thousand_changes_of_a_remote_server_are_read_a_few_times(arena, kind, revision):
+    async with (
+        SITES[kind](revisions=(revision,)) as server,
+        arena({"type": kind, "url": server.url, "protocol": revision}) as a,
+    ):
+        await until(lambda: (kind, revision) != ("http", LEGACY) or server.asked("GET"))
+        before = lists_asked(server)
+        server.zoo.add_tool("late", lambda *_: "here")
+        for _ in range(20):
+            for _ in range(BURST // 20):
+                server.push(LIST_CHANGED)
+            await asyncio.sleep(0.01)
+        await until(lambda: "late" in {tool.wire_name for tool in a.host.tools()})
+        async with at_once(10):
+            assert await a.call("late") == "here"
+        await a_while(a)
+        assert 1 <= lists_asked(server) - before <= 12
+        assert a.pulse.growth_bytes < 64 * MEGABYTE
+
+
+@pytest.mark.requirement("LIF-8")
+async def test_t64_a_change_told_after_a_comeback_is_not_lost_in_the_storm_before_it(arena):
+    """Reading again is put off during a storm; what was put off must not ask the link that is gone."""
+    settings = {"DRAGOMAN_RECONNECT_ATTEMPTS": 5, "DRAGOMAN_RECONNECT_WAIT_MS": 10}
+    async with (
+        websocket(revisions=(MODERN,)) as server,
+        arena({"type": "ws", "url": server.url, "protocol": MODERN}, settings=settings) as a,
+    ):
+        for _ in range(50):
+            server.push(LIST_CHANGED)
+            await a.bystander.call_often(1)
+        await server.close_sockets()
+        await until(lambda: a.view.status != "connected")
+        await until(lambda: a.view.status == "connected")
+        server.zoo.add_tool("late", lambda *_: "here")
+        server.push(LIST_CHANGED)
+        await until(lambda: "late" in {tool.wire_name for tool in a.host.tools()}, 2)
+        assert a.view.problems == ()
+
+
+@pytest.mark.parametrize("kind", SITES)
+async def test_t64_updates_of_ever_new_resources_pile_up_nowhere(arena, kind):
+    async with SITES[kind]() as server, arena({"type": kind, "url": server.url}) as a:
+        await until(lambda: kind != "http" or a.view.era == "modern" or server.asked("GET"))
+        for number in range(BURST):
+            server.push(notification("notifications/resources/updated", uri=f"file:///{number}"))
+            if number % 500 == 0:
+                await asyncio.sleep(0)
+        async with at_once(10):
+            assert await a.call("echo", text="still there?") == "still there?"
+        assert a.pulse.growth_bytes < 64 * MEGABYTE
+
+
+@pytest.mark.parametrize("kind", SITES)
+async def test_t64_a_flood_of_logs_over_the_network_neither_piles_up_nor_blocks(arena, kind):
+    """Somebody listens to events all the while, and hears a bounded part of it."""
+    async with SITES[kind]() as server, arena({"type": kind, "url": server.url}) as a:
+        text = "\x1b[31m" + "x" * 200
+        if kind == "http":
+            log = json.dumps(notification("notifications/message", level="info", data=text)).encode()
+            server.on["tools/call"] = answers.events(
+                lambda reply: (b"data: " + log + b"\n\n") * BURST + b"data: " + reply + b"\n\n"
+            )
+        else:
+            for _ in range(BURST):
+                server.push(notification("notifications/message", level="info", data=text))
+        async with at_once(10):
+            assert await a.call("echo", text="fine") == "fine"
+        assert not any("\x1b" in line for line in a.log())
+        assert a.pulse.growth_bytes < 64 * MEGABYTE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "revision"), [("http", LEGACY), ("http", MODERN), ("sse", LEGACY), ("ws", MODERN)]
+)
+async def test_t64_a_thousand_calls_at_once_all_come_back_with_their_own_answer(arena, kind, revision):
+    async with (
+        SITES[kind](revisions=(revision,)) as server,
+        arena({"type": kind, "url": server.url, "protocol": revision}) as a,
+    ):
+        async with at_once(20):
+            texts = await asyncio.gather(*(a.call("echo", text=str(n), seconds=30) for n in range(1000)))
+        assert texts == [str(n) for n in range(1000)]
+        assert a.view.status == "connected"
+        assert server.connections <= 300, "requests under way are bounded"
+
+
+@pytest.mark.slow
+async def test_t64_a_thousand_calls_that_never_end_are_given_up_in_time(arena):
+    async with (
+        streamable(revisions=(LEGACY,), replies="json") as server,
+        arena({"url": server.url, "protocol": LEGACY}) as a,
+    ):
+        calls = (a.call("hold", seconds=1) for _ in range(1000))
+        async with at_once(1 + 5):
+            errors = await asyncio.gather(*calls, return_exceptions=True)
+        assert {getattr(error, "code", error) for error in errors} == {"timeout"}
+        unsent = [error for error in errors if not error.may_have_run]
+        assert unsent, "those that waited for room say that they were not sent"
+        async with at_once():
+            assert await a.call("echo", text="well?") == "well?"
+
+
+class Door:
+    """Counts how many are inside at the same time."""
+
+    def __init__(self) -> None:
+        self.inside = self.most = 0
+
+    async def __call__(self, _: Ask) -> None:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        try:
+            await asyncio.sleep(0.02)
+        finally:
+            self.inside -= 1
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("LIF-2")
+async def test_t64_a_hundred_servers_at_the_start_are_connected_a_few_at_a_time(arena):
+    door = Door()
+    async with streamable(revisions=(MODERN,), on={"server/discover": door}) as server:
+        others: dict[str, object] = {f"near{n}": greeter(n) for n in range(40)}
+        others |= {f"far{n}": {"url": f"{server.origin}/mcp/{n}"} for n in range(55)}
+        others |= {f"local{n}": zoo("calm.py", str(n)) for n in range(5)}
+        async with arena(others=others, wait=False) as a:
+            async with at_once(15):
+                views = await a.host.ready(timeout=30)
+            assert {view.status for view in views.values()} == {"connected"}
+            assert 2 <= door.most <= 20
+            assert len(server.asked("server/discover")) == 55
+            named = {tool.server for tool in a.host.tools()}
+            assert len(named) == 1 + 100
+            texts = await asyncio.gather(
+                *(a.host.call(f"mcp__far{n}__echo", {"text": str(n)}) for n in range(55)),
+                *(a.host.call(f"mcp__near{n}__hello", {}) for n in range(40)),
+            )
+            assert [outcome.text for outcome in texts] == [
+                *(str(n) for n in range(55)),
+                *(f"hello {n}" for n in range(40)),
+            ]
+
+
+def greeter(number: int) -> InMemoryServer:
+    server = InMemoryServer(f"near{number}")
+    server.add_tool("hello", lambda *_: f"hello {number}")
+    return server
+
+
+@pytest.mark.requirement("LIF-2")
+async def test_t64_sixty_dead_addresses_delay_no_living_server(arena):
+    others = {f"dead{n}": {"url": f"http://127.0.0.1:9/{n}"} for n in range(30)}
+    async with streamable(on={"*": answers.never()}) as silent, streamable() as good:
+        others |= {f"mute{n}": {"url": f"{silent.origin}/mcp/{n}"} for n in range(30)}
+        others["good"] = {"url": good.url}
+        async with arena(others=others, wait=False) as a:
+            await until(lambda: a.host.servers["good"].status == "connected", 5)
+            assert (await a.host.call("mcp__good__echo", {"text": "here"})).text == "here"
