@@ -197,6 +197,8 @@ class RemoteError(CallError):
     """A JSON-RPC error that the server itself answered."""
 
     code = "remote-error"
+    status: int | None = None
+    """The HTTP status it came with, if that was no success."""
 
     def __init__(self, server: str, remote_code: int, remote_message: str, remote_data: Any = None) -> None:
         self.remote_code = remote_code

@@ -36,7 +36,6 @@ def test_the_reserved_keys_and_codes():
         "METHOD_NOT_FOUND": -32601,
         "INVALID_PARAMS": -32602,
         "INTERNAL_ERROR": -32603,
-        "SERVER_ERROR": -32000,
         "HEADER_MISMATCH": -32020,
         "MISSING_CLIENT_CAPABILITY": -32021,
         "UNSUPPORTED_PROTOCOL_VERSION": -32022,

@@ -85,6 +85,7 @@ class Session:
         """What the transport calls with every message."""
         self._limit_bytes = limit_bytes
         self._health = Health()
+        self._is_introduced = False
         self._made_then = 0
         self._idle_since = self._loop.time()
         self._wants_about = transport.wants_about
@@ -202,6 +203,7 @@ class Session:
 
     def introduced(self) -> None:
         """The handshake is done."""
+        self._is_introduced = True
         self._transport.negotiated(self._driver.revision)
 
     async def close(self) -> None:
@@ -265,9 +267,9 @@ class Session:
 
     def _check_session(self, error: RemoteError) -> None:
         """Some servers say in a reply like any other that the link has to be made anew."""
-        if not self._transport.carries_headers:
+        if not self._is_introduced or not self._transport.carries_headers:
             return
-        cause = why_renewed(self._driver.era, error.remote_code, error.remote_message)
+        cause = why_renewed(self._driver.era, error)
         if cause is not None:
             self._end_as(cause, "session")
             raise ConnectionLost(self.server, cause, may_have_run=False) from None

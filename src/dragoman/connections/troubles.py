@@ -20,7 +20,7 @@ from dragoman.errors import (
     SignInNeeded,
     Unreachable,
 )
-from dragoman.protocol import INVALID_REQUEST, SERVER_ERROR, UNSUPPORTED_PROTOCOL_VERSION, Era
+from dragoman.protocol import INVALID_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, Era
 from dragoman.transports.base import CONNECT_HINT, Trouble
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ErrorObject, ErrorReply
@@ -51,7 +51,9 @@ def error_of(server: str, trouble: Trouble, limit_bytes: int) -> CallError:
     """What the caller of the message is told."""
     said = error_in(trouble.body)
     if said is not None and not is_session_loss(trouble) and trouble.status not in (401, 403, 429):
-        return RemoteError(server, said.code, said.message, said.data)
+        error = RemoteError(server, said.code, said.message, said.data)
+        error.status = trouble.status
+        return error
     match trouble.kind:
         case "status" if not is_session_loss(trouble):
             return HttpError(
@@ -101,16 +103,21 @@ def names_lost_session(code: int, message: str) -> bool:
     return code in _SESSION_CODES and _SESSION_WORDS.search(message[:500]) is not None
 
 
-def why_renewed(era: Era, code: int, message: str) -> str | None:
-    """Why an error that came as a reply means that the link has to be made anew; None if it does not."""
+def why_renewed(era: Era, error: RemoteError) -> str | None:
+    """Why an error that came as a reply means that the link has to be made anew; None if it does not.
+
+    Only what cannot have been carried out counts, because the call is made again: a request that was
+    invalid, or one that HTTP refused. Tools may have sessions of their own to complain about.
+    """
+    code, message = error.remote_code, error.remote_message
     if era == "legacy":
-        lost = code != SERVER_ERROR and names_lost_session(code, message)
+        lost = code == INVALID_REQUEST and names_lost_session(code, message)
         return "its session has ended" if lost else None
     # Restarted as something older: it wants a session, of which the modern era knows nothing.
-    older = code == UNSUPPORTED_PROTOCOL_VERSION or (
-        code in _SESSION_CODES and "session" in message[:500].lower()
-    )
-    return "it no longer speaks the protocol it spoke" if older else None
+    wants_session = error.status == 400 and code in _SESSION_CODES and "session" in message[:500].lower()
+    if wants_session or code == UNSUPPORTED_PROTOCOL_VERSION:
+        return "it no longer speaks the protocol it spoke"
+    return None
 
 
 class Health:
