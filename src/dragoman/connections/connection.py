@@ -13,12 +13,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from msgspec import Raw
-
 from dragoman import events
 from dragoman.cleaning import one_line
 from dragoman.connections.factory import MakeTransport
 from dragoman.connections.handshake import Introduction
+from dragoman.connections.hearing import LOG_TEXT_LIMIT, Hearing
 from dragoman.connections.inbound import Inbound
 from dragoman.connections.ladder import Ladder
 from dragoman.connections.linking import Linker, Surroundings
@@ -48,17 +47,11 @@ from dragoman.errors import (
     Unreachable,
 )
 from dragoman.interaction import FillsForms
-from dragoman.protocol import INTERNAL_ERROR
 from dragoman.transports.base import Details
-from dragoman.wire.codec import Unreadable, decode_as, encode_error
-from dragoman.wire.messages import LogParams, MessageId
 
-LOG_TEXT_LIMIT: Final = 4096
 KNOCK_SECONDS: Final = 1.0
 ANSWERS_SECONDS: Final = 0.5
 """After a lost session: what else was asked in it is about to be refused in the same way, and made again."""
-QUESTIONS_LIMIT: Final = 16
-"""Questions of one server that wait for a person at the same time; more are refused."""
 
 Prepare = Callable[["Connection", Session, float], Awaitable[None]]
 OnNotification = Callable[["Connection", Session, str], None]
@@ -118,7 +111,8 @@ class Connection:
         self._last_ignored: Mapping[str, int] = {}
         self._error = error
         self._listening: Listening | None = None
-        self._questions: set[asyncio.Task[None]] = set()
+        hearing = self._hearing = Hearing(name, surroundings.bus, self._inbound, self._noticed)
+        self.notified, self.asked, self.logged = hearing.notified, hearing.asked, hearing.logged
         self._owner: asyncio.Task[None] | None = None
         self._refusal: Disable | None = None
         """Why it is not to be connected; None: it is wanted."""
@@ -418,8 +412,7 @@ class Connection:
         if self._listening is not None:
             self._listening.stop()
             self._listening = None
-        for question in self._questions:
-            question.cancel()
+        self._hearing.withdraw_questions()
         if session is None:
             return
         if patience is not None:
@@ -430,7 +423,9 @@ class Connection:
             self._last_details = session.details()
             self._last_ignored = session.ignored
             if pids := self._last_details.left_behind:
-                self._log("warning", f"it left processes behind that are independent of it: {pids}")
+                self._hearing.logged(
+                    "warning", f"it left processes behind that are independent of it: {pids}"
+                )
             self._session = None
 
     def _fail(self, error: DragomanError) -> None:
@@ -468,11 +463,6 @@ class Connection:
             )
         )
 
-    def _log(self, level: str, text: str) -> None:
-        if self._around.bus.has_listeners:
-            line = one_line(text, LOG_TEXT_LIMIT)
-            self._around.bus.publish(events.ServerLogged(server=self.name, level=level[:20], text=line))
-
     # What the linker reports.
 
     def opened(self, session: Session) -> None:
@@ -482,32 +472,12 @@ class Connection:
 
     # What the session reports.
 
-    def notified(self, method: str, params: Raw) -> None:
-        if method == "notifications/message":
-            if self._around.bus.has_listeners:
-                self._log_message(params)
-        elif method == ACKNOWLEDGED:
+    def _noticed(self, method: str) -> None:
+        if method == ACKNOWLEDGED:
             if self._listening is not None:
                 self._listening.acknowledge()
         elif self._session is not None:
             self._on_notification(self, self._session, method)
-
-    def asked(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None:
-        if self._inbound.needs_nobody(method):
-            session.answer(self._inbound.reply_at_once(request_id, method))
-            return
-        if len(self._questions) >= QUESTIONS_LIMIT:
-            session.answer(encode_error(request_id, INTERNAL_ERROR, "too many questions at once"))
-            return
-        task = asyncio.create_task(self._reply(session, request_id, method, params))
-        self._questions.add(task)
-        task.add_done_callback(self._questions.discard)
-
-    async def _reply(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None:
-        session.answer(await self._inbound.reply(request_id, method, params))
-
-    def logged(self, level: str, text: str) -> None:
-        self._log(level, text)
 
     def ended(self, session: Session, cause: str, how: End) -> None:
         if session is not self._session:
@@ -518,14 +488,6 @@ class Connection:
             self._around.bus.publish(events.ServerLost(server=self.name, reason=cause))
         if self._end is not None and not self._end.done():
             self._end.set_result((cause, how))
-
-    def _log_message(self, params: Raw) -> None:
-        try:
-            message = decode_as(LogParams, params)
-        except Unreadable:
-            return
-        text = message.data if isinstance(message.data, str) else repr(message.data)
-        self._log(message.level, text)
 
 
 def _reason(error: DragomanError) -> str:

@@ -183,6 +183,8 @@ class HttpTransport:
             if key not in self._expired:
                 raise
             trouble = Trouble("timeout", "no answer in time")
+        except Exception as error:  # border: in a task of its own, a bug would be heard by nobody
+            trouble = Trouble("malformed", one_line(f"{type(error).__name__}: {error}", 200))
         finally:
             self._posts.pop(key, None)
             self._expired.discard(key)

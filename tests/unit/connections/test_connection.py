@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from dragoman import events
-from dragoman.connections.connection import QUESTIONS_LIMIT, Connection
+from dragoman.connections.connection import Connection
 from dragoman.connections.eras import EraMemory
+from dragoman.connections.hearing import QUESTIONS_LIMIT
 from dragoman.connections.linking import Surroundings
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold

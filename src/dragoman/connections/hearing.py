@@ -1,0 +1,73 @@
+"""What a server says by itself: log lines, questions, and notices.
+
+I own: handing each to whom it concerns, and bounding it: text is cut and made harmless, and no more than
+`QUESTIONS_LIMIT` questions wait for a person at the same time. What an answer is, `inbound.py` knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Raw
+
+from dragoman import events
+from dragoman.cleaning import one_line
+from dragoman.connections.inbound import Inbound
+from dragoman.connections.session import Session
+from dragoman.protocol import INTERNAL_ERROR
+from dragoman.wire.codec import Unreadable, decode_as, encode_error
+from dragoman.wire.messages import LogParams, MessageId
+
+LOG_TEXT_LIMIT: Final = 4096
+QUESTIONS_LIMIT: Final = 16
+
+
+class Hearing:
+    def __init__(
+        self, server: str, bus: events.EventBus, inbound: Inbound, on_notice: Callable[[str], None]
+    ) -> None:
+        """`on_notice` is told the method of every notice that is not a line of the log."""
+        self._server = server
+        self._bus = bus
+        self._inbound = inbound
+        self._on_notice = on_notice
+        self._questions: set[asyncio.Task[None]] = set()
+
+    def notified(self, method: str, params: Raw) -> None:
+        if method != "notifications/message":
+            self._on_notice(method)
+        elif self._bus.has_listeners:
+            self._log_message(params)
+
+    def asked(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None:
+        if self._inbound.needs_nobody(method):
+            session.answer(self._inbound.reply_at_once(request_id, method))
+        elif len(self._questions) >= QUESTIONS_LIMIT:
+            session.answer(encode_error(request_id, INTERNAL_ERROR, "too many questions at once"))
+        else:
+            task = asyncio.create_task(self._reply(session, request_id, method, params))
+            self._questions.add(task)
+            task.add_done_callback(self._questions.discard)
+
+    def logged(self, level: str, text: str) -> None:
+        if self._bus.has_listeners:
+            line = one_line(text, LOG_TEXT_LIMIT)
+            self._bus.publish(events.ServerLogged(server=self._server, level=level[:20], text=line))
+
+    def withdraw_questions(self) -> None:
+        """Whoever asked is gone."""
+        for question in self._questions:
+            question.cancel()
+
+    async def _reply(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None:
+        session.answer(await self._inbound.reply(request_id, method, params))
+
+    def _log_message(self, params: Raw) -> None:
+        try:
+            message = decode_as(LogParams, params)
+        except Unreadable:
+            return
+        text = message.data if isinstance(message.data, str) else repr(message.data)
+        self.logged(message.level, text)
