@@ -226,9 +226,19 @@ class ConnectionLost(CallError):
 
     code = "connection-lost"
 
-    def __init__(self, server: str, cause: str, *, may_have_run: bool, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        server: str,
+        cause: str,
+        *,
+        may_have_run: bool,
+        hint: str | None = None,
+        was_refused: bool = False,
+    ) -> None:
         self.cause = one_line(cause, 2048)
         self.may_have_run = may_have_run
+        self.was_refused = was_refused
+        """The server had it, and would not take it: its session is gone."""
         super().__init__(
             server, f"the connection to {server} was lost: {self.cause}{_doubt(may_have_run)}", hint=hint
         )

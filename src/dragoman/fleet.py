@@ -149,7 +149,10 @@ class Fleet:
 
     async def enable(self, name: str) -> None:
         connection = self._startable(name)
-        connection.enable()
+        if not self._catalog.count(ServerName(name)):
+            connection.reconnect()  # a lazy one that shows no tools would never be used
+        else:
+            connection.enable()
         await connection.settled()
 
     async def disable(self, name: str) -> None:
@@ -199,8 +202,8 @@ class Fleet:
             return False
         return config.trusted and is_harmless(tool.annotations)
 
-    async def list_again(self, server: ServerName, session: Session) -> None:
-        await self._refresher.load(server, session)
+    async def list_again(self, server: ServerName, session: Session, seconds: float) -> None:
+        await self._refresher.load(server, session, seconds)
 
     # From entries to connections.
 

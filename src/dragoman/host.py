@@ -93,7 +93,7 @@ class Host:
             bus=self._bus,
             clock=self._clock,
             interaction=interaction,
-            seams=Seams(control, bearer),
+            seams=Seams(control, bearer, servers.cwd),
         )
         self._pipeline = Pipeline(
             catalog=self._catalog,
@@ -108,6 +108,7 @@ class Host:
         self._background: list[asyncio.Task[None]] = []
         self._connectors_known = asyncio.Event()
         self._reloading = asyncio.Lock()
+        self._editing = asyncio.Lock()
         self._reloads: set[asyncio.Task[Plan]] = set()
         self._children: WeakSet[Host] = WeakSet()
         """Hosts of agents' own servers: they end with this one, and policy that changes reaches them."""
@@ -209,6 +210,11 @@ class Host:
         """What `reload` would change now."""
         return compare(marks_of(self._fleet.configuration), marks_of(await self._look_again()))
 
+    async def _edit_and_reload(self, edit: Callable[[], object]) -> None:
+        async with self._editing:  # in the order in which they were said
+            await asyncio.to_thread(edit)
+            await self.reload()
+
     async def reload(self) -> Plan:
         """Looks at the configuration again and applies the difference; servers that stay are not disturbed.
 
@@ -254,15 +260,15 @@ class Host:
     async def enable(self, name: str, *, remember: bool = True) -> ServerView:
         """Connects a server that was disabled. `remember`: for later hosts too, if it is in a file."""
         if remember and self._is_in_file(name):
-            await asyncio.to_thread(switch_on, self.configuration, name)
-            await self.reload()
+            await self._edit_and_reload(lambda: switch_on(self.configuration, name))
         return await self._wanted(name, self._fleet.enable)
 
     async def disable(self, name: str, *, remember: bool = True) -> ServerView:
         """Ends a connection and leaves it so. `remember`: for later hosts too, if it is in a file."""
         if remember and self._is_in_file(name):
-            await asyncio.to_thread(switch_off, self.configuration, self.configuration.servers[name])
-            await self.reload()
+            await self._edit_and_reload(
+                lambda: switch_off(self.configuration, self.configuration.servers[name])
+            )
             return self._view_of(name)
         return await self._wanted(name, self._fleet.disable)
 

@@ -15,7 +15,7 @@ from dragoman.catalog.tools import Tool
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
 from dragoman.content.result import ToolResult, read_result
-from dragoman.errors import CallTimeout, InvalidArguments, MalformedReply
+from dragoman.errors import CallTimeout, ConnectionLost, InvalidArguments, MalformedReply, RemoteError
 from dragoman.wire.codec import Unreadable
 from dragoman.wire.mirroring import argument_headers
 from dragoman.wire.peer import ProgressCallback
@@ -34,7 +34,7 @@ async def invoke(
     headers = argument_headers(tool.mirrored, arguments) if session.mirrors_arguments else None
     limit_seconds = timeout_seconds
     deadline = asyncio.get_running_loop().time() + limit_seconds
-    for _ in range(ROUND_LIMIT + 1):
+    for round_number in range(ROUND_LIMIT + 1):
         try:
             raw = await session.request(
                 "tools/call",
@@ -43,6 +43,15 @@ async def invoke(
                 on_progress=on_progress,
                 headers=headers,
             )
+        except ConnectionLost as lost:
+            if not round_number:
+                raise
+            # The rounds before were answered, so the call as a whole has reached the server.
+            raise ConnectionLost(session.server, lost.cause, may_have_run=True, hint=lost.hint) from None
+        except RemoteError as error:
+            if round_number:
+                error.status = None  # it says nothing about the rounds before, so nothing is repeated
+            raise
         except (
             TypeError,
             ValueError,

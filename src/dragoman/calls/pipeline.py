@@ -52,7 +52,7 @@ class Links(Protocol):
     def timeout_of(self, server: ServerName) -> float: ...
     def answerer_of(self, server: ServerName) -> Answerer: ...
     def is_harmless(self, tool: Tool) -> bool: ...
-    async def list_again(self, server: ServerName, session: Session) -> None: ...
+    async def list_again(self, server: ServerName, session: Session, seconds: float) -> None: ...
 
 
 class Pipeline:
@@ -100,14 +100,18 @@ class Pipeline:
         seconds = request.timeout_seconds
         if seconds is None:
             seconds = links.timeout_of(tool.server)
-        session = links.session_of(tool.server) or await links.awaited_session(tool.server, seconds)
+        deadline = self._clock.monotonic() + seconds
+        session = links.session_of(tool.server)
+        if session is None:
+            session = await links.awaited_session(tool.server, seconds)
+            seconds = self._left(deadline)
         relay = self._relay(tool, request)
         started = self._clock.monotonic()
         if self._bus.has_listeners:
             self._bus.publish(CallStarted(server=tool.server, tool=tool.name))
         is_error, error_code = True, "cancelled"
         try:
-            result, content = await self._invoke(session, tool, arguments, seconds, relay)
+            result, content = await self._invoke(session, tool, arguments, seconds, deadline, relay)
             outcome = outcome_of(tool.server, tool.name, result, content, self._clock.monotonic() - started)
             is_error, error_code = outcome.is_error, None
         except (RemoteError, InvalidArguments, UnknownTool) as error:
@@ -140,11 +144,11 @@ class Pipeline:
         tool: Tool,
         arguments: Mapping[str, Any],
         seconds: float,
+        deadline: float,
         relay: ProgressRelay | None,
     ) -> tuple[ToolResult, tuple[Block, ...]]:
         """Hands the call over, and once more where `recovery` finds that safe."""
         attempt = 1
-        deadline = self._clock.monotonic() + seconds
         while True:
             try:
                 return await invoke(
@@ -160,14 +164,17 @@ class Pipeline:
                 if reaction == "give up":
                     raise
                 attempt += 1
-                seconds = max(0.001, deadline - self._clock.monotonic())
                 try:
-                    session = await self._links.awaited_session(tool.server, seconds)
+                    session = await self._links.awaited_session(tool.server, self._left(deadline))
                 except NotConnected:
                     raise error from None  # it says what became of the call
                 if reaction == "list again and repeat":
-                    await self._links.list_again(tool.server, session)
+                    await self._links.list_again(tool.server, session, self._left(deadline))
                     tool = self._catalog.resolve(tool.name)
+                seconds = self._left(deadline)
+
+    def _left(self, deadline: float) -> float:
+        return max(0.001, deadline - self._clock.monotonic())
 
     def _relay(self, tool: Tool, request: ToolCall) -> ProgressRelay | None:
         if request.on_progress is None and not self._bus.has_listeners:

@@ -22,11 +22,13 @@ Reaction = Literal["give up", "repeat", "list again and repeat"]
 def react(error: CallError, *, attempt: int, harmless: bool) -> Reaction:
     """`attempt`: how often the call has been tried, this one included."""
     match error:
+        case ConnectionLost(may_have_run=False, was_refused=True):
+            return "repeat" if attempt == 1 else "give up"
         case ConnectionLost(may_have_run=False) if attempt < UNSENT_LIMIT:
             return "repeat"
         case ConnectionLost() if harmless and attempt == 1:
             return "repeat"
-        case RemoteError(remote_code=code) if code == HEADER_MISMATCH and attempt == 1:
+        case RemoteError(remote_code=code, status=400) if code == HEADER_MISMATCH and attempt == 1:
             # The tool's definition has changed since it was listed; the server did not run anything.
             return "list again and repeat"
         case _:

@@ -16,6 +16,7 @@ from msgspec import Raw, structs
 
 from dragoman import paths
 from dragoman.catalog.tools import ToolList, read_definitions
+from dragoman.wire.codec import DECODE_ERRORS
 from dragoman.wire.messages import ABSENT, ToolDefinition
 
 LIMIT_BYTES: Final = 4 * 1024 * 1024
@@ -26,7 +27,7 @@ def recall(fingerprint: str) -> ToolList | None:
     try:
         data = _file(fingerprint).read_bytes()
         raws = msgspec.json.decode(data, type=list[Raw]) if len(data) <= LIMIT_BYTES else []
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, *DECODE_ERRORS):
         return None
     definitions: dict[str, ToolDefinition] = {}
     problems: list[str] = []

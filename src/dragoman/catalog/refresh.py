@@ -54,7 +54,7 @@ class Refresher:
             )
         finally:
             self._busy.discard(server)
-        if listed.problems and not listed.definitions and self._catalog.count(server):
+        if not listed.is_whole and self._catalog.count(server):
             listed = ToolList(self._catalog.definitions(server), listed.problems)
         self._catalog.set_list(server, listed)
         if self._bus.has_listeners:

@@ -97,6 +97,8 @@ class ToolList(msgspec.Struct, frozen=True):
 
     definitions: tuple[ToolDefinition, ...] = ()
     problems: tuple[str, ...] = ()
+    is_whole: bool = True
+    """Whether reading came to the list's end, or to a limit of ours."""
 
 
 FetchPage = Callable[[Mapping[str, Any]], Awaitable[Raw]]
@@ -115,6 +117,7 @@ async def read_list(fetch_page: FetchPage, *, mirrors: bool = False) -> ToolList
             page = reading.decode(await fetch_page(params))
         except (DragomanError, Unreadable) as error:
             reading.problems.append(f"the list of tools is incomplete: {error}")
+            reading.is_whole = False
             break
         for start in range(0, len(page.tools), CHUNK):
             if not reading.is_full:
@@ -144,6 +147,7 @@ class _Reading:
     def __init__(self) -> None:
         self.definitions: dict[str, ToolDefinition] = {}
         self.problems: list[str] = []
+        self.is_whole = True
         self._size = 0
 
     @property
@@ -165,7 +169,7 @@ class _Reading:
         told = self.problems[:PROBLEM_LIMIT]
         if len(self.problems) > PROBLEM_LIMIT:
             told = [*told[:-1], self.problems[-1], f"and {len(self.problems) - PROBLEM_LIMIT} problems more"]
-        return ToolList(tuple(self.definitions.values())[:TOOL_LIMIT], tuple(told))
+        return ToolList(tuple(self.definitions.values())[:TOOL_LIMIT], tuple(told), self.is_whole)
 
 
 def read_definitions(

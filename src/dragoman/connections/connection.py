@@ -37,6 +37,7 @@ from dragoman.connections.state import (
     Start,
     next_state,
 )
+from dragoman.connections.troubles import connect_error_of, error_of
 from dragoman.connections.turns import Kind
 from dragoman.errors import (
     ConnectError,
@@ -50,6 +51,7 @@ from dragoman.interaction import FillsForms
 from dragoman.transports.base import Details
 
 KNOCK_SECONDS: Final = 1.0
+CHECK_SECONDS: Final = 5.0
 ANSWERS_SECONDS: Final = 0.5
 """After a lost session: what else was asked in it is about to be refused in the same way, and made again."""
 
@@ -111,6 +113,7 @@ class Connection:
         self._last_ignored: Mapping[str, int] = {}
         self._error = error
         self._listening: Listening | None = None
+        self._checking: asyncio.Task[None] | None = None
         hearing = self._hearing = Hearing(name, surroundings.bus, self._inbound, self._noticed)
         self.notified, self.asked, self.logged = hearing.notified, hearing.asked, hearing.logged
         self._owner: asyncio.Task[None] | None = None
@@ -208,6 +211,7 @@ class Connection:
 
     def reconnect(self) -> None:
         """Connects, anew if it is connected."""
+        self._rests_first = False
         self._want(None)
 
     def enable(self) -> None:
@@ -233,14 +237,15 @@ class Connection:
     async def check(self, seconds: float) -> None:
         """Finds out whether the far end is still there; if not, it is connected anew."""
         session = self.session()
-        if session is None:
+        # The end of a process is noticed in any case; and one that is busy may not answer for a while.
+        if session is None or self._kind != "remote":
             return
         method = "ping" if session.driver.era == "legacy" else "server/discover"
         try:
             await session.request(method, {}, timeout_seconds=seconds, courtesy_cancel=False)
         except DragomanError as error:
             if error.code in ("timeout", "connection-lost"):
-                session.lost(f"it is no longer there: {error}")
+                session.lost("it does not answer any more")
 
     async def close(self) -> None:
         """Ends the link. Safe from any task, at any moment, any number of times."""
@@ -278,6 +283,10 @@ class Connection:
         finally:
             for task in (living, said):
                 task.cancel()
+            if self._state.status == "connected":
+                # Nobody is given the link that is about to be closed; whoever calls now waits for the next.
+                closing = Disable("the connection was closed") if self._closed else None
+                self._signal(closing or self._refusal or Lost("it is being connected anew"))
             # Gathered so that an error nobody will ask for any more counts as seen.
             await asyncio.gather(living, said, return_exceptions=True)
             await self._drop(None)
@@ -293,7 +302,7 @@ class Connection:
             try:
                 await self._connect()
                 self._rests_first = self._idle_seconds is not None
-                self._settled.set()
+                self._settle()
                 ended = await self._stay(ladder)
                 rests = ended is None
                 if ended is None:
@@ -308,17 +317,21 @@ class Connection:
             if how == "sign-in" or isinstance(error, SignInNeeded):
                 await self._drop(None)
                 self._signal(AuthNeeded(str(error)))
-                self._settled.set()
+                self._settle()
                 return
             if not await self._try_again(ladder, error, how):
                 return
 
+    def _settle(self) -> None:
+        """What was wanted has come to something; unless something else is wanted by now."""
+        if not self._said.is_set():
+            self._settled.set()
+
     async def _rest(self) -> None:
         """Waits for the first use."""
-        await self._drop(None)
-        self._needed.clear()
         self._signal(Rest())
-        self._settled.set()
+        await self._drop(None)
+        self._settle()
         await self._needed.wait()
 
     async def _stay(self, ladder: Ladder) -> tuple[DragomanError, End] | None:
@@ -335,6 +348,9 @@ class Connection:
                 cause, how = found
         finally:
             ladder.stood(self._around.clock.monotonic() - began)
+        refusal = self._session.refusal if self._session is not None else None
+        if how == "sign-in" and refusal is not None:
+            return connect_error_of(error_of(self.name, refusal, 0), self.name, "connection"), how
         return self._lost_error(cause), how
 
     async def _end_or_idleness(
@@ -358,13 +374,13 @@ class Connection:
         if wait is None:
             await self._drop(None)
             self._fail(error)
-            self._settled.set()
+            self._settle()
             return False
         if self._was_up:
             self._signal(Lost(_reason(error), ladder.attempt - 1))
         else:
             self._fail(error)
-            self._settled.set()
+            self._settle()
         await self._drop(wait)
         await self._pause(wait, error)
         return True
@@ -375,10 +391,14 @@ class Connection:
             await asyncio.sleep(seconds)
             return
         deadline = asyncio.get_running_loop().time() + seconds
+        was_gone = False
         while (left := deadline - asyncio.get_running_loop().time()) > 0:
+            if left > KNOCK_SECONDS:
+                is_there = await self._knock()
+                if is_there and was_gone:
+                    return
+                was_gone = was_gone or not is_there
             await asyncio.sleep(min(KNOCK_SECONDS, left))
-            if left > KNOCK_SECONDS and await self._knock():
-                return
 
     async def _connect(self) -> None:
         async with self._around.turns.taken(self._kind):
@@ -391,6 +411,7 @@ class Connection:
             raise self._linker.start_failed(session.lost_cause, session)
         self._error = None
         self._was_up = True
+        self._needed.clear()
         self._signal(Ready())
         self._around.bus.publish(
             events.ServerConnected(server=self.name, protocol_version=introduction.revision)
@@ -413,6 +434,8 @@ class Connection:
             self._listening.stop()
             self._listening = None
         self._hearing.withdraw_questions()
+        if self._checking is not None:
+            self._checking.cancel()
         if session is None:
             return
         if patience is not None:
@@ -478,6 +501,10 @@ class Connection:
                 self._listening.acknowledge()
         elif self._session is not None:
             self._on_notification(self, self._session, method)
+
+    def doubted(self, session: Session) -> None:
+        if session is self._session and (self._checking is None or self._checking.done()):
+            self._checking = asyncio.create_task(self.check(CHECK_SECONDS))
 
     def ended(self, session: Session, cause: str, how: End) -> None:
         if session is not self._session:

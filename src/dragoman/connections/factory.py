@@ -35,8 +35,13 @@ class Seams:
     """What an embedding program hands in for the transports that need it."""
 
     def __init__(
-        self, control: ControlChannel | None = None, bearer: Callable[[str], Credentials] | None = None
+        self,
+        control: ControlChannel | None = None,
+        bearer: Callable[[str], Credentials] | None = None,
+        cwd: Path | None = None,
     ) -> None:
+        self.cwd = cwd or Path.cwd()
+        """The folder a person works in: which editor is theirs."""
         self.control = control
         """Carries the messages of servers of type `sdk`."""
         self.bearer = bearer
@@ -72,7 +77,7 @@ def older_maker(name: str, config: ServerConfig, settings: Settings) -> MakeTran
 
 def network_of(config: ServerConfig, environ: Mapping[str, str] = os.environ) -> Network:
     """How a remote server is reached."""
-    from dragoman.transports.web import Network, proxy_for
+    from dragoman.transports.web import Network, checked_proxy, proxy_for
 
     url = str(parse_url(config.url or ""))
     tls = config.tls or TlsConfig()
@@ -83,7 +88,7 @@ def network_of(config: ServerConfig, environ: Mapping[str, str] = os.environ) ->
     return Network(
         url=url,
         headers=config.headers,
-        proxy=config.proxy or proxy_for(url, environ),
+        proxy=checked_proxy(config.proxy) if config.proxy else proxy_for(url, environ),
         ca_file=tls.ca or environ.get("DRAGOMAN_CA_FILE") or environ.get("NODE_EXTRA_CA_CERTS"),
         cert_file=cert,
         key_file=key,
@@ -138,7 +143,7 @@ def _control_maker(name: str, seams: Seams) -> MakeTransport:
 
 def _remote(name: str, config: ServerConfig, settings: Settings, seams: Seams) -> Transport:
     if config.type in IDE_TYPES:
-        return _ide(name, config, settings)
+        return _ide(name, config, settings, seams.cwd)
     network = network_of(config)
     match config.type:
         case "sse":
@@ -160,7 +165,7 @@ def _remote(name: str, config: ServerConfig, settings: Settings, seams: Seams) -
             return HttpTransport(name, network, **_http_limits(settings))
 
 
-def _ide(name: str, config: ServerConfig, settings: Settings) -> Transport:
+def _ide(name: str, config: ServerConfig, settings: Settings, cwd: Path) -> Transport:
     """An editor's server: at its address if the entry has one, else found by the editor's lockfile."""
     from dragoman.transports.ide import TOKEN_HEADER, find_ides
 
@@ -169,7 +174,7 @@ def _ide(name: str, config: ServerConfig, settings: Settings) -> Transport:
         network = network_of(config)
     else:
         wanted = "ws" if is_websocket else "sse"
-        found = find_ides(paths.config_dir() / "ide", Path.cwd())
+        found = find_ides(paths.config_dir() / "ide", cwd)
         ides = [ide for ide in found if ide.transport == wanted and ide.workspace is not None]
         if not ides:
             raise Unreachable(

@@ -145,6 +145,8 @@ class Handshake:
             )
             return Discovered(decode_as(DiscoverResult, raw))
         except RemoteError as error:
+            if error.status is not None and not is_verdict(error.status):
+                raise connect_error_of(error, self._server) from None
             return Refused(error.remote_code, error.remote_message, error.remote_data)
         except ConnectionLost as error:
             if session.is_remote:
@@ -171,6 +173,8 @@ class Handshake:
                 courtesy_cancel=False,
             )
         except RemoteError as error:
+            if may_fall_back and wants_older_transport(error.status or 0, self._protocol):
+                return await self._fall_back(session, offer, self._refused(error, offer))
             if error.remote_code == UNSUPPORTED_PROTOCOL_VERSION and self._protocol == AUTO:
                 return session, await self._probe_again(session)
             raise self._refused(error, offer) from None
@@ -178,7 +182,7 @@ class Handshake:
             raise self._failed(error.detail, FAULT_OF_SERVER) from None
         except HttpError as error:
             if may_fall_back and wants_older_transport(error.status, self._protocol):
-                return await self._fall_back(session, offer, error)
+                return await self._fall_back(session, offer, connect_error_of(error, self._server))
             raise connect_error_of(error, self._server) from None
         except ConnectionLost as error:
             if session.is_remote:
@@ -189,7 +193,7 @@ class Handshake:
         return session, self._accept(session, raw, offer)
 
     async def _fall_back(
-        self, session: Session, offer: str, refusal: HttpError
+        self, session: Session, offer: str, refusal: ConnectError
     ) -> tuple[Session, Introduction]:
         """The server refused a POST at its address: perhaps that is where its stream of events is."""
         try:
@@ -198,7 +202,7 @@ class Handshake:
             raise
         except ConnectError:
             # It is no such server either; what it said first is the better reason.
-            raise connect_error_of(refusal, self._server) from None
+            raise refusal from None
         self.verdict = OLDER
         return await self._initialize(session, offer, may_fall_back=False)
 

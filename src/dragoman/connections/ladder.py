@@ -19,7 +19,6 @@ SPREAD: Final = 0.2
 """Waits are shortened at random by up to this share, so that many hosts do not come back all at once."""
 DOUBLINGS_LIMIT: Final = 60
 """Beyond this no wait is longer than its limit, and the numbers would become too large to count with."""
-UNKNOWN: Final = 0.0
 
 
 class Ladder:
@@ -49,7 +48,7 @@ class Ladder:
         """Which attempt the next one, or the one under way, is."""
         return round(self._used)
 
-    def next_wait(self, *, at_once: bool = False, at_least: float = UNKNOWN) -> float | None:
+    def next_wait(self, *, at_once: bool = False, at_least: float = 0.0) -> float | None:
         """How long to wait before the next attempt; None if there is none left."""
         if self._used + 1 > self._attempts:
             return None

@@ -55,6 +55,8 @@ class Listening:
             acknowledged.cancel()
 
     def acknowledge(self) -> None:
+        if self._acknowledged.is_set():  # once more: while there was no stream, changes may have been missed
+            self._missed()
         self._acknowledged.set()
 
     def stop(self) -> None:
@@ -71,7 +73,6 @@ class Listening:
                 pause = FIRST_PAUSE_SECONDS
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
-            self._missed()
 
     async def _once(self) -> bool:
         """One stream from its beginning to its end; whether another is worth opening."""

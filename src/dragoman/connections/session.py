@@ -59,6 +59,9 @@ class SessionObserver(Protocol):
     def asked(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None: ...
     def logged(self, level: str, text: str) -> None: ...
     def ended(self, session: Session, cause: str, how: End) -> None: ...
+    def doubted(self, session: Session) -> None:
+        """Nothing has been heard for a while, though much was asked."""
+        ...
 
 
 class Session:
@@ -86,6 +89,10 @@ class Session:
         self._limit_bytes = limit_bytes
         self._health = Health()
         self._is_introduced = False
+        self.refusal: Trouble | None = None
+        """What the server said when it wanted to know who asks."""
+        self._standing = 0
+        """Requests under way that are streams meant to stay open."""
         self._made_then = 0
         self._idle_since = self._loop.time()
         self._wants_about = transport.wants_about
@@ -140,6 +147,7 @@ class Session:
         """
         if self._lost_cause is not None:
             raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
+        self._standing += is_standing
         future: asyncio.Future[Raw] = self._loop.create_future()
         request_id = self._peer.open_request(future, on_progress)
         self._deadlines.set(request_id, timeout_seconds, (future, method, timeout_seconds, courtesy_cancel))
@@ -171,6 +179,7 @@ class Session:
             cause = await self._why_gone() or str(error)
             raise ConnectionLost(self.server, cause, may_have_run=False) from None
         finally:
+            self._standing -= is_standing
             self._deadlines.clear(request_id)
             # Still awaited here only if the caller was cancelled, or if it could not be encoded.
             if self._peer.forget(request_id) and future.cancelled():
@@ -192,7 +201,7 @@ class Session:
     def idle_seconds(self) -> float:
         """How long nothing has been asked, as far as earlier looks can tell."""
         now, made = self._loop.time(), self._peer.requests_made
-        if made != self._made_then or self._peer.in_flight:
+        if made != self._made_then or self._peer.in_flight > self._standing:
             self._made_then, self._idle_since = made, now
         return now - self._idle_since
 
@@ -258,6 +267,8 @@ class Session:
             was_sent = request_id not in self._unsent
             future.set_exception(CallTimeout(self.server, method, seconds, may_have_run=was_sent))
             if was_sent:
+                if self._wants_about and self._health.expired():
+                    self._observer.doubted(self)
                 self._give_up(request_id, "the time limit passed" if courtesy_cancel else None)
 
     def _give_up(self, request_id: str, reason: str | None) -> None:
@@ -272,7 +283,7 @@ class Session:
         cause = why_renewed(self._driver.era, error)
         if cause is not None:
             self._end_as(cause, "session")
-            raise ConnectionLost(self.server, cause, may_have_run=False) from None
+            raise ConnectionLost(self.server, cause, may_have_run=False, was_refused=True) from None
 
     def _send_quietly(self, message: bytes, *, although_congested: bool = False, method: str = "") -> None:
         # What a server can make us say without end is dropped while it does not listen; what is bounded
@@ -308,6 +319,7 @@ class Session:
             case "session":
                 self._end_as("its session has ended", "session")
             case "sign-in":
+                self.refusal = trouble
                 self._end_as(trouble.cause, "sign-in")
 
     def lost(self, cause: str) -> None:

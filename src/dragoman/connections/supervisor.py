@@ -11,14 +11,13 @@ from collections.abc import Collection, Coroutine, Iterable, Mapping
 from typing import Any, Final
 
 from dragoman.clock import Clock
-from dragoman.connections.connection import Connection
+from dragoman.connections.connection import CHECK_SECONDS, Connection
 from dragoman.names import ServerName
 from dragoman.transports import orphans
 
 TICK_SECONDS: Final = 5.0
 SLEPT_SECONDS: Final = 10.0
 """Wall time that passed beyond what was counted: the machine slept, or its clock was set."""
-CHECK_SECONDS: Final = 5.0
 
 
 class Supervisor:

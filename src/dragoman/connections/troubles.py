@@ -70,12 +70,18 @@ def error_of(server: str, trouble: Trouble, limit_bytes: int) -> CallError:
         case "too-large":
             return MessageTooLarge(server, limit_bytes)
         case _:
-            return ConnectionLost(server, trouble.cause, may_have_run=trouble.may_have_run, hint=trouble.hint)
+            return ConnectionLost(
+                server,
+                trouble.cause,
+                may_have_run=trouble.may_have_run,
+                hint=trouble.hint,
+                was_refused=trouble.kind == "status",
+            )
 
 
 def connect_error_of(error: CallError, server: str, phase: str = "connect") -> ConnectError:
     """The same, met while connecting."""
-    status = error.status if isinstance(error, HttpError) else None
+    status = error.status if isinstance(error, HttpError | RemoteError) else None
     cause = error.cause if isinstance(error, HttpError | ConnectionLost) else str(error)
     if isinstance(error, HttpError) and status in (401, 403):
         wanted = SignInNeeded(server, phase, cause, hint=error.hint, status=status)
@@ -126,9 +132,16 @@ class Health:
     def __init__(self) -> None:
         self._terminal = 0
         """Terminal errors since something good came."""
+        self._expired = 0
+        """Callers that waited in vain since then; their tools may merely be slow."""
 
     def good(self) -> None:
-        self._terminal = 0
+        self._terminal = self._expired = 0
+
+    def expired(self) -> bool:
+        """A caller's patience ended; whether that has happened so often that the link is in doubt."""
+        self._expired += 1
+        return self._expired % TERMINAL_LIMIT == 0
 
     def after(self, trouble: Trouble) -> Verdict:
         match trouble.kind:

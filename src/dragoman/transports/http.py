@@ -48,6 +48,7 @@ LAST_WORD_SECONDS: Final = 0.25
 NO_LIMIT_SECONDS: Final = 24 * 3600.0
 """A time limit of a day says no more than: as long as it takes."""
 REDIRECT_LIMIT: Final = 3
+DOUBLINGS_LIMIT: Final = 10
 
 INTRODUCTION_SECONDS: Final = 5.0
 INITIALIZED: Final = "notifications/initialized"
@@ -93,6 +94,7 @@ class HttpTransport:
         """Gone once the end was asked for: nothing is delivered after that."""
         self._revision: str | None = None
         self._session_id: str | None = None
+        self._has_farewell = True
         self._headers: dict[str, str] = {}
         """What every message carries; made anew when session or revision change."""
         self._loop = asyncio.get_running_loop()
@@ -154,12 +156,13 @@ class HttpTransport:
         tasks = [*self._posts.values(), *self._others]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
         client, self._client = self._client, None
         if client is None:
             return
         try:
-            if sink is not None and self._session_id is not None:
+            if tasks:
+                await asyncio.wait(tasks, timeout=FAREWELL_SECONDS)
+            if sink is not None and self._session_id is not None and self._has_farewell:
                 await self._say_goodbye(client)
         finally:
             await client.close()
@@ -201,7 +204,7 @@ class HttpTransport:
         response = await self._answer_to(message, about)
         try:
             if not 200 <= response.status < 300:
-                return await trouble_of_status(response, in_session=self._session_id is not None)
+                return await self._trouble_of(response)
             if about.method == "initialize":
                 self._take_session(response.headers.get("Mcp-Session-Id"))
             request_id = about.request_id
@@ -214,6 +217,12 @@ class HttpTransport:
         finally:
             # Closed, not released, unless it is read to its end: nobody waits for the rest.
             response.close()
+
+    async def _trouble_of(self, response: aiohttp.ClientResponse) -> Trouble:
+        in_session = self._session_id is not None
+        if response.status == 404 and in_session:
+            self._has_farewell = False  # what is gone need not be told goodbye
+        return await trouble_of_status(response, in_session=in_session, hide=self._network.headers.values())
 
     def _patience(self, about: About) -> float:
         """How long an answer that is no stream may take."""
@@ -247,7 +256,7 @@ class HttpTransport:
         try:
             own = await self._credentials.headers(renewed=renewed)
         except Exception as error:  # border: where credentials come from is somebody else's
-            raise NoCredentials(f"{type(error).__name__}: {error}") from error
+            raise NoCredentials(type(error).__name__) from error
         return {**headers, **own}
 
     async def _send_once(self, message: bytes, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
@@ -307,7 +316,7 @@ class HttpTransport:
             try:
                 async with self._get(parser.last_id) as resumed:
                     if resumed.status != 200 or resumed.content_type != EVENTS:
-                        trouble = await trouble_of_status(resumed, in_session=self._session_id is not None)
+                        trouble = await self._trouble_of(resumed)
                         return Trouble("broken", f"{cause}, and cannot be taken up again: {trouble.cause}")
                     failures = 0
                     parser = _successor(parser, self._limit_bytes)
@@ -355,13 +364,20 @@ class HttpTransport:
         if last_id:
             headers["Last-Event-ID"] = last_id
         async with asyncio.timeout(self._request_seconds):
-            response = await self._client.get(
-                self._url, headers=await self._with_credentials(headers, False), allow_redirects=False
-            )
+            response = await self._get_once(headers, renewed=False)
+            if response.status == 401 and self._credentials is not None:
+                response.close()
+                response = await self._get_once(headers, renewed=True)
         try:
             yield response
         finally:
             response.close()
+
+    async def _get_once(self, headers: Mapping[str, str], *, renewed: bool) -> aiohttp.ClientResponse:
+        assert self._client is not None
+        return await self._client.get(
+            self._url, headers=await self._with_credentials(headers, renewed), allow_redirects=False
+        )
 
     async def _listen(self) -> None:
         """Keeps the stream open on which a legacy server speaks by itself, if it has one."""
@@ -375,7 +391,7 @@ class HttpTransport:
             try:
                 async with self._get(parser.last_id) as response:
                     if response.status != 200 or response.content_type != EVENTS:
-                        trouble = await trouble_of_status(response, in_session=self._session_id is not None)
+                        trouble = await self._trouble_of(response)
                         if not self._worth_another_try(trouble, stood):
                             return
                     else:
@@ -445,4 +461,8 @@ def _pause(parser: SseParser, failures: int) -> float:
     """What the server asked for, or a second; longer each time that it fails."""
     retry_ms = parser.retry_ms
     asked = RETRY_SECONDS if retry_ms is None else max(retry_ms / 1000, SHORTEST_RETRY_SECONDS)
-    return asked if failures <= 0 else min(max(asked, RETRY_SECONDS) * 2**failures, RETRY_LIMIT_SECONDS)
+    return (
+        asked
+        if failures <= 0
+        else min(max(asked, RETRY_SECONDS) * 2 ** min(failures, DOUBLINGS_LIMIT), RETRY_LIMIT_SECONDS)
+    )

@@ -13,7 +13,7 @@ import os
 import re
 import ssl
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
@@ -28,7 +28,9 @@ from dragoman.transports.base import CONNECT_HINT, Trouble
 ERROR_BODY_BYTES: Final = 64 * 1024
 CHUNK_BYTES: Final = 256 * 1024
 CONNECT_SECONDS: Final = 20.0
-KEEP_IDLE_SECONDS: Final = 15.0
+KEEP_IDLE_SECONDS: Final = 4.0
+"""Shorter than what common servers keep idle connections for, lest a call meets one that is being closed."""
+SECRET_LENGTH: Final = 8
 KNOCK_SECONDS: Final = 2.0
 LONGEST_RETRY_SECONDS: Final = 300.0
 
@@ -71,9 +73,15 @@ def proxy_for(url: str, environ: Mapping[str, str] = os.environ) -> str | None:
     if _bypasses(host, {"no": lowered.get("no_proxy", "")}):
         return None
     found = lowered.get(f"{scheme}_proxy") or lowered.get("all_proxy")
-    if not found:
-        return None
-    return found if "://" in found else f"http://{found}"
+    return checked_proxy(found) if found else None
+
+
+def checked_proxy(proxy: str) -> str:
+    """A proxy's address in full. Its value is never told: it may hold a password."""
+    full = proxy if "://" in proxy else f"http://{proxy}"
+    if not full.startswith(("http://", "https://")):
+        raise ConfigError("only http and https proxies can be used", hint="Look at `proxy` and HTTPS_PROXY.")
+    return full
 
 
 def open_client(server: str, network: Network) -> aiohttp.ClientSession:
@@ -99,7 +107,8 @@ def tls_of(server: str, network: Network) -> ssl.SSLContext | bool:
     if not (network.ca_file or network.cert_file) or not network.url.startswith(("https:", "wss:")):
         return True
     try:
-        return _context(network.ca_file, network.cert_file, network.key_file)
+        files = (network.ca_file, network.cert_file, network.key_file)
+        return _context(*files, tuple(os.stat(file).st_mtime_ns for file in files if file is not None))
     except (OSError, ssl.SSLError) as error:
         what = network.ca_file if network.cert_file is None else network.cert_file
         raise ConfigError(
@@ -109,7 +118,10 @@ def tls_of(server: str, network: Network) -> ssl.SSLContext | bool:
 
 
 @functools.lru_cache(maxsize=32)
-def _context(ca_file: str | None, cert_file: str | None, key_file: str | None) -> ssl.SSLContext:
+def _context(
+    ca_file: str | None, cert_file: str | None, key_file: str | None, written: tuple[int, ...]
+) -> ssl.SSLContext:
+    """`written`: when; certificates are renewed in place."""
     context = ssl.create_default_context()
     if ca_file is not None:
         context.load_verify_locations(cafile=ca_file)
@@ -159,14 +171,19 @@ async def read_start(response: aiohttp.ClientResponse, limit_bytes: int = ERROR_
     return b"".join(parts)[:limit_bytes]
 
 
-async def trouble_of_status(response: aiohttp.ClientResponse, *, in_session: bool = False) -> Trouble:
-    """What an answer that is no success means for the message it answers."""
+async def trouble_of_status(
+    response: aiohttp.ClientResponse, *, in_session: bool = False, hide: Iterable[str] = ()
+) -> Trouble:
+    """What an answer that is no success means for the message it answers.
+
+    `hide`: what was sent along and may be secret; some servers say it back.
+    """
     status = response.status
     body = await read_start(response)
     if 300 <= status < 400:
         return _redirected(response)
     cause = f"HTTP {status} {one_line(response.reason or '', 80)}".rstrip()
-    said = _in_words(body, response.content_type)
+    said = "" if status in (401, 403, 407) else _in_words(body, response.content_type, hide)
     if said and said != response.reason:
         cause += f": {said}"
     return Trouble(
@@ -223,11 +240,16 @@ def _origin(url: URL) -> str:
     return f"{url.scheme}://{url.host}{port}" if url.host else f"{url.scheme}:"
 
 
-def _in_words(body: bytes, content_type: str) -> str:
+def _in_words(body: bytes, content_type: str, hide: Iterable[str]) -> str:
     """What an error's body says, if it is text for people."""
     if content_type not in ("text/plain", "application/json", "application/problem+json"):
         return ""
-    return one_line(body[:400].decode("utf-8", "replace"), 200).strip()
+    text = body[:4000].decode("utf-8", "replace")
+    for secret in hide:
+        for part in (secret, secret.rpartition(" ")[2]):
+            if len(part) >= SECRET_LENGTH:
+                text = text.replace(part, "•••")
+    return one_line(text[:400], 200).strip()
 
 
 def retry_after(value: str | None) -> float | None:
@@ -295,6 +317,8 @@ def trouble_of(error: BaseException, *, may_have_run: bool = True) -> Trouble:
             return Trouble(
                 "malformed", f"it does not answer in HTTP: {one_line(error.message, 200)}", may_have_run
             )
+        case aiohttp.InvalidURL():
+            return _unreachable("its address, or the proxy's, cannot be used", "Look at `url` and `proxy`.")
         case OSError() | aiohttp.ClientConnectionError():
             return Trouble("broken", _os_reason(error), may_have_run)
         case _:

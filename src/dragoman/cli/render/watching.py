@@ -10,7 +10,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final
 
 import click
@@ -39,14 +39,12 @@ async def watch(host: Host, *, as_json: bool) -> None:
     """Shows how the servers are until it is interrupted."""
     events = host.events()
     if as_json or not sys.stdout.isatty():
-        await _print_changes(host.servers, events, as_json=as_json)
+        await _print_changes(events, as_json=as_json)
     else:
         await _paint(host, events)
 
 
-async def _print_changes(
-    views: Mapping[str, ServerView], events: AsyncIterator[Event], *, as_json: bool
-) -> None:
+async def _print_changes(events: AsyncIterator[Event], *, as_json: bool) -> None:
     async for event in events:
         if isinstance(event, SHOWN):
             click.echo(_as_json(event) if as_json else _as_line(event))
