@@ -630,7 +630,6 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/transports/test_ide.py::test_a_file_that_others_may_read_is_left_out",
             "tests/unit/transports/test_ide.py::test_a_lockfile_is_an_ide",
             "tests/unit/transports/test_ide.py::test_an_ide_is_reached_on_this_machine_with_its_token_in_a_header",
-            "tests/unit/transports/test_ide.py::test_only_two_tools_are_for_the_model",
             "tests/unit/transports/test_ide.py::test_the_token_is_never_shown",
         ),
         _row(
@@ -678,6 +677,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "TRN-10",
             "revision negotiation is automatic, remembered, and can be pinned",
+            "tests/integration/test_coming_back.py::test_a_server_that_is_merely_overloaded_is_not_taken_for_an_old_one",
             "tests/integration/test_coming_back.py::test_a_server_that_knows_only_the_older_transport_is_found_and_remembered",
             "tests/integration/test_coming_back.py::test_the_revision_is_found_out_and_remembered",
             "tests/interop/node/test_remote_servers.py::test_it_is_connected_listed_and_called_over_the_network",
@@ -877,7 +877,9 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "LIF-9",
             "enable, disable, reconnect while running; disabling is remembered",
+            "tests/integration/test_coming_back.py::test_calls_made_while_it_is_connected_anew_on_request_wait_for_it",
             "tests/integration/test_coming_back.py::test_disable_ends_it_and_enable_brings_it_back",
+            "tests/integration/test_coming_back.py::test_disabling_and_enabling_a_server_of_a_file_in_one_breath_leaves_it_enabled",
             "tests/integration/test_coming_back.py::test_disabling_in_the_middle_of_connecting_holds",
             "tests/integration/test_coming_back.py::test_the_last_word_counts_whatever_came_before",
             "tests/torture/test_t68_state_races.py::test_t68_a_configuration_edited_all_the_while_is_followed_to_the_end",
@@ -912,6 +914,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "LIF-11",
             "lazy stdio servers",
             "tests/integration/test_coming_back.py::test_a_lazy_server_starts_at_first_use_and_stops_when_idle",
+            "tests/integration/test_coming_back.py::test_a_lazy_server_that_was_disabled_can_be_used_again_once_enabled",
             "tests/unit/catalog/test_memory.py::test_a_damaged_file_is_as_good_as_none",
             "tests/unit/catalog/test_memory.py::test_a_file_that_is_too_large_is_not_believed",
             "tests/unit/catalog/test_memory.py::test_a_list_comes_back_as_it_was",

@@ -197,10 +197,18 @@ class RemoteError(CallError):
     """A JSON-RPC error that the server itself answered."""
 
     code = "remote-error"
-    status: int | None = None
-    """The HTTP status it came with, if that was no success."""
 
-    def __init__(self, server: str, remote_code: int, remote_message: str, remote_data: Any = None) -> None:
+    def __init__(
+        self,
+        server: str,
+        remote_code: int,
+        remote_message: str,
+        remote_data: Any = None,
+        *,
+        status: int | None = None,
+    ) -> None:
+        self.status = status
+        """The HTTP status it came with, if that was no success."""
         self.remote_code = remote_code
         self.remote_message = remote_message
         self.remote_data = remote_data

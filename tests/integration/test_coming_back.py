@@ -1,6 +1,7 @@
 """Servers that go away and come back, and what becomes of calls meanwhile."""
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import ConfigError, ConnectionLost, Host, NotConnected
+from dragoman import CallTimeout, ConfigError, ConnectionLost, Host, HttpError, NotConnected, SignInNeeded
 from dragoman.events import Event, ServerConnected, ServerFailed, ServerStateChanged
 from dragoman.testing import FakeClock
 from tests.faults import FaultProxy
@@ -250,8 +251,6 @@ async def test_a_server_nobody_knows_is_an_error_and_not_a_wait():
 async def test_disabling_is_remembered_for_servers_of_files(home):
     (home / ".dragoman").mkdir(mode=0o700)
     entry = zoo("calm.py")
-    import json
-
     settings = home / ".dragoman" / "settings.json"
     settings.write_text(json.dumps({"mcpServers": {"x": entry}}))
     async with Host.configured() as host:
@@ -343,3 +342,121 @@ async def test_a_401_is_no_failure_but_wants_a_sign_in():
         view = host.servers["x"]
         assert view.status == "needs-auth"
         assert "401" in (view.reason or "")
+
+
+@pytest.mark.requirement("LIF-9")
+async def test_calls_made_while_it_is_connected_anew_on_request_wait_for_it():
+    async with host_of(workshop("ours")) as host:
+        stop = asyncio.Event()
+        outcomes: list[Any] = []
+
+        async def keep_calling() -> None:
+            while not stop.is_set():
+                outcomes.append((await host.call("mcp__x__add", {"a": 1, "b": 2})).text)
+
+        callers = [asyncio.create_task(keep_calling()) for _ in range(3)]
+        await until(lambda: outcomes)
+        for _ in range(3):
+            await host.reconnect("x")
+        stop.set()
+        ended = await asyncio.gather(*callers, return_exceptions=True)
+        # One that was under way when the link was closed may have run, and says so; no other is lost.
+        assert all(isinstance(end, ConnectionLost) and end.may_have_run for end in ended if end is not None)
+        assert set(outcomes) == {"3"}
+
+
+@pytest.mark.requirement("LIF-9")
+async def test_disabling_and_enabling_a_server_of_a_file_in_one_breath_leaves_it_enabled(home):
+    (home / ".dragoman").mkdir(mode=0o700)
+    settings = home / ".dragoman" / "settings.json"
+    settings.write_text(json.dumps({"mcpServers": {"x": zoo("calm.py")}}))
+    async with Host.configured() as host:
+        await host.ready(timeout=20)
+        for _ in range(3):
+            await asyncio.gather(host.disable("x"), host.enable("x"))
+            assert host.servers["x"].status == "connected"
+            await asyncio.gather(host.enable("x"), host.disable("x"))
+            assert host.servers["x"].status == "disabled"
+
+
+@pytest.mark.requirement("LIF-11")
+async def test_a_lazy_server_that_was_disabled_can_be_used_again_once_enabled():
+    entry = {**workshop("ours"), "lazy": True}
+    async with host_of(entry):
+        pass  # what it offers is known from now on
+    async with host_of(entry) as host:
+        await host.disable("x")
+        assert host.tools() == []
+        await host.enable("x")
+        assert (await host.call("mcp__x__add", {"a": 1, "b": 2})).text == "3"
+        assert (await host.reconnect("x")).status == "connected"
+
+
+async def test_a_page_of_the_list_that_fails_does_not_cost_the_tools_that_are_known():
+    async with streamable() as server, host_of({"url": server.url}) as host:
+        before = [tool.name for tool in host.tools()]
+        server.on["tools/list"] = answers.body(_first_page)
+        await host.call("mcp__x__change", {"name": "fresh"})
+        await until(lambda: host.servers["x"].problems)
+        assert [tool.name for tool in host.tools()] == before
+
+
+def _first_page(ask: Any) -> bytes:
+    """One tool, and a next page that is the same one again."""
+    if ask.params.get("cursor"):
+        return b"nonsense"
+    tool = {"name": "echo", "inputSchema": {"type": "object"}}
+    result = {"resultType": "complete", "tools": [tool], "nextCursor": "2"}
+    return json.dumps({"jsonrpc": "2.0", "id": ask.id, "result": result}).encode()
+
+
+@pytest.mark.requirement("TRN-10")
+async def test_a_server_that_is_merely_overloaded_is_not_taken_for_an_old_one():
+    overloaded = answers.first(1, answers.error(-32603, "busy", status=503))
+    async with (
+        streamable(on={"server/discover": overloaded}) as server,
+        host_of({"url": server.url}) as host,
+    ):
+        await until(lambda: host.servers["x"].status == "connected")
+        assert host.servers["x"].protocol_version == "2026-07-28"
+
+
+async def test_what_a_server_says_back_of_a_token_is_not_shown():
+    token = "Bearer sesame-open-sesame"
+    async with (
+        streamable() as server,
+        host_of({"url": server.url, "headers": {"Authorization": token}}) as host,
+    ):
+        server.on["tools/call"] = answers.body(
+            lambda ask: b"you sent " + ask.headers["Authorization"].encode(),
+            headers={"Content-Type": "text/plain"},
+            status=500,
+        )
+        with pytest.raises(HttpError) as caught:
+            await host.call("mcp__x__echo", {"text": "?"})
+        assert "sesame" not in str(caught.value)
+
+
+async def test_after_a_401_the_error_holds_what_a_sign_in_needs():
+    async with streamable() as server, host_of({"url": server.url}) as host:
+        server.on["tools/call"] = answers.challenge(401, 'Bearer realm="here"')
+        with pytest.raises(HttpError):
+            await host.call("mcp__x__echo", {"text": "?"})
+        await until(lambda: host.servers["x"].status == "needs-auth")
+        error = host.servers["x"].error
+        assert isinstance(error, SignInNeeded)
+        assert (error.status, error.challenge) == (401, 'Bearer realm="here"')
+
+
+async def test_when_nothing_is_heard_any_more_the_link_is_checked_and_made_anew(monkeypatch):
+    monkeypatch.setattr("dragoman.connections.connection.CHECK_SECONDS", 0.2)
+    async with http_sse() as server, FaultProxy(server.port) as proxy:
+        entry = {"type": "sse", "url": f"http://127.0.0.1:{proxy.port}/sse"}
+        async with host_of(entry) as host:
+            proxy.down.black_hole()
+            for _ in range(3):
+                with pytest.raises((CallTimeout, ConnectionLost)):
+                    await host.call("mcp__x__add", {"a": 1, "b": 2}, timeout_seconds=0.1)
+            await until(lambda: host.servers["x"].phase == "reconnecting")
+            proxy.heal()
+            assert (await host.call("mcp__x__add", {"a": 1, "b": 2})).text == "3"

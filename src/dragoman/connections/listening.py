@@ -40,6 +40,7 @@ class Listening:
         self._changes = changes
         self._missed = missed
         self._acknowledged = asyncio.Event()
+        self._may_have_missed = False
         self._task = asyncio.create_task(self._listen(), name=f"dragoman listen {session.server}")
 
     async def begun(self) -> None:
@@ -55,11 +56,17 @@ class Listening:
             acknowledged.cancel()
 
     def acknowledge(self) -> None:
-        if self._acknowledged.is_set():  # once more: while there was no stream, changes may have been missed
-            self._missed()
         self._acknowledged.set()
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """After a time without a stream, once the new one is known to stand or should by now."""
+        if self._may_have_missed:
+            self._may_have_missed = False
+            self._missed()
 
     def stop(self) -> None:
+        self._may_have_missed = False
         self._task.cancel()
 
     async def _listen(self) -> None:
@@ -73,6 +80,8 @@ class Listening:
                 pause = FIRST_PAUSE_SECONDS
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            self._may_have_missed = True
+            loop.call_later(ACKNOWLEDGE_SECONDS, self._catch_up)
 
     async def _once(self) -> bool:
         """One stream from its beginning to its end; whether another is worth opening."""

@@ -51,9 +51,7 @@ def error_of(server: str, trouble: Trouble, limit_bytes: int) -> CallError:
     """What the caller of the message is told."""
     said = error_in(trouble.body)
     if said is not None and not is_session_loss(trouble) and trouble.status not in (401, 403, 429):
-        error = RemoteError(server, said.code, said.message, said.data)
-        error.status = trouble.status
-        return error
+        return RemoteError(server, said.code, said.message, said.data, status=trouble.status)
     match trouble.kind:
         case "status" if not is_session_loss(trouble):
             return HttpError(

@@ -22,8 +22,6 @@ from dragoman.cleaning import one_line
 from dragoman.transports.web import Network
 
 TOKEN_HEADER: Final = "X-Claude-Code-Ide-Authorization"
-IDE_TOOLS: Final = ("executeCode", "getDiagnostics")
-"""What a model is offered of an IDE's tools; the others are for the host itself."""
 PORT_VARIABLES: Final = ("DRAGOMAN_IDE_PORT", "CLAUDE_CODE_SSE_PORT")
 """An IDE sets one of them in its own terminal, so whoever runs there means that IDE."""
 

@@ -369,7 +369,7 @@ async def test_people_and_hooks_are_asked_once_however_often_a_call_is_made(worl
 async def test_after_a_mismatch_of_headers_the_tools_are_listed_again(world: World):
     changed = {"type": "object", "properties": {"n": {"type": "integer", "x-mcp-header": "N"}}}
     world.listed_again = [definition("open", changed)]
-    world.reply, world.later_replies = RemoteError("box", -32020, "header mismatch"), [FINE]
+    world.reply, world.later_replies = RemoteError("box", -32020, "header mismatch", status=400), [FINE]
 
     assert (await world.call()).text == "fine"
     assert steps(world) == ["before", "decide", "tools/call", "awaited", "listed", "tools/call", "after"]
@@ -377,7 +377,7 @@ async def test_after_a_mismatch_of_headers_the_tools_are_listed_again(world: Wor
 
 
 async def test_a_second_mismatch_of_headers_is_the_outcome(world: World):
-    world.reply = RemoteError("box", -32020, "header mismatch")
+    world.reply = RemoteError("box", -32020, "header mismatch", status=400)
     outcome = await world.call()
 
     assert isinstance(outcome.error, RemoteError)
@@ -386,7 +386,7 @@ async def test_a_second_mismatch_of_headers_is_the_outcome(world: World):
 
 async def test_a_tool_that_is_gone_when_listed_again_is_an_outcome(world: World):
     world.listed_again = []
-    world.reply = RemoteError("box", -32020, "header mismatch")
+    world.reply = RemoteError("box", -32020, "header mismatch", status=400)
     outcome = await world.call()
 
     assert isinstance(outcome.error, UnknownTool)

@@ -19,8 +19,10 @@ from dragoman.errors import (
 pytestmark = pytest.mark.requirement("LIF-7")
 
 UNSENT = ConnectionLost("box", "gone", may_have_run=False)
+REFUSED = ConnectionLost("box", "its session has ended", may_have_run=False, was_refused=True)
+OWN_MISMATCH = RemoteError("box", -32020, "a word of the server's own, after it ran")
 IN_DOUBT = ConnectionLost("box", "gone", may_have_run=True)
-MISMATCH = RemoteError("box", -32020, "header mismatch")
+MISMATCH = RemoteError("box", -32020, "header mismatch", status=400)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,11 @@ MISMATCH = RemoteError("box", -32020, "header mismatch")
         (IN_DOUBT, 1, True, "repeat"),
         (IN_DOUBT, 2, True, "give up"),
         (IN_DOUBT, 2, False, "give up"),
+        # The server would not take it, because its session is gone: again once.
+        (REFUSED, 1, False, "repeat"),
+        (REFUSED, 2, False, "give up"),
+        # A code that is the server's own to use: it may have run.
+        (OWN_MISMATCH, 1, False, "give up"),
         # The definition changed: the server ran nothing.
         (MISMATCH, 1, False, "list again and repeat"),
         (MISMATCH, 1, True, "list again and repeat"),

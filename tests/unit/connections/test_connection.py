@@ -415,7 +415,7 @@ async def test_closing_what_was_never_started_is_nothing(bench: Bench):
 
 
 async def test_a_link_that_answers_a_check_stays(bench: Bench):
-    connection = await bench.connected()
+    connection = await bench.connected(kind="remote")
     await connection.check(5)
 
     assert bench.made[0].sent[-1]["method"] == "ping"
@@ -423,10 +423,18 @@ async def test_a_link_that_answers_a_check_stays(bench: Bench):
 
 
 async def test_a_link_that_answers_no_check_is_made_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch):
-    connection = await bench.connected()
+    connection = await bench.connected(kind="remote")
     monkeypatch.setattr(bench.made[0], "send", lambda message, about=None: None)
     await connection.check(0.01)
     await until(lambda: connection.state.status == "connected" and len(bench.made) == 2)
+
+
+async def test_a_process_is_not_checked_for_it_may_merely_be_busy(bench: Bench):
+    connection = await bench.connected()
+    sent = len(bench.made[0].sent)
+    await connection.check(5)
+
+    assert len(bench.made[0].sent) == sent
 
 
 # --- servers that rest ---

@@ -141,7 +141,10 @@ async def test_a_stream_that_ends_is_opened_again_after_pauses_that_grow(heard: 
         await heard.streams.opened.acquire()
 
     assert pauses.taken == [1, 2, 4, 8, 16, 30, 30, 30]
-    assert heard.missed == 8
+    assert heard.missed == 0, "not before the new stream stands"
+    heard.listening.acknowledge()
+    heard.listening.acknowledge()
+    assert heard.missed == 1
     assert len(heard.streams.asked) == 9
 
 
@@ -177,6 +180,7 @@ async def test_a_passing_fault_is_followed_by_another_stream(heard: Heard, error
         await heard.streams.opened.acquire()
 
     assert len(heard.streams.asked) == 2
+    heard.listening.acknowledge()
     assert heard.missed == 1
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from dragoman.transports import ide as ide_module
 from dragoman.transports.ide import (
-    IDE_TOOLS,
     LOCK_BYTES,
     LOCK_FILES,
     TOKEN_HEADER,
@@ -122,11 +121,6 @@ def test_the_token_is_never_shown(folder: Folder):
     (found,) = folder.search().ides
     for shown in (repr(found), str(found), f"{found}", repr(found.__rich_repr__()), repr(found.network())):
         assert SECRET not in shown
-
-
-@pytest.mark.requirement("TRN-7")
-def test_only_two_tools_are_for_the_model():
-    assert IDE_TOOLS == ("executeCode", "getDiagnostics")
 
 
 def ports(search: IdeSearch) -> list[int]:

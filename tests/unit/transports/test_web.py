@@ -202,7 +202,7 @@ FAULTS = [
     ),
     (aiohttp.ContentTypeError(INFO, (), message="x"), "malformed", "not answer in HTTP"),
     (aiohttp.TooManyRedirects(INFO, ()), "malformed", "not answer in HTTP"),
-    (aiohttp.InvalidURL("http://"), "malformed", "InvalidURL"),
+    (aiohttp.InvalidURL("http://user:secret@"), "unreachable", "cannot be used"),
     (ValueError("header with a line break"), "malformed", "ValueError"),
 ]
 
