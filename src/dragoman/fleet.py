@@ -149,8 +149,8 @@ class Fleet:
 
     async def enable(self, name: str) -> None:
         connection = self._startable(name)
-        if not self._catalog.count(ServerName(name)):
-            connection.reconnect()  # a lazy one that shows no tools would never be used
+        if connection.is_lazy and not self._catalog.count(ServerName(name)):
+            connection.reconnect()  # one that shows no tools would never be used
         else:
             connection.enable()
         await connection.settled()

@@ -164,6 +164,10 @@ class Connection:
         return self._is_held
 
     @property
+    def is_lazy(self) -> bool:
+        return self._idle_seconds is not None
+
+    @property
     def inbound(self) -> Inbound:
         return self._inbound
 
@@ -175,7 +179,7 @@ class Connection:
 
     @property
     def _is_resting(self) -> bool:
-        return self._idle_seconds is not None and self._state.status == "pending" and not self._is_held
+        return self.is_lazy and self._state.status == "pending" and not self._is_held
 
     def session(self) -> Session | None:
         """The session to make calls on, if there is one at this moment."""
@@ -315,8 +319,8 @@ class Connection:
                 error, how = StartFailed(self.name, self._linker.phase, cause), "failed"
             self._error = error
             if how == "sign-in" or isinstance(error, SignInNeeded):
-                await self._drop(None)
                 self._signal(AuthNeeded(str(error)))
+                await self._drop(None)
                 self._settle()
                 return
             if not await self._try_again(ladder, error, how):
@@ -440,9 +444,12 @@ class Connection:
             return
         if patience is not None:
             await session.quiet(min(patience, KNOCK_SECONDS) or ANSWERS_SECONDS)
+        closing = asyncio.create_task(session.close())
         try:
-            await session.close()
+            await asyncio.shield(closing)
         finally:
+            # Whoever wants something else waits until it is closed, which is bounded in time.
+            await asyncio.wait([closing])
             self._last_details = session.details()
             self._last_ignored = session.ignored
             if pids := self._last_details.left_behind:

@@ -42,7 +42,7 @@ SHORTEST_RETRY_SECONDS: Final = 0.1
 """However little a server asks for: one that ends each stream at once would be asked without a pause."""
 LASTING_SECONDS: Final = 10.0
 """A stream that stood this long was no failure."""
-FAREWELL_SECONDS: Final = 2.0
+FAREWELL_SECONDS: Final = 1.0
 LAST_WORD_SECONDS: Final = 0.25
 """How long a stream may stay open after the reply it was for."""
 NO_LIMIT_SECONDS: Final = 24 * 3600.0
@@ -94,7 +94,6 @@ class HttpTransport:
         """Gone once the end was asked for: nothing is delivered after that."""
         self._revision: str | None = None
         self._session_id: str | None = None
-        self._has_farewell = True
         self._headers: dict[str, str] = {}
         """What every message carries; made anew when session or revision change."""
         self._loop = asyncio.get_running_loop()
@@ -162,7 +161,7 @@ class HttpTransport:
         try:
             if tasks:
                 await asyncio.wait(tasks, timeout=FAREWELL_SECONDS)
-            if sink is not None and self._session_id is not None and self._has_farewell:
+            if sink is not None and self._session_id is not None:
                 await self._say_goodbye(client)
         finally:
             await client.close()
@@ -219,10 +218,9 @@ class HttpTransport:
             response.close()
 
     async def _trouble_of(self, response: aiohttp.ClientResponse) -> Trouble:
-        in_session = self._session_id is not None
-        if response.status == 404 and in_session:
-            self._has_farewell = False  # what is gone need not be told goodbye
-        return await trouble_of_status(response, in_session=in_session, hide=self._network.headers.values())
+        return await trouble_of_status(
+            response, in_session=self._session_id is not None, hide=self._network.headers.values()
+        )
 
     def _patience(self, about: About) -> float:
         """How long an answer that is no stream may take."""

@@ -183,7 +183,7 @@ async def trouble_of_status(
     if 300 <= status < 400:
         return _redirected(response)
     cause = f"HTTP {status} {one_line(response.reason or '', 80)}".rstrip()
-    said = "" if status in (401, 403, 407) else _in_words(body, response.content_type, hide)
+    said = "" if status in (401, 407) else _in_words(body, response.content_type, hide)
     if said and said != response.reason:
         cause += f": {said}"
     return Trouble(

@@ -106,7 +106,7 @@ class World:
     def is_harmless(self, tool: Tool) -> bool:
         return self.harmless
 
-    async def list_again(self, server: ServerName, session: object) -> None:
+    async def list_again(self, server: ServerName, session: object, seconds: float) -> None:
         assert session is self
         self.story.append(("listed",))
         self.offer(self.listed_again)
