@@ -1,6 +1,8 @@
 """What holds for every test: a home of its own, a clean environment, and nothing left running afterwards."""
 
+import itertools
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +14,10 @@ from tests.census import leftovers, running_processes
 pytest_plugins = ["tests.tiers"]
 
 hypothesis_settings.register_profile("house", deadline=None, print_blob=True)
-hypothesis_settings.load_profile("house")
+hypothesis_settings.register_profile("quick", deadline=None, print_blob=True, max_examples=20)
+hypothesis_settings.load_profile("quick" if "--quick" in sys.argv else "house")
 
+_numbers = itertools.count()
 UNIT_TESTS = Path(__file__).parent / "unit"
 FOREIGN_PREFIXES = ("MCP_", "DRAGOMAN_", "XDG_", "ANTHROPIC_", "OPENAI_", "CLAUDE_")
 FOREIGN_NAMES = {"MAX_MCP_OUTPUT_TOKENS", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"}
@@ -27,7 +31,9 @@ def is_foreign(name: str) -> bool:
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh home directory; the test starts in its `work` folder."""
-    home = tmp_path_factory.mktemp("home", numbered=True)
+    # Not `mktemp`: it looks through all that were made before, and there are thousands.
+    home = tmp_path_factory.getbasetemp() / f"home{next(_numbers)}"
+    home.mkdir(mode=0o700)
     for name in filter(is_foreign, list(os.environ)):
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))

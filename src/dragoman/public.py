@@ -46,7 +46,7 @@ from dragoman.errors import (
     Unreachable,
 )
 from dragoman.host import Host
-from dragoman.interaction import FormAnswer, FormQuestion, Interaction, PermissionAnswer, PermissionQuestion
+from dragoman.interaction import Interaction, PermissionAnswer, PermissionQuestion
 from dragoman.view import ServerView
 from dragoman.wire.peer import Progress
 
@@ -65,8 +65,6 @@ __all__ = [
     "ConnectTimeout",
     "ConnectionLost",
     "DragomanError",
-    "FormAnswer",
-    "FormQuestion",
     "HandshakeFailed",
     "Host",
     "HostClosed",

@@ -102,12 +102,12 @@ def _cases() -> Iterator[Any]:
         yield _case(kind, "auto")
     for pin in PINS:
         if pin != LEGACY_REVISIONS[-1]:  # it has no Streamable HTTP
-            yield _case("http", pin)
-            yield _case("http-json", pin, slow=pin not in ("auto", "legacy"))
-        yield _case("ws", pin, slow=pin not in ("auto", "legacy"))
-        yield _case("sdk-control", pin, slow=pin not in ("auto", "legacy"))
+            yield _case("http", pin, slow=pin not in ("auto", "legacy"))
+            yield _case("http-json", pin, slow=True)
+        yield _case("ws", pin, slow=pin != "auto")
+        yield _case("sdk-control", pin, slow=pin != "auto")
     yield _case("sse", "auto")
-    yield _case("sse", LEGACY_REVISIONS[0])
+    yield _case("sse", LEGACY_REVISIONS[0], slow=True)
 
 
 def _case(kind: str, pin: str, *, slow: bool = False) -> Any:

@@ -19,6 +19,7 @@ from tests.integration.workshop import fastmcp_server, our_server, sdk_server, w
 from tests.servers import zoo
 
 
+@pytest.mark.slow
 async def test_of_ten_servers_three_are_broken_and_the_other_seven_work_at_once() -> None:
     good = {f"calm{n}": zoo("calm.py") for n in range(5)} | {"ours": our_server(), "sdk": sdk_server()}
     broken = {
@@ -69,7 +70,7 @@ async def test_a_slow_starter_delays_nobody(tmp_path: Path) -> None:
         assert (await host.call("mcp__late__add", {"a": 1, "b": 2})).text == "3"
 
 
-@pytest.mark.parametrize("kind", ["ours", "sdk"])
+@pytest.mark.parametrize("kind", ["ours", pytest.param("sdk", marks=pytest.mark.slow)])
 async def test_a_server_that_crashes_in_a_tool_costs_that_call_and_no_other(kind: str) -> None:
     servers = {"doomed": workshop(kind), "other": our_server()}
     async with Host(servers, permission_mode="bypassPermissions") as host:

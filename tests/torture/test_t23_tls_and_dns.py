@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from dragoman import Unreachable
+from dragoman.errors import Unreachable
 from tests.certificates import Authority, secured
 from tests.servers.web import Site, http_sse, streamable, websocket
 from tests.torture.arena import at_once

@@ -24,8 +24,6 @@ PUBLIC = [
     "ConnectTimeout",
     "ConnectionLost",
     "DragomanError",
-    "FormAnswer",
-    "FormQuestion",
     "HandshakeFailed",
     "Host",
     "HostClosed",
