@@ -119,8 +119,17 @@ def test_t50_watching_starts_and_reaches_nothing(world: World):
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("keys", [b"\n" * 60, b"\x04" * 60], ids=["enter", "end of input"])
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "keys"),
+    [
+        *(pytest.param(command, b"\n" * 60, id=f"{command}-enter") for command in COMMANDS),
+        # Only those that ask notice that nobody will answer.
+        *(
+            pytest.param(command, b"\x04" * 60, id=f"{command}-end of input")
+            for command in sorted(UNANSWERED)
+        ),
+    ],
+)
 def test_t50_in_a_terminal_neither_enter_nor_the_end_of_input_is_a_yes(
     world: World, command: str, keys: bytes
 ):
