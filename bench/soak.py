@@ -173,7 +173,10 @@ def main() -> None:
         os.environ["DRAGOMAN_CONFIG_DIR"] = state
         asyncio.run(soak.run())
     verdict = judge(soak.samples)
-    about = f"{chosen.minutes:g} minutes, {soak.kills} kills, {dict(soak.outcomes)}"
+    lost = sum(soak.outcomes.values()) - soak.outcomes["ok"]
+    about = (
+        f"{chosen.minutes:g} minutes, {soak.kills} kills, {soak.outcomes['ok']} calls answered, {lost} lost"
+    )
     print(about)
     for name, row in verdict.items():
         print(f"{name:12} {row['first']:8.1f} → {row['last']:8.1f}  {'flat' if row['flat'] else 'GROWS'}")
