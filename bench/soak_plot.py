@@ -49,8 +49,8 @@ def _curve(samples: Sequence[Any], name: str, title: str, colour: str, top: int)
 def _axis(samples: Sequence[Any], y: int) -> list[str]:
     last = samples[-1].second
     marks = [last * step / 5 for step in range(6)]
-    place = 'text-anchor="middle" fill="#777"'
-    return [f'<text x="{_x(mark, samples):.0f}" y="{y}" {place}>{mark / 60:.3g} min</text>' for mark in marks]
+    place = 'text-anchor="end" fill="#777"'
+    return [f'<text x="{_x(mark, samples):.0f}" y="{y}" {place}>{mark / 60:.2g} min</text>' for mark in marks]
 
 
 def _x(second: float, samples: Sequence[Any]) -> float:
