@@ -642,6 +642,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/transports/test_proxy.py::test_a_bearer_that_is_refused_is_renewed_once",
             "tests/unit/transports/test_proxy.py::test_every_request_names_the_person_and_the_hosts_own_session",
             "tests/unit/transports/test_proxy.py::test_two_transports_are_two_sessions",
+            missing="the bearer of a sign-in; a program hands one in for now",
         ),
         _row(
             "TRN-9",
@@ -737,6 +738,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/torture/test_t18_slow_start.py::test_t18_six_that_never_start_use_up_nobody_elses_turn",
             "tests/torture/test_t64_storms.py::test_t64_a_hundred_servers_at_the_start_are_connected_a_few_at_a_time",
             "tests/torture/test_t64_storms.py::test_t64_sixty_dead_addresses_delay_no_living_server",
+            missing="prompts and resources, which the catalogue does not hold yet",
         ),
         _row(
             "LIF-3",
