@@ -82,7 +82,7 @@ async def test_t01_noise_is_still_known_when_the_server_has_failed(arena):
     """Often the noise is what the server had to say for itself."""
     entry = {"command": "sh", "args": ["-c", "echo API_KEY is not set; echo giving up; exit 1"]}
     async with arena(entry) as a:
-        assert a.view.status == "failed"
+        await until(lambda: a.view.status == "failed")
         assert a.view.noise_count == 2
         assert any("API_KEY is not set" in text for text in a.log())
 

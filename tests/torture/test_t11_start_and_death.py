@@ -84,7 +84,7 @@ async def test_t11_a_server_that_dies_during_a_call_fails_it_at_once(arena, era,
                 await a.call("act")
         assert caught.value.may_have_run
         await until(lambda: a.happened(ServerLost))
-        assert a.view.status == "failed"
+        await until(lambda: a.view.status == "failed")
         assert a.view.exit_code == exit_code
         assert LAST_WORDS in a.view.stderr_tail
         with pytest.raises(NotConnected, match="hostile is failed"):

@@ -134,7 +134,7 @@ async def test_t60_an_event_that_never_ends_on_the_one_stream_ends_the_connectio
     ):
         async with at_once(10):
             await a.host.ready(timeout=20)
-        assert a.view.status == "failed"
+        await until(lambda: a.view.status == "failed")
         assert "over the limit" in (a.view.reason or "")
         assert a.pulse.growth_bytes < LIMIT["DRAGOMAN_MESSAGE_LIMIT_BYTES"] + ALLOWANCE
 
