@@ -33,6 +33,7 @@ def test_the_tour_needs_no_configuration_no_key_and_no_network(home: Path, tmp_p
     assert "Traceback" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CAL-3")
 def test_in_a_terminal_there_is_colour_a_progress_bar_and_a_picture() -> None:
     code, output = in_terminal("demo")
@@ -48,6 +49,7 @@ def test_in_a_terminal_there_is_colour_a_progress_bar_and_a_picture() -> None:
     assert "Traceback" not in output
 
 
+@pytest.mark.slow
 def test_as_json_it_is_one_document_of_outcomes() -> None:
     done = run("demo", "--json")
     assert (done.returncode, done.stderr) == (0, "")

@@ -95,14 +95,14 @@ class Connect:
 def _cases() -> Iterator[Any]:
     for kind in ("ours", "ours-stdio", "sdk-stdio"):
         for pin in PINS:
-            # Processes take their time to start, the SDK's above all: --quick meets ours once per era.
-            slow = kind == "sdk-stdio" or (kind != "ours" and pin not in ("auto", "legacy"))
+            # Processes take their time to start, the SDK's above all: --quick meets ours once.
+            slow = kind == "sdk-stdio" or (kind != "ours" and pin != "auto")
             yield _case(kind, pin, slow=slow)
     for kind in ("sdk", "fastmcp"):
         yield _case(kind, "auto")
     for pin in PINS:
         if pin != LEGACY_REVISIONS[-1]:  # it has no Streamable HTTP
-            yield _case("http", pin, slow=pin not in ("auto", "legacy"))
+            yield _case("http", pin, slow=pin != "auto")
             yield _case("http-json", pin, slow=True)
         yield _case("ws", pin, slow=pin != "auto")
         yield _case("sdk-control", pin, slow=pin != "auto")

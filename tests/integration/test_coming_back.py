@@ -285,6 +285,7 @@ async def test_after_a_sleep_links_are_checked_and_dead_ones_made_anew(monkeypat
             await until(lambda: host.servers["x"].status == "connected")
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("LIF-11")
 async def test_a_lazy_server_starts_at_first_use_and_stops_when_idle(tmp_path):
     entry = {**workshop("ours"), "lazy": True}

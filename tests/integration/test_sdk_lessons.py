@@ -231,6 +231,7 @@ async def test_finding_13_one_invalid_byte_does_not_wedge_the_connection(era):
         assert time.monotonic() - started < BUSY_SECONDS
 
 
+@pytest.mark.slow
 async def test_finding_14_a_large_line_costs_linear_time_and_a_limit_holds():
     """The official client needs 15 times the processor time for 4 times the size, and has no limit."""
     async with connected(zoo("never_ends_a_line.py")) as host:
@@ -268,6 +269,7 @@ async def test_finding_15_shutdown_reaches_the_children_of_a_server_that_ends_by
     assert took < 0.6 + BUSY_SECONDS
 
 
+@pytest.mark.slow
 async def test_finding_16_a_connect_timeout_of_one_second_is_one_second():
     """The official client's probe alone takes ten."""
     started = time.monotonic()
