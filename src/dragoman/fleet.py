@@ -7,7 +7,7 @@ a changed configuration replaces, and what each of them has offered. Reading con
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from dragoman.calls.recovery import is_harmless
 from dragoman.catalog import memory
@@ -33,6 +33,7 @@ from dragoman.connections.factory import (
     transport_maker,
 )
 from dragoman.connections.inbound import Inbound
+from dragoman.connections.knocking import Knock
 from dragoman.connections.linking import Surroundings
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
@@ -289,7 +290,7 @@ class Fleet:
             self._refresher.schedule(ServerName(connection.name), session)
 
 
-def _knocker(config: ServerConfig) -> Callable[[], Awaitable[bool]] | None:
+def _knocker(config: ServerConfig) -> Knock | None:
     """How to find out that a remote server can be reached again."""
     if config.url is None or kind_of(config) != "remote":
         return None

@@ -19,9 +19,10 @@ from dragoman.connections.factory import MakeTransport
 from dragoman.connections.handshake import Introduction
 from dragoman.connections.hearing import LOG_TEXT_LIMIT, Hearing
 from dragoman.connections.inbound import Inbound
+from dragoman.connections.knocking import Knock, pause
 from dragoman.connections.ladder import Ladder
 from dragoman.connections.linking import Linker, Surroundings
-from dragoman.connections.listening import ACKNOWLEDGED, Listening, wanted_changes
+from dragoman.connections.listening import ACKNOWLEDGED, Listening, listen_to
 from dragoman.connections.session import End, Session
 from dragoman.connections.state import (
     AuthNeeded,
@@ -50,7 +51,8 @@ from dragoman.errors import (
 from dragoman.interaction import FillsForms
 from dragoman.transports.base import Details
 
-KNOCK_SECONDS: Final = 1.0
+LAST_REPLIES_SECONDS: Final = 1.0
+"""What is on its way when a link is given up may take so long to arrive."""
 CHECK_SECONDS: Final = 5.0
 ANSWERS_SECONDS: Final = 0.5
 """After a lost session: what else was asked in it is about to be refused in the same way, and made again."""
@@ -75,7 +77,7 @@ class Connection:
         error: DragomanError | None = None,
         older_transport: MakeTransport | None = None,
         forms: FillsForms | None = None,
-        knock: Callable[[], Awaitable[bool]] | None = None,
+        knock: Knock | None = None,
         idle_seconds: float | None = None,
         rests_first: bool = False,
     ) -> None:
@@ -386,30 +388,19 @@ class Connection:
             self._fail(error)
             self._settle()
         await self._drop(wait)
-        await self._pause(wait, error)
+        # A status is an answer: somebody is there, and knocking would say nothing new.
+        is_away = isinstance(error, ConnectError) and error.status is None
+        await pause(wait, self._knock if is_away else None)
         return True
-
-    async def _pause(self, seconds: float, error: DragomanError) -> None:
-        """Waits, but no longer than until an unreachable server can be reached again."""
-        if self._knock is None or not isinstance(error, ConnectError) or error.status is not None:
-            await asyncio.sleep(seconds)
-            return
-        deadline = asyncio.get_running_loop().time() + seconds
-        was_gone = False
-        while (left := deadline - asyncio.get_running_loop().time()) > 0:
-            if left > KNOCK_SECONDS:
-                is_there = await self._knock()
-                if is_there and was_gone:
-                    return
-                was_gone = was_gone or not is_there
-            await asyncio.sleep(min(KNOCK_SECONDS, left))
 
     async def _connect(self) -> None:
         async with self._around.turns.taken(self._kind):
             self._signal(Start())
             session, introduction, seconds = await self._linker.link()
         self._introduction = introduction
-        await self._begin_listening(session, introduction)
+        self._listening = listen_to(session, introduction.capabilities, self._missed)
+        if self._listening is not None:
+            await self._listening.begun()
         await self._prepare(self, session, seconds)
         if session.lost_cause is not None:
             raise self._linker.start_failed(session.lost_cause, session)
@@ -421,15 +412,9 @@ class Connection:
             events.ServerConnected(server=self.name, protocol_version=introduction.revision)
         )
 
-    async def _begin_listening(self, session: Session, introduction: Introduction) -> None:
-        changes = wanted_changes(introduction.capabilities) if session.driver.era == "modern" else {}
-        if changes:
-            self._listening = Listening(session, changes, lambda: self._missed(session))
-            await self._listening.begun()
-
-    def _missed(self, session: Session) -> None:
-        if session is self._session:
-            self._on_notification(self, session, "notifications/tools/list_changed")
+    def _missed(self) -> None:
+        if self._session is not None:
+            self._on_notification(self, self._session, "notifications/tools/list_changed")
 
     async def _drop(self, patience: float | None) -> None:
         """Closes the link that was; replies on their way have a moment to arrive, if there is one."""
@@ -443,7 +428,7 @@ class Connection:
         if session is None:
             return
         if patience is not None:
-            await session.quiet(min(patience, KNOCK_SECONDS) or ANSWERS_SECONDS)
+            await session.quiet(min(patience, LAST_REPLIES_SECONDS) or ANSWERS_SECONDS)
         closing = asyncio.create_task(session.close())
         try:
             await asyncio.shield(closing)

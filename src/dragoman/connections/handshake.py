@@ -122,7 +122,7 @@ class Handshake:
         while True:
             session.use(ModernDriver(revision, *self._client))
             answer = await self._discover(session)
-            if isinstance(answer, Silent) and session.is_remote:
+            if isinstance(answer, Silent) and session.fails_singly:
                 # It may be the network's: worth an attempt, but not worth remembering.
                 self._is_certain = False
                 if self._protocol != AUTO:
@@ -149,7 +149,7 @@ class Handshake:
                 raise connect_error_of(error, self._server) from None
             return Refused(error.remote_code, error.remote_message, error.remote_data)
         except ConnectionLost as error:
-            if session.is_remote:
+            if session.fails_singly:
                 raise connect_error_of(error, self._server) from None
             return Exited()
         except HttpError as error:
@@ -185,7 +185,7 @@ class Handshake:
                 return await self._fall_back(session, offer, connect_error_of(error, self._server))
             raise connect_error_of(error, self._server) from None
         except ConnectionLost as error:
-            if session.is_remote:
+            if session.fails_singly:
                 raise connect_error_of(error, self._server) from None
             raise
         if self.verdict is None and self._is_certain:

@@ -33,6 +33,14 @@ def wanted_changes(capabilities: Mapping[str, Any]) -> dict[str, bool]:
     }
 
 
+def listen_to(
+    session: Session, capabilities: Mapping[str, Any], missed: Callable[[], None]
+) -> Listening | None:
+    """Listens, if a server of this era and with these capabilities has anything to tell."""
+    changes = wanted_changes(capabilities) if session.driver.era == "modern" else {}
+    return Listening(session, changes, missed) if changes else None
+
+
 class Listening:
     def __init__(self, session: Session, changes: Mapping[str, bool], missed: Callable[[], None]) -> None:
         """`missed`: called when the stream was down for a while, so that changes may have been missed."""

@@ -193,7 +193,7 @@ class Session:
         self._send_quietly(message)
 
     @property
-    def is_remote(self) -> bool:
+    def fails_singly(self) -> bool:
         """Whether each request travels by itself, so that one can fail while the link stands."""
         return self._wants_about
 

@@ -24,6 +24,9 @@ from dragoman.protocol import LEGACY_REVISIONS, REVISION_IN_HEADER, era_of
 from dragoman.transports.base import About, Details, Sink, Trouble
 from dragoman.transports.sse_events import EventTooLarge, SseParser, in_pieces
 from dragoman.transports.web import (
+    EVENTS,
+    FAULTS,
+    JSON,
     Network,
     TooLarge,
     open_client,
@@ -52,10 +55,6 @@ DOUBLINGS_LIMIT: Final = 10
 
 INTRODUCTION_SECONDS: Final = 5.0
 INITIALIZED: Final = "notifications/initialized"
-JSON: Final = "application/json"
-EVENTS: Final = "text/event-stream"
-_FAULTS = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
-"""What aiohttp raises; ValueError for addresses and headers that it will not send."""
 
 
 class Credentials(Protocol):
@@ -179,7 +178,7 @@ class HttpTransport:
             trouble = Trouble("status", cause, may_have_run=False, status=401)
         except EventTooLarge:
             trouble = Trouble("too-large", f"an event is larger than {self._limit_bytes} bytes")
-        except _FAULTS as error:
+        except FAULTS as error:
             trouble = trouble_of(error)
         except asyncio.CancelledError:
             if key not in self._expired:
@@ -305,7 +304,7 @@ class HttpTransport:
         failures = 0
         try:
             await self._deliver(response, parser, request_id)
-        except _FAULTS as error:
+        except FAULTS as error:
             cause = trouble_of(error).cause
         while self._is_awaited(request_id):
             if not parser.last_id or self._revision not in LEGACY_REVISIONS or failures >= RESUME_LIMIT:
@@ -319,7 +318,7 @@ class HttpTransport:
                     failures = 0
                     parser = _successor(parser, self._limit_bytes)
                     await self._deliver(resumed, parser, request_id)
-            except _FAULTS as error:
+            except FAULTS as error:
                 failures += 1
                 cause = trouble_of(error).cause
         return None
@@ -390,7 +389,7 @@ class HttpTransport:
                 async with self._get(parser.last_id) as response:
                     if response.status != 200 or response.content_type != EVENTS:
                         trouble = await self._trouble_of(response)
-                        if not self._worth_another_try(trouble, stood):
+                        if not self._goes_on_after(trouble, stood):
                             return
                     else:
                         stood = True
@@ -398,12 +397,12 @@ class HttpTransport:
                         await self._deliver(response, parser)
             except EventTooLarge:
                 parser = SseParser(self._limit_bytes)
-            except _FAULTS as error:
+            except FAULTS as error:
                 self._tell_if_gone(trouble_of(error))
             failures = 0 if loop.time() - began > LASTING_SECONDS else failures + 1
             await asyncio.sleep(_pause(parser, failures - 1))
 
-    def _worth_another_try(self, trouble: Trouble, stood: bool) -> bool:
+    def _goes_on_after(self, trouble: Trouble, stood: bool) -> bool:
         status = trouble.status or 0
         # Where there never was a stream, 404 says no more than 405: many a server has no route for GET.
         if status == 404 and stood and self._sink is not None:
@@ -432,7 +431,7 @@ class HttpTransport:
 
     async def _say_goodbye(self, client: aiohttp.ClientSession) -> None:
         # A courtesy: the session ends in any case.
-        with contextlib.suppress(*_FAULTS):
+        with contextlib.suppress(*FAULTS):
             async with asyncio.timeout(FAREWELL_SECONDS):
                 headers = await self._with_credentials(self._headers, False)
                 async with client.delete(self._url, headers=headers, allow_redirects=False):

@@ -25,6 +25,8 @@ from dragoman.errors import ConnectError, Unreachable
 from dragoman.transports.base import About, Details, Sink
 from dragoman.transports.sse_events import EventTooLarge, SseEvent, SseParser, in_pieces
 from dragoman.transports.web import (
+    EVENTS,
+    FAULTS,
     Network,
     TooLarge,
     connect_error,
@@ -42,10 +44,6 @@ ANSWER_BYTES: Final = 64 * 1024
 """The answer to a POST only accepts it. Up to this size it is read, so that its connection serves again."""
 ENDPOINT_BYTES: Final = 8192
 CLOSE_SECONDS: Final = 2.0
-
-EVENTS: Final = "text/event-stream"
-_FAULTS = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
-"""What aiohttp raises; ValueError for addresses and headers that it will not send."""
 
 
 class SseTransport:
@@ -81,7 +79,7 @@ class SseTransport:
                 await self._open_stream(sink)
         except BaseException as error:
             await self.close()
-            if isinstance(error, _FAULTS):
+            if isinstance(error, FAULTS):
                 raise connect_error(self._server, trouble_of(error)) from None
             raise
 
@@ -178,7 +176,7 @@ class SseTransport:
             for event in error.before:
                 self._deliver(event, announced)
             cause = f"it sent an event far over the limit of {self._limit_bytes} bytes"
-        except _FAULTS as error:
+        except FAULTS as error:
             cause = trouble_of(error).cause
         finally:
             self._stream_ended(cause, announced)
@@ -254,7 +252,7 @@ class SseTransport:
                     return
                 # The address was given out for this one stream, as a session's would be.
                 trouble = await trouble_of_status(response, in_session=True)
-        except _FAULTS as error:
+        except FAULTS as error:
             trouble = trouble_of(error)
         if self._sink is not None:
             self._sink.failed(about.request_id, trouble)
@@ -269,7 +267,7 @@ async def _finish(response: aiohttp.ClientResponse) -> None:
     """Reads the rest of an acceptance. What may be wrong with it is no matter: the message is delivered."""
     try:
         await read_body(response, ANSWER_BYTES)
-    except (TooLarge, *_FAULTS):
+    except (TooLarge, *FAULTS):
         response.close()
 
 

@@ -25,6 +25,10 @@ from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError, ConnectError, SignInNeeded, Unreachable
 from dragoman.transports.base import CONNECT_HINT, Trouble
 
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
+FAULTS: Final = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
+"""What aiohttp raises; ValueError for addresses and headers that it will not send."""
 ERROR_BODY_BYTES: Final = 64 * 1024
 CHUNK_BYTES: Final = 256 * 1024
 CONNECT_SECONDS: Final = 20.0
@@ -57,7 +61,7 @@ class Network(Struct, frozen=True):
         return URL(self.url, encoded=True)
 
 
-_bypasses: Callable[[str, Mapping[str, str]], bool] = urllib.request.proxy_bypass_environment  # type: ignore[attr-defined]  # pyright: ignore
+_bypasses: Callable[[str, Mapping[str, str]], bool] = urllib.request.proxy_bypass_environment  # pyright: ignore
 
 
 def proxy_for(url: str, environ: Mapping[str, str] = os.environ) -> str | None:

@@ -24,6 +24,7 @@ from dragoman.cleaning import one_line
 from dragoman.transports.base import About, OneLink, Sink, Trouble
 from dragoman.transports.web import (
     CONNECT_SECONDS,
+    FAULTS,
     Network,
     connect_error,
     open_client,
@@ -40,8 +41,6 @@ WAITING_BYTES: Final = 1024 * 1024
 WAITING_MESSAGES: Final = 1024
 CLOSE_SECONDS: Final = 1.0
 
-_FAULTS = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
-"""What aiohttp raises; ValueError for addresses and headers that it will not send."""
 
 _WebSocket = aiohttp.ClientWebSocketResponse[Literal[False]]
 
@@ -77,7 +76,7 @@ class WebSocketTransport(OneLink):
                 self._link = link = await self._connect()
         except BaseException as error:
             await self.close()
-            if isinstance(error, _FAULTS):
+            if isinstance(error, FAULTS):
                 trouble = error.trouble if isinstance(error, _Refused) else trouble_of(error)
                 raise connect_error(self._server, trouble) from None
             raise
@@ -182,7 +181,7 @@ async def _hang_up(link: _WebSocket) -> None:
     try:
         async with asyncio.timeout(CLOSE_SECONDS):
             await link.close()
-    except _FAULTS:
+    except FAULTS:
         return  # the goodbye is a courtesy
 
 

@@ -54,9 +54,9 @@ NO_METHOD = RemoteError("box", -32601, "no such method")
 class Talk:
     """A session that answers each method from a list of its own."""
 
-    def __init__(self, answers: dict[str, list[Said]], *, is_remote: bool = False) -> None:
+    def __init__(self, answers: dict[str, list[Said]], *, fails_singly: bool = False) -> None:
         self._answers = {method: list(said) for method, said in answers.items()}
-        self.is_remote = is_remote
+        self.fails_singly = fails_singly
         self.story: list[str] = []
         self.limits: list[float] = []
         self.params: list[Any] = []
@@ -105,7 +105,7 @@ class Meeting:
 
 
 def remote(**answers: list[Said]) -> Talk:
-    return Talk({name.replace("_", "/"): said for name, said in answers.items()}, is_remote=True)
+    return Talk({name.replace("_", "/"): said for name, said in answers.items()}, fails_singly=True)
 
 
 def local(**answers: list[Said]) -> Talk:

@@ -297,7 +297,7 @@ async def test_arguments_are_mirrored_in_the_modern_era_over_what_carries_header
         each.use(ModernDriver("2026-07-28", CLIENT, {}))
 
     assert (session.mirrors_arguments, remote.mirrors_arguments) == (False, True)
-    assert (session.is_remote, remote.is_remote) == (False, True)
+    assert (session.fails_singly, remote.fails_singly) == (False, True)
 
 
 async def test_the_transport_learns_the_revision(remote: Session, web: Wire):
