@@ -1,4 +1,7 @@
-"""`python -m bench`: measure, print a table, write JSON and a plot, and on request check what is promised."""
+"""`python -m bench`: measure, print a table, write JSON and a plot, and on request check what is promised.
+
+`python -m bench search` is about something else: finding tools.
+"""
 
 import argparse
 import json
@@ -145,6 +148,10 @@ def versions() -> dict[str, str]:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["search"]:
+        from bench import search  # needs the tests' catalogue, and nothing else here does
+
+        return search.main(sys.argv[2:])
     chosen = options()
     cases = [case for case in CASES if not chosen.case or case.name in chosen.case]
     found = versions()

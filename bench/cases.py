@@ -105,6 +105,12 @@ CASES = (
     ),
     Case("tools", (Metric("ms", "connect and list 10 000 tools", "ms"),)),
     Case(
+        "catalogue",
+        (Metric("ms", "from the reply with 10 000 tools to usable ones", "ms"),),
+        clients=("host", "official"),
+        references=("official",),
+    ),
+    Case(
         "results",
         (Metric("ms_16", "a result of 16 MB", "ms", extras=(("ms_1", "1 MB, ms"),)),),
         clients=("raw", "session", "host", "official"),
@@ -159,6 +165,7 @@ BOUNDS = (
     Bound("http", "calls_per_s", "host", "post", 0.85, at_least=True),
     Bound("http", "calls_per_s", "host", "official", 6, at_least=True),
     Bound("http-sdk", "calls_per_s", "host", "post", 0.90, at_least=True),
+    Bound("catalogue", "ms", "host", "official", 0.2, slack=0.0),
     Bound("connect", "ms_50", "host", "bare", 1.2, slack=0.10),
     Bound("memory", "base_mb", "host", "official", 0.5),
     Bound("memory", "per_connection_kb", "host", "official", 1.0),

@@ -179,6 +179,51 @@ async def tools(client: Any, seconds: float) -> dict[str, float]:
     return {"ms": milliseconds}
 
 
+def long_list(count: int) -> bytes:
+    """A reply to `tools/list` as an ordinary server would send it, only longer."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "Where to look, relative to the root"},
+            "limit": {"type": "integer", "minimum": 1, "default": 10},
+            "mode": {"type": "string", "enum": ["fast", "thorough"]},
+        },
+        "required": ["path"],
+        "additionalProperties": False,
+    }
+    about = "Looks through part {} of the archive and returns what it finds. Use it when nothing else fits."
+    tools = [
+        {
+            "name": f"search_part_{number}",
+            "title": f"Search part {number}",
+            "description": about.format(number),
+            "inputSchema": schema,
+            "annotations": {"readOnlyHint": True},
+        }
+        for number in range(count)
+    ]
+    reply = {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "tools": tools}}
+    return json.dumps(reply).encode()
+
+
+async def catalogue(client: Any, seconds: float) -> dict[str, float]:
+    pin(apart=False)
+    reply, times = long_list(10_000), []
+    for _ in range(6):
+        gc.collect()
+        start = time.perf_counter()
+        found = await client.parse_tools(reply)
+        times.append((time.perf_counter() - start) * 1000)
+        if found != 10_000:
+            raise RuntimeError(f"{found} tools instead of 10 000")
+    client.close = _nothing_to_close
+    return {"ms": sorted(times[1:])[2]}
+
+
+async def _nothing_to_close() -> None:
+    """No server was started."""
+
+
 async def timed_result(client: Any, megabytes: int) -> float:
     start = time.perf_counter()
     length = await client.big(megabytes * 1_000_000)

@@ -1,9 +1,16 @@
 """Dragoman's Host, as a program uses it: every call goes through the whole pipeline."""
 
+from collections.abc import Mapping
 from typing import Any
+
+from msgspec import Raw
 
 from bench.clients import ToolClient, entry_of
 from dragoman import Host
+from dragoman.catalog.listing import read_list
+from dragoman.catalog.pool import Catalog
+from dragoman.names import ServerName
+from dragoman.wire.codec import decode_envelope
 
 
 class Client(ToolClient):
@@ -22,6 +29,17 @@ class Client(ToolClient):
 
     async def list_tools(self) -> int:
         return len(self.host.tools())
+
+    async def parse_tools(self, reply: bytes) -> int:
+        """From the reply's bytes to a pool of named tools whose texts are cleaned."""
+        raw = decode_envelope(reply).result
+
+        async def fetch(params: Mapping[str, Any]) -> Raw:
+            return raw
+
+        pool = Catalog()
+        pool.set_list(ServerName("s0"), await read_list(fetch))
+        return len([(tool.name, tool.title, tool.description) for tool in pool.tools()])
 
     async def close(self) -> None:
         await self.host.__aexit__(None, None, None)

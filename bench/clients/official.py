@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from mcp import Client as SdkClient
-from mcp import StdioServerParameters
+from mcp import StdioServerParameters, types
 
 from bench.clients import Owner, ToolClient
 
@@ -23,6 +23,11 @@ class Client(ToolClient):
 
     async def list_tools(self) -> int:
         return len((await self.first.list_tools()).tools)
+
+    async def parse_tools(self, reply: bytes) -> int:
+        """As its stdio transport and its session do, one after the other."""
+        message = types.jsonrpc_message_adapter.validate_json(reply, by_name=False)
+        return len(types.ListToolsResult.model_validate(message.result, by_name=False).tools)
 
     async def close(self) -> None:
         await asyncio.gather(*(owner.close() for owner in self.owners))

@@ -5,7 +5,7 @@ from typing import Any
 
 from bench.clients import ToolClient, entry_of
 from bench.clients.raw import decode_called
-from dragoman.catalog.tools import read_list
+from dragoman.catalog.listing import read_list
 from dragoman.connections.direct import open_session
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.progress import OnProgress
-from dragoman.catalog.tools import Tool
+from dragoman.catalog.tools import BuiltinTool, ServerTool
 from dragoman.errors import ConfigError, HostClosed, UnknownTool
 from dragoman.events import Event
 from dragoman.view import ServerView
@@ -30,7 +30,7 @@ class ToolHost(Protocol):
     async def ready(
         self, timeout: float | None = None, *, only: Collection[str] | None = None
     ) -> Mapping[str, ServerView]: ...
-    def tools(self) -> list[Tool]: ...
+    def tools(self) -> list[ServerTool]: ...
     def events(self) -> AsyncIterator[Event]: ...
     async def relay(self, events: AsyncIterator[Event]) -> None: ...
     async def call(
@@ -40,6 +40,7 @@ class ToolHost(Protocol):
         *,
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
+        own: Mapping[str, BuiltinTool] | None = None,
     ) -> CallOutcome: ...
 
 
@@ -83,7 +84,7 @@ class AgentServers:
         await asyncio.gather(*waits)
         return self.servers
 
-    def tools(self) -> list[Tool]:
+    def tools(self) -> list[ServerTool]:
         """The tools of the agent's servers, in a stable order."""
         own = self._own.tools() if self._own is not None else []
         return sorted([*self._shared_tools(), *own], key=lambda tool: tool.name)
@@ -95,14 +96,17 @@ class AgentServers:
         *,
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
+        own: Mapping[str, BuiltinTool] | None = None,
     ) -> CallOutcome:
         """Like `Host.call`; a tool of a server that is not the agent's does not exist for it."""
         if not self._is_open:
             raise HostClosed
-        host = self._host_of(name)
+        host = self._host if own and name in own else self._host_of(name)
         if host is None:
             return outcome_of_error("", name, UnknownTool(name))
-        return await host.call(name, arguments, timeout_seconds=timeout_seconds, on_progress=on_progress)
+        return await host.call(
+            name, arguments, timeout_seconds=timeout_seconds, on_progress=on_progress, own=own
+        )
 
     def _host_of(self, name: str) -> ToolHost | None:
         """Who has the tool; the agent's own come first."""
@@ -110,7 +114,7 @@ class AgentServers:
             return self._own
         return self._host if any(tool.name == name for tool in self._shared_tools()) else None
 
-    def _shared_tools(self) -> list[Tool]:
+    def _shared_tools(self) -> list[ServerTool]:
         return [tool for tool in self._host.tools() if tool.server in self._shared]
 
 

@@ -67,6 +67,30 @@ class ToolsChanged(ServerEvent, frozen=True, kw_only=True):
 
     tool_count: int
     problems: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    """Tools, by the server's own names, whose definition is another than before."""
+
+
+class ResourcesChanged(ServerEvent, frozen=True, kw_only=True):
+    """A server's lists of resources and templates were read."""
+
+    resource_count: int
+    template_count: int
+    problems: tuple[str, ...] = ()
+
+
+class PromptsChanged(ServerEvent, frozen=True, kw_only=True):
+    """A server's list of prompts was read."""
+
+    prompt_count: int
+    problems: tuple[str, ...] = ()
+
+
+class ResourceUpdated(ServerEvent, frozen=True, kw_only=True):
+    """A resource that somebody watches has changed, or may have while nobody could be told."""
+
+    uri: str
+    """The one that is watched, or a part of it; as its server spells it."""
 
 
 class CallEvent(ServerEvent, frozen=True, kw_only=True):

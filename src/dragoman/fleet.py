@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from dragoman.calls.recovery import is_harmless
 from dragoman.catalog import memory
+from dragoman.catalog.lists import Lists
+from dragoman.catalog.pool import Catalog
 from dragoman.catalog.refresh import Refresher
-from dragoman.catalog.tools import Catalog, Tool
+from dragoman.catalog.tools import ServerTool, Tool
 from dragoman.clock import Clock
 from dragoman.config.load import Configuration
 from dragoman.config.merge import ConfiguredServer, stand
@@ -39,6 +42,7 @@ from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
 from dragoman.connections.supervisor import Supervisor
 from dragoman.connections.turns import Turns
+from dragoman.connections.watching import Watching
 from dragoman.errors import ConfigError, DragomanError, HostClosed, NotConnected, PolicyRefused
 from dragoman.events import EventBus
 from dragoman.interaction import FillsForms, Interaction
@@ -70,7 +74,9 @@ class Fleet:
         self._catalog = catalog
         self._forms = interaction if isinstance(interaction, FillsForms) else None
         self._seams = seams
-        self._refresher = Refresher(catalog, bus, self._settings.seconds("MCP_REQUEST_TIMEOUT_MS"))
+        self._refresher = Refresher(catalog, bus, self.request_seconds)
+        self.lists = Lists(clock, bus, self.request_seconds)
+        """What servers offer besides tools."""
         self._servers: dict[ServerName, ConfiguredServer] = {}
         self._timeouts: dict[ServerName, float] = {}
         self._connections: dict[ServerName, Connection] = {}
@@ -86,6 +92,7 @@ class Fleet:
                 self._settings["MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"],
             ),
         )
+        catalog.expect(configuration.servers)
         for server in configuration.servers.values():
             self._add(server)
         self._supervisor = Supervisor(self._connections, clock)
@@ -101,11 +108,13 @@ class Fleet:
     async def close(self) -> None:
         self._is_open = False
         self._refresher.close()
+        self.lists.close()
         await self._supervisor.close()
 
     async def adopt(self, new: Configuration, plan: Plan) -> None:
         """Makes the difference: what left or changed is closed, what is new is started."""
         self.configuration = new
+        self._catalog.expect(new.servers)
         self._settings.adopt(new.settings)
         leaving = [self._connections.pop(ServerName(name)) for name in (*plan.removed, *plan.changed)]
         for connection in leaving:
@@ -115,6 +124,7 @@ class Fleet:
         for connection in leaving:
             # What was being read while it closed is not to stay.
             self._catalog.forget(ServerName(connection.name))
+            self.lists.forget(ServerName(connection.name))
         if not self._is_open:
             return
         for name in (*plan.added, *plan.changed):
@@ -136,7 +146,7 @@ class Fleet:
             for name, connection in self._connections.items()
         }
 
-    def tools(self) -> list[Tool]:
+    def tools(self) -> list[ServerTool]:
         """The tools that can be called now, or as soon as a server that is on its way back is there."""
         offering = {name for name, connection in self._connections.items() if connection.offers_tools}
         return [tool for tool in self._catalog.tools() if tool.server in offering]
@@ -162,6 +172,7 @@ class Fleet:
         await connection.settled()
         if connection.state.status == "disabled":
             self._catalog.clear(ServerName(name))
+            self.lists.forget(ServerName(name))
 
     def _startable(self, name: str) -> Connection:
         connection = self._connections.get(ServerName(name))
@@ -188,6 +199,30 @@ class Fleet:
         if server not in self._connections:
             raise NotConnected(server, "removed", "it is no longer configured")
         return await self._connections[server].awaited_session(seconds)
+
+    def names(self) -> Collection[ServerName]:
+        return self._connections.keys()
+
+    def capabilities_of(self, server: ServerName) -> Mapping[str, Any]:
+        connection = self._connections.get(server)
+        said = connection.introduction if connection is not None else None
+        return said.capabilities if said is not None else {}
+
+    def absence_of(self, server: ServerName) -> str | None:
+        """Why a server that is wanted cannot be asked now; None if it is there, or not wanted."""
+        connection = self._connections.get(server)
+        if connection is None or connection.is_held or connection.state.status in ("connected", "disabled"):
+            return None
+        state = connection.state
+        return f"it is {state.phase or state.status}" + (f": {state.reason}" if state.reason else "")
+
+    def watching_of(self, server: ServerName) -> Watching:
+        return self._connections[server].watching
+
+    @property
+    def request_seconds(self) -> float:
+        """How long a request that is no call may take."""
+        return self._settings.seconds("MCP_REQUEST_TIMEOUT_MS")
 
     def timeout_of(self, server: ServerName) -> float:
         return self._timeouts[server]
@@ -280,14 +315,18 @@ class Fleet:
 
     async def _prepare(self, connection: Connection, session: Session, seconds: float) -> None:
         name = ServerName(connection.name)
+        self.lists.opened(name, session, self.capabilities_of(name))
         await self._refresher.load(name, session, seconds)
         config = self._servers[name].config if name in self._servers else None
         if config is not None and config.lazy:
             await asyncio.to_thread(memory.remember, config.fingerprint(), self._catalog.listed(name))
 
     def _notified(self, connection: Connection, session: Session, method: str) -> None:
+        name = ServerName(connection.name)
         if method == "notifications/tools/list_changed":
-            self._refresher.schedule(ServerName(connection.name), session)
+            self._refresher.schedule(name, session)
+        else:
+            self.lists.noticed(name, session, method, self.capabilities_of(name))
 
 
 def _knocker(config: ServerConfig) -> Knock | None:

@@ -18,7 +18,10 @@ from dragoman.agent_servers import AgentServers, split
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline, ToolCall
 from dragoman.calls.progress import OnProgress
-from dragoman.catalog.tools import Catalog, Tool
+from dragoman.calls.prompts import Prompts
+from dragoman.calls.resources import Resources
+from dragoman.catalog.pool import Admit, Catalog
+from dragoman.catalog.tools import BuiltinTool, ServerTool
 from dragoman.clock import Clock, SystemClock
 from dragoman.config import approval, connectors
 from dragoman.config.edits import switch_off, switch_on
@@ -64,8 +67,10 @@ class Host:
         only: Collection[str] | None = None,
         control: ControlChannel | None = None,
         bearer: Callable[[str], Credentials] | None = None,
+        frozen: Path | None = None,
     ) -> None:
         """`watch`: follow changes of the configuration files while running. `only`: of all servers, these.
+        `frozen`: a tool lock; tools that are not as it says are left out.
 
         `control` carries the messages of servers that live in an embedding program (type `sdk`); `bearer`
         gives, by server, who signs requests to an organisation's connectors (type `claudeai-proxy`).
@@ -86,7 +91,7 @@ class Host:
         configuration = self._narrowed(load(servers))
         self._clock = clock or SystemClock()
         self._bus = EventBus()
-        self._catalog = Catalog()
+        self._catalog = Catalog(_admission(frozen) if frozen is not None else None)
         self._fleet = Fleet(
             configuration,
             catalog=self._catalog,
@@ -103,6 +108,8 @@ class Host:
             bus=self._bus,
             clock=self._clock,
         )
+        self._resources = Resources(self._fleet, self._clock)
+        self._prompts = Prompts(self._fleet, self._clock)
         self._stage = "new"
         self._closing: asyncio.Task[None] | None = None
         self._background: list[asyncio.Task[None]] = []
@@ -191,9 +198,23 @@ class Host:
         """How every server is at this moment, by name."""
         return self._fleet.views()
 
-    def tools(self) -> list[Tool]:
+    def tools(self) -> list[ServerTool]:
         """Every tool that can be called, in a stable order; of servers that are coming back, too."""
         return self._fleet.tools()
+
+    @property
+    def resources(self) -> Resources:
+        """What servers have to read: listed, read, watched."""
+        if self._stage != "open":
+            raise HostClosed
+        return self._resources
+
+    @property
+    def prompts(self) -> Prompts:
+        """What servers have to say for a person: listed, filled in, completed."""
+        if self._stage != "open":
+            raise HostClosed
+        return self._prompts
 
     def events(self) -> AsyncIterator[Event]:
         """What happens from now on; ends when the host is closed."""
@@ -242,8 +263,9 @@ class Host:
         *,
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
+        own: Mapping[str, BuiltinTool] | None = None,
     ) -> CallOutcome:
-        """Calls a tool by its qualified name.
+        """Calls a tool by its qualified name; first among the caller's `own`, if there are any.
 
         What the tool or its server answers, errors included, is the outcome. Raised are only
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
@@ -251,7 +273,7 @@ class Host:
         """
         if self._stage != "open":
             raise HostClosed
-        return await self._pipeline.call(ToolCall(name, arguments or {}, timeout_seconds, on_progress))
+        return await self._pipeline.call(ToolCall(name, arguments or {}, timeout_seconds, on_progress, own))
 
     async def reconnect(self, name: str) -> ServerView:
         """Connects a server anew, with all its attempts before it; returns when that succeeded or failed."""
@@ -394,6 +416,12 @@ class Host:
             if server.approval and server.approval.pin and server.standing == "ready" and path is not None:
                 given: Any = server.candidate.given
                 approval.remember(configuration.sources.approvals_file, path, server.name, given, "approved")
+
+
+def _admission(lock: Path) -> Admit:
+    from dragoman.catalog.lock import admission  # few hosts are frozen
+
+    return admission(lock)
 
 
 def _check_usable(name: str, server: ConfiguredServer | None) -> None:

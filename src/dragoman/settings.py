@@ -59,6 +59,16 @@ TABLE: tuple[Setting, ...] = (
         "Whether a lost call is repeated if a trusted server calls the tool read-only or idempotent.",
     ),
     Setting(
+        "DRAGOMAN_CONTEXT_TOKENS", 200_000, 1000, "tokens", "How much a conversation's model can read at once."
+    ),
+    Setting(
+        "DRAGOMAN_TOOL_SHARE_PERCENT",
+        10,
+        0,
+        "percent",
+        "Share of it that tools may take before they are deferred; 0 defers always, 100 never.",
+    ),
+    Setting(
         "DRAGOMAN_IDLE_STOP_MS",
         300_000,
         1,

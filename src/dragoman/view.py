@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from dragoman.catalog.tools import Catalog
+from dragoman.catalog.pool import Catalog
 from dragoman.cleaning import one_line
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import UNUSABLE, ServerConfig

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.catalog.tools import PAGE_LIMIT, TOOL_LIMIT
+from dragoman.catalog.paging import ITEM_LIMIT, PAGE_LIMIT
 from tests.servers import zoo
 from tests.servers.web import answers, http_sse, streamable, websocket
 from tests.servers.web.liar import error, liar
@@ -75,8 +75,8 @@ async def test_t63_a_hundred_thousand_tools_are_cut_at_the_limit(arena, pages):
     async with arena(zoo("lists_without_end.py", str(100_000 // pages), str(pages)), wait=False) as a:
         async with at_once(20):
             await a.host.ready(timeout=30)
-        assert a.view.tool_count == TOOL_LIMIT
-        assert any(f"more than {TOOL_LIMIT} tools" in problem for problem in a.view.problems)
+        assert a.view.tool_count == ITEM_LIMIT
+        assert any(f"more than {ITEM_LIMIT} tools" in problem for problem in a.view.problems)
         assert a.pulse.growth_bytes < 128 * MEGABYTE
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.catalog.naming import qualify
-from dragoman.catalog.tools import Tool
+from dragoman.catalog.tools import ServerTool
 from dragoman.connections.inbound import Refusal
 from dragoman.errors import DragomanError
 from dragoman.names import ServerName
@@ -68,5 +68,7 @@ def definition(name: str, schema: Mapping[str, Any] | bytes | None = None, **mor
     return ToolDefinition(name, Raw(raw), **more)
 
 
-def tool(schema: Mapping[str, Any] | bytes | None = None, *, server: str = "box", name: str = "open") -> Tool:
-    return Tool(ServerName(server), qualify(server, name), definition(name, schema))
+def tool(
+    schema: Mapping[str, Any] | bytes | None = None, *, server: str = "box", name: str = "open"
+) -> ServerTool:
+    return ServerTool(ServerName(server), qualify(server, name), definition(name, schema))

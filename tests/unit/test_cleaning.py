@@ -2,12 +2,13 @@
 
 import time
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cleaning import one_line, visible
+from dragoman.cleaning import CUT_WORDS, cut, for_model, is_safe, one_line, visible
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_cleaning_what_is_clean_changes_nothing(text: str):
     assert visible(visible(text)) == visible(text)
 
 
-@given(st.text(), st.integers(0, 20))
+@given(st.text(st.characters(exclude_categories=["Mn", "Me", "Cf", "Sk", "Cs"])), st.integers(0, 20))
 def test_a_limit_cuts_and_says_how_much(text: str, limit: int):
     shown = visible(text, limit)
 
@@ -139,3 +140,81 @@ def test_a_flood_of_escapes_takes_no_time():
     visible("\x1b" * 200_000)
 
     assert time.perf_counter() - started < 2
+
+
+# --- for models ---
+
+
+@pytest.mark.requirement("CAT-2")
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        pytest.param("\x1b[31mred\x1b[0m", "red", id="ANSI colour"),
+        pytest.param("\x1b[38;5;1mred\x1b[K", "red", id="ANSI colour with parameters"),
+        pytest.param("\x9b31mred", "red", id="CSI as a C1 character"),
+        pytest.param("\x1b]0;title\x07text", "text", id="OSC"),
+        pytest.param("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link", id="a hidden link"),
+        pytest.param("\x1b]never ended", "]never ended", id="a sequence without an end loses its escape"),
+        pytest.param("\x1bP1$r\x1b\\x", "x", id="DCS"),
+        pytest.param("\x1b(0x", "x", id="a character set"),
+        pytest.param("one\r\ntwo\rthree\u2028four", "one\ntwo\nthree\nfour", id="line ends"),
+        pytest.param("pay\u200bpal\u202e", "paypal", id="zero width and bidi"),
+        pytest.param("hi\U000e0069\U000e0067", "hi", id="tags"),
+        pytest.param("a\tb\nc", "a\tb\nc", id="tab and newline stay"),
+        pytest.param("e" + "\u0301" * 50, "e" + "\u0301" * 4, id="a tower of marks"),
+        pytest.param("Grüße 你好 🙂❤\ufe0f", "Grüße 你好 🙂❤\ufe0f", id="what is printable stays"),
+    ],
+)
+def test_from_what_a_model_reads_the_unsafe_is_taken_out(said: str, read: str):
+    assert for_model(said) == read
+
+
+@pytest.mark.requirement("CAT-2")
+@given(st.text(st.characters()) | st.text("ab\x1b[]0;m\x07\x9b\x9d\\\u0301\u200b"))
+def test_what_a_model_reads_is_safe_and_cleaning_it_again_changes_nothing(text: str):
+    read = for_model(text)
+
+    assert is_safe(read)
+    assert for_model(read) == read
+    assert is_safe(text) or read != text
+
+
+@pytest.mark.requirement("CAT-3")
+@given(st.text(st.characters() | st.sampled_from("e\u0301👩\u200d👧🏽"), max_size=200), st.integers(40, 120))
+def test_a_cut_says_how_much_is_missing_and_falls_between_characters(text: str, limit: int):
+    shown = cut(text, limit)
+    kept, ellipsis, words = shown.partition("… [")
+    if len(text) <= limit:
+        assert shown == text
+        return
+    assert ellipsis
+    missing = int(words.split()[0])
+    assert len(kept) + missing == len(text)
+    assert text.startswith(kept)
+    assert limit - 8 <= len(kept) <= limit
+    assert len(for_model(text, limit)) <= limit
+    following = text[len(kept)]
+    assert len(kept) == limit - 8 or not unicodedata.combining(following) or following not in "\u0301"
+
+
+@pytest.mark.requirement("CAT-2")
+@pytest.mark.parametrize(
+    "hostile",
+    ["\x1b[", "\x1b]", "\x9d", "a\x9d", "\x1b[0", "\u0301", "\x1bP\x1b", "\u202e", "\r", "\u200d"],
+    ids=ascii,
+)
+@pytest.mark.parametrize("clean", [for_model, visible])
+def test_ten_times_the_text_takes_about_ten_times_the_time(hostile: str, clean: Any):
+    def seconds(count: int) -> float:
+        text, best = hostile * count, float("inf")
+        for _ in range(3):
+            began = time.perf_counter()
+            clean(text)
+            best = min(best, time.perf_counter() - began)
+        return best
+
+    assert seconds(40_000) < 100 * max(seconds(4_000), 0.0001)
+
+
+def test_the_words_about_a_cut_have_room():
+    assert len(cut("x" * 10**6, 0) + "000") <= CUT_WORDS

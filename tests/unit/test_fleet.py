@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.catalog.tools import Catalog, Tool
+from dragoman.catalog.pool import Catalog
+from dragoman.catalog.tools import ServerTool
 from dragoman.config.load import Configuration, Sources, load
 from dragoman.config.plan import compare, marks_of
 from dragoman.connections.factory import Seams
@@ -16,8 +17,10 @@ from dragoman.testing import FakeClock
 from tests.unit.fakes import definition
 
 BOX = ServerName("box")
-SAFE = Tool(BOX, QualifiedName("mcp__box__look"), definition("look", annotations={"readOnlyHint": True}))
-UNSAFE = Tool(BOX, QualifiedName("mcp__box__break"), definition("break"))
+SAFE = ServerTool(
+    BOX, QualifiedName("mcp__box__look"), definition("look", annotations={"readOnlyHint": True})
+)
+UNSAFE = ServerTool(BOX, QualifiedName("mcp__box__break"), definition("break"))
 
 
 def configured(repeat: int = 0, **servers: dict[str, Any]) -> Configuration:

@@ -17,10 +17,11 @@ from dragoman.calls.progress import OnProgress, ProgressRelay
 from dragoman.calls.recovery import react
 from dragoman.calls.rounds import Answerer
 from dragoman.calls.validate import ArgumentChecker
-from dragoman.catalog.tools import Catalog, Tool
+from dragoman.catalog.pool import Catalog
+from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.clock import Clock
 from dragoman.connections.session import Session
-from dragoman.content.blocks import Block
+from dragoman.content.blocks import Block, TextBlock
 from dragoman.content.result import ToolResult
 from dragoman.errors import (
     CallError,
@@ -42,6 +43,8 @@ class ToolCall(Struct, frozen=True):
     arguments: Mapping[str, Any]
     timeout_seconds: float | None = None
     on_progress: OnProgress | None = None
+    own: Mapping[str, BuiltinTool] | None = None
+    """The caller's built-in tools; they are found before those of servers."""
 
 
 class Links(Protocol):
@@ -77,7 +80,7 @@ class Pipeline:
     async def call(self, request: ToolCall) -> CallOutcome:
         """What the call comes to. Raises only when the plumbing fails."""
         try:
-            tool = self._catalog.resolve(request.name)
+            tool = self._resolve(request)
             self._checker.check(tool, request.arguments)
         except (UnknownTool, InvalidArguments) as error:
             return outcome_of_error(error.server or "", request.name, error)
@@ -92,10 +95,29 @@ class Pipeline:
             return outcome_of_error(
                 tool.server, tool.name, PermissionRefused(tool.server, tool.name, decision.reason)
             )
-        outcome = await self._deliver(tool, arguments, request)
+        if isinstance(tool, BuiltinTool):
+            outcome = await self._run(tool, arguments)
+        else:
+            outcome = await self._deliver(tool, arguments, request)
         return await self._hooks.after_call(tool, outcome)
 
-    async def _deliver(self, tool: Tool, arguments: Mapping[str, Any], request: ToolCall) -> CallOutcome:
+    def _resolve(self, request: ToolCall) -> ServerTool | BuiltinTool:
+        own = request.own.get(request.name) if request.own is not None else None
+        return self._catalog.resolve(request.name) if own is None else own
+
+    async def _run(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> CallOutcome:
+        started = self._clock.monotonic()
+        try:
+            result = await tool.run(arguments)
+        except CallError as error:
+            return outcome_of_error(tool.server, tool.name, error, self._clock.monotonic() - started)
+        content = (TextBlock(result),) if isinstance(result, str) else result
+        seconds = self._clock.monotonic() - started
+        return CallOutcome(server=tool.server, tool=tool.name, content=content, duration_seconds=seconds)
+
+    async def _deliver(
+        self, tool: ServerTool, arguments: Mapping[str, Any], request: ToolCall
+    ) -> CallOutcome:
         links = self._links
         seconds = request.timeout_seconds
         if seconds is None:
@@ -141,7 +163,7 @@ class Pipeline:
     async def _invoke(
         self,
         session: Session,
-        tool: Tool,
+        tool: ServerTool,
         arguments: Mapping[str, Any],
         seconds: float,
         deadline: float,

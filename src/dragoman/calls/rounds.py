@@ -1,22 +1,27 @@
-"""Calls that take several rounds: a modern server answers with questions, and the call is sent again with
-the answers.
+"""Requests that take several rounds: a modern server answers with questions, and the request is sent again
+with the answers.
 
-I own: reading the questions, the next round's parameters, and the limit on rounds. Who answers is
+I own: the rounds of `tools/call`, `resources/read` and `prompts/get`: reading the questions, the next
+round's parameters, the limit on rounds and the time over all of them. Who answers is
 `connections/inbound.py`'s. The state a server hands out is returned to it as it came, and read by nobody.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.connections.inbound import Refusal
-from dragoman.errors import MalformedReply
+from dragoman.connections.session import Session
+from dragoman.errors import CallTimeout, ConnectionLost, InvalidArguments, MalformedReply, RemoteError
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT
+from dragoman.wire.peer import ProgressCallback
+
+T = TypeVar("T")
 
 ROUND_LIMIT: Final = 10
 QUESTION_LIMIT: Final = 20
@@ -36,6 +41,62 @@ class Question(Struct):
 class InputRequired(Struct, rename="camel"):
     input_requests: dict[str, Question] = {}
     request_state: str | UnsetType = UNSET
+
+
+Read = Callable[[Raw], tuple[str, T]]
+"""What kind of result it is, and the result; `Unreadable` if it is neither."""
+
+
+async def ask_in_rounds(
+    session: Session,
+    method: str,
+    params: Mapping[str, Any],
+    read: Read[T],
+    *,
+    about: str,
+    timeout_seconds: float,
+    answerer: Answerer,
+    on_progress: ProgressCallback | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> T:
+    """The complete result. `about`: what the request names, for the sentence if it cannot be written."""
+    carried = params
+    limit_seconds = timeout_seconds
+    deadline = asyncio.get_running_loop().time() + limit_seconds
+    for round_number in range(ROUND_LIMIT + 1):
+        try:
+            raw = await session.request(
+                method, carried, timeout_seconds=timeout_seconds, on_progress=on_progress, headers=headers
+            )
+        except ConnectionLost as lost:
+            if not round_number:
+                raise
+            # The rounds before were answered, so the request as a whole has reached the server.
+            raise ConnectionLost(session.server, lost.cause, may_have_run=True, hint=lost.hint) from None
+        except RemoteError as error:
+            if round_number:
+                error.status = None  # it says nothing about the rounds before, so nothing is repeated
+            raise
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            # The encoder's: nothing was sent.
+            raise InvalidArguments(session.server, about, (f"cannot be written as JSON: {error}",)) from None
+        try:
+            kind, result = read(raw)
+        except Unreadable as problem:
+            raise MalformedReply(session.server, problem.detail) from None
+        if kind == "complete":
+            return result
+        if kind != "input_required" or session.driver.era != "modern":
+            # Nothing that would let a server answer otherwise has been declared to it.
+            raise MalformedReply(session.server, f"a result of the undeclared kind {kind!r}")
+        try:
+            async with asyncio.timeout_at(deadline):
+                answers = await next_round(session.server, raw, answerer)
+        except TimeoutError:
+            raise CallTimeout(session.server, method, limit_seconds) from None
+        carried = {**params, **answers}
+        timeout_seconds = max(0.001, deadline - asyncio.get_running_loop().time())
+    raise MalformedReply(session.server, f"it asks for more than {ROUND_LIMIT} rounds")
 
 
 async def next_round(server: str, raw: Raw, answerer: Answerer) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw, structs
 
 from dragoman import paths
-from dragoman.catalog.tools import ToolList, read_definitions
+from dragoman.catalog.listing import ToolList, read_definitions
 from dragoman.wire.codec import DECODE_ERRORS
 from dragoman.wire.messages import ABSENT, ToolDefinition
 

@@ -1,7 +1,7 @@
-"""When lists are read: once on connecting, and again when a server says that they changed.
+"""When lists of tools are read: on connecting, on a change notice, and when their time is up.
 
-I own: merging bursts of change notices into one reading at a time per server, and keeping the last
-good list when a reading fails.
+I own: merging bursts of change notices into one reading at a time per server, how long a list keeps, and
+keeping the last good list when a reading fails.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from typing import Any, Final, Protocol
 
 from msgspec import Raw
 
-from dragoman.catalog.tools import Catalog, ToolList, read_list
+from dragoman.catalog.listing import ToolList, read_list
+from dragoman.catalog.pool import Catalog
 from dragoman.events import EventBus, ToolsChanged
 from dragoman.names import ServerName
 
 PAUSE_SECONDS: Final = 0.5
+SHORTEST_TTL_SECONDS: Final = 30.0
+"""A server that gives its list less time, or none, is still not asked again each time it is looked at."""
 
 
 class Asker(Protocol):
@@ -42,6 +45,8 @@ class Refresher:
         """Servers that told of a change since their list was last asked for."""
         self._askers: dict[ServerName, Asker] = {}
         """Whom to ask: of a server that was connected anew, the newest session."""
+        self._fresh_until: dict[ServerName, float] = {}
+        """When a list is to be read again, if its server said how long it keeps."""
 
     async def load(self, server: ServerName, asker: Asker, within_seconds: float | None = None) -> None:
         """Reads a server's tools and puts them into the catalogue; in time, with what came by then."""
@@ -54,12 +59,18 @@ class Refresher:
             )
         finally:
             self._busy.discard(server)
+        self._keep_until(server, listed.ttl_seconds)
         if not listed.is_whole and self._catalog.count(server):
             listed = ToolList(self._catalog.definitions(server), listed.problems)
-        self._catalog.set_list(server, listed)
+        difference = self._catalog.set_list(server, listed)
         if self._bus.has_listeners:
             self._bus.publish(
-                ToolsChanged(server=server, tool_count=len(listed.definitions), problems=listed.problems)
+                ToolsChanged(
+                    server=server,
+                    tool_count=len(listed.definitions),
+                    problems=listed.problems,
+                    changed=difference.changed,
+                )
             )
         if server in self._again and server not in self._running:
             self._start(server)
@@ -71,9 +82,27 @@ class Refresher:
         if server not in self._busy and server not in self._running:
             self._start(server)
 
+    def freshen(self, server: ServerName, asker: Asker) -> None:
+        """Reads again in the background what is being used past its time."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._fresh_until.get(server, now + 1):
+            self._fresh_until[server] = now + SHORTEST_TTL_SECONDS
+            self.schedule(server, asker)
+
+    def forget(self, server: ServerName) -> None:
+        """A server is no longer configured."""
+        self._askers.pop(server, None)
+        self._fresh_until.pop(server, None)
+
     def close(self) -> None:
         for task in self._running.values():
             task.cancel()
+
+    def _keep_until(self, server: ServerName, ttl_seconds: float | None) -> None:
+        self._fresh_until.pop(server, None)
+        if ttl_seconds is not None:
+            seconds = max(ttl_seconds, SHORTEST_TTL_SECONDS)
+            self._fresh_until[server] = asyncio.get_running_loop().time() + seconds
 
     def _start(self, server: ServerName) -> None:
         self._running[server] = asyncio.create_task(self._refresh(server))

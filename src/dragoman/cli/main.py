@@ -21,13 +21,17 @@ COMMANDS: Final = {
     "config": "See what configuration says, and why.",
     "demo": "A short tour: real calls to a built-in server. Needs nothing.",
     "mcp": "Manage servers: add, list, approve, import …",
-    "tools": "List the tools of the configured servers.",
+    "prompt": "Fill in one prompt of a server and print it.",
+    "prompts": "List the prompts of the configured servers.",
+    "read": "Read one resource of a server.",
+    "resources": "List the resources of the configured servers.",
+    "tools": "List, search, show and lock the tools of the configured servers.",
 }
 
 COMPLETION: Final = "_DRAGOMAN_COMPLETE"
 """How a shell asks for completions."""
 
-GROUPS: Final = frozenset({"config", "mcp"})
+GROUPS: Final = frozenset({"config", "mcp", "tools"})
 
 JSON_WANTED: Final = "dragoman.json"
 """Where `--json` leaves word in the context, so that an error too becomes a document."""

@@ -55,6 +55,24 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, callback=remember, help=help_text)(function)
 
 
+def server_option(function: F) -> F:
+    return click.option("--server", metavar="NAME", help="Only this server.")(function)
+
+
+def frozen_option(function: F) -> F:
+    """`frozen`: the lock file, if tools that differ from it are to be left out."""
+
+    def found(context: click.Context, parameter: click.Parameter, wanted: bool) -> Path | None:
+        if not wanted:
+            return None
+        from dragoman.catalog.lock import LOCK_FILE
+
+        return Sources.here().project_root / LOCK_FILE
+
+    help_text = "Leave out tools that are not as .mcp.lock says."
+    return click.option("--frozen", is_flag=True, callback=found, help=help_text)(function)
+
+
 def scope_option(function: F) -> F:
     return click.option(
         "-s",
@@ -133,6 +151,17 @@ def parse_arguments(words: tuple[str, ...], schema: Mapping[str, Any]) -> dict[s
     return arguments
 
 
+def pairs(words: tuple[str, ...]) -> dict[str, str]:
+    """`name=value` words."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"expected name=value, not {word!r}")
+        found[name] = value
+    return found
+
+
 def _json_or_text(text: str) -> Any:
     try:
         return msgspec.json.decode(text.encode())
@@ -151,6 +180,7 @@ def run_with_host(
     *,
     only: Collection[str] | None = None,
     watch: bool = False,
+    frozen: Path | None = None,
 ) -> T:
     """Runs one command's work in an open host. A polite signal closes the host before the end."""
     import asyncio
@@ -164,7 +194,9 @@ def run_with_host(
         if task is not None:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, task.cancel)
-        async with Host(sources, permission_mode="bypassPermissions", only=only, watch=watch) as host:
+        async with Host(
+            sources, permission_mode="bypassPermissions", only=only, watch=watch, frozen=frozen
+        ) as host:
             return await work(host)
 
     try:

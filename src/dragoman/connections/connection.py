@@ -13,6 +13,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
+from msgspec import Raw
+
 from dragoman import events
 from dragoman.cleaning import one_line
 from dragoman.connections.factory import MakeTransport
@@ -22,7 +24,7 @@ from dragoman.connections.inbound import Inbound
 from dragoman.connections.knocking import Knock, pause
 from dragoman.connections.ladder import Ladder
 from dragoman.connections.linking import Linker, Surroundings
-from dragoman.connections.listening import ACKNOWLEDGED, Listening, listen_to
+from dragoman.connections.listening import ACKNOWLEDGED
 from dragoman.connections.session import End, Session
 from dragoman.connections.state import (
     AuthNeeded,
@@ -40,6 +42,7 @@ from dragoman.connections.state import (
 )
 from dragoman.connections.troubles import connect_error_of, error_of
 from dragoman.connections.turns import Kind
+from dragoman.connections.watching import UPDATED, Watching
 from dragoman.errors import (
     ConnectError,
     DragomanError,
@@ -114,10 +117,16 @@ class Connection:
         self._last_details = Details()
         self._last_ignored: Mapping[str, int] = {}
         self._error = error
-        self._listening: Listening | None = None
         self._checking: asyncio.Task[None] | None = None
         hearing = self._hearing = Hearing(name, surroundings.bus, self._inbound, self._noticed)
         self.notified, self.asked, self.logged = hearing.notified, hearing.asked, hearing.logged
+        self.watching = Watching(
+            name,
+            surroundings.bus,
+            missed=self._missed,
+            logged=hearing.logged,
+            timeout_seconds=lambda: surroundings.settings.seconds("MCP_REQUEST_TIMEOUT_MS"),
+        )
         self._owner: asyncio.Task[None] | None = None
         self._refusal: Disable | None = None
         """Why it is not to be connected; None: it is wanted."""
@@ -398,9 +407,7 @@ class Connection:
             self._signal(Start())
             session, introduction, seconds = await self._linker.link()
         self._introduction = introduction
-        self._listening = listen_to(session, introduction.capabilities, self._missed)
-        if self._listening is not None:
-            await self._listening.begun()
+        await self.watching.open(session, introduction.capabilities)
         await self._prepare(self, session, seconds)
         if session.lost_cause is not None:
             raise self._linker.start_failed(session.lost_cause, session)
@@ -413,15 +420,14 @@ class Connection:
         )
 
     def _missed(self) -> None:
-        if self._session is not None:
-            self._on_notification(self, self._session, "notifications/tools/list_changed")
+        for kind in ("tools", "prompts", "resources"):
+            if self._session is not None:
+                self._on_notification(self, self._session, f"notifications/{kind}/list_changed")
 
     async def _drop(self, patience: float | None) -> None:
         """Closes the link that was; replies on their way have a moment to arrive, if there is one."""
         session = self._session
-        if self._listening is not None:
-            self._listening.stop()
-            self._listening = None
+        self.watching.close()
         self._hearing.withdraw_questions()
         if self._checking is not None:
             self._checking.cancel()
@@ -487,12 +493,14 @@ class Connection:
 
     # What the session reports.
 
-    def _noticed(self, method: str) -> None:
+    def _noticed(self, method: str, params: Raw) -> None:
         if method == ACKNOWLEDGED:
-            if self._listening is not None:
-                self._listening.acknowledge()
+            self.watching.acknowledged(params)
         elif self._session is not None:
+            # First what is remembered is known to be old, then whoever wants to read it again is told.
             self._on_notification(self, self._session, method)
+            if method == UPDATED:
+                self.watching.updated(params)
 
     def doubted(self, session: Session) -> None:
         if session is self._session and (self._checking is None or self._checking.done()):

@@ -26,9 +26,9 @@ QUESTIONS_LIMIT: Final = 16
 
 class Hearing:
     def __init__(
-        self, server: str, bus: events.EventBus, inbound: Inbound, on_notice: Callable[[str], None]
+        self, server: str, bus: events.EventBus, inbound: Inbound, on_notice: Callable[[str, Raw], None]
     ) -> None:
-        """`on_notice` is told the method of every notice that is not a line of the log."""
+        """`on_notice` is told of every notice that is not a line of the log."""
         self._server = server
         self._bus = bus
         self._inbound = inbound
@@ -37,7 +37,7 @@ class Hearing:
 
     def notified(self, method: str, params: Raw) -> None:
         if method != "notifications/message":
-            self._on_notice(method)
+            self._on_notice(method, params)
         elif self._bus.has_listeners:
             self._log_message(params)
 

@@ -1,18 +1,23 @@
 """Asking a modern server to tell of changes: `subscriptions/listen`, kept open.
 
 I own: which changes are asked for, and opening the stream again when it ends. A server that does not offer
-it is left alone. I guarantee that no more than one is open per session, and that they are not reopened in a
-storm.
+it is left alone. I guarantee that one is a single stream at a time, and not reopened in a storm. Who
+listens for what is `watching.py`'s.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
+from msgspec import Raw, Struct
+
 from dragoman.connections.session import Session
 from dragoman.errors import CallError, ConnectionLost, HttpError
+from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.messages import ABSENT
 
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 ACKNOWLEDGE_SECONDS: Final = 1.0
@@ -33,17 +38,18 @@ def wanted_changes(capabilities: Mapping[str, Any]) -> dict[str, bool]:
     }
 
 
-def listen_to(
-    session: Session, capabilities: Mapping[str, Any], missed: Callable[[], None]
-) -> Listening | None:
-    """Listens, if a server of this era and with these capabilities has anything to tell."""
-    changes = wanted_changes(capabilities) if session.driver.era == "modern" else {}
-    return Listening(session, changes, missed) if changes else None
+class _Acknowledged(Struct):
+    notifications: dict[str, Any] = {}
 
 
 class Listening:
-    def __init__(self, session: Session, changes: Mapping[str, bool], missed: Callable[[], None]) -> None:
-        """`missed`: called when the stream was down for a while, so that changes may have been missed."""
+    def __init__(self, session: Session, changes: Mapping[str, Any], missed: Callable[[], None]) -> None:
+        """`changes`: what to tell of. `missed`: called when the stream was down, so that some may have been
+        missed."""
+        self.honoured: Mapping[str, Any] | None = None
+        """Of what the server says that it will tell; None until it has said so."""
+        self.refusal: CallError | None = None
+        """Why nobody listens any more."""
         self._session = session
         self._changes = changes
         self._missed = missed
@@ -63,7 +69,9 @@ class Listening:
         finally:
             acknowledged.cancel()
 
-    def acknowledge(self) -> None:
+    def acknowledge(self, params: Raw = ABSENT) -> None:
+        with contextlib.suppress(Unreadable):
+            self.honoured = decode_as(_Acknowledged, params).notifications
         self._acknowledged.set()
         self._catch_up()
 
@@ -94,6 +102,7 @@ class Listening:
     async def _once(self) -> bool:
         """One stream from its beginning to its end; whether another is worth opening."""
         params = {"notifications": self._changes}
+        self.refusal = None
         try:
             await self._session.request(
                 "subscriptions/listen", params, timeout_seconds=ALWAYS_SECONDS, is_standing=True
@@ -101,7 +110,9 @@ class Listening:
         except ConnectionLost:
             return self._session.lost_cause is None
         except HttpError as error:
+            self.refusal = error
             return error.status >= 500 or error.status == 429
-        except CallError:
+        except CallError as error:
+            self.refusal = error
             return False
         return True

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct
 
-from dragoman.catalog.tools import Tool
+from dragoman.catalog.tools import BuiltinTool, Tool
 from dragoman.events import EventBus, PermissionAsked
 from dragoman.interaction import Interaction, PermissionQuestion
 
@@ -30,6 +30,8 @@ class Gate(Protocol):
 
 _BYPASSED = Decision(True, "permission mode bypassPermissions")
 
+_OUR_OWN = Decision(True, "it only looks at what the host knows")
+
 
 class ModeGate:
     def __init__(self, mode: PermissionMode, interaction: Interaction | None, bus: EventBus) -> None:
@@ -40,6 +42,8 @@ class ModeGate:
     async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
         if self._mode == "bypassPermissions":
             return _BYPASSED
+        if isinstance(tool, BuiltinTool) and not tool.needs_permission:
+            return _OUR_OWN
         if self._mode == "dontAsk":
             return Decision(False, "permission mode dontAsk refuses what no rule allows")
         if self._interaction is None:

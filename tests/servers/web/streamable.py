@@ -301,7 +301,7 @@ class Streamable(Site):
     async def _listen(self, ask: Ask) -> web.StreamResponse:
         stream = Stream("")
         wanted = ask.params.get("notifications") or {}
-        offered = {"toolsListChanged": True} if wanted.get("toolsListChanged") else {}
+        offered = {kind: value for kind, value in wanted.items() if value}
         meta = {META_SUBSCRIPTION: ask.id}
         stream.put(
             notification("notifications/subscriptions/acknowledged", notifications=offered, _meta=meta)
@@ -338,8 +338,13 @@ def _status_of(reply: Json) -> int:
 
 
 def _wants(ask: Ask, message: Json) -> bool:
-    wanted = ask.params.get("notifications") or {}
-    return message.get("method") != LIST_CHANGED["method"] or bool(wanted.get("toolsListChanged"))
+    wanted, (_, kind, *what) = ask.params.get("notifications") or {}, message["method"].split("/")
+    if what == ["list_changed"]:
+        return bool(wanted.get(f"{kind}ListChanged"))
+    if what == ["updated"]:
+        uri = message["params"]["uri"]
+        return any(f"{uri}/".startswith(f"{each}/") for each in wanted.get("resourceSubscriptions", ()))
+    return True
 
 
 streamable = Streamable

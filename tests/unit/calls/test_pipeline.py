@@ -9,7 +9,9 @@ from msgspec import Raw
 
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline, ToolCall
-from dragoman.catalog.tools import Catalog, Tool, ToolList
+from dragoman.catalog.listing import ToolList
+from dragoman.catalog.pool import Catalog
+from dragoman.catalog.tools import Tool
 from dragoman.errors import (
     CallError,
     CallTimeout,

@@ -9,8 +9,9 @@ from msgspec import Raw
 
 from dragoman import paths
 from dragoman.catalog import memory
+from dragoman.catalog.listing import ToolList
 from dragoman.catalog.memory import recall, remember
-from dragoman.catalog.tools import Tool, ToolList
+from dragoman.catalog.tools import ServerTool
 from dragoman.names import QualifiedName, ServerName
 from dragoman.wire.messages import ToolDefinition
 from tests.unit.fakes import definition
@@ -31,7 +32,7 @@ def write(content: bytes) -> None:
 
 def seen(given: ToolDefinition) -> tuple[Any, ...]:
     """A tool as it is shown."""
-    tool = Tool(ServerName("box"), QualifiedName("x"), given)
+    tool = ServerTool(ServerName("box"), QualifiedName("x"), given)
     return (
         tool.wire_name,
         tool.title,

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.catalog.naming import LIMIT, assign, plain, qualify
+from dragoman.catalog.naming import LIMIT, assign, plain, prefix, qualify
 
 LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 Pair = tuple[str, str]
+
+pytestmark = pytest.mark.requirement("CAT-1")
 
 
 @pytest.mark.parametrize(
@@ -22,6 +24,11 @@ Pair = tuple[str, str]
         ("github", "create-issue", "mcp__github__create-issue"),
         ("my server", "do it!", "mcp__my_server__do_it_"),
         ("claude.ai Gmail", "search", "mcp__claude_ai_Gmail__search"),
+        ("claude.ai Google  Drive (beta)", "list files", "mcp__claude_ai_Google_Drive_beta__list_files"),
+        ("claude.ai _x_", "__y__", "mcp__claude_ai_x____y__"),
+        ("claude_ai  x", "y", "mcp__claude_ai__x__y"),
+        ("slack", "search_public", "mcp__slack__search_public"),
+        ("ide", "mcp__other__tool", "mcp__ide__mcp__other__tool"),
         ("a.b", "c/d", "mcp__a_b__c_d"),
         ("büro", "öffne", "mcp__b_ro___ffne"),
         ("天気", "予報", "mcp______" + "__"),
@@ -73,7 +80,7 @@ COLLISIONS = [
 
 @pytest.mark.parametrize("pairs", COLLISIONS, ids=str)
 def test_all_who_would_share_a_name_get_a_hash_whatever_their_order(pairs: list[Pair]):
-    names = [assign(order) for order in itertools.permutations(pairs)]
+    names = [assign(order).of for order in itertools.permutations(pairs)]
 
     assert all(given == names[0] for given in names)
     assert len(set(names[0].values())) == len(pairs)
@@ -81,15 +88,15 @@ def test_all_who_would_share_a_name_get_a_hash_whatever_their_order(pairs: list[
 
 
 def test_who_shares_no_name_keeps_the_plain_one():
-    names = assign([("s", "a.b"), ("s", "a_b"), ("s", "c"), ("other", "a_b")])
+    names = assign([("s", "a.b"), ("s", "a_b"), ("s", "c"), ("other", "a_b")]).of
 
     assert names["s", "c"] == "mcp__s__c"
     assert names["other", "a_b"] == "mcp__other__a_b"
 
 
 def test_names_do_not_depend_on_other_servers_that_collide_with_nobody():
-    alone = assign([("s", "a")])
-    together = assign([("s", "a"), *((f"server{n}", "a") for n in range(100))])
+    alone = assign([("s", "a")]).of
+    together = assign([("s", "a"), *((f"server{n}", "a") for n in range(100))]).of
 
     assert together["s", "a"] == alone["s", "a"]
 
@@ -97,10 +104,10 @@ def test_names_do_not_depend_on_other_servers_that_collide_with_nobody():
 def test_a_tool_that_is_called_like_anothers_hashed_name_does_not_share_it():
     imitated = qualify("s", "a.b", hash_length=8).removeprefix("mcp__s__")
     pairs = [("s", "a.b"), ("s", "a_b"), ("s", imitated)]
-    names = assign(pairs)
+    names = assign(pairs).of
 
     assert len(set(names.values())) == 3
-    assert all(assign(order) == names for order in itertools.permutations(pairs))
+    assert all(assign(order).of == names for order in itertools.permutations(pairs))
 
 
 PAIRS = st.tuples(
@@ -111,7 +118,7 @@ PAIRS = st.tuples(
 
 @given(st.lists(PAIRS, unique=True))
 def test_names_are_legal_and_unique(pairs: list[Pair]):
-    names = assign(pairs)
+    names = assign(pairs).of
 
     assert names.keys() == set(pairs)
     assert len(set(names.values())) == len(pairs)
@@ -123,11 +130,32 @@ def test_names_do_not_depend_on_the_order(pairs: list[Pair], seed: int):
     shuffled = list(pairs)
     random.Random(seed).shuffle(shuffled)
 
-    assert assign(pairs) == assign(shuffled)
+    assert assign(pairs).of == assign(shuffled).of
 
 
 @given(PAIRS)
 def test_a_name_says_whose_tool_it_is(pair: Pair):
     name = qualify(*pair)
 
-    assert name.startswith(f"mcp__{plain(pair[0])}__"[: LIMIT - 9])
+    assert name.startswith(prefix(pair[0])[: LIMIT - 9])
+
+
+def test_servers_that_look_alike_have_hashes_before_both_are_connected():
+    early = assign([("a.b", "t"), ("c", "t")], servers=["a.b", "a_b", "c"])
+    late = assign([("a.b", "t"), ("a_b", "t"), ("c", "t")], servers=["a.b", "a_b", "c"])
+
+    assert early.of["a.b", "t"] == late.of["a.b", "t"] == qualify("a.b", "t", 8)
+    assert early.of["c", "t"] == "mcp__c__t"
+
+
+def test_who_had_to_be_renamed_is_told():
+    assert assign([("s", "a.b"), ("s", "a_b"), ("s", "c")]).renamed == {("s", "a.b"), ("s", "a_b")}
+    assert assign([("s", "a"), ("s", "x" * 100)]).renamed == set()
+
+
+@given(st.lists(PAIRS, unique=True, min_size=1))
+def test_every_name_leads_back_to_one_tool(pairs: list[Pair]):
+    names = assign(pairs, servers={server for server, _ in pairs}).of
+    back = {name: pair for pair, name in names.items()}
+
+    assert [back[names[pair]] for pair in pairs] == pairs

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from dragoman.catalog.pool import Catalog
 from dragoman.catalog.refresh import Refresher
-from dragoman.catalog.tools import Catalog
 from dragoman.errors import CallTimeout
 from dragoman.events import EventBus, ToolsChanged
 from dragoman.names import ServerName
@@ -25,6 +25,8 @@ class Asked:
         self.readings = 0
         self.tools = ["a"]
         self.broken = False
+        self.ttl_ms: int | None = None
+        self.schema = "{}"
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
@@ -34,8 +36,9 @@ class Asked:
         await self.may_answer.wait()
         if self.broken:
             raise CallTimeout("s", method, timeout_seconds)
-        tools = ",".join(f'{{"name":"{name}","inputSchema":{{}}}}' for name in self.tools)
-        return Raw(f'{{"tools":[{tools}]}}'.encode())
+        tools = ",".join(f'{{"name":"{name}","inputSchema":{self.schema}}}' for name in self.tools)
+        keeps = "" if self.ttl_ms is None else f',"ttlMs":{self.ttl_ms}'
+        return Raw(f'{{"tools":[{tools}]{keeps}}}'.encode())
 
 
 class Reading:
@@ -113,6 +116,47 @@ async def test_a_notice_after_a_reading_reads_again(reading: Reading):
         await asyncio.sleep(0)
 
     assert reading.names == ["b"]
+
+
+@pytest.mark.requirement("CAT-11")
+async def test_a_tool_that_became_another_is_named(reading: Reading):
+    await reading.refresher.load(SERVER, reading.asked)
+    await reading.change()
+    reading.asked.schema = '{"type":"object","required":["x"]}'
+    await reading.refresher.load(SERVER, reading.asked)
+
+    assert (await reading.change()).changed == ("a",)
+
+
+@pytest.mark.requirement("CAT-5")
+@pytest.mark.parametrize(
+    ("ttl_ms", "after_seconds", "readings"),
+    [
+        (None, 10**9, 1),
+        (60_000, 59, 1),
+        (60_000, 61, 2),
+        (0, 29, 1),
+        (0, 31, 2),
+        (-5, 31, 2),
+        (10**15, 24 * 3600 - 1, 1),
+        (10**15, 24 * 3600 + 1, 2),
+    ],
+)
+async def test_a_list_is_read_again_when_it_is_used_past_its_time(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch, ttl_ms: int | None, after_seconds: int, readings: int
+):
+    reading.asked.ttl_ms = ttl_ms
+    await reading.refresher.load(SERVER, reading.asked)
+    loop = asyncio.get_running_loop()
+    now = loop.time()
+    monkeypatch.setattr(loop, "time", lambda: now + after_seconds)
+    for _ in range(3):
+        reading.refresher.freshen(SERVER, reading.asked)
+    monkeypatch.undo()
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert reading.asked.readings == readings
 
 
 async def test_closing_ends_what_is_under_way(reading: Reading):

@@ -8,19 +8,13 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dragoman.catalog.tools import (
-    DESCRIPTION_LIMIT,
-    NAME_LIMIT,
-    PAGE_LIMIT,
-    TOOL_LIMIT,
-    Catalog,
-    Tool,
-    ToolList,
-    read_list,
-)
+from dragoman.catalog.listing import NAME_LIMIT, ToolList, read_list
+from dragoman.catalog.paging import ITEM_LIMIT, PAGE_LIMIT
+from dragoman.catalog.pool import Catalog
+from dragoman.catalog.tools import DESCRIPTION_LIMIT, ServerTool
 from dragoman.errors import ConnectionLost, RemoteError, UnknownTool
 from dragoman.names import QualifiedName, ServerName
-from tests.unit.fakes import definition
+from tests.unit.fakes import definition, tool
 
 SCHEMA = {"type": "object"}
 
@@ -134,10 +128,10 @@ async def test_endless_pages_are_cut_and_it_is_said():
 
 
 async def test_too_many_tools_are_cut_and_it_is_said():
-    listed = await read_list(Pages(page(*map(str, range(TOOL_LIMIT + 5)), cursor="x")))
+    listed = await read_list(Pages(page(*map(str, range(ITEM_LIMIT + 5)), cursor="x")))
 
-    assert len(listed.definitions) == TOOL_LIMIT
-    assert f"more than {TOOL_LIMIT} tools" in listed.problems[0]
+    assert len(listed.definitions) == ITEM_LIMIT
+    assert f"more than {ITEM_LIMIT} tools" in listed.problems[0]
 
 
 # --- definitions ---
@@ -189,7 +183,7 @@ async def test_a_schema_that_cannot_be_read_to_its_end_costs_that_tool_alone(sch
     listed = await read_list(Pages(bad))
 
     for each in listed.definitions:
-        assert isinstance(Tool(ServerName("s"), QualifiedName("n"), each).input_schema, dict)
+        assert isinstance(ServerTool(ServerName("s"), QualifiedName("n"), each).input_schema, dict)
     assert "good" in names(listed)
 
 
@@ -207,7 +201,7 @@ async def test_an_unusual_but_usable_schema_is_kept_as_it_is(schema: dict[str, o
     listed = await read_list(Pages(page({"name": "t", "inputSchema": schema})))
     (only,) = listed.definitions
 
-    assert Tool(ServerName("s"), QualifiedName("n"), only).input_schema == schema
+    assert ServerTool(ServerName("s"), QualifiedName("n"), only).input_schema == schema
 
 
 async def test_a_problem_cannot_drive_a_terminal():
@@ -227,8 +221,8 @@ async def test_a_problem_cannot_drive_a_terminal():
 # --- tools ---
 
 
-def a_tool(**fields: Any) -> Tool:
-    return Tool(ServerName("s"), QualifiedName("mcp__s__t"), definition("t", **fields))
+def a_tool(**fields: Any) -> ServerTool:
+    return ServerTool(ServerName("s"), QualifiedName("mcp__s__t"), definition("t", **fields))
 
 
 @pytest.mark.parametrize(
@@ -249,8 +243,8 @@ def test_a_tools_title(fields: dict[str, Any], title: str):
 def test_a_long_description_is_cut_visibly():
     assert a_tool(description="x" * DESCRIPTION_LIMIT).description == "x" * DESCRIPTION_LIMIT
     cut = a_tool(description="x" * (DESCRIPTION_LIMIT + 1)).description
-    assert len(cut) == DESCRIPTION_LIMIT
-    assert cut.endswith("…")
+    assert len(cut) <= DESCRIPTION_LIMIT
+    assert cut.endswith("more characters]")
 
 
 def test_what_a_tool_does_not_say_is_empty():
@@ -267,7 +261,7 @@ def test_what_a_tool_says_can_be_read():
     assert full.output_schema == {"type": "object"}
     assert full.annotations == {"readOnlyHint": True}
     assert full.meta == {"ui": {"a": 1}}
-    assert repr(full) == "<Tool mcp__s__t>"
+    assert repr(full) == "<ServerTool mcp__s__t>"
 
 
 # --- the pool ---
@@ -371,3 +365,14 @@ def test_an_unknown_name_among_very_many_is_told_at_once():
     with pytest.raises(UnknownTool):
         catalog.resolve("mcp__s__tolo_17")
     assert time.process_time() - started < 1
+
+
+@pytest.mark.requirement("CAT-11")
+def test_two_schemas_that_cannot_be_read_are_still_two():
+    one, other = (
+        tool(b'{"type":"object","maximum":1e999,"description":"' + word + b'"}')
+        for word in (b"good", b"evil")
+    )
+
+    assert one.input_schema == other.input_schema == {"type": "object"}
+    assert one.digest != other.digest

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
 from dragoman.calls.outcome import CallOutcome
-from dragoman.catalog.naming import LIMIT, plain
+from dragoman.catalog.naming import LIMIT, prefix
 from dragoman.cli import exit_codes
-from dragoman.cli.approving import load_asking
+from dragoman.cli.opening import opened
 from dragoman.cli.options import (
+    frozen_option,
     json_option,
     mcp_config_option,
-    no_servers,
     parse_arguments,
     run_with_host,
-    sources_of,
 )
 from dragoman.cli.render import json, text
 from dragoman.cli.render.progress import ProgressLine
-from dragoman.cli.render.servers import show_problems
 from dragoman.config.load import Configuration
 from dragoman.errors import NotConnected, UnknownTool
 from dragoman.host import Host
@@ -32,6 +31,7 @@ from dragoman.host import Host
 @mcp_config_option
 @json_option
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit.")
+@frozen_option
 def command(
     tool: str,
     arguments: tuple[str, ...],
@@ -39,29 +39,26 @@ def command(
     strict: bool,
     as_json: bool,
     timeout: float | None,
+    frozen: Path | None,
 ) -> None:
     """Calls TOOL (as `dragoman tools` names it) with ARGUMENTS: one JSON object, or key=value words.
 
     Running this command is the permission. Exit codes: 0 success, 1 the tool reports an error, 2 the
     arguments do not fit, 4 a server is not connected, 5 no such tool, 7 time limit.
     """
-    sources = sources_of(given, strict)
-    configuration = load_asking(sources)
-    show_problems(configuration)
-    if not configuration.servers and configuration.connectors is None:
-        raise no_servers(configuration)
-    only = _servers_of(tool, configuration)
+    sources, configuration = opened(given, strict)
+    only = servers_of(tool, configuration)
 
     async def work(host: Host) -> CallOutcome:
         await host.ready()
         found = next((known for known in host.tools() if known.name == tool), None)
         if found is None:
-            _raise_if_failed(host)
+            raise_if_failed(host)
         words = parse_arguments(arguments, found.input_schema if found else {})
         with ProgressLine() as line:
             return await host.call(tool, words, timeout_seconds=timeout, on_progress=line.update)
 
-    outcome = run_with_host(sources, work, only=only)
+    outcome = run_with_host(sources, work, only=only, frozen=frozen)
     if as_json:
         json.echo(json.outcome(outcome))
     elif outcome.error is not None:
@@ -73,15 +70,15 @@ def command(
     sys.exit(exit_codes.TOOL_ERROR if outcome.is_error else exit_codes.OK)
 
 
-def _servers_of(tool: str, configuration: Configuration) -> list[str] | None:
+def servers_of(tool: str, configuration: Configuration) -> list[str] | None:
     """Only the servers that can have the tool, by its name; all of them if none fits."""
-    fitting = [name for name in configuration.servers if tool.startswith(f"mcp__{plain(name)}__")]
+    fitting = [name for name in configuration.servers if tool.startswith(prefix(name))]
     if not fitting and len(tool) < LIMIT and configuration.connectors is None:
         raise UnknownTool(tool)
     return fitting or None
 
 
-def _raise_if_failed(host: Host) -> None:
+def raise_if_failed(host: Host) -> None:
     """A tool may be missing only because its server is; then that is the error to tell."""
     for view in host.servers.values():
         if view.error is not None:

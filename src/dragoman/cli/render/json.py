@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.calls.outcome import CallOutcome
-from dragoman.catalog.tools import Tool
+from dragoman.catalog.tokens import cost_of
+from dragoman.catalog.tools import ServerTool
 from dragoman.cli.render.document import echo
 from dragoman.content.blocks import UnknownBlock
 from dragoman.errors import ConfigFileError, ConnectError, DragomanError
@@ -30,15 +31,17 @@ def server(view: ServerView) -> dict[str, Any]:
     }
 
 
-def tool(value: Tool) -> dict[str, Any]:
+def tool(value: ServerTool, *, cost: bool = False) -> dict[str, Any]:
+    """As the server said it; `cost`: with what it takes in a model's context."""
     return {
         "name": value.name,
         "server": value.server,
         "tool": value.wire_name,
-        "title": value.title,
-        "description": value.description,
+        "title": value.definition.title or value.title,
+        "description": value.definition.description or "",
         "inputSchema": value.input_schema,
         "annotations": value.annotations,
+        **({"tokens": cost_of(value)} if cost else {}),
     }
 
 

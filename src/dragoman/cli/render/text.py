@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from dragoman.calls.outcome import CallOutcome
-from dragoman.catalog.tools import Tool
 from dragoman.cleaning import one_line, visible
 from dragoman.cli.render.servers import counted
 from dragoman.content.blocks import AudioBlock, ImageBlock, TextBlock
@@ -33,15 +32,6 @@ def show_server(view: ServerView, *, err: bool = False) -> None:
     )
     for problem in view.problems:
         click.echo(f"    {click.style('!', fg='yellow')} {one_line(problem, 300)}", err=err)
-
-
-def show_tools(tools: list[Tool], width: int) -> None:
-    longest = max((len(tool.name) for tool in tools), default=0)
-    for tool in tools:
-        about = one_line(tool.description.partition("\n")[0])
-        room = max(20, width - longest - 4)
-        about = about if len(about) <= room else about[: room - 1] + "…"
-        click.echo(f"  {click.style(tool.name.ljust(longest), fg='cyan')}  {about}")
 
 
 def show_outcome(outcome: CallOutcome) -> None:

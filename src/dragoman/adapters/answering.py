@@ -1,0 +1,97 @@
+"""What all adapters share: making the call a model asked for, and its outcome in parts that models take.
+
+I own: that every call a model makes gets an answer, for APIs refuse a conversation in which one is missing.
+So a lost server is told to the model; only what ends the work (a closed host, cancellation) is raised.
+I guarantee: texts are cleaned, never empty, and an image is one that model APIs can read.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol, cast
+
+import msgspec
+
+from dragoman.calls.outcome import CallOutcome, outcome_of_error
+from dragoman.catalog.tools import Tool
+from dragoman.cleaning import cut, for_model
+from dragoman.content.blocks import Block, ImageBlock
+from dragoman.errors import CallError, ConfigError, InvalidArguments
+from dragoman.wire.codec import DECODE_ERRORS
+
+NOTHING: Final = "(no output)"
+
+
+class Caller(Protocol):
+    """Whose tools they are: a host, the servers of an agent, the toolbox of a conversation."""
+
+    def tools(self) -> Sequence[Tool]: ...
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome: ...
+
+
+async def ask(caller: Caller, name: str, arguments: object) -> CallOutcome:
+    """The outcome of a call as the model asked for it: `arguments` may be JSON text, and may be wrong."""
+    try:
+        return await caller.call(name, _as_object(name, arguments))
+    except CallError as error:
+        return outcome_of_error(error.server or "", name, error)
+
+
+def parts_of(outcome: CallOutcome) -> list[str | ImageBlock]:
+    """Texts and images, at least one. An error is told in words alone: with images, APIs refuse it."""
+    parts = [_part(block, with_images=not outcome.is_error) for block in outcome.content]
+    if not outcome.content and outcome.has_structured:
+        parts = [for_model(msgspec.json.encode(outcome.structured).decode())]
+    return [part for part in parts if part] or [NOTHING]
+
+
+def all_text(parts: list[str | ImageBlock]) -> bool:
+    return all(isinstance(part, str) for part in parts)
+
+
+def text_of(outcome: CallOutcome) -> str:
+    """The same as one text, with a word for each image."""
+    return "\n".join(part if isinstance(part, str) else part.as_text() for part in parts_of(outcome))
+
+
+def shortened(tool: Tool, limit: int) -> str:
+    """Its description, where an API takes less than we give."""
+    text = tool.description
+    return text if len(text) <= limit else cut(text, limit - 40)
+
+
+def missing(library: str, extra: str) -> ConfigError:
+    return ConfigError(f"{library} is not installed", hint=f"pip install 'dragoman[{extra}]'")
+
+
+def _as_object(name: str, arguments: object) -> Mapping[str, Any]:
+    if isinstance(arguments, str | bytes):
+        try:
+            arguments = msgspec.json.decode(arguments.strip() or "{}")
+        except DECODE_ERRORS as error:
+            raise InvalidArguments("", name, (f"they are not valid JSON ({error})",)) from None
+    if not isinstance(arguments, Mapping):
+        raise InvalidArguments("", name, ("they are not a JSON object",))
+    return cast("Mapping[str, Any]", arguments)
+
+
+def _part(block: Block, *, with_images: bool) -> str | ImageBlock:
+    if with_images and isinstance(block, ImageBlock) and (kind := _kind_of_image(block)):
+        return ImageBlock(data=block.data, mime_type=kind)
+    text = for_model(block.as_text())
+    return text if text.strip() else ""
+
+
+def _kind_of_image(block: ImageBlock) -> str | None:
+    """What it is by its first bytes. APIs refuse other kinds, and one that is not what it says it is."""
+    try:
+        start = base64.b64decode(block.data, validate=True)[:12]
+    except ValueError:
+        return None
+    if start[:4] == b"RIFF" and start[8:] == b"WEBP":
+        return "image/webp"
+    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
+
+
+_MAGIC: Final = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}

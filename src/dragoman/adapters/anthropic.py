@@ -1,0 +1,40 @@
+"""Tools for Anthropic's Messages API. In and out go plain values: the library need not be there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
+
+from dragoman.adapters.answering import Caller, ask, parts_of
+from dragoman.catalog.tools import Tool
+from dragoman.content.blocks import ImageBlock
+
+if TYPE_CHECKING:
+    from anthropic.types import ImageBlockParam, TextBlockParam, ToolParam, ToolResultBlockParam, ToolUseBlock
+
+
+def tools(tools: Iterable[Tool]) -> list[ToolParam]:
+    """For `messages.create(tools=…)`."""
+    return [_tool(tool) for tool in tools]
+
+
+def _tool(tool: Tool) -> ToolParam:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.model_schema}
+
+
+async def answer(caller: Caller, block: ToolUseBlock) -> ToolResultBlockParam:
+    """Makes the call, and gives the block to put into the next message of the user's."""
+    outcome = await ask(caller, block.name, block.input)
+    return {
+        "type": "tool_result",
+        "tool_use_id": block.id,
+        "content": [_block(part) for part in parts_of(outcome)],
+        "is_error": outcome.is_error,
+    }
+
+
+def _block(part: str | ImageBlock) -> TextBlockParam | ImageBlockParam:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    image = {"type": "base64", "media_type": part.mime_type, "data": part.data}
+    return cast("ImageBlockParam", {"type": "image", "source": image})

@@ -1,0 +1,48 @@
+"""Tools for LangChain agents. They are asynchronous: `ainvoke`, not `invoke`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from dragoman.adapters.answering import Caller, all_text, ask, missing, parts_of, text_of
+from dragoman.calls.outcome import CallOutcome
+from dragoman.content.blocks import ImageBlock
+
+try:
+    from langchain_core.tools import BaseTool, ToolException
+except ImportError:
+    raise missing("langchain-core", "langchain") from None
+
+
+def tools(caller: Caller) -> list[BaseTool]:
+    """The caller's tools as they are now. A message they make has the whole outcome as its artifact."""
+    return [
+        CallerTool(name=tool.name, description=tool.description, args_schema=tool.model_schema, caller=caller)
+        for tool in caller.tools()
+    ]
+
+
+class CallerTool(BaseTool):
+    caller: Any
+    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
+    handle_tool_error: Any = True
+
+    def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], Any]:
+        # As one value: spread out, a parameter called `config` or `run_manager` would meet LangChain's own.
+        return (tool_input,), {}
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{self.name} is asynchronous: use ainvoke")
+
+    async def _arun(self, arguments: Any) -> tuple[Any, CallOutcome]:
+        outcome = await ask(self.caller, self.name, arguments)
+        if outcome.is_error:
+            raise ToolException(text_of(outcome))
+        parts = parts_of(outcome)
+        return text_of(outcome) if all_text(parts) else [_block(part) for part in parts], outcome
+
+
+def _block(part: str | ImageBlock) -> dict[str, str]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    return {"type": "image", "base64": part.data, "mime_type": part.mime_type}

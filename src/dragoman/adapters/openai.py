@@ -1,0 +1,49 @@
+"""Tools for OpenAI's APIs, chat completions and responses. The library need not be there.
+Strict mode is never asked for: it forbids optional parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from dragoman.adapters.answering import Caller, ask, parts_of, shortened, text_of
+from dragoman.catalog.tools import Tool
+from dragoman.content.blocks import ImageBlock
+
+if TYPE_CHECKING:
+    from openai.types import chat, responses
+    from openai.types.responses.response_input_item_param import FunctionCallOutput
+
+
+def chat_tools(tools: Iterable[Tool]) -> list[chat.ChatCompletionFunctionToolParam]:
+    return [{"type": "function", "function": _function(tool)} for tool in tools]
+
+
+def responses_tools(tools: Iterable[Tool]) -> list[responses.FunctionToolParam]:
+    found = [{"type": "function", "strict": False, **_function(tool)} for tool in tools]
+    return cast("list[responses.FunctionToolParam]", found)
+
+
+async def answer_chat(
+    caller: Caller, call: chat.ChatCompletionMessageFunctionToolCall
+) -> chat.ChatCompletionToolMessageParam:
+    """Makes the call, and gives the message to append. It can only hold text: images are named."""
+    outcome = await ask(caller, call.function.name, call.function.arguments)
+    return {"role": "tool", "tool_call_id": call.id, "content": text_of(outcome)}
+
+
+async def answer_response(caller: Caller, item: responses.ResponseFunctionToolCall) -> FunctionCallOutput:
+    """Makes the call, and gives the item to append to the next input."""
+    output = [_item(part) for part in parts_of(await ask(caller, item.name, item.arguments))]
+    return {"type": "function_call_output", "call_id": item.call_id, "output": output}
+
+
+def _function(tool: Tool) -> Any:
+    # A longer description costs the whole request: "string too long. Expected … maximum length 1024".
+    return {"name": tool.name, "description": shortened(tool, 1024), "parameters": tool.model_schema}
+
+
+def _item(part: str | ImageBlock) -> Any:
+    if isinstance(part, str):
+        return {"type": "input_text", "text": part}
+    return {"type": "input_image", "image_url": f"data:{part.mime_type};base64,{part.data}", "detail": "auto"}

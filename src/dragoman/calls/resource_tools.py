@@ -1,0 +1,105 @@
+"""A model's way to resources: two built-in tools.
+
+I own: what a model may ask of resources, and how it is told. Both are found rather than shown (deferred).
+Listing tells what the host knows anyway; reading fetches something from a server, so it is asked about like
+any call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from dragoman.calls.asking import Listed
+from dragoman.catalog.resources import Resource, ResourceContents, Template, as_listed
+from dragoman.catalog.tools import BuiltinResult, BuiltinTool
+from dragoman.content.blocks import TextBlock
+from dragoman.content.media import TEXT_LIMIT, Media
+
+LISTED_LIMIT: Final = 500
+"""Resources, and templates, that a model is shown at once."""
+PROBLEM_LIMIT: Final = 20
+
+_DEFERRED: Final = {"anthropic/deferLoading": True, "anthropic/searchHint": "MCP resources files data"}
+_READS: Final = {"readOnlyHint": True, "idempotentHint": True}
+_SERVER: Final = {"type": "string", "description": "The server's name."}
+_URI: Final = {"type": "string", "description": "The resource's address, exactly as it is listed."}
+
+
+class HasResources(Protocol):
+    async def list(self, server: str | None = None) -> Listed[Resource]: ...
+    async def templates(self, server: str | None = None) -> Listed[Template]: ...
+    async def read(self, server: str, uri: str) -> ResourceContents: ...
+
+
+def resource_tools(resources: HasResources, media: Media | None = None) -> tuple[BuiltinTool, BuiltinTool]:
+    """`list_mcp_resources` and `read_mcp_resource`."""
+    shows = media or Media()
+
+    async def list_them(arguments: Mapping[str, Any]) -> BuiltinResult:
+        server = arguments.get("server") or None
+        return describe(await resources.list(server), await resources.templates(server))
+
+    async def read_one(arguments: Mapping[str, Any]) -> BuiltinResult:
+        found = await resources.read(arguments["server"], arguments["uri"])
+        told = tuple(TextBlock(f"[{problem}]") for problem in found.problems[:PROBLEM_LIMIT])
+        return (*await shows.shown(found.contents), *told)
+
+    return (
+        BuiltinTool(
+            "list_mcp_resources",
+            list_them,
+            title="List resources",
+            description="Lists what MCP servers have to read: resources, and templates of their addresses. "
+            "Give `server` to see one server's only.",
+            input_schema=_schema(server=_SERVER),
+            annotations={**_READS, "openWorldHint": False},
+            meta=_DEFERRED,
+            needs_permission=False,
+        ),
+        BuiltinTool(
+            "read_mcp_resource",
+            read_one,
+            title="Read a resource",
+            description="Reads one resource of an MCP server. Text and images are shown; "
+            "other data is saved to a file whose name is told.",
+            input_schema=_schema("server", "uri", server=_SERVER, uri=_URI),
+            annotations=_READS,
+            meta=_DEFERRED,
+        ),
+    )
+
+
+def describe(resources: Listed[Resource], templates: Listed[Template]) -> str:
+    """Both lists for a model, as JSON that stays whole however long they are."""
+    problems = list(dict.fromkeys((*resources.problems, *templates.problems)))
+    shown: dict[str, Any] = {"resources": [as_listed(each) for each in resources.items[:LISTED_LIMIT]]}
+    if templates.items:
+        shown["resourceTemplates"] = [as_listed(each) for each in templates.items[:LISTED_LIMIT]]
+    if problems:
+        shown["problems"] = problems[:PROBLEM_LIMIT]
+    kept, left_out = shown["resources"], max(0, len(resources) - LISTED_LIMIT)
+    while len(text := _written(shown, left_out)) > TEXT_LIMIT and (kept or "resourceTemplates" in shown):
+        if kept:
+            half = len(kept) // 2
+            left_out += len(kept) - half
+            del kept[half:]
+        else:
+            del shown["resourceTemplates"]
+    return text
+
+
+def _written(shown: Mapping[str, Any], left_out: int) -> str:
+    more = {"notShown": f"{left_out} more resources; name a server to see fewer"} if left_out else {}
+    return msgspec.json.encode({**shown, **more}).decode()
+
+
+def _schema(*required: str, **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,53 @@
+"""What a tool says of itself: whether it only reads, destroys, may be repeated, reaches outside. Pure.
+
+I own: reading the hints, with the specification's defaults where one is missing or is no truth value.
+They are a server's claims: they set the tone of a question and what may run side by side, and grant
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+Risk = Literal["reads", "writes", "destroys"]
+
+
+class Hints(Struct, frozen=True):
+    read_only: bool = False
+    destructive: bool = True
+    idempotent: bool = False
+    open_world: bool = True
+    says_destructive: bool = False
+    """Whether it is destructive by its own word, not by default."""
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether calls may run side by side."""
+        return self.read_only
+
+    @property
+    def risk(self) -> Risk:
+        if self.read_only:
+            return "reads"
+        return "destroys" if self.says_destructive else "writes"
+
+
+def hints_of(annotations: Mapping[str, Any]) -> Hints:
+    said = {
+        name: value
+        for name in ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+        if isinstance(value := annotations.get(name), bool)
+    }
+    read_only = said.get("readOnlyHint", False)
+    # The other two mean nothing where nothing is written.
+    destructive = not read_only and said.get("destructiveHint", True)
+    return Hints(
+        read_only=read_only,
+        destructive=destructive,
+        idempotent=read_only or said.get("idempotentHint", False),
+        open_world=said.get("openWorldHint", True),
+        says_destructive=destructive and "destructiveHint" in said,
+    )

@@ -1,0 +1,111 @@
+"""What servers said, kept for as long as they say it keeps.
+
+I own: how long something counts as fresh, how much is kept, and what is dropped when. Everything belongs to
+one link of one server: whoever connects anew, perhaps as somebody else, is given nothing of what was there
+before, so `cacheScope` never has to be believed. What is no longer fresh can still be had by name
+(`last_known`), for whoever cannot get it anew and says so.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
+
+from dragoman.catalog.paging import LONGEST_TTL_SECONDS
+from dragoman.clock import Clock
+
+SERVERS_KEPT: Final = 20
+"""Of each kind of list, those of so many servers."""
+
+V = TypeVar("V")
+Key = tuple[str, str]
+"""The server, and what of it."""
+
+
+def lifetime_seconds(ttl_ms: Any) -> float:
+    """How long a reply keeps by its own word; what is negative or no number means "not at all"."""
+    is_number = isinstance(ttl_ms, int | float) and not isinstance(ttl_ms, bool) and ttl_ms > 0
+    return min(ttl_ms, LONGEST_TTL_SECONDS * 1000) / 1000 if is_number else 0.0
+
+
+class _Kept(Struct, Generic[V]):
+    value: V
+    link: object
+    """The session it came over."""
+    cost: int
+    fresh_until: float | None
+    """None: until somebody says otherwise."""
+
+
+class Ticket(Struct, frozen=True):
+    """Taken before asking: what was said to have changed since is not stored as fresh."""
+
+    key: Key
+    link: object
+    age: int
+
+
+class Cache(Generic[V]):
+    """The least recently used goes first when the costs of all add up to more than there is room for."""
+
+    def __init__(self, clock: Clock, room: int = SERVERS_KEPT) -> None:
+        self._clock = clock
+        self._room = room
+        self._used = 0
+        self._kept: OrderedDict[Key, _Kept[V]] = OrderedDict()
+        self._changes: dict[str, int] = {}
+        """How often each server's things were said to have changed."""
+
+    def get(self, key: Key, link: object) -> V | None:
+        """What is kept, if it is fresh and came over this link."""
+        kept = self._kept.get(key)
+        if kept is None or kept.link is not link or not self._is_fresh(kept):
+            return None
+        self._kept.move_to_end(key)
+        return kept.value
+
+    def last_known(self, key: Key, link: object) -> V | None:
+        """The same, fresh or not."""
+        kept = self._kept.get(key)
+        return kept.value if kept is not None and kept.link is link else None
+
+    def ticket(self, key: Key, link: object) -> Ticket:
+        return Ticket(key, link, self._changes.get(key[0], 0))
+
+    def put(self, ticket: Ticket, value: V, ttl_seconds: float | None = None, cost: int = 1) -> None:
+        """Keeps what was asked for; without a time, until it is said to have changed."""
+        self._drop(ticket.key)
+        if cost > self._room:
+            return
+        until = None
+        if ttl_seconds is not None:
+            until = self._clock.monotonic() + min(ttl_seconds, LONGEST_TTL_SECONDS)
+        if self._changes.get(ticket.key[0], 0) != ticket.age:
+            until = float("-inf")
+        self._kept[ticket.key] = _Kept(value, ticket.link, cost, until)
+        self._used += cost
+        while self._used > self._room:
+            self._drop(next(iter(self._kept)))
+
+    def changed(self, server: str) -> None:
+        """Nothing of this server is fresh any more, what is being asked for now included."""
+        self._changes[server] = self._changes.get(server, 0) + 1
+        for key, kept in self._kept.items():
+            if key[0] == server:
+                kept.fresh_until = float("-inf")
+
+    def forget(self, server: str) -> None:
+        """Nothing of this server is kept."""
+        self._changes[server] = self._changes.get(server, 0) + 1
+        for key in [key for key in self._kept if key[0] == server]:
+            self._drop(key)
+
+    def _is_fresh(self, kept: _Kept[V]) -> bool:
+        return kept.fresh_until is None or self._clock.monotonic() < kept.fresh_until
+
+    def _drop(self, key: Key) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            self._used -= kept.cost

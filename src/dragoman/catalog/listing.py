@@ -1,0 +1,185 @@
+"""A server's list of tools, read and judged.
+
+I own: which definitions are usable. A bad one is dropped alone, with its reason; the others are not
+touched. Paging is `paging.py`'s, when to read is `refresh.py`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Literal, cast
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.catalog.paging import FetchPage, read_pages
+from dragoman.catalog.schemas import unsafe_names
+from dragoman.cleaning import one_line
+from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as
+from dragoman.wire.messages import ToolDefinition
+from dragoman.wire.mirroring import KEYWORD, BadMirror, mirrored
+
+KEYWORD_BYTES: Final = KEYWORD.encode()
+CHUNK: Final = 2000
+PROBLEM_LIMIT: Final = 100
+NAME_LIMIT: Final = 1024
+
+
+class ToolList(msgspec.Struct, frozen=True):
+    """What one server offers, and what of it had to be left out."""
+
+    definitions: tuple[ToolDefinition, ...] = ()
+    problems: tuple[str, ...] = ()
+    is_whole: bool = True
+    """Whether reading came to the list's end, or to a limit of ours."""
+    ttl_seconds: float | None = None
+    """How long it keeps, if the server says so."""
+
+
+async def read_list(fetch_page: FetchPage, *, mirrors: bool = False) -> ToolList:
+    """All pages of a server's `tools/list`, bounded. What was read before an error is kept.
+
+    `mirrors`: headers repeat arguments, so a tool that asks for that in a wrong way is left out.
+    """
+    pages = await read_pages(fetch_page, "tools", "tools", _split)
+    definitions: dict[str, ToolDefinition] = {}
+    problems: list[str] = []
+    for start in range(0, len(pages.items), CHUNK):
+        read_definitions(pages.items[start : start + CHUNK], definitions, problems, mirrors=mirrors)
+        await asyncio.sleep(0)  # ten thousand at once would keep everybody else waiting
+    told = _shortened([*problems, *pages.problems])
+    return ToolList(tuple(definitions.values()), told, pages.is_whole, pages.ttl_seconds)
+
+
+def _shortened(problems: Sequence[str]) -> tuple[str, ...]:
+    if len(problems) <= PROBLEM_LIMIT:
+        return tuple(problems)
+    more = len(problems) - PROBLEM_LIMIT
+    return (*problems[: PROBLEM_LIMIT - 1], problems[-1], f"and {more} problems more")
+
+
+def read_definitions(
+    items: Iterable[ToolDefinition | Raw],
+    definitions: dict[str, ToolDefinition],
+    problems: list[str],
+    *,
+    mirrors: bool = False,
+) -> None:
+    """Adds the usable definitions; says of each other one why it is not. `Raw` ones get a closer look."""
+    for item in items:
+        try:
+            definition = decode_as(ToolDefinition, item) if isinstance(item, Raw) else item
+        except Unreadable as error:
+            problems.append(f"tool {_name_in(cast(Raw, item))} is left out: {error.detail}")
+            continue
+        problem = _why_badly_named(definition)
+        if problem is None and definition is not item:
+            problem = _why_unusable(definition, mirrors)
+        if problem is None and definition.name in definitions:
+            problem = "its name is used twice"
+        if problem is None:
+            definitions[definition.name] = definition
+        else:
+            problems.append(f"tool {one_line(definition.name, 80)!r} is left out: {problem}")
+
+
+def _split(array: Raw) -> Sequence[ToolDefinition | Raw]:
+    """A page's definitions; undecoded, if one of them needs a closer look.
+
+    There may be thousands, and nearly always they are all in order: then one go is much quicker.
+    """
+    data = bytes(array)
+    try:
+        if _is_plain(data):
+            _decode_ordinary(data)
+            return msgspec.json.decode(data, type=list[ToolDefinition])
+    except DECODE_ERRORS:
+        pass
+    return decode_as(list[Raw], data)
+
+
+class _Part(msgspec.Struct, gc=False):
+    """Any object; what is in it is not kept."""
+
+
+class _Shape(msgspec.Struct, gc=False):
+    """What an ordinary input schema looks like; what is deeper in it is passed over."""
+
+    type: Literal["object"] = "object"
+    properties: dict[str, _Part | bool] = {}
+    required: list[str] = []
+
+
+class _Ordinary(msgspec.Struct, gc=False, rename="camel"):
+    input_schema: _Shape
+
+
+_decode_shape = msgspec.json.Decoder(_Shape).decode
+_decode_ordinary = msgspec.json.Decoder(list[_Ordinary]).decode
+
+
+def _why_badly_named(definition: ToolDefinition) -> str | None:
+    if not definition.name.strip():
+        return "it has no name"
+    if len(definition.name) > NAME_LIMIT:
+        return f"its name is longer than {NAME_LIMIT} characters"
+    return None
+
+
+def _why_unusable(definition: ToolDefinition, mirrors: bool) -> str | None:
+    data = bytes(definition.input_schema)
+    try:
+        _decode_shape(data)
+        return None if _is_plain(data) else _why_odd(data, mirrors)
+    except DECODE_ERRORS:
+        return _why_odd(data, mirrors)
+
+
+def _is_plain(data: bytes) -> bool:
+    """Whether nothing in it is invisible (no letter beyond ASCII, no escape), or to be repeated as a header."""
+    return data.isascii() and b"\\" not in data and b"\x7f" not in data and KEYWORD_BYTES not in data
+
+
+def _why_odd(data: bytes, mirrors: bool) -> str | None:
+    """The same with a closer look, for the few schemas that need one."""
+    try:
+        schema = decode_as(dict[str, Any], data)
+    except Unreadable as error:
+        return f"its input schema is not a JSON object ({error.detail})"
+    problem = _why_unusable_schema(schema)
+    if problem is not None:
+        return problem
+    if hidden := unsafe_names(schema):
+        return f"its parameter {one_line(hidden[0], 80)} has invisible characters in its name"
+    try:
+        if mirrors and KEYWORD_BYTES in data:
+            mirrored(schema)
+    except BadMirror as error:
+        return str(error)
+    return None
+
+
+def _why_unusable_schema(schema: dict[str, Any]) -> str | None:
+    """Whether arguments could ever be described by it. Finer points are left to the validator."""
+    if schema.get("type", "object") != "object":
+        return "its input schema does not describe an object"
+    properties: Any = schema.get("properties", {})
+    if not isinstance(properties, dict):
+        return "the properties of its input schema are not an object"
+    for name, part in properties.items():  # pyright: ignore[reportUnknownVariableType]
+        if not isinstance(part, dict | bool):
+            return f"its input schema has no usable schema for {one_line(str(name), 80)!r}"  # pyright: ignore[reportUnknownArgumentType]
+    required: Any = schema.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):  # pyright: ignore[reportUnknownVariableType]
+        return "what its input schema requires is not a list of names"
+    return None
+
+
+def _name_in(raw: Raw) -> str:
+    try:
+        value: Any = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "(unreadable)"
+    name: Any = value.get("name") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return repr(one_line(name, 80)) if isinstance(name, str) else "(without a name)"

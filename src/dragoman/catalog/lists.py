@@ -1,0 +1,264 @@
+"""Servers' lists of resources, templates and prompts: read when wanted, kept while fresh.
+
+I own: one reading at a time per list, however many want it; reading ahead when a server is connected and
+again when it says that a list changed; dropping what cannot be used. What an entry means, its own module
+knows; how long it keeps, `cache.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from msgspec import Raw, Struct
+
+from dragoman.catalog.cache import Cache
+from dragoman.catalog.paging import FetchPage, read_pages, undecoded
+from dragoman.catalog.prompts import PromptDefinition, read_prompt
+from dragoman.catalog.resources import ReadReply, Resource, Template, read_resource, read_template
+from dragoman.clock import Clock
+from dragoman.events import EventBus, PromptsChanged, ResourcesChanged, ServerEvent
+from dragoman.names import ServerName
+from dragoman.wire.codec import Unreadable
+
+UNPROMISED_SECONDS: Final = 60.0
+"""How long a list keeps whose server promises neither a time nor to tell of changes."""
+READS_KEPT_BYTES: Final = 16 * 1024 * 1024
+PROBLEM_LIMIT: Final = 100
+PAUSE_SECONDS: Final = 0.5
+"""Between two readings of a list whose server says all the time that it changed."""
+
+T = TypeVar("T")
+
+
+class ServerList(Struct, Generic[T], frozen=True):
+    """One server's list, and what of it had to be left out."""
+
+    items: tuple[T, ...] = ()
+    problems: tuple[str, ...] = ()
+    is_whole: bool = True
+
+
+class Asker(Protocol):
+    """Who can be asked for a page; a session is one."""
+
+    async def request(
+        self, method: str, params: Mapping[str, Any] | None, *, timeout_seconds: float
+    ) -> Raw: ...
+
+
+class KindOfList(Struct, Generic[T], frozen=True):
+    method: str
+    key: str
+    """Where a page holds its items; what people call them, too."""
+    capability: str
+    read: Callable[[ServerName, Raw], T]
+    identity: Callable[[T], str]
+    """What no two entries of a list share."""
+    what: str
+
+
+class ListsOf(Generic[T]):
+    """All servers' lists of one kind."""
+
+    def __init__(self, kind: KindOfList[T], clock: Clock) -> None:
+        self.kind = kind
+        self._cache = Cache[ServerList[T]](clock)
+        self._reading: dict[tuple[str, int], asyncio.Task[ServerList[T]]] = {}
+
+    def known(self, server: ServerName, link: object) -> ServerList[T] | None:
+        """What was read last, fresh or not; nobody is asked."""
+        return self._cache.last_known((server, ""), link)
+
+    async def of(
+        self, server: ServerName, link: object, fetch: FetchPage, *, promised: bool, fresh: bool = False
+    ) -> ServerList[T]:
+        """The list, from memory while it is fresh. `promised`: the server will tell if it changes."""
+        kept = None if fresh else self._cache.get((server, ""), link)
+        if kept is not None:
+            return kept
+        key = (server, id(link))
+        reading = self._reading.get(key)
+        if reading is None:
+            reading = self._reading[key] = asyncio.create_task(self._read(server, link, fetch, promised))
+            reading.add_done_callback(lambda done: self._read_to_its_end(key, done))
+        # Whoever stops waiting does not stop it for the others.
+        return await asyncio.shield(reading)
+
+    def changed(self, server: ServerName) -> None:
+        self._cache.changed(server)
+        self._let_go(server)
+
+    def forget(self, server: ServerName) -> None:
+        self._cache.forget(server)
+        self._let_go(server)
+
+    def _read_to_its_end(self, key: tuple[str, int], reading: asyncio.Task[ServerList[T]]) -> None:
+        if self._reading.get(key) is reading:
+            del self._reading[key]
+
+    def _let_go(self, server: ServerName) -> None:
+        """Who asks from now on is not given what was asked for before."""
+        for key in [key for key in self._reading if key[0] == server]:
+            del self._reading[key]
+
+    async def _read(
+        self, server: ServerName, link: object, fetch: FetchPage, promised: bool
+    ) -> ServerList[T]:
+        ticket = self._cache.ticket((server, ""), link)
+        pages = await read_pages(fetch, self.kind.key, self.kind.what, undecoded)
+        items, problems = self._usable(server, pages.items)
+        told = (*_first(problems), *pages.problems)
+        if pages.is_whole:
+            listed = ServerList(items, told)
+            ttl = pages.ttl_seconds
+            self._cache.put(ticket, listed, UNPROMISED_SECONDS if ttl is None and not promised else ttl)
+            return listed
+        before = self._cache.last_known((server, ""), link)
+        if before is not None and len(before.items) > len(items):
+            return ServerList(before.items, (*told, "what was known before is shown"), is_whole=False)
+        return ServerList(items, told, is_whole=False)
+
+    def _usable(self, server: ServerName, raws: list[Raw]) -> tuple[tuple[T, ...], list[str]]:
+        found: dict[str, T] = {}
+        problems: list[str] = []
+        for number, raw in enumerate(raws, 1):
+            try:
+                item = self.kind.read(server, raw)
+                if self.kind.identity(item) in found:
+                    raise Unreadable("it is listed twice")
+                found[self.kind.identity(item)] = item
+            except Unreadable as error:
+                problems.append(f"number {number} of the {self.kind.what} is left out: {error.detail}")
+        return tuple(found.values()), problems
+
+
+def _first(problems: list[str]) -> tuple[str, ...]:
+    more = len(problems) - PROBLEM_LIMIT
+    return tuple(problems) if more <= 0 else (*problems[:PROBLEM_LIMIT], f"and {more} problems more")
+
+
+RESOURCES: Final = KindOfList[Resource](
+    "resources/list", "resources", "resources", read_resource, lambda item: item.uri, "resources"
+)
+TEMPLATES: Final = KindOfList[Template](
+    "resources/templates/list",
+    "resourceTemplates",
+    "resources",
+    read_template,
+    lambda item: item.uri_template,
+    "resource templates",
+)
+PROMPTS: Final = KindOfList[PromptDefinition](
+    "prompts/list", "prompts", "prompts", read_prompt, lambda item: item.wire_name, "prompts"
+)
+
+
+class Lists:
+    """The lists of a host's servers besides their tools, and the resources that were read."""
+
+    def __init__(self, clock: Clock, bus: EventBus, timeout_seconds: float) -> None:
+        self.resources = ListsOf(RESOURCES, clock)
+        self.templates = ListsOf(TEMPLATES, clock)
+        self.prompts = ListsOf(PROMPTS, clock)
+        self.reads = Cache[ReadReply](clock, READS_KEPT_BYTES)
+        self._bus = bus
+        self._timeout_seconds = timeout_seconds
+        self._ahead: dict[tuple[ServerName, str], asyncio.Task[None]] = {}
+        self._again: set[tuple[ServerName, str]] = set()
+
+    @property
+    def _all(self) -> tuple[ListsOf[Any], ...]:
+        return (self.resources, self.templates, self.prompts)
+
+    def opened(self, server: ServerName, asker: Asker, capabilities: Mapping[str, Any]) -> None:
+        """A server is connected: what it offers is read in the background, and keeps nobody waiting."""
+        self.forget(server)
+        for capability in ("resources", "prompts"):
+            if offers(capabilities, capability):
+                self._read_ahead(server, asker, capability, capabilities)
+
+    def noticed(self, server: ServerName, asker: Asker, method: str, capabilities: Mapping[str, Any]) -> None:
+        """A server told of a change."""
+        if method == "notifications/resources/updated":
+            self.reads.changed(server)
+        for capability in ("resources", "prompts"):
+            if method == f"notifications/{capability}/list_changed" and offers(capabilities, capability):
+                for lists in self._of(capability):
+                    lists.changed(server)
+                self.reads.changed(server)
+                self._read_ahead(server, asker, capability, capabilities)
+
+    def forget(self, server: ServerName) -> None:
+        """A server has gone."""
+        for lists in self._all:
+            lists.forget(server)
+        self.reads.forget(server)
+        for key in [key for key in self._ahead if key[0] == server]:
+            self._ahead.pop(key).cancel()
+
+    def close(self) -> None:
+        # What somebody waits for ends with its session, and says so.
+        for task in self._ahead.values():
+            task.cancel()
+
+    def _of(self, capability: str) -> list[ListsOf[Any]]:
+        return [lists for lists in self._all if lists.kind.capability == capability]
+
+    def _read_ahead(
+        self, server: ServerName, asker: Asker, capability: str, capabilities: Mapping[str, Any]
+    ) -> None:
+        key = (server, capability)
+        self._again.add(key)
+        if key not in self._ahead:
+            work = self._keep_up(key, asker, tells_of_changes(capabilities, capability))
+            task = self._ahead[key] = asyncio.create_task(work, name=f"dragoman lists {server}")
+            task.add_done_callback(lambda _: self._done(key, task))
+
+    def _done(self, key: tuple[ServerName, str], task: asyncio.Task[None]) -> None:
+        if self._ahead.get(key) is task:
+            del self._ahead[key]
+
+    async def _keep_up(self, key: tuple[ServerName, str], asker: Asker, promised: bool) -> None:
+        server, capability = key
+        while key in self._again:
+            self._again.discard(key)
+            found = await asyncio.gather(
+                *(
+                    lists.of(server, asker, self._fetcher(asker, lists.kind.method), promised=promised)
+                    for lists in self._of(capability)
+                )
+            )
+            if self._bus.has_listeners:
+                self._bus.publish(_event(capability, server, found))
+            # One that changes its list all the time is not read all the time.
+            await asyncio.sleep(PAUSE_SECONDS if key in self._again else 0)
+
+    def _fetcher(self, asker: Asker, method: str) -> FetchPage:
+        async def fetch(params: Mapping[str, Any]) -> Raw:
+            return await asker.request(method, params, timeout_seconds=self._timeout_seconds)
+
+        return fetch
+
+
+def _event(capability: str, server: ServerName, found: list[ServerList[Any]]) -> ServerEvent:
+    problems = tuple(problem for each in found for problem in each.problems)
+    if capability == "prompts":
+        return PromptsChanged(server=server, prompt_count=len(found[0].items), problems=problems)
+    return ResourcesChanged(
+        server=server,
+        resource_count=len(found[0].items),
+        template_count=len(found[1].items),
+        problems=problems,
+    )
+
+
+def offers(capabilities: Mapping[str, Any], capability: str) -> bool:
+    """Whether a server has said that it has such a thing at all."""
+    return isinstance(capabilities.get(capability), dict)
+
+
+def tells_of_changes(capabilities: Mapping[str, Any], capability: str, of: str = "listChanged") -> bool:
+    said: Any = capabilities.get(capability)
+    return isinstance(said, dict) and said.get(of) is True  # pyright: ignore[reportUnknownMemberType]

@@ -1,0 +1,266 @@
+"""The tool lock: every tool's definition as somebody has seen it, in the project's `.mcp.lock`.
+
+I own: the file (read with places for errors, written whole and in a form that is good to read in a diff),
+what has changed since it was written, and which tools a frozen host leaves out. How a change is told is
+`changes.py`'s. Servers go by the names they are configured under, tools by their servers' names for them.
+I guarantee: the same tools make the same file, to the byte; what nobody sees in a text is escaped in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.catalog.tools import ServerTool, Tool
+from dragoman.cleaning import one_line, replaced
+from dragoman.config.jsonc import locate
+from dragoman.config.reading import read_object
+from dragoman.config.writer import edit
+from dragoman.errors import ConfigFileError
+
+LOCK_FILE: Final = ".mcp.lock"
+VERSION: Final = 1
+DEFINITION_LIMIT_BYTES: Final = 64 * 1024
+DEPTH_LIMIT: Final = 60
+"""Of a larger or deeper definition only the digest is written down."""
+PARTS: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
+
+Json = dict[str, Any]
+Kind = Literal["added", "removed", "changed"]
+
+
+class Locked(Struct, frozen=True):
+    """One tool as it was."""
+
+    digest: str
+    definition: Mapping[str, Any] | None = None
+    """None if it was too large to be written down."""
+
+
+class Lock(Struct, frozen=True):
+    servers: Mapping[str, Mapping[str, Locked]] = {}
+
+    def find(self, tool: ServerTool) -> Locked | None:
+        return self.servers.get(tool.server, {}).get(tool.wire_name)
+
+
+class Change(Struct, frozen=True):
+    server: str
+    tool: str
+    """As its server calls it."""
+    kind: Kind
+    parts: tuple[str, ...] = ()
+    """What of it changed: title, description, inputSchema, outputSchema, annotations."""
+    before: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+
+
+# --- decisions ---
+
+
+def updated(
+    lock: Lock, tools: Iterable[Tool], *, read: Collection[str], known: Collection[str] | None = None
+) -> Lock:
+    """The lock after looking at the servers in `read`; what it says of others stays.
+
+    With `known`, servers that are configured no longer are taken out.
+    """
+    servers = {
+        name: dict(entries)
+        for name, entries in lock.servers.items()
+        if name not in read and (known is None or name in known)
+    }
+    servers.update((name, {}) for name in read)
+    for tool in _of_servers(tools):
+        if tool.server in read:
+            servers[tool.server][tool.wire_name] = _locked(tool)
+    return Lock(servers)
+
+
+def compare(lock: Lock, tools: Iterable[Tool], *, read: Collection[str] | None = None) -> tuple[Change, ...]:
+    """What has changed, by server and tool.
+
+    `read`: the servers whose tools these are; without it, those that have any. Only their tools can be gone.
+    """
+    present = {(str(tool.server), str(tool.wire_name)): tool for tool in _of_servers(tools)}
+    looked_at = {server for server, _ in present} if read is None else set(read)
+    changes = [_change(lock.find(tool), tool) for tool in present.values() if tool.server in looked_at]
+    changes += [
+        Change(server, name, "removed", before=entry.definition)
+        for server in looked_at
+        for name, entry in lock.servers.get(server, {}).items()
+        if (server, name) not in present
+    ]
+    return tuple(sorted(filter(None, changes), key=lambda change: (change.server, change.tool)))
+
+
+def left_out(lock: Lock, tools: Iterable[Tool]) -> dict[str, str]:
+    """The tools that a frozen host does not offer, by their names for models, and why. Pure."""
+    reasons: dict[str, str] = {}
+    for tool in _of_servers(tools):
+        change = _change(lock.find(tool), tool)
+        if change is not None and change.kind == "added":
+            reasons[tool.name] = f"it is not in {LOCK_FILE}"
+        elif change is not None:
+            what = ", ".join(change.parts) or "its definition"
+            reasons[tool.name] = f"it is not as {LOCK_FILE} has it ({what} changed)"
+    return reasons
+
+
+def _change(entry: Locked | None, tool: ServerTool) -> Change | None:
+    if entry is None:
+        return Change(tool.server, tool.wire_name, "added", after=_definition(tool))
+    if entry.digest == tool.digest:
+        return None
+    before, after = entry.definition, _definition(tool)
+    parts = [part for part in PARTS if before and not is_same(before.get(part), after.get(part))]
+    return Change(tool.server, tool.wire_name, "changed", tuple(parts), before, after)
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON. Python's own comparison takes `0` for `false`."""
+    return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
+
+
+def _of_servers(tools: Iterable[Tool]) -> Iterable[ServerTool]:
+    return (tool for tool in tools if isinstance(tool, ServerTool))
+
+
+def _definition(tool: ServerTool) -> Json:
+    return {part: value for part, value in tool.as_listed().items() if part in PARTS}
+
+
+def _locked(tool: ServerTool) -> Locked:
+    definition = _definition(tool)
+    is_small = len(msgspec.json.encode(definition)) <= DEFINITION_LIMIT_BYTES
+    return Locked(tool.digest, definition if is_small and not _is_deep(definition) else None)
+
+
+def _is_deep(definition: Json) -> bool:
+    level: list[Any] = [definition]
+    for _ in range(DEPTH_LIMIT):
+        level = [inner for value in level for inner in _inside(value)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("Json", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
+
+
+# --- the file ---
+
+
+def read_lock(path: Path) -> Lock:
+    """What the file says; nothing is locked where there is none. Waits for the disk."""
+    found = read_object(path)
+    if found is None:
+        return Lock()
+    text, content = found
+    reading = _Reading(path, text)
+    if content.get("version") != VERSION:
+        raise reading.problem(("version",), f"this Dragoman reads version {VERSION} of a tool lock")
+    servers = reading.object_at(content, "servers")
+    return Lock(
+        {
+            server: {name: reading.entry(server, name, tools) for name in tools}
+            for server in servers
+            for tools in [reading.object_at(servers, "servers", server)]
+        }
+    )
+
+
+def write_lock(path: Path, lock: Lock) -> None:
+    """Replaces the file, whole or not at all. Waits for the disk."""
+    content = as_text(lock)
+    edit(path, lambda _: content, private=False, boundary=path.parent)
+
+
+def as_text(lock: Lock) -> str:
+    servers = {
+        server: {name: _as_json(entry) for name, entry in entries.items()}
+        for server, entries in lock.servers.items()
+    }
+    content = {"version": VERSION, "servers": servers}
+    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return replaced(text, _escaped) + "\n"
+
+
+def _escaped(unsafe: str) -> str:
+    """What nobody would see in a review, as JSON escapes it."""
+    return json.dumps(unsafe)[1:-1].replace("\x7f", "\\u007f")
+
+
+def _as_json(entry: Locked) -> Json:
+    if entry.definition is None:
+        return {"digest": entry.digest}
+    definition = dict(entry.definition)
+    description = definition.get("description")
+    if isinstance(description, str) and "\n" in description:
+        definition["description"] = description.split("\n")  # so that a diff shows lines
+    return {"digest": entry.digest, "definition": definition}
+
+
+class _Reading:
+    """A file that is being understood."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self._path = path
+        self._text = text
+
+    def object_at(self, owner: Mapping[str, Any], *place: str) -> Json:
+        value = owner.get(place[-1])
+        if not isinstance(value, dict):
+            raise self.problem(place, f'"{one_line(place[-1], 100)}" is not an object')
+        return cast("Json", value)
+
+    def entry(self, server: str, name: str, tools: Json) -> Locked:
+        place = ("servers", server, name)
+        content = self.object_at(tools, *place)
+        digest = content.get("digest")
+        if not isinstance(digest, str):
+            raise self.problem(place, f'tool "{one_line(name, 100)}" has no digest')
+        if "definition" not in content:
+            return Locked(digest)
+        definition = self.object_at(content, *place, "definition")
+        lines: Any = definition.get("description")
+        if isinstance(lines, list):
+            definition["description"] = "\n".join(str(line) for line in cast("list[Any]", lines))
+        if digest_of(name, definition) != digest:
+            raise self.problem(place, f'digest and definition of tool "{one_line(name, 100)}" do not fit')
+        return Locked(digest, definition)
+
+    def problem(self, place: tuple[str, ...], reason: str) -> ConfigFileError:
+        line, column = locate(self._text, place) or (None, None)
+        return ConfigFileError(
+            str(self._path),
+            reason,
+            line=line,
+            column=column,
+            hint="Restore the file, or delete it and run `dragoman tools lock`.",
+        )
+
+
+def digest_of(name: str, definition: Mapping[str, Any]) -> str:
+    """As `Tool.digest` makes it."""
+    listed = {"name": name, **definition}
+    return hashlib.sha256(msgspec.json.encode(listed, order="sorted")).hexdigest()
+
+
+def admission(path: Path) -> Callable[[ServerTool], str | None]:
+    """Why a frozen host leaves a tool out, if it does. A lock that is not there would admit nothing."""
+    if not path.exists():
+        raise ConfigFileError(
+            str(path), "there is no tool lock", hint="Write one with `dragoman tools lock`."
+        )
+    lock = read_lock(path)
+    return lambda tool: left_out(lock, [tool]).get(tool.name)

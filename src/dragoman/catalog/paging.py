@@ -1,0 +1,116 @@
+"""Lists that come page by page: of tools, resources, templates and prompts.
+
+I own: the bounds (pages, items, bytes), cursors, and the hints on how long a list keeps. What an item
+means, others know. I guarantee an end, and that what came before an error is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from msgspec import Raw, Struct
+
+from dragoman.cleaning import one_line
+from dragoman.errors import DragomanError
+from dragoman.wire.codec import Unreadable, decode_as
+
+PAGE_LIMIT: Final = 1000
+ITEM_LIMIT: Final = 10_000
+LIST_LIMIT_BYTES: Final = 64 * 1024 * 1024
+LIST_LIMIT_COMMAS: Final = 1_000_000
+LONGEST_TTL_SECONDS: Final = 24 * 3600.0
+
+T = TypeVar("T")
+
+_COMPLETE = Raw(b'"complete"')
+_NULL = Raw(b"null")
+
+FetchPage = Callable[[Mapping[str, Any]], Awaitable[Raw]]
+
+
+class Pages(Struct, Generic[T]):
+    """A list as it was read, and what was wrong with it."""
+
+    items: list[T] = []
+    problems: list[str] = []
+    is_whole: bool = True
+    """Whether reading came to the list's end, or to a limit of ours."""
+    ttl_seconds: float | None = None
+    """How long it keeps, if the server says so; 0 is "not at all"."""
+
+
+class _Page(NamedTuple):
+    items: Raw
+    next_cursor: str | None
+    ttl_ms: Any
+
+
+def undecoded(array: Raw) -> Sequence[Raw]:
+    """A page's items, each to be read by itself."""
+    return decode_as(list[Raw], array)
+
+
+async def read_pages(
+    fetch_page: FetchPage, key: str, what: str, split: Callable[[Raw], Sequence[T]]
+) -> Pages[T]:
+    """All pages of a list. `key`: where a page holds its items. `what`: how people call them.
+
+    `split`: takes a page's array apart, or says `Unreadable`.
+    """
+    pages = Pages[T]()
+    params: Mapping[str, Any] = {}
+    cursors: set[str] = set()
+    size = 0
+    for _ in range(PAGE_LIMIT):
+        try:
+            data = bytes(await fetch_page(params))
+            size += len(data)
+            page = _read(data, key, size)
+            items = split(page.items)
+        except (DragomanError, Unreadable) as error:
+            pages.problems.append(f"the list of {what} is incomplete: {error}")
+            pages.is_whole = False
+            return pages
+        room = ITEM_LIMIT - len(pages.items)
+        pages.items += items[:room]
+        pages.ttl_seconds = _shorter(pages.ttl_seconds, page.ttl_ms)
+        if len(items) > room:
+            pages.problems.append(f"more than {ITEM_LIMIT} {what}: the rest is left out")
+            return pages
+        cursor = page.next_cursor  # an empty string is a cursor like any other
+        if cursor is None:
+            return pages
+        if cursor in cursors:
+            pages.problems.append(f"the list of {what} repeats itself (same cursor twice): reading stopped")
+            return pages
+        cursors.add(cursor)
+        params = {"cursor": cursor}
+    pages.problems.append(f"more than {PAGE_LIMIT} pages of {what}: the rest is left out")
+    return pages
+
+
+def _read(data: bytes, key: str, size: int) -> _Page:
+    # Counted first: a few megabytes of `0,0,0` would take longer to decode than a list may.
+    if size > LIST_LIMIT_BYTES or data.count(b",") > LIST_LIMIT_COMMAS:
+        raise Unreadable("it is too large")
+    parts = decode_as(dict[str, Raw], data)
+    kind = decode_as(str, parts.get("resultType", _COMPLETE))
+    if kind != "complete":
+        raise Unreadable(f"it came as {one_line(kind, 50)!r} instead of a list")
+    if key not in parts:
+        raise Unreadable(f"it has no {key!r}")
+    return _Page(
+        parts[key],
+        None if bytes(parts.get("nextCursor", _NULL)) == b"null" else decode_as(str, parts["nextCursor"]),
+        decode_as(object, parts.get("ttlMs", _NULL)),
+    )
+
+
+def _shorter(known: float | None, ttl_ms: Any) -> float | None:
+    """The shorter of two times; what is negative or no number means "not at all"."""
+    if ttl_ms is None:
+        return known
+    is_number = isinstance(ttl_ms, int | float) and not isinstance(ttl_ms, bool) and ttl_ms > 0
+    seconds = min(ttl_ms / 1000, LONGEST_TTL_SECONDS) if is_number else 0.0
+    return seconds if known is None else min(known, seconds)

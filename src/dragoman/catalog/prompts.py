@@ -1,0 +1,357 @@
+"""Prompts: as servers list them, as a person types them, and as they come back.
+
+I own: which prompts of a list are usable, the grammar of a command line, and cleaning what a prompt says.
+A prompt that cannot be read is dropped alone, with its reason. Asking is `calls/prompts.py`'s.
+
+The grammar: `/mcp__server__prompt word "two words" name=value`. Words fill the prompt's arguments in its own
+order, passing over those given by name; the last argument takes all words that are left, with one space
+between them. `name=` counts only if the prompt has such an argument. Quotes, single or double, count only
+where a word or a value begins, so that `don't` is a word; in double ones `\\"` and `\\\\` stand for the
+character itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from msgspec import Raw, Struct
+
+from dragoman.cleaning import for_model, is_safe, one_line
+from dragoman.content.blocks import Block, ResourceBlock, TextBlock, read_block
+from dragoman.content.blocks import Resource as Content
+from dragoman.errors import CallError, InvalidArguments
+from dragoman.names import QualifiedName, ServerName
+from dragoman.wire.codec import Unreadable, decode_as
+
+DESCRIPTION_LIMIT: Final = 2048
+TITLE_LIMIT: Final = 200
+NAME_LIMIT: Final = 1024
+ARGUMENT_LIMIT: Final = 100
+MESSAGE_LIMIT: Final = 1000
+TEXT_LIMIT: Final = 100_000
+"""Characters of one message that a model is given."""
+
+
+class PromptArgument(Struct, frozen=True):
+    name: str
+    """As its server spells it."""
+    title: str | None = None
+    description: str = ""
+    required: bool = False
+
+
+class PromptDefinition(Struct, frozen=True, kw_only=True):
+    server: ServerName
+    wire_name: str
+    title: str | None = None
+    description: str = ""
+    arguments: tuple[PromptArgument, ...] = ()
+    meta: Mapping[str, Any] = {}
+
+
+class Prompt(PromptDefinition, frozen=True, kw_only=True):
+    """A prompt that a person can call by its name."""
+
+    name: QualifiedName
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """`InvalidArguments` that names what is missing, unknown or no text."""
+        known = {argument.name for argument in self.arguments}
+        problems = [
+            f"it needs {argument.name!r}"
+            for argument in self.arguments
+            if argument.required and argument.name not in arguments
+        ]
+        problems += [f"it has no argument {name!r}" for name in arguments if name not in known]
+        problems += [f"{name!r} is not text" for name, said in arguments.items() if not isinstance(said, str)]
+        if problems:
+            raise InvalidArguments(self.server, self.name, (*problems, f"usage: {self.usage}"))
+
+    @property
+    def usage(self) -> str:
+        words = (one_line(each.name, 80) for each in self.arguments)
+        shown = (f"<{word}>" if each.required else f"[{word}]" for word, each in zip(words, self.arguments))
+        return " ".join([f"/{self.name}", *shown])
+
+
+class PromptMessage(Struct, frozen=True):
+    role: Literal["user", "assistant"]
+    content: Block
+
+
+class PromptResult(Struct, frozen=True, kw_only=True):
+    """What a prompt came to: messages for a model, cleaned like everything that a model reads."""
+
+    server: ServerName
+    name: QualifiedName
+    description: str = ""
+    messages: tuple[PromptMessage, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class Completion(Struct, frozen=True):
+    """What may come next, as far as the server says."""
+
+    values: tuple[str, ...] = ()
+    has_more: bool = False
+    total: int | None = None
+
+
+# Lists.
+
+
+class _Argument(Struct):
+    name: str
+    title: Any = None
+    description: Any = None
+    required: Any = False
+
+
+class _Listed(Struct, rename={"meta": "_meta"}):
+    name: str
+    title: Any = None
+    description: Any = None
+    arguments: list[_Argument] | None = None
+    meta: dict[str, Any] | None = None
+
+
+def read_prompt(server: ServerName, raw: Raw) -> PromptDefinition:
+    """A prompt of a list, or `Unreadable`: it cannot be used, and why."""
+    said = decode_as(_Listed, raw)
+    _check_name(said.name)
+    arguments = said.arguments or []
+    names = [argument.name for argument in arguments]
+    if len(arguments) > ARGUMENT_LIMIT:
+        raise Unreadable(f"it has more than {ARGUMENT_LIMIT} arguments")
+    if len(set(names)) < len(names):
+        raise Unreadable("two of its arguments have the same name")
+    for name in names:
+        _check_name(name)
+    return PromptDefinition(
+        server=server,
+        wire_name=said.name,
+        title=_text(said.title, TITLE_LIMIT) or None,
+        description=_text(said.description, DESCRIPTION_LIMIT),
+        arguments=tuple(_argument(argument) for argument in arguments),
+        meta=said.meta or {},
+    )
+
+
+def _argument(said: _Argument) -> PromptArgument:
+    title, description = _text(said.title, TITLE_LIMIT), _text(said.description, DESCRIPTION_LIMIT)
+    return PromptArgument(said.name, title or None, description, said.required is True)
+
+
+def _check_name(name: str) -> None:
+    if not name.strip():
+        raise Unreadable("it, or an argument of it, has no name")
+    if len(name) > NAME_LIMIT:
+        raise Unreadable(f"its name, or that of an argument, is longer than {NAME_LIMIT} characters")
+    if not is_safe(name) or "\n" in name:
+        raise Unreadable(f"{one_line(name, 80)!r} has invisible characters in its name")
+
+
+def _text(value: Any, limit: int) -> str:
+    return for_model(value, limit) if isinstance(value, str) else ""
+
+
+# Results.
+
+
+class _Message(Struct):
+    content: Raw
+    role: str = "user"
+
+
+class _Result(Struct, rename="camel"):
+    messages: list[Raw] | None = None
+    description: Any = None
+    result_type: str = "complete"
+
+
+class PromptReply(Struct, frozen=True):
+    """A reply to `prompts/get`."""
+
+    description: str
+    messages: tuple[PromptMessage, ...]
+    problems: tuple[str, ...]
+
+
+def read_prompt_result(raw: Raw) -> tuple[str, PromptReply]:
+    """The kind of result, and the result; a message that cannot be read is left out alone."""
+    result = decode_as(_Result, raw)
+    if result.messages is None and result.result_type == "complete":
+        raise Unreadable("it has no 'messages'")
+    messages: list[PromptMessage] = []
+    problems: list[str] = []
+    raws = result.messages or []
+    for number, message in enumerate(raws[:MESSAGE_LIMIT], 1):
+        try:
+            messages += _messages(message)
+        except Unreadable as error:
+            problems.append(f"message {number} is left out: {error.detail}")
+    if len(raws) > MESSAGE_LIMIT:
+        problems.append(f"more than {MESSAGE_LIMIT} messages: the rest is left out")
+    description = _text(result.description, DESCRIPTION_LIMIT)
+    return result.result_type, PromptReply(description, tuple(messages), tuple(problems))
+
+
+def _messages(raw: Raw) -> Iterable[PromptMessage]:
+    """One, as the specification says; some servers put several blocks into one message."""
+    said = decode_as(_Message, raw)
+    blocks = (
+        decode_as(list[Raw], said.content) if bytes(memoryview(said.content)[:1]) == b"[" else [said.content]
+    )
+    role: Literal["user", "assistant"] = "assistant" if said.role == "assistant" else "user"
+    return [PromptMessage(role, _cleaned(read_block(block))) for block in blocks[:MESSAGE_LIMIT]]
+
+
+def _cleaned(block: Block) -> Block:
+    match block:
+        case TextBlock(text):
+            return TextBlock(for_model(text, TEXT_LIMIT))
+        case ResourceBlock(Content(uri=uri, mime_type=mime_type, text=str(text), blob=blob)):
+            return ResourceBlock(Content(uri, mime_type, for_model(text, TEXT_LIMIT), blob))
+        case _:
+            return block
+
+
+class _Values(Struct, rename="camel"):
+    values: list[Any] = []
+    total: Any = None
+    has_more: Any = False
+
+
+class _Completed(Struct):
+    completion: _Values
+
+
+COMPLETION_LIMIT: Final = 100
+"""Values of one completion, by the specification."""
+
+
+def read_completion(raw: Raw) -> Completion:
+    said = decode_as(_Completed, raw).completion
+    usable = [each for each in said.values if isinstance(each, str) and _fits_a_line(each)]
+    total = said.total if isinstance(said.total, int) and not isinstance(said.total, bool) else None
+    is_cut = len(usable) > COMPLETION_LIMIT
+    return Completion(tuple(usable[:COMPLETION_LIMIT]), said.has_more is True or is_cut, total)
+
+
+def _fits_a_line(value: str) -> bool:
+    return len(value) <= NAME_LIMIT and is_safe(value) and "\n" not in value
+
+
+# Commands.
+
+
+class Command(NamedTuple):
+    prompt: Prompt
+    arguments: Mapping[str, str]
+
+
+class _Word(NamedTuple):
+    text: str
+    name: str | None = None
+    """The argument it is for, where the person says so."""
+
+
+def parse_command(line: str, prompts: Iterable[Prompt]) -> Command:
+    """Which prompt a line calls, and with what. `CallError` if there is none of that name.
+
+    `InvalidArguments` names what is missing or too much, and where a quote does not end.
+    """
+    name, _, rest = line.strip().removeprefix("/").partition(" ")
+    prompt = find(name, prompts)
+    return Command(prompt, read_arguments(prompt, rest))
+
+
+def find(name: str, prompts: Iterable[Prompt]) -> Prompt:
+    import difflib  # wanted only where nothing is found
+
+    known = {prompt.name: prompt for prompt in prompts}
+    if name in known:
+        return known[QualifiedName(name)]
+    near = difflib.get_close_matches(name, known, n=3)
+    hint = f"Did you mean {', '.join(near)}?" if near else "List the prompts to see what there is."
+    raise CallError(None, f"there is no prompt named {one_line(name, 200)}", hint=hint)
+
+
+def read_arguments(prompt: Prompt, text: str) -> dict[str, str]:
+    """What a person typed behind a prompt's name."""
+    return _filled_in(prompt, _words(prompt, text, _names(prompt)))
+
+
+def arguments_of(prompt: Prompt, words: Iterable[str]) -> dict[str, str]:
+    """The same for words that a shell has taken apart."""
+    names, found = _names(prompt), list[_Word]()
+    for word in words:
+        name = _name_at(word, 0, names, found)
+        found.append(_Word(word) if name is None else _Word(word[len(name) + 1 :], name))
+    return _filled_in(prompt, found)
+
+
+def _names(prompt: Prompt) -> list[str]:
+    return [argument.name for argument in prompt.arguments]
+
+
+def _filled_in(prompt: Prompt, words: Sequence[_Word]) -> dict[str, str]:
+    names = _names(prompt)
+    given = {word.name: word.text for word in words if word.name is not None}
+    free = [name for name in names if name not in given]
+    plain = [word.text for word in words if word.name is None]
+    if plain and not free:
+        said = "takes no arguments" if not names else "has no argument left for"
+        problem = f"it {said} {one_line(plain[0], 80)!r}" if names else f"it {said}"
+        raise InvalidArguments(prompt.server, prompt.name, (problem, f"usage: {prompt.usage}"))
+    if len(plain) > len(free):
+        plain = [*plain[: len(free) - 1], " ".join(plain[len(free) - 1 :])]
+    arguments = {**dict(zip(free, plain)), **given}
+    prompt.check(arguments)
+    return {name: arguments[name] for name in names if name in arguments}
+
+
+def _words(prompt: Prompt, text: str, names: Sequence[str]) -> list[_Word]:
+    words: list[_Word] = []
+    place = 0
+    while place < len(text):
+        if text[place].isspace():
+            place += 1
+            continue
+        name = _name_at(text, place, names, words)
+        if name is not None:
+            place += len(name) + 1
+        word, place = _value_at(prompt, text, place)
+        words.append(_Word(word, name))
+    return words
+
+
+def _name_at(text: str, place: int, names: Sequence[str], words: Iterable[_Word]) -> str | None:
+    taken = {word.name for word in words}
+    fitting = (name for name in names if name not in taken and text.startswith(f"{name}=", place))
+    return max(fitting, key=len, default=None)
+
+
+def _value_at(prompt: Prompt, text: str, place: int) -> tuple[str, int]:
+    """The word or value that begins here, and where it ends."""
+    letters: list[str] = []
+    if place < len(text) and text[place] in "\"'":
+        quote, start = text[place], place
+        place += 1
+        while place < len(text) and text[place] != quote:
+            if quote == '"' and text[place] == "\\" and text[place + 1 : place + 2] in ('"', "\\"):
+                place += 1
+            letters.append(text[place])
+            place += 1
+        if place == len(text):
+            raise InvalidArguments(
+                prompt.server,
+                prompt.name,
+                (f"the quote that begins with {text[start : start + 20]} has no end",),
+            )
+        place += 1
+    end = place
+    while end < len(text) and not text[end].isspace():
+        end += 1
+    return "".join(letters) + text[place:end], end

@@ -1,0 +1,244 @@
+"""Resources and templates as servers list them, and what reading one gives.
+
+I own: which entries of a list are usable. A bad one is dropped alone, with its reason. Names and
+descriptions are cleaned for models; an address (URI) stays as it is, for it is sent back, so one with
+invisible characters is not usable at all. What a model is given of a resource is `content/media.py`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Raw, Struct
+
+from dragoman.catalog.cache import lifetime_seconds
+from dragoman.cleaning import for_model, one_line
+from dragoman.content.blocks import Resource as Content
+from dragoman.errors import InvalidArguments
+from dragoman.names import ServerName
+from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.uris import URI_LIMIT, is_usable
+
+if TYPE_CHECKING:  # loaded when the first template is listed
+    from uritemplate import URITemplate
+
+DESCRIPTION_LIMIT: Final = 2048
+TITLE_LIMIT: Final = 200
+TEMPLATE_LIMIT: Final = 2048
+VARIABLE_LIMIT: Final = 50
+CONTENT_LIMIT: Final = 1000
+"""Parts of one resource."""
+
+_MAY_BE_MISSING = ("#", ".", "/", ";", "?", "&")
+"""Operators of a template whose expression may come to nothing, and the address is still one."""
+
+
+class Resource(Struct, frozen=True, kw_only=True):
+    server: ServerName
+    uri: str
+    """As its server spells it."""
+    name: str
+    title: str | None = None
+    description: str = ""
+    mime_type: str | None = None
+    """What its server says it is."""
+    size: int | None = None
+    """In bytes, by its server's word."""
+    annotations: Mapping[str, Any] = {}
+    meta: Mapping[str, Any] = {}
+
+
+class Template(Struct, frozen=True, kw_only=True, dict=True):
+    """A family of resources: an address with gaps (RFC 6570)."""
+
+    server: ServerName
+    uri_template: str
+    name: str
+    title: str | None = None
+    description: str = ""
+    mime_type: str | None = None
+    annotations: Mapping[str, Any] = {}
+    meta: Mapping[str, Any] = {}
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """What has to be filled in, in the order of the template."""
+        return tuple(self._parsed.variable_names)
+
+    def expand(self, values: Mapping[str, str | Sequence[str]]) -> str:
+        """The address, or `InvalidArguments` that names what is missing or too much."""
+        needed = {
+            name
+            for variable in self._parsed.variables
+            if variable.operator.value not in _MAY_BE_MISSING
+            for name in variable.variable_names
+        }
+        problems = [f"it needs {name!r}" for name in self.variables if name in needed and name not in values]
+        problems += [f"it has no gap {name!r}" for name in values if name not in self.variables]
+        uri = "" if problems else self._parsed.expand({name: _value(said) for name, said in values.items()})
+        if len(uri) > URI_LIMIT:
+            problems.append(f"the address would be longer than {URI_LIMIT} characters")
+        if problems:
+            raise InvalidArguments(self.server, self.uri_template, tuple(problems))
+        return uri
+
+    @cached_property
+    def _parsed(self) -> URITemplate:
+        return _parse(self.uri_template)
+
+
+def _value(said: str | Sequence[str]) -> str | list[str]:
+    return said if isinstance(said, str) else list(said)
+
+
+class ResourceContents(Struct, frozen=True, kw_only=True):
+    """What a resource holds, untouched: several parts, one, or none."""
+
+    server: ServerName
+    uri: str
+    contents: tuple[Content, ...]
+    problems: tuple[str, ...] = ()
+    """Parts that could not be read, and why."""
+
+    @property
+    def text(self) -> str:
+        """All of its text; untrusted, like everything a server says."""
+        return "\n".join(part.text for part in self.contents if part.text is not None)
+
+
+class _Listed(Struct, rename={"mime_type": "mimeType", "meta": "_meta", "uri_template": "uriTemplate"}):
+    """Tolerant: what is not as it should be, and not needed, counts as not said."""
+
+    uri: Any = None
+    uri_template: Any = None
+    name: Any = None
+    title: Any = None
+    description: Any = None
+    mime_type: Any = None
+    size: Any = None
+    annotations: Any = None
+    meta: Any = None
+
+
+def read_resource(server: ServerName, raw: Raw) -> Resource:
+    """A resource of a list, or `Unreadable`: it cannot be used, and why."""
+    said = decode_as(_Listed, raw)
+    uri = _usable(said.uri, "address", URI_LIMIT)
+    size = said.size
+    return Resource(
+        server=server,
+        uri=uri,
+        size=size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
+        **_described(said, uri),
+    )
+
+
+def read_template(server: ServerName, raw: Raw) -> Template:
+    said = decode_as(_Listed, raw)
+    spelled = _usable(said.uri_template, "template", TEMPLATE_LIMIT)
+    _parse(spelled)
+    return Template(server=server, uri_template=spelled, **_described(said, spelled))
+
+
+def _described(said: _Listed, otherwise: str) -> dict[str, Any]:
+    title = _text(said.title, TITLE_LIMIT)
+    mime_type = _text(said.mime_type, TITLE_LIMIT)
+    return {
+        "name": _text(said.name, TITLE_LIMIT) or for_model(otherwise, TITLE_LIMIT),
+        "title": title or None,
+        "description": _text(said.description, DESCRIPTION_LIMIT),
+        "mime_type": mime_type or None,
+        "annotations": _mapping(said.annotations),
+        "meta": _mapping(said.meta),
+    }
+
+
+def _text(value: Any, limit: int) -> str:
+    return for_model(value, limit) if isinstance(value, str) else ""
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _usable(value: Any, what: str, limit: int) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Unreadable(f"it has no {what}")
+    if len(value) > limit:
+        raise Unreadable(f"its {what} is longer than {limit} characters")
+    if not is_usable(value):
+        raise Unreadable(f"its {what} has invisible characters")
+    return value
+
+
+def _parse(template: str) -> URITemplate:
+    from uritemplate import URITemplate
+
+    try:
+        parsed = URITemplate(template)
+    except Exception as error:  # border: the library's, for a template that is none
+        raise Unreadable(f"its template cannot be read: {one_line(str(error), 200)}") from None
+    names = list(parsed.variable_names)
+    if len(parsed.variables) > VARIABLE_LIMIT or len(names) > VARIABLE_LIMIT:
+        raise Unreadable(f"its template has more than {VARIABLE_LIMIT} gaps")
+    if not all(name and name.isprintable() and " " not in name and "{" not in name for name in names):
+        raise Unreadable("its template has a gap without a proper name")
+    return parsed
+
+
+class _ReadResult(Struct, rename="camel"):
+    contents: list[Raw] | None = None
+    result_type: str = "complete"
+    ttl_ms: Any = None
+
+
+class ReadReply(Struct, frozen=True):
+    """A reply to `resources/read`."""
+
+    contents: tuple[Content, ...]
+    problems: tuple[str, ...]
+    ttl_seconds: float | None
+    size_bytes: int
+
+
+def read_contents(raw: Raw) -> tuple[str, ReadReply]:
+    """The kind of result, and the result; a part that cannot be read is left out alone."""
+    result = decode_as(_ReadResult, raw)
+    if result.contents is None and result.result_type == "complete":
+        raise Unreadable("it has no 'contents'")
+    parts: list[Content] = []
+    problems: list[str] = []
+    raws = result.contents or []
+    for number, part in enumerate(raws[:CONTENT_LIMIT], 1):
+        try:
+            parts.append(_part(part))
+        except Unreadable as error:
+            problems.append(f"part {number} is left out: {error.detail}")
+    if len(raws) > CONTENT_LIMIT:
+        problems.append(f"more than {CONTENT_LIMIT} parts: the rest is left out")
+    ttl = None if result.ttl_ms is None else lifetime_seconds(result.ttl_ms)
+    return result.result_type, ReadReply(tuple(parts), tuple(problems), ttl, memoryview(raw).nbytes)
+
+
+def _part(raw: Raw) -> Content:
+    part = decode_as(Content, raw)
+    if part.text is None and part.blob is None:
+        raise Unreadable("it holds neither text nor data")
+    return part
+
+
+def as_listed(thing: Resource | Template) -> dict[str, Any]:
+    """For models and programs that want JSON: what is not there is left out."""
+    address = {"uri": thing.uri} if isinstance(thing, Resource) else {"uriTemplate": thing.uri_template}
+    said: dict[str, Any] = {
+        "server": thing.server,
+        **address,
+        "name": thing.name,
+        "title": thing.title,
+        "description": thing.description or None,
+        "mimeType": thing.mime_type,
+        "size": thing.size if isinstance(thing, Resource) else None,
+    }
+    return {key: value for key, value in said.items() if value is not None}

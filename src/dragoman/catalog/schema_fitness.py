@@ -1,0 +1,152 @@
+"""Whether model APIs take a schema as it is, and the last touches that make it so. Pure.
+
+I own: what a complete schema is (a type, items for arrays, names that APIs take) for each node, and the quick
+look at a whole schema that spares most of them the rewriting.
+I guarantee: what `finish` returns is complete, and a fit schema is left alone by every part of the rewriting.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, cast
+
+from dragoman.catalog.schema_keywords import GONE, READERS, Json, pattern, types_of
+from dragoman.catalog.schema_merging import add_words, tell_names
+from dragoman.cleaning import is_safe
+
+DEPTH_LIMIT: Final = 72
+
+LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+OF_OBJECTS: Final = frozenset(
+    {"type", "title", "description", "default", "examples", "properties", "required", "additionalProperties",
+     "patternProperties", "propertyNames", "minProperties", "maxProperties", "dependentRequired",
+     "deprecated"}
+)  # fmt: skip
+"""What may stand at the root."""
+
+
+def is_fit(root: Json) -> bool:
+    """Whether every model API takes the schema as it is."""
+    is_object = root.get("type") == "object" and isinstance(root.get("properties"), dict)
+    return is_object and root.keys() <= OF_OBJECTS and _is_fit(root, DEPTH_LIMIT)
+
+
+def types(schema: Json) -> list[str]:
+    kind: str | list[str] = schema.get("type", [])
+    return [kind] if isinstance(kind, str) else kind
+
+
+# --- one node ---
+
+
+def finish(schema: Json) -> Json:
+    """The schema made complete, in place."""
+    _settle_names(schema)
+    if "type" not in schema and (kind := _inferred_type(schema)):
+        schema["type"] = kind
+    if "items" not in schema and "array" in types(schema):
+        schema["items"] = {}
+    return schema
+
+
+def _inferred_type(schema: Json) -> str | list[str] | None:
+    if "enum" in schema:
+        return types_of(schema["enum"])
+    if not _ONLY_OBJECTS.isdisjoint(schema):
+        return "object"
+    return "array" if "items" in schema else None
+
+
+_ONLY_OBJECTS: Final = frozenset({"properties", "patternProperties", "additionalProperties"})
+
+
+def _settle_names(schema: Json) -> None:
+    """Names that an API would refuse are told in words; names that are required are there."""
+    properties: Json = schema.get("properties", {})
+    required: list[str] = schema.get("required", [])
+    illegal = {name: None for name in (*properties, *required) if not LEGAL_NAME.fullmatch(name)}
+    if illegal:
+        _tell_illegal(schema, list(illegal), required)
+        for name in illegal:
+            properties.pop(name, None)
+        schema.pop("additionalProperties", None)  # it would forbid them
+    if "required" in schema:
+        schema["required"] = [name for name in required if name not in illegal]
+        if "properties" in schema:
+            for name in schema["required"]:
+                properties.setdefault(name, {})
+
+
+def _tell_illegal(schema: Json, illegal: list[str], required: list[str]) -> None:
+    for sentence, is_needed in (("Also needs", True), ("Also takes", False)):
+        names = [
+            name for name in illegal if (name in required) is is_needed and is_safe(name) and name.strip()
+        ]
+        if names:
+            add_words(schema, f"{sentence}: {', '.join(tell_names(names))}.")
+
+
+# --- a whole schema ---
+
+
+def _is_fit(schema: Any, depth: int) -> bool:
+    if not isinstance(schema, dict) or not depth:
+        return False
+    part = cast("Json", schema)
+    for keyword, value in part.items():
+        reader = READERS.get(keyword)
+        if reader is None:
+            if not _is_fit_structure(keyword, value, depth - 1):
+                return False
+        elif reader(value) != value:
+            return False
+    return _is_complete(part)
+
+
+def _is_fit_structure(keyword: str, value: Any, depth: int) -> bool:
+    if keyword in _NAMES:
+        is_good = _NAMES[keyword]
+        return isinstance(value, dict) and all(
+            is_good(name) and _is_fit(part, depth) for name, part in cast("Json", value).items()
+        )
+    if keyword in ("anyOf", "allOf"):
+        return _is_fit_list(keyword, value, depth)
+    if keyword == "additionalProperties":
+        return isinstance(value, bool) or _is_fit(value, depth)
+    return keyword in ("items", "propertyNames") and _is_fit(value, depth)
+
+
+def _is_legal(name: str) -> bool:
+    return LEGAL_NAME.fullmatch(name) is not None
+
+
+def _is_pattern(name: str) -> bool:
+    return pattern(name) is not GONE
+
+
+_NAMES: Final = {"properties": _is_legal, "patternProperties": _is_pattern}
+
+
+def _is_fit_list(keyword: str, value: Any, depth: int) -> bool:
+    if not isinstance(value, list):
+        return False
+    parts = cast("list[Any]", value)
+    if keyword == "anyOf":
+        return len(parts) > 1 and all(_is_fit(part, depth) for part in parts)
+    # Only what several choices at once leave behind.
+    alone = (isinstance(part, dict) and list(cast("Json", part)) == ["anyOf"] for part in parts)
+    return bool(parts) and all(alone) and all(_is_fit(part, depth) for part in parts)
+
+
+def _is_complete(schema: Json) -> bool:
+    """Whether `finish` would leave it as it is."""
+    if "type" not in schema:
+        if _inferred_type(schema) is not None:
+            return False
+    elif "items" not in schema and "array" in types(schema):
+        return False
+    if "required" not in schema:
+        return True
+    required: list[str] = schema["required"]
+    known = schema.get("properties")
+    return all(map(LEGAL_NAME.fullmatch, required) if known is None else (name in known for name in required))

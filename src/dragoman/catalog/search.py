@@ -1,0 +1,190 @@
+"""Finding the right tool among thousands.
+
+I own: the index of a set of tools and the ranking of what a question finds: BM25 over the words of names,
+titles, descriptions, hints and parameters, each field with its own weight. A word that no tool knows is taken
+for the known words nearest to it. Ties are broken by name, so the same question has the same answer. Pure.
+What may be searched, and what becomes of it, is the toolbox's.
+
+I guarantee: building takes time and memory linear in the tools, each of which counts with a bounded number of
+words; a question of any length costs no more than its first words, each linear in the tools that know it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dragoman.catalog.spelling import Vocabulary
+from dragoman.catalog.tools import ServerTool, Tool
+from dragoman.catalog.words import WEAK, alike, terms, words
+
+SELECT: Final = "select:"
+QUERY_CHARACTERS: Final = 1000
+QUERY_WORDS: Final = 24
+SELECT_CHARACTERS: Final = 10_000
+SELECT_NAMES: Final = 50
+RESULT_LIMIT: Final = 50
+TEXT_CHARACTERS: Final = 2048
+PARAMETER_LIMIT: Final = 50
+PARAMETER_CHARACTERS: Final = 120
+
+# How much one occurrence of a word counts, by where it stands. Recall hardly depends on the exact numbers.
+NAME: Final = 4.0
+SERVER: Final = 3.0
+HINT: Final = 3.0
+TITLE: Final = 1.5
+DESCRIPTION: Final = 1.5
+PARAMETER: Final = 0.5
+PARAMETER_TEXT: Final = 0.25
+
+SATURATION: Final = 1.6
+"""How soon further occurrences stop counting (BM25's k1)."""
+LENGTH: Final = 0.4
+"""How much long definitions are held back (BM25's b)."""
+JOINED_SHARE: Final = 1.5
+"""What two words count that are one in a name."""
+ALIKE: Final = 0.3
+"""What a word counts that may mean the same as the one asked for."""
+COVERAGE: Final = 0.5
+"""How much it counts that all words of a question are found, rather than one of them often."""
+
+
+class Selection(Struct, frozen=True):
+    """What `select:` asks for."""
+
+    tools: tuple[Tool, ...]
+    unknown: tuple[str, ...]
+
+
+def select(query: str, tools: Iterable[Tool]) -> Selection | None:
+    """The tools that `select:name,name` names, or None if the question is none of that kind.
+
+    A server's own name for a tool will do where only one tool has it.
+    """
+    if not query[:100].lstrip().lower().startswith(SELECT):
+        return None
+    wanted = query[:SELECT_CHARACTERS].partition(":")[2].split(",")
+    names = list(dict.fromkeys(name.strip() for name in wanted if name.strip()))[:SELECT_NAMES]
+    known = _by_any_name(tools)
+    found = {name: known[name][0] for name in names if len(known.get(name, ())) == 1}
+    unique = {tool.name: tool for tool in found.values()}
+    return Selection(tuple(unique.values()), tuple(name for name in names if name not in found))
+
+
+def _by_any_name(tools: Iterable[Tool]) -> Mapping[str, list[Tool]]:
+    qualified: dict[str, list[Tool]] = {}
+    wire: defaultdict[str, list[Tool]] = defaultdict(list)
+    for tool in tools:
+        qualified[tool.name] = [tool]
+        if isinstance(tool, ServerTool):
+            wire[tool.wire_name].append(tool)
+    return {**wire, **qualified}
+
+
+class Index:
+    """Tools, by the words they are found by."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools = list(tools)
+        postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+        lengths: list[float] = []
+        for number, tool in enumerate(self._tools):
+            weights = weights_of(tool)
+            lengths.append(sum(weights.values()))
+            for term, weight in weights.items():
+                postings[term].append((number, weight))
+        self._postings = dict(postings)  # looking for an unknown word must not add it
+        mean = sum(lengths) / len(lengths) if any(lengths) else 1.0
+        self._norms = [SATURATION * (1 - LENGTH + LENGTH * length / mean) for length in lengths]
+        self._spelling = Vocabulary(self._postings)
+
+    def search(self, query: str, *, limit: int = 5, server: str | None = None) -> list[Tool]:
+        """The best matches, best first."""
+        scores: defaultdict[int, float] = defaultdict(float)
+        covered: defaultdict[int, float] = defaultdict(float)
+        total = 0.0
+        for candidates, share in self._asked(query):
+            found = self._found(candidates)
+            matters = share * self._rarity(len(found))
+            total += matters
+            for number, score in found.items():
+                scores[number] += share * score
+                covered[number] += matters
+        ranked = (
+            (-score * (covered[number] / total) ** COVERAGE, self._tools[number].name, number)
+            for number, score in scores.items()
+            if server is None or self._tools[number].server == server
+        )
+        best = heapq.nsmallest(min(limit, RESULT_LIMIT), ranked)
+        return [self._tools[number] for _, _, number in best]
+
+    def _asked(self, query: str) -> Iterator[tuple[Mapping[str, float], float]]:
+        """The question's words, each as the known terms it may stand for, and how much it counts."""
+        said = list(dict.fromkeys(words(query[:QUERY_CHARACTERS])[:QUERY_WORDS]))
+        telling = [word for word in said if word not in WEAK] or said
+        for term in dict.fromkeys(term for word in telling for term in terms(word)):
+            if candidates := self._candidates(term):
+                yield candidates, 1.0
+        for one, other in pairwise(term for word in said for term in terms(word)):
+            for joined in (one + other, other + one):  # `on call` is `oncall`, `log work` a `worklog`
+                if joined in self._postings:
+                    yield {joined: 1.0}, JOINED_SHARE
+
+    def _candidates(self, term: str) -> Mapping[str, float]:
+        known = {other: ALIKE for other in alike(term) if other in self._postings}
+        if term in self._postings:
+            return known | {term: 1.0}
+        return known | self._spelling.near(term)
+
+    def _found(self, candidates: Mapping[str, float]) -> dict[int, float]:
+        """What one word of a question finds. A tool counts by the candidate that fits it best."""
+        best: dict[int, float] = {}
+        for term, likeness in candidates.items():
+            postings = self._postings[term]
+            factor = likeness * self._rarity(len(postings)) * (SATURATION + 1)
+            for number, weight in postings:
+                score = factor * weight / (weight + self._norms[number])
+                if score > best.get(number, 0.0):
+                    best[number] = score
+        return best
+
+    def _rarity(self, count: int) -> float:
+        """How much a word says that so many tools know."""
+        return math.log(1 + (len(self._tools) - count + 0.5) / (count + 0.5))
+
+
+def weights_of(tool: Tool) -> Mapping[str, float]:
+    """Every term a tool can be found by, and how much it says about the tool."""
+    weights: defaultdict[str, float] = defaultdict(float)
+    for text, weight in _fields(tool):
+        for term in terms(text):
+            weights[term] += weight
+    return weights
+
+
+def _fields(tool: Tool) -> Iterator[tuple[str, float]]:
+    name = tool.wire_name if isinstance(tool, ServerTool) else tool.name
+    yield name[:TEXT_CHARACTERS], NAME
+    yield tool.server[:TEXT_CHARACTERS], SERVER
+    yield tool.search_hint, HINT
+    yield tool.description[:TEXT_CHARACTERS], DESCRIPTION
+    if (title := tool.title) != name:
+        yield title, TITLE
+    properties: Any = tool.input_schema.get("properties")
+    if isinstance(properties, dict):
+        yield from _parameters(properties)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _parameters(properties: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    for name, _ in zip(properties, range(PARAMETER_LIMIT)):
+        yield name[:PARAMETER_CHARACTERS], PARAMETER
+        schema = properties[name]
+        text: Any = schema.get("description") if isinstance(schema, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if isinstance(text, str):
+            yield text[:PARAMETER_CHARACTERS], PARAMETER_TEXT

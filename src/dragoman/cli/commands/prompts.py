@@ -1,0 +1,42 @@
+"""`dragoman prompts`: what servers propose to say."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dragoman.cli import exit_codes
+from dragoman.cli.opening import opened
+from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option
+from dragoman.cli.render import json, offers
+from dragoman.cli.render.servers import show_problem
+from dragoman.cli.render.waiting import Waiting
+from dragoman.host import Host
+
+
+@click.command("prompts", short_help="List the prompts of the configured servers.")
+@mcp_config_option
+@json_option
+@server_option
+def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | None) -> None:
+    """Lists the prompts of servers, as commands with their arguments: <needed>, [optional].
+
+    `dragoman prompt` fills one in. Exit code 4 if a server could not be asked; the others are listed all
+    the same.
+    """
+    sources, _ = opened(given, strict, server)
+
+    async def work(host: Host) -> int:
+        with Waiting(host):
+            await host.ready()
+            listed = await host.prompts.list()
+        if as_json:
+            json.echo({"prompts": listed.items, "problems": listed.problems})
+        else:
+            offers.show_prompts(listed.items)
+            for problem in listed.problems:
+                show_problem(problem)
+        return exit_codes.NOT_CONNECTED if listed.problems else exit_codes.OK
+
+    sys.exit(run_with_host(sources, work, only=None if server is None else [server]))

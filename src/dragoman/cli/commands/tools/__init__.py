@@ -1,0 +1,1 @@
+"""Owns `dragoman tools`: one module per sub-command."""

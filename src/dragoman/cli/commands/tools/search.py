@@ -1,0 +1,58 @@
+"""`dragoman tools search`: tools by what they do."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dragoman.catalog.search import Index
+from dragoman.catalog.tools import ServerTool
+from dragoman.cli import exit_codes
+from dragoman.cli.opening import opened
+from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option
+from dragoman.cli.render import json, text, tools
+from dragoman.cli.render.waiting import Waiting
+from dragoman.host import Host
+
+
+@click.command("search", short_help="Find tools by what they do.")
+@click.argument("words", nargs=-1, required=True)
+@mcp_config_option
+@json_option
+@server_option
+@click.option("-n", "--limit", type=click.IntRange(1, 100), default=5, show_default=True, help="How many.")
+def command(
+    words: tuple[str, ...],
+    given: tuple[str, ...],
+    strict: bool,
+    as_json: bool,
+    server: str | None,
+    limit: int,
+) -> None:
+    """Ranks tools as an agent's `tool_search` does: best first, small typing errors forgiven.
+
+    Exit code 5 if nothing is found.
+    """
+    sources, _ = opened(given, strict, server)
+
+    async def work(host: Host) -> int:
+        with Waiting(host):
+            views = await host.ready()
+        found = [
+            tool
+            for tool in Index(host.tools()).search(" ".join(words), limit=limit)
+            if isinstance(tool, ServerTool)
+        ]
+        if as_json:
+            json.echo({"tools": [json.tool(tool) for tool in found]})
+            return exit_codes.OK if found else exit_codes.UNKNOWN_TOOL
+        for view in views.values():
+            if view.error is not None:
+                text.show_error(view.error)
+        tools.show_table(found)
+        if not found:
+            click.echo("nothing found; `dragoman tools` lists everything", err=True)
+        return exit_codes.OK if found else exit_codes.UNKNOWN_TOOL
+
+    sys.exit(run_with_host(sources, work, only=None if server is None else [server]))

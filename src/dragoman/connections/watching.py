@@ -1,0 +1,271 @@
+"""Hearing of changes on a connection: of lists, and of resources that somebody watches.
+
+I own: who watches what, asking the server to tell of it in the way of its era, asking again on a new link,
+and handing updates out. Several updates of one resource come as one, and a flood of them costs a bounded
+amount of memory: where there are too many, whoever watches is told that the whole may have changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, cast
+
+from msgspec import Raw, Struct
+
+from dragoman.connections.listening import Listening, wanted_changes
+from dragoman.connections.session import Session
+from dragoman.errors import CallError, DragomanError
+from dragoman.events import EventBus, ResourceUpdated
+from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.uris import is_part_of, is_usable
+
+UPDATED: Final = "notifications/resources/updated"
+PENDING_LIMIT: Final = 1000
+"""Different resources whose updates wait to be read, by one who watches."""
+GATHERING_SECONDS: Final = 0.05
+"""Updates are told to all who listen to the host's events only so often."""
+GOODBYE_SECONDS: Final = 5.0
+
+
+class _Updated(Struct):
+    uri: str
+
+
+class Updates:
+    """The changes of one resource, as `async for update in updates`. Ends when it is no longer watched."""
+
+    def __init__(self, server: str, uri: str) -> None:
+        self.uri = uri
+        self._server = server
+        self._pending: dict[str, None] = {}
+        self._wake = asyncio.Event()
+        self._finished = False
+
+    def put(self, uri: str) -> None:
+        if len(self._pending) >= PENDING_LIMIT and uri not in self._pending:
+            self._pending.clear()
+            uri = self.uri
+        self._pending[uri] = None
+        self._wake.set()
+
+    def finish(self) -> None:
+        self._finished = True
+        self._wake.set()
+
+    def __aiter__(self) -> Updates:
+        return self
+
+    async def __anext__(self) -> ResourceUpdated:
+        while not self._pending:
+            if self._finished:
+                raise StopAsyncIteration
+            self._wake.clear()
+            await self._wake.wait()
+        uri = next(iter(self._pending))
+        del self._pending[uri]
+        return ResourceUpdated(server=self._server, uri=uri)
+
+
+class Watching:
+    """One server's. `missed`: called when changes of lists may have been missed."""
+
+    def __init__(
+        self,
+        server: str,
+        bus: EventBus,
+        *,
+        missed: Callable[[], None],
+        logged: Callable[[str, str], None],
+        timeout_seconds: Callable[[], float],
+    ) -> None:
+        self._server = server
+        self._bus = bus
+        self._missed_lists = missed
+        self._logged = logged
+        self._timeout_seconds = timeout_seconds
+        self._watched: dict[str, list[Updates]] = {}
+        self._session: Session | None = None
+        self._capabilities: Mapping[str, Any] = {}
+        self._listening: Listening | None = None
+        self._resuming: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+        self._news: dict[str, None] = {}
+        """Updates that are about to be told to all."""
+        self._telling: asyncio.TimerHandle | None = None
+
+    # What the connection says.
+
+    async def open(self, session: Session, capabilities: Mapping[str, Any]) -> None:
+        """A link stands. Returns when a server that can be listened to has said that it heard."""
+        self._session, self._capabilities = session, capabilities
+        if session.driver.era == "modern":
+            self._listening = self._listen(session, self._watched if self._tells_of_updates else ())
+            if self._listening is not None:
+                await self._listening.begun()
+            self._tell_whole()
+        elif self._watched:
+            # Not waited for: a server is connected when its tools are there.
+            self._resuming = asyncio.create_task(self._resume(session))
+
+    def close(self) -> None:
+        """The link has ended."""
+        self._session = None
+        if self._listening is not None:
+            self._listening.stop()
+            self._listening = None
+        if self._resuming is not None:
+            self._resuming.cancel()
+
+    def acknowledged(self, params: Raw) -> None:
+        if self._listening is not None:
+            self._listening.acknowledge(params)
+
+    def updated(self, params: Raw) -> None:
+        """The server says that a resource changed; what nobody watches is not told to anybody."""
+        try:
+            uri = decode_as(_Updated, params).uri
+        except Unreadable:
+            return
+        if is_usable(uri):
+            self._tell(uri, self._watchers_of(uri))
+
+    # What anyone may want.
+
+    async def add(self, uri: str) -> Updates:
+        """Watches a resource; `CallError` if the server will not tell of it."""
+        updates = Updates(self._server, uri)
+        async with self._turn:
+            if uri not in self._watched:
+                await self._begin(uri)
+            self._watched.setdefault(uri, []).append(updates)
+        return updates
+
+    async def remove(self, updates: Updates) -> None:
+        updates.finish()
+        async with self._turn:
+            watchers = self._watched[updates.uri]
+            watchers.remove(updates)
+            if not watchers:
+                del self._watched[updates.uri]
+                await self._end(updates.uri)
+
+    # The two eras.
+
+    async def _begin(self, uri: str) -> None:
+        session = self._session
+        if session is None:
+            return  # it is asked for on the next link
+        if not self._tells_of_updates:
+            raise CallError(
+                self._server,
+                f"{self._server} does not tell of changed resources",
+                hint="Read the resource again when it is needed.",
+            )
+        if session.driver.era == "modern":
+            await self._listen_anew(session, {*self._watched, uri})
+            if not self._is_honoured(uri):
+                await self._listen_anew(session, self._watched)
+                raise CallError(self._server, f"{self._server} will not tell of changes of this resource")
+        else:
+            await self._ask(session, "resources/subscribe", uri, self._timeout_seconds())
+
+    async def _end(self, uri: str) -> None:
+        session = self._session
+        if session is None or session.lost_cause is not None or not self._tells_of_updates:
+            return
+        try:
+            if session.driver.era == "modern":
+                await self._listen_anew(session, self._watched)
+            else:
+                await self._ask(session, "resources/unsubscribe", uri, GOODBYE_SECONDS)
+        except DragomanError as error:
+            self._logged("warning", f"a subscription may go on: {error}")
+
+    async def _ask(self, session: Session, method: str, uri: str, seconds: float) -> None:
+        await session.request(method, {"uri": uri}, timeout_seconds=seconds)
+
+    async def _resume(self, session: Session) -> None:
+        """Asks a new link for what was watched on the old one; it may have changed meanwhile."""
+        for uri in list(self._watched):
+            try:
+                await self._ask(session, "resources/subscribe", uri, self._timeout_seconds())
+            except DragomanError as error:
+                self._logged("warning", f"a resource is no longer watched: {error}")
+            self._tell(uri, self._watchers_of(uri))
+
+    def _listen(self, session: Session, uris: Iterable[str]) -> Listening | None:
+        wanted: dict[str, Any] = dict(wanted_changes(self._capabilities))
+        if watched := sorted(uris):
+            wanted["resourceSubscriptions"] = watched
+        return Listening(session, wanted, self._missed) if wanted else None
+
+    async def _listen_anew(self, session: Session, uris: Iterable[str]) -> None:
+        """The new stream stands before the old one ends, so that nothing is missed between them."""
+        before, self._listening = self._listening, self._listen(session, uris)
+        if self._listening is not None:
+            try:
+                await self._listening.begun()
+            except asyncio.CancelledError:
+                self._listening.stop()
+                self._listening = before
+                raise
+            if self._listening.refusal is not None:
+                refusal = self._listening.refusal
+                self._listening.stop()
+                self._listening = before
+                raise refusal
+        if before is not None:
+            before.stop()
+
+    def _is_honoured(self, uri: str) -> bool:
+        honoured = self._listening.honoured if self._listening is not None else None
+        if honoured is None:
+            return True  # it takes its time to say so
+        told: Any = honoured.get("resourceSubscriptions")
+        return isinstance(told, list) and uri in told
+
+    @property
+    def _tells_of_updates(self) -> bool:
+        said: Any = self._capabilities.get("resources")
+        return isinstance(said, dict) and cast("dict[str, Any]", said).get("subscribe") is True
+
+    # Handing out.
+
+    def _watchers_of(self, uri: str) -> list[Updates]:
+        """Who watches it, or else something that it is a part of."""
+        if uri in self._watched:
+            return self._watched[uri]
+        return [
+            each
+            for watched, watchers in self._watched.items()
+            if is_part_of(uri, watched)
+            for each in watchers
+        ]
+
+    def _missed(self) -> None:
+        self._missed_lists()
+        self._tell_whole()
+
+    def _tell_whole(self) -> None:
+        for uri, watchers in self._watched.items():
+            self._tell(uri, watchers)
+
+    def _tell(self, uri: str, watchers: Iterable[Updates]) -> None:
+        told = False
+        for each in watchers:
+            each.put(uri)
+            told = True
+        if not told or not self._bus.has_listeners:
+            return
+        if len(self._news) >= PENDING_LIMIT:
+            self._news = dict.fromkeys(self._watched)
+        self._news[uri] = None
+        if self._telling is None:
+            loop = asyncio.get_running_loop()
+            self._telling = loop.call_later(GATHERING_SECONDS, self._publish)
+
+    def _publish(self) -> None:
+        self._telling, news, self._news = None, self._news, {}
+        for uri in news:
+            self._bus.publish(ResourceUpdated(server=self._server, uri=uri))

@@ -1,0 +1,140 @@
+"""Images from servers, made fit for model APIs. No I/O; slow, so it runs in a worker thread.
+
+I own: which images are taken (PNG, JPEG, GIF, WebP, by their first bytes and nothing else), how large they
+may be, and the limits of model APIs. Pillow's decoders are called one by one: its own guess would try every
+format it knows on a server's bytes. What is larger than a picture should be is refused before it is
+unpacked.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:  # loaded when the first image comes
+    from PIL.Image import Image
+
+PIXEL_LIMIT: Final = 50_000_000
+LONGEST_SIDE: Final = 1568
+"""Beyond it, model APIs scale down by themselves, after the bytes have been paid for."""
+IMAGE_LIMIT_BYTES: Final = 5 * 1024 * 1024 * 3 // 4
+"""Five megabytes once in base64: the strictest of the model APIs."""
+
+_QUALITIES: Final = (85, 70, 50)
+
+
+class NotAnImage(Exception):
+    """Why no image was made of it, in words."""
+
+
+class Picture(NamedTuple):
+    data: bytes
+    mime_type: str
+
+
+def kind_of(data: bytes) -> str | None:
+    """The kind of image by its first bytes: png, jpeg, gif or webp."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "gif"
+    return "webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
+
+
+def fit(data: bytes) -> Picture:
+    """The image within the limits: as it came if it already is, or smaller. `NotAnImage` if it is broken."""
+    kind = kind_of(data)
+    if kind is None:
+        raise NotAnImage("it is no PNG, JPEG, GIF or WebP image")
+    try:
+        image = _opened(kind, data)
+        fits = _fits(image, kind, len(data))
+        if kind == "jpeg":
+            image.draft(None, (LONGEST_SIDE, LONGEST_SIDE))  # a large one is unpacked smaller at once
+        image.load()
+        return Picture(data, f"image/{kind}") if fits else _smaller(image, kind)
+    except NotAnImage:
+        raise
+    except Exception as error:  # border: a decoder's, on bytes that a server chose
+        raise NotAnImage(f"the image cannot be read ({type(error).__name__})") from None
+
+
+def _opened(kind: str, data: bytes) -> Image:
+    if kind == "webp":
+        _check_size(_webp_size(data))  # its decoder makes room for the whole picture at once
+    image = _decoder(kind)(io.BytesIO(data))
+    _check_size(image.size)
+    return image
+
+
+def _fits(image: Image, kind: str, size_bytes: int) -> bool:
+    """Whether model APIs take it as it is: of an animation its first picture, and no print colours."""
+    is_plain = kind != "gif" and image.mode != "CMYK" and not getattr(image, "is_animated", False)
+    return is_plain and max(image.size) <= LONGEST_SIDE and size_bytes <= IMAGE_LIMIT_BYTES
+
+
+def _decoder(kind: str) -> Any:
+    from PIL import GifImagePlugin, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
+
+    return {
+        "png": PngImagePlugin.PngImageFile,
+        "jpeg": JpegImagePlugin.JpegImageFile,
+        "gif": GifImagePlugin.GifImageFile,
+        "webp": WebPImagePlugin.WebPImageFile,
+    }[kind]
+
+
+def _check_size(size: tuple[int, int]) -> None:
+    if size[0] * size[1] > PIXEL_LIMIT:
+        raise NotAnImage(f"the image has more than {PIXEL_LIMIT // 1_000_000} million pixels")
+
+
+def _webp_size(data: bytes) -> tuple[int, int]:
+    """From the header, without unpacking anything."""
+    kind, body = data[12:16], data[20:30]
+    if len(body) < 10:
+        raise NotAnImage("the image is cut off")
+    if kind == b"VP8X":
+        return 1 + int.from_bytes(body[4:7], "little"), 1 + int.from_bytes(body[7:10], "little")
+    if kind == b"VP8L":
+        bits = int.from_bytes(body[1:5], "little")
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    return int.from_bytes(body[6:8], "little") & 0x3FFF, int.from_bytes(body[8:10], "little") & 0x3FFF
+
+
+def _smaller(image: Image, kind: str) -> Picture:
+    from PIL import Image as pillow
+    from PIL import ImageOps
+
+    image = ImageOps.exif_transpose(image)
+    if image.mode not in ("RGB", "RGBA", "L"):
+        image = image.convert("RGBA" if image.has_transparency_data else "RGB")
+    image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), pillow.Resampling.LANCZOS)
+    while True:  # a picture of one pixel fits for certain
+        for picture in _spellings(image, kind):
+            if len(picture.data) <= IMAGE_LIMIT_BYTES:
+                return picture
+        image.thumbnail((max(1, image.width // 2), max(1, image.height // 2)))
+
+
+def _spellings(image: Image, kind: str) -> Iterator[Picture]:
+    """The image in bytes, in the order of preference."""
+    from PIL import Image as pillow
+
+    if kind != "jpeg" or image.mode == "RGBA":
+        yield Picture(_encoded(image, "PNG"), "image/png")
+    if image.mode == "RGBA":
+        ground = pillow.new("RGB", image.size, "white")
+        ground.paste(image, mask=image.getchannel("A"))
+        image = ground
+    for quality in _QUALITIES:
+        yield Picture(_encoded(image, "JPEG", quality=quality), "image/jpeg")
+
+
+def _encoded(image: Image, form: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, form, **options)
+    return buffer.getvalue()

@@ -1,0 +1,279 @@
+"""The tools of one conversation, as its model sees them.
+
+I own: which tools the model is given, in an order that never changes under it (prompt caches hold), which
+wait to be found, and `tool_search`, by which the model finds them. A found tool stays. What there is to find,
+and every call, is the host's; the rule of deferral is `catalog/deferral.py`'s, the ranking
+`catalog/search.py`'s, and how tools are told about `catalog/overview.py`'s.
+
+I guarantee: nothing is put before a tool that was shown, and no two shown tools change places; a tool that
+goes leaves the others as they are, and has its old place when it comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from dragoman.calls.outcome import CallOutcome
+from dragoman.calls.progress import OnProgress
+from dragoman.catalog.deferral import Budget, divide
+from dragoman.catalog.overview import described, enumerated, overview
+from dragoman.catalog.search import RESULT_LIMIT, Index, select
+from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
+from dragoman.cleaning import one_line
+from dragoman.errors import ConfigError
+from dragoman.view import ServerView
+
+SEARCH: Final = "tool_search"
+WAIT_SECONDS: Final = 5.0
+"""How long a search waits for servers that are still connecting."""
+OVERVIEW_PERCENT: Final = 1
+"""What the list of deferred tools may take of the context."""
+GONE_LIMIT: Final = 10_000
+"""How many tools that went away keep their place, should they come back."""
+
+
+class ToolHost(Protocol):
+    """What is needed of a host."""
+
+    @property
+    def servers(self) -> Mapping[str, ServerView]: ...
+    async def ready(
+        self, timeout: float | None = None, *, only: Collection[str] | None = None
+    ) -> Mapping[str, ServerView]: ...
+    def tools(self) -> list[ServerTool]: ...
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        on_progress: OnProgress | None = None,
+        own: Mapping[str, BuiltinTool] | None = None,
+    ) -> CallOutcome: ...
+
+
+class Found(Struct, frozen=True):
+    """What a search came to."""
+
+    tools: tuple[Tool, ...] = ()
+    """Best first; from now on the model has them."""
+    unknown: tuple[str, ...] = ()
+    """Names a `select:` asked for that no tool, or more than one, goes by."""
+    connecting: tuple[str, ...] = ()
+    """Servers that were not there in time, so that their tools could not be found."""
+    failed: Mapping[str, str] = {}
+    """Servers that cannot be reached, and why."""
+
+
+class Toolbox:
+    """A conversation's tools. Made by `Host.toolbox`."""
+
+    def __init__(
+        self, host: ToolHost, builtins: Iterable[BuiltinTool] = (), *, budget: Budget | None = None
+    ) -> None:
+        self._host = host
+        self._budget = budget or Budget()
+        self._own: dict[str, BuiltinTool] = {SEARCH: self._make_search()}
+        for tool in builtins:
+            if tool.name in self._own:
+                raise ConfigError(f"there are two built-in tools named {one_line(tool.name, 80)!r}")
+            self._own[tool.name] = tool
+        self._places: dict[str, None] = {
+            name: None for name, tool in self._own.items() if name != SEARCH and not tool.defers
+        }
+        """Every tool that was shown, in the order of being shown, also those that are gone now."""
+        self._deferred: dict[str, None] = {name: None for name, tool in self._own.items() if tool.defers}
+        """Every tool that was not shown at first, also those that were loaded later."""
+        self._offer_search()
+        self._index: tuple[Index, Sequence[Tool]] = (Index(()), ())
+
+    # What the model sees.
+
+    def tools(self) -> list[Tool]:
+        """What to give the model now: built-in tools, those sent at once, those loaded since."""
+        pool = self._look()
+        return [pool[name] for name in self._places if name in pool]
+
+    def deferred(self) -> list[Tool]:
+        """The tools that the model has to look for, by name."""
+        pool = self._look()
+        return [pool[name] for name in sorted(self._deferred) if name in pool and name not in self._places]
+
+    def overview(self) -> str:
+        """For the system prompt: what can be found by searching. Empty if nothing was deferred.
+
+        It does not change when tools are loaded, and is short: names if they are few, else servers.
+        """
+        pool = self._look()
+        waiting = [pool[name] for name in sorted(self._deferred) if name in pool]
+        if not waiting:
+            return ""
+        limit = self._budget.context_tokens * OVERVIEW_PERCENT // 100
+        return f"More tools can be loaded with {SEARCH}:\n" + overview(waiting, limit)
+
+    # What the model does.
+
+    async def search(self, query: str, *, server: str | None = None, limit: int = 5) -> Found:
+        """Finds tools by words, or by name (`select:name,name`), and loads them.
+
+        Waits a few seconds for servers that are still connecting.
+        """
+        await self._wait_for(server)
+        pool = self._look()
+        searched = [tool for name, tool in pool.items() if name not in self._own or name in self._deferred]
+        chosen = select(query, searched)
+        if chosen is not None:
+            tools = [tool for tool in chosen.tools if server in (None, tool.server)]
+        else:
+            # In a thread: ten thousand definitions are not read in the time everybody else can wait.
+            tools = await asyncio.to_thread(self._rank, searched, query, server, limit)
+        for tool in tools:
+            self._places.setdefault(tool.name)
+        views = self._concerned(server)
+        return Found(
+            tuple(tools),
+            chosen.unknown if chosen is not None else (),
+            tuple(view.name for view in views if _is_coming(view)),
+            {view.name: view.reason or "" for view in views if view.status in ("failed", "needs-auth")},
+        )
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> CallOutcome:
+        """Like `Host.call`, with this conversation's built-in tools. A tool that is called is loaded."""
+        if name not in self._places and name != SEARCH and name in self._look():
+            self._places.setdefault(name)
+        return await self._host.call(
+            name, arguments, timeout_seconds=timeout_seconds, on_progress=on_progress, own=self._own
+        )
+
+    # Who is where.
+
+    def _look(self) -> dict[str, Tool]:
+        """Every tool there is now; those never seen before are shown or deferred."""
+        pool: dict[str, Tool] = {**self._own, **{tool.name: tool for tool in self._host.tools()}}
+        known = self._places.keys() | self._deferred.keys() | {SEARCH}
+        if newcomers := [tool for name, tool in pool.items() if name not in known]:
+            self._admit(newcomers, pool)
+        if len(known) > len(pool) + GONE_LIMIT:
+            self._forget_gone(pool)
+        return pool
+
+    def _admit(self, newcomers: Sequence[Tool], pool: Mapping[str, Tool]) -> None:
+        shown = [pool[name] for name in self._places if name in pool and name not in self._own]
+        waiting = [pool[name] for name in self._deferred if name in pool and name not in self._places]
+        decided = divide(newcomers, self._budget, shown=shown, deferred=waiting)
+        self._deferred.update((tool.name, None) for tool in decided.deferred)
+        self._offer_search()
+        self._places.update((tool.name, None) for tool in decided.shown)
+
+    def _offer_search(self) -> None:
+        """As soon as there is something to find; it stays even when nothing is left."""
+        if self._deferred:
+            self._places.setdefault(SEARCH)
+
+    def _forget_gone(self, pool: Mapping[str, Tool]) -> None:
+        """A server may invent new names for ever."""
+        for names in (self._places, self._deferred):
+            gone = [name for name in names if name not in pool]
+            for name in gone[: len(gone) // 2]:
+                del names[name]
+
+    def _rank(self, tools: Sequence[Tool], query: str, server: str | None, limit: int) -> list[Tool]:
+        index, indexed = self._index
+        if not _same(tools, indexed):  # lazily: most conversations never search
+            index = Index(tools)
+            self._index = (index, tools)
+        return index.search(query, server=server, limit=limit)
+
+    # Servers that are not there yet.
+
+    async def _wait_for(self, server: str | None) -> None:
+        coming = [view.name for view in self._concerned(server) if _is_coming(view)]
+        if coming:
+            await self._host.ready(WAIT_SECONDS, only=coming)
+
+    def _concerned(self, server: str | None) -> list[ServerView]:
+        return [view for name, view in self._host.servers.items() if server in (None, name)]
+
+    # The built-in tool.
+
+    def _make_search(self) -> BuiltinTool:
+        return BuiltinTool(
+            SEARCH,
+            self._run_search,
+            title="Search tools",
+            description=(
+                'Find and load further tools. Give words that describe what you want to do ("open a pull '
+                'request"), or exact names as select:name,name. Found tools can be called from then on.'
+            ),
+            input_schema=SEARCH_SCHEMA,
+            annotations={"readOnlyHint": True, "openWorldHint": False},
+            needs_permission=False,
+        )
+
+    async def _run_search(self, arguments: Mapping[str, Any]) -> str:
+        query, server = str(arguments["query"]), arguments.get("server")
+        if server is not None and server not in self._host.servers:
+            return f"There is no server {one_line(server, 80)!r}. {self._known_servers()}"
+        before = {tool.name for tool in self.tools()}
+        found = await self.search(query, server=server, limit=arguments.get("max_results", 5))
+        lines = [described(tool, was_loaded=tool.name in before) for tool in found.tools]
+        if not found.tools:
+            lines.append(f"No tool was found. {_ADVICE} {self._known_servers()}")
+        return "\n".join([*lines, *_remarks(found)])
+
+    def _known_servers(self) -> str:
+        names = sorted(self._host.servers)
+        return f"Servers: {enumerated(names)}." if names else "There are no servers."
+
+
+SEARCH_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "description": "What you want to do, or select:name,name"},
+        "max_results": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": RESULT_LIMIT,
+            "description": "5 if left out",
+        },
+        "server": {"type": "string", "description": "Only tools of this server"},
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+_ADVICE: Final = "Try other or fewer words, words of the tool's name, or the name of its server."
+
+
+def _is_coming(view: ServerView) -> bool:
+    """Whether it is on its way. One that waits for approval, or rests until it is needed, says so."""
+    return view.status == "pending" and (view.phase is not None or not view.reason)
+
+
+def _same(tools: Sequence[Tool], others: Sequence[Tool]) -> bool:
+    """The pool makes its tools anew for each change; most of their definitions stay."""
+    return len(tools) == len(others) and all(
+        one.definition is other.definition and one.name == other.name for one, other in zip(tools, others)
+    )
+
+
+def _remarks(found: Found) -> list[str]:
+    remarks: list[str] = []
+    if found.unknown:
+        remarks.append(f"Not found, or not the name of one tool only: {enumerated(found.unknown)}.")
+    if found.connecting:
+        remarks.append(f"Still connecting, search again later: {enumerated(found.connecting)}.")
+    if found.failed:
+        named = [f"{name} ({one_line(reason, 100)})" for name, reason in found.failed.items()]
+        remarks.append(f"Not available: {enumerated(named)}.")
+    return remarks

@@ -1,0 +1,177 @@
+"""Resources of real servers: listed, read, kept; for programs, for people and for models."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Host, HostClosed, ImageBlock, RemoteError
+from dragoman.calls.resource_tools import resource_tools
+from dragoman.catalog.mentions import find_mentions, read_mentions
+from dragoman.errors import MalformedReply
+from dragoman.events import ResourcesChanged
+from dragoman.interaction import FormAnswer, FormQuestion, PermissionAnswer, PermissionQuestion
+from dragoman.testing import ScriptedUser
+from tests.integration.libraries import LEGACY, MODERN, Way, ways
+from tests.integration.waiting import until
+from tests.servers.library import Library
+
+pytestmark = pytest.mark.requirement("CAT-9")
+BOOKS = ["book://divan", "book://atlas", "book://deed", "book://empty", "book://secret"]
+
+
+@ways
+async def test_resources_are_listed_over_all_pages_and_read(way: Way):
+    async with way() as host:
+        found = await host.resources.list()
+        assert [each.uri for each in found] == BOOKS
+        assert (found.problems, found.items[0].description) == ((), "The divan")
+        assert (await host.resources.read("lib", "book://divan")).text == "Poems"
+        assert (await host.resources.read("lib", "book://empty")).contents == ()
+        with pytest.raises(RemoteError, match="no such book") as caught:
+            await host.resources.read("lib", "book://none")
+        assert "list its resources" in (caught.value.hint or "")
+
+
+@ways
+async def test_a_template_is_listed_filled_in_completed_and_read(way: Way):
+    async with way() as host:
+        (template,) = await host.resources.templates("lib")
+        assert template.variables == ("name", "page")
+        suggested = await host.resources.complete("lib", template.uri_template, "name", "di")
+        assert suggested.values == ("divan",)
+        uri = template.expand({"name": suggested.values[0], "page": "2"})
+        assert uri == "book://divan?page=2"
+        assert (await host.resources.read("lib", uri)).text == "Poems"
+
+
+class Reader:
+    """Says who reads."""
+
+    async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+        raise AssertionError(question)
+
+    async def fill(self, question: FormQuestion) -> FormAnswer:
+        return FormAnswer("accept", {"name": "Ada"})
+
+
+async def test_a_modern_server_may_ask_back_before_it_lets_read():
+    async with Way("in-process", MODERN)(interaction=Reader()) as host:
+        assert (await host.resources.read("lib", "book://secret")).text.startswith("for those")
+    async with Way("in-process", MODERN)() as host:
+        with pytest.raises(MalformedReply, match="input_required"):
+            await host.resources.read("lib", "book://secret")
+
+
+@pytest.mark.requirement("CAT-5", "LIF-2")
+@pytest.mark.parametrize("revision", [MODERN, LEGACY])
+async def test_lists_are_read_ahead_kept_and_read_again_on_a_change(revision: str):
+    library = Library(revisions=(revision,))
+    async with Host({"lib": library}, permission_mode="bypassPermissions") as host:
+        listener = host.events()
+        await host.ready()
+        await until(lambda: library.heard.count("resources/list") == 3)
+        await host.resources.list()
+        await host.resources.list("lib")
+        assert library.heard.count("resources/list") == 3, "three pages, once"
+        library.acquire("chronicle")
+        await until(lambda: library.heard.count("resources/list") == 6)
+        assert "book://chronicle" in [each.uri for each in await host.resources.list()]
+        assert library.heard.count("resources/list") == 6
+    counts = [event.resource_count async for event in listener if isinstance(event, ResourcesChanged)]
+    assert counts == [5, 6]
+
+
+@pytest.mark.requirement("CAT-5")
+async def test_what_a_server_says_keeps_is_read_once_and_again_after_an_update():
+    library = Library(revisions=(MODERN,), ttl_ms=60_000)
+    async with Host({"lib": library}, permission_mode="bypassPermissions") as host:
+        await host.ready()
+        async with host.resources.subscribed("lib", "book://divan") as updates:
+            for _ in range(3):
+                await host.resources.read("lib", "book://divan")
+            assert library.heard.count("resources/read") == 1
+            library.touch("book://divan")
+            await anext(updates)
+            await host.resources.read("lib", "book://divan")
+            assert library.heard.count("resources/read") == 2
+
+
+@pytest.mark.requirement("CAT-5")
+async def test_nothing_of_a_link_that_ended_is_given_out_again():
+    library = Library(revisions=(MODERN,), ttl_ms=60_000)
+    async with Host({"lib": library}, permission_mode="bypassPermissions") as host:
+        await host.ready()
+        await host.resources.list()
+        await host.disable("lib", remember=False)
+        assert (await host.resources.list()).items == ()
+        before = len(library.heard)
+        await host.enable("lib", remember=False)
+        assert len(await host.resources.list()) == 5
+        assert "resources/list" in library.heard[before:]
+
+
+async def test_one_broken_server_spoils_nothing():
+    servers = {"lib": Library(), "gone": {"command": "/nonexistent/program"}}
+    async with Host(servers, permission_mode="bypassPermissions") as host:
+        await host.ready(timeout=30)
+        found = await host.resources.list()
+        assert len(found) == 5
+        assert [problem[:5] for problem in found.problems] == ["gone:"]
+
+
+# For models and people.
+
+
+async def test_a_model_lists_freely_and_reads_only_with_permission(home: Path):
+    person = ScriptedUser(False, True)
+    async with Way("in-process", MODERN)(permission_mode="default", interaction=person) as host:
+        own = {tool.name: tool for tool in resource_tools(host.resources)}
+        listed = await host.call("list_mcp_resources", {}, own=own)
+        assert [each["uri"] for each in json.loads(listed.text)["resources"]] == BOOKS
+        assert person.asked == []
+        wanted = {"server": "lib", "uri": "book://divan"}
+        assert "not allowed" in (await host.call("read_mcp_resource", wanted, own=own)).text
+        assert (await host.call("read_mcp_resource", wanted, own=own)).text == "Poems"
+        assert [question.tool for question in person.asked] == ["read_mcp_resource"] * 2
+
+
+async def test_a_model_is_shown_images_and_told_where_other_data_is(home: Path):
+    async with Way("in-process", LEGACY)() as host:
+        own = {tool.name: tool for tool in resource_tools(host.resources)}
+
+        async def read(uri: str, server: str = "lib") -> Any:
+            return await host.call("read_mcp_resource", {"server": server, "uri": uri}, own=own)
+
+        assert isinstance((await read("book://atlas")).content[0], ImageBlock)
+        told = (await read("book://deed")).text
+        assert Path(told.rpartition("saved as ")[2].rstrip("]")).read_bytes() == b"%PDF-1.7 deed"
+        assert (await read("book://empty")).text == "[the resource is empty]"
+        missing = await read("book://none")
+        assert missing.is_error
+        assert "no such book" in missing.text
+        assert "not configured" in (await read("book://divan", server="nobody")).text
+        wrong = await host.call("read_mcp_resource", {"server": "lib"}, own=own)
+        assert wrong.is_error
+
+
+async def test_mentions_in_a_persons_text_are_read_for_the_model(home: Path):
+    async with Way("in-process", MODERN)() as host:
+        text = "Compare @lib:book://divan with @lib:book://none and mail me@lib.example."
+        mentions = find_mentions(text, host.servers)
+        blocks = await read_mentions(mentions, host.resources)
+        told = [block.as_text() for block in blocks]
+        assert told[:2] == ["[@lib:book://divan, as the server gave it:]", "Poems"]
+        assert "could not be read: lib answered error -32602" in told[2]
+        assert len(told) == 3
+
+
+async def test_a_host_that_is_closed_has_none():
+    host = Host({"lib": Library()})
+    with pytest.raises(HostClosed):
+        _ = host.resources
+    async with host:
+        assert host.resources is host.resources
+    with pytest.raises(HostClosed):
+        _ = host.prompts

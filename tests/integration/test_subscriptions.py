@@ -1,0 +1,118 @@
+"""Resources that are watched: in both eras, over several ways, and after the connection was lost."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dragoman import Host
+from dragoman.errors import CallError, RemoteError
+from dragoman.events import ResourceUpdated
+from tests.integration.libraries import LEGACY, MODERN, Way, ready, ways
+from tests.integration.waiting import until
+from tests.servers import zoo
+from tests.servers.library import Library
+
+pytestmark = pytest.mark.requirement("CAT-9")
+DIVAN = "book://divan"
+
+
+async def soon(updates: Any) -> str:
+    return (await asyncio.wait_for(anext(updates), 15)).uri
+
+
+async def touch(host: Host, uri: str = DIVAN, times: int = 1) -> None:
+    (await host.call("mcp__lib__touch", {"uri": uri, "times": times})).raise_for_error()
+
+
+@ways
+async def test_changes_are_told_for_as_long_as_somebody_watches(way: Way):
+    async with way() as host:
+        listener = host.events()
+        async with host.resources.subscribed("lib", DIVAN) as updates:
+            await touch(host)
+            assert await soon(updates) == DIVAN
+            await touch(host, f"{DIVAN}/page/7")
+            assert await soon(updates) == f"{DIVAN}/page/7", "a part of it"
+            async with host.resources.subscribed("lib", "book://atlas") as others:
+                await touch(host, "book://atlas")
+                assert await soon(others) == "book://atlas"
+                await touch(host)
+                assert await soon(updates) == DIVAN
+            await touch(host)
+            assert await soon(updates) == DIVAN, "that another has stopped makes no difference"
+        assert [each async for each in updates] == []
+        heard = [await asyncio.wait_for(_next_update(listener), 15) for _ in range(2)]
+        assert heard == [
+            ResourceUpdated(server="lib", uri=DIVAN),
+            ResourceUpdated(server="lib", uri=f"{DIVAN}/page/7"),
+        ]
+
+
+async def _next_update(listener: Any) -> Any:
+    while not isinstance(event := await anext(listener), ResourceUpdated):
+        pass
+    return event
+
+
+@pytest.mark.parametrize("revision", [MODERN, LEGACY])
+async def test_the_server_is_told_when_nobody_watches_any_more(revision: str):
+    library = Library(revisions=(revision,))
+    async with Host({"lib": library}, permission_mode="bypassPermissions") as host:
+        await ready(host)
+        (client,) = library._clients
+        async with host.resources.subscribed("lib", DIVAN), host.resources.subscribed("lib", DIVAN):
+            assert library.heard.count("resources/subscribe") <= 1
+        if revision == LEGACY:
+            assert client.subscribed == set()
+        else:
+            await until(lambda: len(client.listens) == 1)
+            assert "resourceSubscriptions" not in next(iter(client.listens.values()))
+
+
+@pytest.mark.parametrize("revision", [MODERN, LEGACY])
+async def test_after_a_loss_it_is_watched_again_and_may_have_changed(revision: str):
+    entry = zoo("library.py", protocol=revision)
+    settings = {"DRAGOMAN_RECONNECT_WAIT_MS": 10}
+    async with Host({"lib": entry}, permission_mode="bypassPermissions", settings=settings) as host:
+        await ready(host)
+        async with host.resources.subscribed("lib", DIVAN) as updates:
+            with pytest.raises(CallError):
+                await host.call("mcp__lib__die")
+            assert await soon(updates) == DIVAN, "it may have changed"
+            await touch(host)
+            assert await soon(updates) == DIVAN
+
+
+@pytest.mark.parametrize("revision", [MODERN, LEGACY])
+async def test_a_server_that_does_not_tell_of_changes_says_so_at_once(revision: str):
+    library = Library(revisions=(revision,), subscribe=False)
+    async with Host({"lib": library}, permission_mode="bypassPermissions") as host:
+        await ready(host)
+        with pytest.raises(CallError, match="does not tell of changed resources"):
+            async with host.resources.subscribed("lib", DIVAN):
+                raise AssertionError
+        assert "resources/subscribe" not in library.heard
+
+
+async def test_a_resource_that_is_not_there_cannot_be_watched():
+    async with Way("in-process", LEGACY)() as host:
+        with pytest.raises(RemoteError):
+            async with host.resources.subscribed("lib", "book://none"):
+                raise AssertionError
+
+
+async def test_a_flood_of_updates_costs_the_host_nothing_but_the_reading():
+    async with Way("stdio", LEGACY)() as host, host.resources.subscribed("lib", DIVAN) as updates:
+        await touch(host, f"{DIVAN}/#", times=20_000)
+        await touch(host)
+        seen = 0
+        while await soon(updates) != DIVAN:
+            seen += 1
+        assert seen <= 1000
+        assert host.servers["lib"].status == "connected"
+
+
+async def test_closing_the_host_while_watching_is_no_trouble():
+    async with Way("in-process", MODERN)() as host, host.resources.subscribed("lib", DIVAN):
+        await host.close()

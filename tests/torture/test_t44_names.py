@@ -1,0 +1,70 @@
+"""T44: whatever servers call their tools, names are unique, legal, the same after a restart, and lead back."""
+
+import json
+import re
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from dragoman import Host
+from tests.servers import zoo
+
+pytestmark = pytest.mark.requirement("CAT-1")
+
+LEGAL = re.compile(r"mcp__[a-zA-Z0-9_-]{1,59}")
+
+
+def lists(*names: str) -> dict[str, Any]:
+    return zoo("lists_as_told.py", json.dumps([{"tools": [{"name": n, "inputSchema": {}} for n in names]}]))
+
+
+SERVERS = {
+    "shop": lists("search", "a.b", "a_b", "a__b", "x" * 200, "x" * 201),
+    "shop__a": lists("b", "search"),
+    "other.shop": lists("search", "tool_search", "Bash"),
+    "other_shop": lists("search", "mcp__shop__search"),
+    "店": lists("検索", "搜索", "🔍", "search\u202e", "sea\u200brch"),
+    "claude.ai  Shop!": lists("search"),
+}
+
+
+async def names_of(servers: dict[str, Any]) -> dict[tuple[str, str], str]:
+    async with Host(servers, permission_mode="bypassPermissions") as host:
+        await host.ready()
+        for tool in host.tools():
+            assert (await host.call(tool.name)).text == tool.wire_name, "the name leads to its own tool"
+        return {(tool.server, tool.wire_name): tool.name for tool in host.tools()}
+
+
+async def test_t44_names_are_unique_legal_and_the_same_whatever_the_order_of_servers():
+    first = await names_of(SERVERS)
+
+    assert len(first) == 19
+    assert len(set(first.values())) == len(first)
+    assert all(LEGAL.fullmatch(name) and len(name) <= 64 for name in first.values())
+    assert first["shop", "search"] == "mcp__shop__search"
+    assert first["claude.ai  Shop!", "search"] == "mcp__claude_ai_Shop__search"
+    assert first["shop", "x" * 200].startswith("mcp__shop__xxxxxxxxxx")
+    for order in list(permutations(SERVERS))[::300]:
+        assert await names_of({name: SERVERS[name] for name in order}) == first
+
+
+async def test_t44_a_name_does_not_change_when_the_look_alike_server_comes_later():
+    alike = {name: SERVERS[name] for name in ("other.shop", "other_shop")}
+    async with Host(alike) as host:
+        await host.ready()
+        await host.disable("other_shop", remember=False)
+        before = {tool.wire_name: tool.name for tool in host.tools()}
+        await host.enable("other_shop", remember=False)
+        after = {tool.wire_name: tool.name for tool in host.tools() if tool.server == "other.shop"}
+
+    assert before == after
+
+
+async def test_t44_who_had_to_be_renamed_is_told():
+    async with Host({"s": lists("a.b", "a_b", "c")}) as host:
+        (view,) = (await host.ready()).values()
+
+    assert len(view.problems) == 2
+    assert all("another would share its name" in problem for problem in view.problems)

@@ -1,0 +1,20 @@
+"""A model API that says what it is told to say."""
+
+from typing import Any
+
+from aiohttp import web
+
+Json = dict[str, Any]
+
+
+class ModelApi:
+    """Answers each request with the next of its replies, and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        self.replies: list[Json] = []
+        self.requests: list[Json] = []
+        self.url = ""
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.requests.append(await request.json())
+        return web.json_response(self.replies[len(self.requests) - 1])

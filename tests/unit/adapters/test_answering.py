@@ -1,0 +1,152 @@
+"""What a model gets back: always an answer, cleaned, and nothing an API would choke on."""
+
+import base64
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from dragoman import CallOutcome, Host, HostClosed, ImageBlock, NotConnected, TextBlock, Tool
+from dragoman.adapters.answering import ask, parts_of, text_of
+from dragoman.adapters.plain import tool_schema
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n....").decode()
+
+
+class Broken:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def tools(self) -> list[Tool]:
+        return []
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
+        raise self.error
+
+
+@pytest.mark.requirement("LIB-2")
+async def test_plain_schemas_are_what_every_api_takes(host: Host):
+    schemas = {schema["name"]: schema for schema in map(tool_schema, host.tools())}
+
+    assert schemas["mcp__demo__add"]["inputSchema"]["required"] == ["a", "b"]
+    assert schemas["mcp__odd__choose"]["inputSchema"]["properties"]["x"] == {"type": "string"}
+    assert "oneOf" not in schemas["mcp__odd__choose"]["inputSchema"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ('{"a": 1, "b": 2}', "3"),
+        (b'{"a": 1, "b": 2}', "3"),
+        ({"a": 1, "b": 2}, "3"),
+        ('{"a": 1, "b"', "they are not valid JSON"),
+        ("[1, 2]", "they are not a JSON object"),
+        ("null", "they are not a JSON object"),
+        (None, "they are not a JSON object"),
+        ("", "required"),
+        ('{"a": "one", "b": 2}', "a: "),
+    ],
+)
+async def test_arguments_may_be_text_and_wrong_ones_are_told_to_the_model(
+    host: Host, arguments: Any, text: str
+):
+    outcome = await ask(host, "mcp__demo__add", arguments)
+
+    assert outcome.is_error is (text != "3")
+    assert text in text_of(outcome)
+
+
+async def test_a_tool_that_does_not_exist_is_told_to_the_model(host: Host):
+    assert "no tool named nothing" in text_of(await ask(host, "nothing", {}))
+
+
+async def test_a_lost_server_is_told_to_the_model():
+    outcome = await ask(Broken(NotConnected("demo", "failed", "it crashed")), "mcp__demo__add", {})
+
+    assert outcome.is_error
+    assert "demo is failed" in text_of(outcome)
+
+
+async def test_the_end_of_the_work_is_not_told_to_the_model():
+    with pytest.raises(HostClosed):
+        await ask(Broken(HostClosed()), "mcp__demo__add", {})
+
+
+@pytest.mark.requirement("CAT-2")
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        ("dirty", "seen"),
+        ("silent", "(no output)"),
+        ("data", '{"a":1}'),
+        ("broken_image", "[image, image/png]"),
+    ],
+)
+async def test_what_comes_back_can_be_read_by_every_model(host: Host, tool: str, text: str):
+    assert parts_of(await ask(host, f"mcp__odd__{tool}", {})) == [text]
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"GIF89a", "image/gif"),
+        (b"RIFF\0\0\0\0WEBP", "image/webp"),
+    ],
+)
+def test_an_image_is_what_its_bytes_say(data: bytes, kind: str):
+    block = ImageBlock(data=base64.b64encode(data).decode(), mime_type="image/x-lie")
+
+    assert parts_of(CallOutcome(server="s", tool="t", content=(block,))) == [
+        ImageBlock(data=block.data, mime_type=kind)
+    ]
+
+
+@pytest.mark.parametrize("data", ["", "%%%", "bm90IGFuIGltYWdl"])
+def test_what_is_no_image_is_only_named(data: str):
+    outcome = CallOutcome(server="s", tool="t", content=(ImageBlock(data=data, mime_type="image/png"),))
+
+    assert parts_of(outcome) == ["[image, image/png]"]
+
+
+def test_an_error_is_told_in_words_alone():
+    content = (TextBlock("It failed."), ImageBlock(data=PNG, mime_type="image/png"))
+
+    assert parts_of(CallOutcome(server="s", tool="t", content=content, is_error=True)) == [
+        "It failed.",
+        "[image, image/png]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("module", "library", "extra"),
+    [("langchain", "langchain_core", "langchain"), ("pydantic_ai", "pydantic_ai", "agent")],
+)
+def test_a_missing_library_is_named_with_what_to_install(module: str, library: str, extra: str):
+    code = f"""
+import sys
+sys.modules[{library!r}] = None
+from dragoman import ConfigError
+try:
+    import dragoman.adapters.{module}
+except ConfigError as error:
+    print(error, error.hint)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
+    )
+
+    assert "is not installed" in done.stdout
+    assert f"pip install 'dragoman[{extra}]'" in done.stdout
+
+
+def test_the_adapters_for_plain_apis_load_no_library():
+    code = "import sys, dragoman.adapters.anthropic, dragoman.adapters.openai; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
+    )
+
+    assert not {"anthropic", "openai", "pydantic", "httpx"} & set(done.stdout.split())

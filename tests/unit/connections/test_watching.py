@@ -1,0 +1,252 @@
+"""Hearing of changes: who watches what, in both eras, on one link after another, however much is said."""
+
+import asyncio
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from dragoman.connections import watching as module
+from dragoman.connections.watching import PENDING_LIMIT, Updates, Watching
+from dragoman.errors import CallError, RemoteError
+from dragoman.events import EventBus, ResourceUpdated
+from tests.integration.waiting import until
+
+pytestmark = pytest.mark.requirement("CAT-9")
+SUBSCRIBES = {"resources": {"subscribe": True}}
+
+
+def raw(**value: Any) -> Raw:
+    return Raw(json.dumps(value).encode())
+
+
+class Session:
+    """Remembers what it is asked; a stream stands until it is given up."""
+
+    def __init__(self, era: str, room: "Room", refuses: CallError | None = None) -> None:
+        self.server = "box"
+        self.driver = SimpleNamespace(era=era)
+        self.lost_cause: str | None = None
+        self.asked: list[tuple[str, Any]] = []
+        self.open: list[Any] = []
+        self.refuses = refuses
+        self._room = room
+
+    async def request(
+        self, method: str, params: Any, *, timeout_seconds: float, is_standing: bool = False
+    ) -> Raw:
+        self.asked.append((method, params.get("uri", params)))
+        if self.refuses is not None:
+            raise self.refuses
+        if not is_standing:
+            return Raw(b"{}")
+        wanted = params["notifications"]
+        self.open.append(wanted)
+        asyncio.get_running_loop().call_soon(self._room.acknowledge, wanted)
+        try:
+            return await asyncio.get_running_loop().create_future()
+        finally:
+            self.open.remove(wanted)
+
+
+class Room:
+    def __init__(self) -> None:
+        self.bus = EventBus()
+        self.events = self.bus.listen()
+        self.missed = 0
+        self.log: list[str] = []
+        self.honours: Any = None
+        self.watching = Watching(
+            "box",
+            self.bus,
+            missed=self._miss,
+            logged=lambda level, text: self.log.append(text),
+            timeout_seconds=lambda: 1.0,
+        )
+
+    def _miss(self) -> None:
+        self.missed += 1
+
+    def acknowledge(self, wanted: Any) -> None:
+        honoured = wanted if self.honours is None else self.honours
+        self.watching.acknowledged(raw(notifications=honoured))
+
+    async def link(self, era: str, capabilities: Any = SUBSCRIBES, **options: Any) -> Any:
+        session = Session(era, self, **options)
+        await self.watching.open(session, capabilities)  # type: ignore[arg-type]
+        return session
+
+    def hear(self, uri: Any) -> None:
+        self.watching.updated(raw(uri=uri))
+
+
+@pytest.fixture
+async def room() -> Any:
+    room = Room()
+    yield room
+    room.watching.close()
+
+
+async def next_of(updates: Updates) -> str:
+    return (await asyncio.wait_for(anext(updates), 5)).uri
+
+
+async def test_a_legacy_server_is_asked_once_for_however_many_watch(room: Room):
+    session = await room.link("legacy")
+    first, second = await room.watching.add("x:a"), await room.watching.add("x:a")
+    assert session.asked == [("resources/subscribe", "x:a")]
+    room.hear("x:a")
+    assert await next_of(first) == await next_of(second) == "x:a"
+    await room.watching.remove(first)
+    assert len(session.asked) == 1
+    await room.watching.remove(second)
+    assert session.asked[-1] == ("resources/unsubscribe", "x:a")
+
+
+async def test_a_modern_server_is_listened_to_anew_before_the_old_stream_ends(room: Room):
+    session = await room.link("modern", {**SUBSCRIBES, "tools": {"listChanged": True}})
+    assert session.open == [{"toolsListChanged": True}]
+    first = await room.watching.add("x:a")
+    second = await room.watching.add("x:b")
+    await until(lambda: len(session.open) == 1)
+    assert session.open == [{"toolsListChanged": True, "resourceSubscriptions": ["x:a", "x:b"]}]
+    await room.watching.remove(first)
+    await room.watching.remove(second)
+    await until(lambda: session.open == [{"toolsListChanged": True}])
+    assert [method for method, _ in session.asked] == ["subscriptions/listen"] * 5
+
+
+async def test_without_anything_else_to_hear_the_stream_ends_with_the_last_who_watches(room: Room):
+    session = await room.link("modern")
+    assert session.open == []
+    await room.watching.remove(await room.watching.add("x:a"))
+    await until(lambda: session.open == [])
+    assert len(session.asked) == 1
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+@pytest.mark.parametrize(
+    "capabilities", [{}, {"resources": {}}, {"resources": {"subscribe": "yes"}}, {"resources": 1}]
+)
+async def test_a_server_that_does_not_tell_is_not_asked(room: Room, era: str, capabilities: Any):
+    session = await room.link(era, capabilities)
+    with pytest.raises(CallError, match="does not tell of changed resources"):
+        await room.watching.add("x:a")
+    assert session.asked == []
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_refusal_reaches_whoever_wants_to_watch(room: Room, era: str):
+    await room.link(era, refuses=RemoteError("box", -32602, "no"))
+    with pytest.raises(RemoteError):
+        await room.watching.add("x:a")
+    room.hear("x:a")
+
+
+async def test_what_a_modern_server_leaves_out_of_its_answer_is_not_watched(room: Room):
+    session = await room.link("modern", {**SUBSCRIBES, "tools": {"listChanged": True}})
+    room.honours = {"toolsListChanged": True}
+    with pytest.raises(CallError, match="will not tell"):
+        await room.watching.add("x:a")
+    await until(lambda: session.open == [{"toolsListChanged": True}])
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_on_a_new_link_what_is_watched_is_asked_for_again_and_may_have_changed(room: Room, era: str):
+    await room.link(era)
+    updates = await room.watching.add("x:a")
+    room.watching.close()
+    again = await room.link(era)
+
+    assert await next_of(updates) == "x:a"
+    wanted = "x:a" if era == "legacy" else {"notifications": {"resourceSubscriptions": ["x:a"]}}
+    assert [params for _, params in again.asked] == [wanted]
+
+
+async def test_a_resource_that_cannot_be_watched_any_more_is_told_in_the_log(room: Room):
+    await room.link("legacy")
+    updates = await room.watching.add("x:a")
+    room.watching.close()
+    await room.link("legacy", refuses=RemoteError("box", -32002, "gone"))
+
+    assert await next_of(updates) == "x:a"
+    assert "no longer watched" in room.log[0]
+
+
+async def test_a_part_is_told_to_those_who_watch_the_whole(room: Room):
+    await room.link("legacy")
+    whole, part, other = [await room.watching.add(uri) for uri in ("x://a", "x://a/b", "x://ab")]
+    room.hear("x://a/c")
+    room.hear("x://a/b")
+
+    assert await next_of(whole) == "x://a/c"
+    assert await next_of(part) == "x://a/b"
+    other.finish()
+    assert [each async for each in other] == []
+
+
+@pytest.mark.parametrize(
+    "uri", [7, None, "", "x" * 9000, "x:a\n", "x:\u202ea", [], {}], ids=lambda u: ascii(u)[:12]
+)
+async def test_an_update_that_names_nothing_is_dropped(room: Room, uri: Any):
+    await room.link("legacy")
+    updates = await room.watching.add("x:a")
+    room.hear(uri)
+    room.watching.updated(Raw())
+    updates.finish()
+
+    assert [each async for each in updates] == []
+
+
+async def test_what_nobody_watches_is_told_to_nobody(room: Room):
+    await room.link("legacy")
+    for number in range(10_000):
+        room.hear(f"x:{number}")
+
+    assert room.watching._news == {}
+    assert room.watching._telling is None
+
+
+async def test_several_changes_of_one_resource_come_as_one(room: Room):
+    await room.link("legacy")
+    updates = await room.watching.add("x:a")
+    for _ in range(10_000):
+        room.hear("x:a")
+    updates.finish()
+
+    assert [each.uri async for each in updates] == ["x:a"]
+    assert await asyncio.wait_for(anext(room.events), 5) == ResourceUpdated(server="box", uri="x:a")
+
+
+async def test_a_flood_of_parts_costs_a_bounded_amount_and_the_whole_is_told(room: Room):
+    await room.link("legacy")
+    updates = await room.watching.add("x:a")
+    for number in range(100_000):
+        room.hear(f"x:a/{number}")
+        assert len(updates._pending) <= PENDING_LIMIT
+        assert len(room.watching._news) <= PENDING_LIMIT + 1
+    updates.finish()
+
+    assert "x:a" in [each.uri async for each in updates]
+
+
+async def test_after_a_silence_of_the_stream_everything_may_have_changed(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+):
+    await room.link("modern", {**SUBSCRIBES, "tools": {"listChanged": True}})
+    updates = await room.watching.add("x:a")
+    room.watching._missed()
+
+    assert await next_of(updates) == "x:a"
+    assert room.missed == 1
+
+
+async def test_whoever_watches_while_there_is_no_link_is_served_by_the_next(room: Room):
+    updates = await room.watching.add("x:a")
+    session = await room.link("legacy")
+
+    assert await next_of(updates) == "x:a"
+    assert session.asked == [("resources/subscribe", "x:a")]
+    assert module.UPDATED == "notifications/resources/updated"
