@@ -158,6 +158,7 @@ class _Offering:
 
     def __init__(self, tools: list[ServerTool]) -> None:
         self._tools = tools
+        self.servers: dict[str, Any] = {}
 
     def tools(self) -> list[ServerTool]:
         return self._tools

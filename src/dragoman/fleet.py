@@ -74,7 +74,7 @@ class Fleet:
         self._catalog = catalog
         self._forms = interaction if isinstance(interaction, FillsForms) else None
         self._seams = seams
-        self._refresher = Refresher(catalog, bus, self.request_seconds)
+        self._refresher = Refresher(catalog, bus, clock, self.request_seconds)
         self.lists = Lists(clock, bus, self.request_seconds)
         """What servers offer besides tools."""
         self._servers: dict[ServerName, ConfiguredServer] = {}
@@ -116,6 +116,8 @@ class Fleet:
         self.configuration = new
         self._catalog.expect(new.servers)
         self._settings.adopt(new.settings)
+        for name in plan.removed:
+            self._refresher.forget(ServerName(name))
         leaving = [self._connections.pop(ServerName(name)) for name in (*plan.removed, *plan.changed)]
         for connection in leaving:
             self._catalog.forget(ServerName(connection.name))
@@ -149,7 +151,15 @@ class Fleet:
     def tools(self) -> list[ServerTool]:
         """The tools that can be called now, or as soon as a server that is on its way back is there."""
         offering = {name for name, connection in self._connections.items() if connection.offers_tools}
+        self._freshen(offering)
         return [tool for tool in self._catalog.tools() if tool.server in offering]
+
+    def _freshen(self, servers: Collection[ServerName]) -> None:
+        """What is used past its time is read again in the background."""
+        for name in servers:
+            session = self.session_of(name)
+            if session is not None:
+                self._refresher.freshen(name, session)
 
     # What can be wanted of one server.
 

@@ -6,7 +6,7 @@ I own: wiring, and nothing else. This is the only place where the parts are put 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,6 +20,7 @@ from dragoman.calls.pipeline import Pipeline, ToolCall
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.prompts import Prompts
 from dragoman.calls.resources import Resources
+from dragoman.catalog.deferral import Budget
 from dragoman.catalog.pool import Admit, Catalog
 from dragoman.catalog.tools import BuiltinTool, ServerTool
 from dragoman.clock import Clock, SystemClock
@@ -43,6 +44,7 @@ from dragoman.permissions.gate import MODES, ModeGate, PermissionMode
 from dragoman.view import ServerView
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
+    from dragoman.toolbox import Toolbox
     from dragoman.transports.control import ControlChannel
     from dragoman.transports.http import Credentials
 
@@ -215,6 +217,26 @@ class Host:
         if self._stage != "open":
             raise HostClosed
         return self._prompts
+
+    def instructions(self) -> Mapping[str, str | None]:
+        """What connected servers say about how to use them, as it came; see `catalog/instructions.py`."""
+        return {
+            name: view.instructions for name, view in self.servers.items() if view.status == "connected"
+        }
+
+    def toolbox(self, builtins: Iterable[BuiltinTool] = (), *, resources: bool = True) -> Toolbox:
+        """The tools of one conversation: these built-in ones beside those of all servers.
+
+        Where they would take too much of a model's context, it is given a search instead. `resources`: with
+        tools to list and read resources.
+        """
+        from dragoman.calls.resource_tools import resource_tools
+        from dragoman.toolbox import Toolbox
+
+        settings = self.configuration.settings
+        budget = Budget(settings["DRAGOMAN_CONTEXT_TOKENS"], settings["DRAGOMAN_TOOL_SHARE_PERCENT"])
+        own = resource_tools(self.resources) if resources else ()
+        return Toolbox(self, (*builtins, *own), budget=budget)
 
     def events(self) -> AsyncIterator[Event]:
         """What happens from now on; ends when the host is closed."""

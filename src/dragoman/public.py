@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dragoman.agent_servers import AgentServers
 from dragoman.calls.outcome import CallOutcome
-from dragoman.catalog.tools import Tool
+from dragoman.catalog.tools import BuiltinTool, Tool
 from dragoman.clock import Clock
 from dragoman.config.load import Configuration
 from dragoman.config.model import ServerConfig
@@ -47,12 +47,14 @@ from dragoman.errors import (
 )
 from dragoman.host import Host
 from dragoman.interaction import Interaction, PermissionAnswer, PermissionQuestion
+from dragoman.toolbox import Toolbox
 from dragoman.view import ServerView
 from dragoman.wire.peer import Progress
 
 __all__ = [
     "AgentServers",
     "AudioBlock",
+    "BuiltinTool",
     "CallError",
     "CallOutcome",
     "CallTimeout",
@@ -90,6 +92,7 @@ __all__ = [
     "StartFailed",
     "TextBlock",
     "Tool",
+    "Toolbox",
     "UnknownBlock",
     "UnknownTool",
     "Unreachable",

@@ -88,7 +88,6 @@ class Toolbox:
         """Every tool that was shown, in the order of being shown, also those that are gone now."""
         self._deferred: dict[str, None] = {name: None for name, tool in self._own.items() if tool.defers}
         """Every tool that was not shown at first, also those that were loaded later."""
-        self._offer_search()
         self._index: tuple[Index, Sequence[Tool]] = (Index(()), ())
 
     # What the model sees.
@@ -161,6 +160,7 @@ class Toolbox:
     def _look(self) -> dict[str, Tool]:
         """Every tool there is now; those never seen before are shown or deferred."""
         pool: dict[str, Tool] = {**self._own, **{tool.name: tool for tool in self._host.tools()}}
+        self._offer_search()
         known = self._places.keys() | self._deferred.keys() | {SEARCH}
         if newcomers := [tool for name, tool in pool.items() if name not in known]:
             self._admit(newcomers, pool)
@@ -177,9 +177,15 @@ class Toolbox:
         self._places.update((tool.name, None) for tool in decided.shown)
 
     def _offer_search(self) -> None:
-        """As soon as there is something to find; it stays even when nothing is left."""
-        if self._deferred:
+        """As soon as there may be something to find; it stays even when nothing is left.
+
+        A model that is asked before all servers are there can so wait for them.
+        """
+        if SEARCH not in self._places and (self._deferred or self._is_anybody_coming()):
             self._places.setdefault(SEARCH)
+
+    def _is_anybody_coming(self) -> bool:
+        return not self._budget.never_defers and any(map(_is_coming, self._host.servers.values()))
 
     def _forget_gone(self, pool: Mapping[str, Tool]) -> None:
         """A server may invent new names for ever."""
@@ -213,8 +219,9 @@ class Toolbox:
             self._run_search,
             title="Search tools",
             description=(
-                'Find and load further tools. Give words that describe what you want to do ("open a pull '
-                'request"), or exact names as select:name,name. Found tools can be called from then on.'
+                "Find and load further tools. Say what you want to do (open a pull request), or give exact "
+                "names as select:name,name. Waits for servers that are still connecting. Found tools can be "
+                "called from then on."
             ),
             input_schema=SEARCH_SCHEMA,
             annotations={"readOnlyHint": True, "openWorldHint": False},

@@ -33,9 +33,9 @@ FLOORS: list[set[str]] = [
     {"connections"},
     {"catalog", "permissions", "hooks", "content"},
     {"calls"},
-    {"host", "fleet", "view", "agent_servers"},
+    {"host", "fleet", "view", "agent_servers", "toolbox"},
     {FACE, "public"},
-    {"agent", "demo", "testing"},
+    {"agent", "adapters", "demo", "testing"},
     {"cli", "tui", "gateway"},
     {"__main__"},
 ]

@@ -12,6 +12,7 @@ from dragoman import errors, public
 PUBLIC = [
     "AgentServers",
     "AudioBlock",
+    "BuiltinTool",
     "CallError",
     "CallOutcome",
     "CallTimeout",
@@ -49,6 +50,7 @@ PUBLIC = [
     "StartFailed",
     "TextBlock",
     "Tool",
+    "Toolbox",
     "UnknownBlock",
     "UnknownTool",
     "Unreachable",

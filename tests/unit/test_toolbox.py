@@ -118,6 +118,18 @@ def test_tool_search_is_offered_only_if_something_is_deferred():
     assert short(Toolbox(Host(), budget=NO_ROOM).tools()) == ""
 
 
+@pytest.mark.parametrize(
+    ("budget", "shown"), [(ROOM, f"read {SEARCH} a/one"), (Budget(10, 100), "read a/one")]
+)
+def test_tool_search_is_offered_while_servers_are_on_their_way(budget: Budget, shown: str):
+    host = Host(tool("a/one"))
+    host.views["late"] = view("late", "pending", phase="connecting")
+    box = Toolbox(host, [builtin("read")], budget=budget)
+    assert short(box.tools()) == shown
+    host.views.clear()
+    assert short(box.tools()) == shown, "it stays"
+
+
 @pytest.mark.requirement("CAT-7")
 def test_a_deferred_tool_is_not_shown_but_named():
     box = Toolbox(Host(tool("a/one"), tool("a/two", meta=ALWAYS)), budget=NO_ROOM)

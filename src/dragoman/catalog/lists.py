@@ -222,6 +222,7 @@ class Lists:
 
     async def _keep_up(self, key: tuple[ServerName, str], asker: Asker, promised: bool) -> None:
         server, capability = key
+        had_nothing = all(not _has_something(each.known(server, asker)) for each in self._of(capability))
         while key in self._again:
             self._again.discard(key)
             found = await asyncio.gather(
@@ -230,7 +231,9 @@ class Lists:
                     for lists in self._of(capability)
                 )
             )
-            if self._bus.has_listeners:
+            # A server that has none of it, and never had, is no news.
+            is_news = not had_nothing or any(map(_has_something, found))
+            if is_news and self._bus.has_listeners:
                 self._bus.publish(_event(capability, server, found))
             # One that changes its list all the time is not read all the time.
             await asyncio.sleep(PAUSE_SECONDS if key in self._again else 0)
@@ -240,6 +243,10 @@ class Lists:
             return await asker.request(method, params, timeout_seconds=self._timeout_seconds)
 
         return fetch
+
+
+def _has_something(found: ServerList[Any] | None) -> bool:
+    return found is not None and bool(found.items or found.problems)
 
 
 def _event(capability: str, server: ServerName, found: list[ServerList[Any]]) -> ServerEvent:

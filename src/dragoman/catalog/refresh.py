@@ -7,6 +7,7 @@ keeping the last good list when a reading fails.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
@@ -14,6 +15,7 @@ from msgspec import Raw
 
 from dragoman.catalog.listing import ToolList, read_list
 from dragoman.catalog.pool import Catalog
+from dragoman.clock import Clock
 from dragoman.events import EventBus, ToolsChanged
 from dragoman.names import ServerName
 
@@ -34,9 +36,10 @@ class Asker(Protocol):
 
 
 class Refresher:
-    def __init__(self, catalog: Catalog, bus: EventBus, timeout_seconds: float) -> None:
+    def __init__(self, catalog: Catalog, bus: EventBus, clock: Clock, timeout_seconds: float) -> None:
         self._catalog = catalog
         self._bus = bus
+        self._clock = clock
         self._timeout_seconds = timeout_seconds
         self._running: dict[ServerName, asyncio.Task[None]] = {}
         self._busy: set[ServerName] = set()
@@ -84,8 +87,8 @@ class Refresher:
 
     def freshen(self, server: ServerName, asker: Asker) -> None:
         """Reads again in the background what is being used past its time."""
-        now = asyncio.get_running_loop().time()
-        if now >= self._fresh_until.get(server, now + 1):
+        now = self._clock.monotonic()
+        if now >= self._fresh_until.get(server, math.inf) and _is_on_a_loop():
             self._fresh_until[server] = now + SHORTEST_TTL_SECONDS
             self.schedule(server, asker)
 
@@ -102,7 +105,7 @@ class Refresher:
         self._fresh_until.pop(server, None)
         if ttl_seconds is not None:
             seconds = max(ttl_seconds, SHORTEST_TTL_SECONDS)
-            self._fresh_until[server] = asyncio.get_running_loop().time() + seconds
+            self._fresh_until[server] = self._clock.monotonic() + seconds
 
     def _start(self, server: ServerName) -> None:
         self._running[server] = asyncio.create_task(self._refresh(server))
@@ -122,3 +125,12 @@ class Refresher:
         if deadline is not None:
             seconds = min(seconds, max(0.0, deadline - asyncio.get_running_loop().time()))
         return await asker.request("tools/list", params, timeout_seconds=seconds)
+
+
+def _is_on_a_loop() -> bool:
+    """A program may look at tools from a thread that runs nothing in the background."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

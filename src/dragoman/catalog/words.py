@@ -13,7 +13,7 @@ from typing import Final
 
 WORD_LIMIT: Final = 32
 """Longer runs of letters are no words anybody types; only their beginning counts."""
-REPEATED_LIMIT: Final = 200
+REPEATED_LIMIT: Final = 40
 """Texts up to this length are remembered: the same parameters come back in tool after tool."""
 
 _SIGNS = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
@@ -86,7 +86,7 @@ def _terms(text: str) -> tuple[str, ...]:
     return tuple([term for piece in _pieces(text) for term in _terms_of(piece)])
 
 
-_remembered_terms = lru_cache(maxsize=4000)(_terms)
+_remembered_terms = lru_cache(maxsize=8000)(_terms)
 
 
 @lru_cache(maxsize=8000)

@@ -14,8 +14,6 @@ from dragoman.catalog.tools import ServerTool
 from dragoman.names import ServerName
 from tests.unit.fakes import definition
 
-pytestmark = pytest.mark.requirement("CAT-7")
-
 ALWAYS = {"anthropic/alwaysLoad": True}
 DEFER = {"anthropic/deferLoading": True}
 
@@ -38,6 +36,7 @@ def names(tools: Sequence[Any]) -> str:
     return " ".join(tool.definition.name for tool in tools)
 
 
+@pytest.mark.requirement("CAT-7")
 @pytest.mark.parametrize(
     ("tools", "room", "shown", "deferred"),
     [
@@ -65,6 +64,7 @@ def test_what_is_shown_at_once(tools: str, room: Budget, shown: str, deferred: s
     assert (names(divided.shown), names(divided.deferred)) == (shown, deferred)
 
 
+@pytest.mark.requirement("CAT-7")
 def test_newcomers_are_deferred_if_all_together_do_not_fit():
     divided = divide([tool("c")], budget(2.9), shown=[tool("a"), tool("b")])
     assert names(divided.deferred) == "c"
@@ -85,6 +85,7 @@ def test_one_wish_that_is_too_large_does_not_cost_the_others():
     assert (names(divided.shown), names(divided.deferred)) == ("b", "a")
 
 
+@pytest.mark.requirement("CAT-7")
 @given(
     st.lists(st.tuples(st.sampled_from([None, ALWAYS, DEFER]), st.integers(0, 50)), max_size=12),
     st.integers(0, 2000),

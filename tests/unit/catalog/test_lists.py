@@ -177,6 +177,19 @@ async def test_what_a_server_offers_is_read_ahead_when_it_is_connected():
     assert sorted(room.server.asked) == ["prompts/list", "resources/list", "resources/templates/list"]
 
 
+async def test_that_a_server_has_nothing_is_no_news_unless_it_had_something():
+    room = Room()
+    room.server.page["resources"] = []
+    room.lists.opened(BOX, room.server, {"resources": {}})
+    await until(lambda: not room.lists._ahead)
+    room.server.page["resources"] = [{"uri": "x:1"}]
+    room.lists.noticed(BOX, room.server, "notifications/resources/list_changed", TELLS)
+    assert (await room.event()).resource_count == 1
+    room.server.page["resources"] = []
+    room.lists.noticed(BOX, room.server, "notifications/resources/list_changed", TELLS)
+    assert (await room.event()).resource_count == 0
+
+
 @pytest.mark.parametrize("capabilities", [{}, {"tools": {}}, {"resources": True, "prompts": None}], ids=str)
 async def test_a_server_that_offers_nothing_is_not_asked(capabilities: dict[str, Any]):
     room = Room()

@@ -12,6 +12,7 @@ from dragoman.catalog.refresh import Refresher
 from dragoman.errors import CallTimeout
 from dragoman.events import EventBus, ToolsChanged
 from dragoman.names import ServerName
+from dragoman.testing import FakeClock
 
 SERVER = ServerName("s")
 
@@ -46,7 +47,8 @@ class Reading:
         self.catalog = Catalog()
         self.bus = EventBus()
         self.events = self.bus.listen()
-        self.refresher = Refresher(self.catalog, self.bus, timeout_seconds=5.0)
+        self.clock = FakeClock()
+        self.refresher = Refresher(self.catalog, self.bus, self.clock, timeout_seconds=5.0)
         self.asked = Asked()
 
     async def change(self) -> ToolsChanged:
@@ -143,16 +145,13 @@ async def test_a_tool_that_became_another_is_named(reading: Reading):
     ],
 )
 async def test_a_list_is_read_again_when_it_is_used_past_its_time(
-    reading: Reading, monkeypatch: pytest.MonkeyPatch, ttl_ms: int | None, after_seconds: int, readings: int
+    reading: Reading, ttl_ms: int | None, after_seconds: int, readings: int
 ):
     reading.asked.ttl_ms = ttl_ms
     await reading.refresher.load(SERVER, reading.asked)
-    loop = asyncio.get_running_loop()
-    now = loop.time()
-    monkeypatch.setattr(loop, "time", lambda: now + after_seconds)
+    reading.clock.advance(after_seconds)
     for _ in range(3):
         reading.refresher.freshen(SERVER, reading.asked)
-    monkeypatch.undo()
     for _ in range(10):
         await asyncio.sleep(0)
 

@@ -17,8 +17,6 @@ from dragoman.names import ServerName
 from tests.data.catalogue import make
 from tests.unit.fakes import definition
 
-pytestmark = pytest.mark.requirement("CAT-7")
-
 
 def tool(
     path: str, description: str = "", schema: Mapping[str, Any] | None = None, **more: Any
@@ -108,6 +106,7 @@ def test_the_distance_of_two_words(one: str, other: str, expected: int):
     assert distance(one, other) == distance(other, one) == expected
 
 
+@pytest.mark.requirement("CAT-7")
 @pytest.mark.parametrize(
     ("word", "meant"),
     [
@@ -141,6 +140,7 @@ def test_a_name_counts_more_than_a_description():
     assert found(tools, "open mail")[0] == "a/open_mail"
 
 
+@pytest.mark.requirement("CAT-7")
 @pytest.mark.parametrize(
     "query",
     ["send letter", "post a note", "carrier pigeon", "recipient", "who gets it", "correspondence", "Airmail"],
@@ -157,6 +157,7 @@ def test_a_tool_is_found_by_name_title_description_hint_and_parameters(query: st
     assert found([tool("x/noise", "Nothing of interest."), wanted], query, limit=1) == ["post/send_letter"]
 
 
+@pytest.mark.requirement("CAT-7")
 def test_the_server_can_be_named_and_can_be_demanded():
     tools = [tool("gitlab/create_issue"), tool("jira/create_issue"), tool("linear/create_issue")]
     assert found(tools, "create a jira issue")[0] == "jira/create_issue"
@@ -221,6 +222,7 @@ def test_odd_parameters_do_no_harm(schema: Mapping[str, Any]):
 # Select.
 
 
+@pytest.mark.requirement("CAT-7")
 def test_select_gives_exactly_the_named_tools():
     tools = [tool("a/open"), tool("a/close"), tool("b/open"), tool("b/lock")]
     chosen = select("select: mcp__a__open, lock,mcp__a__open , nothing", tools)
@@ -307,10 +309,12 @@ def test_the_catalogue_is_large_and_its_questions_are_many():
     assert len({(server, one["name"]) for server, one in make.definitions()}) == len(make.definitions())
 
 
+@pytest.mark.requirement("CAT-7")
 def test_nineteen_of_twenty_questions_have_a_right_answer_among_five(catalogue: Index):
     assert recall(catalogue, make.questions()) >= 0.95
 
 
+@pytest.mark.requirement("CAT-7")
 @pytest.mark.parametrize(
     ("held_out", "least"), [pytest.param(False, 0.95, id="tuned on"), pytest.param(True, 0.93, id="held out")]
 )

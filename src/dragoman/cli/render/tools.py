@@ -6,8 +6,8 @@ Everything a server said is shown as it came, with what is invisible made visibl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import click
 
@@ -15,25 +15,27 @@ from dragoman.catalog.annotations import Risk
 from dragoman.catalog.tokens import cost_of
 from dragoman.catalog.tools import ServerTool
 from dragoman.cleaning import one_line, visible
-from dragoman.cli.render.columns import cells, filled, fitted, width
+from dragoman.cli.render.columns import Row, table, width, wrapped
+from dragoman.cli.render.parameters import parameters
+from dragoman.cli.render.servers import counted
 
 MARKS: Final[Mapping[Risk, tuple[str, str]]] = {
     "reads": ("○", "green"),
     "writes": ("●", "yellow"),
     "destroys": ("▲", "red"),
 }
-LEAST_ROOM: Final = 20
 
 
 def show_table(tools: Sequence[ServerTool], *, schema: bool = False, cost: bool = False) -> None:
-    longest = max((len(tool.name) for tool in tools), default=0)
-    columns = width()
-    room = None if columns is None else max(LEAST_ROOM, columns - longest - (15 if cost else 6))
-    for tool in tools:
-        mark, colour = MARKS[tool.hints.risk]
-        tokens = f"{cost_of(tool):>7}  " if cost else ""
-        line = f"  {click.style(mark, fg=colour)} {click.style(tool.name.ljust(longest), fg='cyan')}  "
-        click.echo(f"{line}{tokens}{fitted(_about(tool), room)}".rstrip())
+    costs = [str(cost_of(tool)) if cost else "" for tool in tools]
+    longest = max(map(len, costs), default=0)
+    rows = [
+        Row(tool.name, tokens.rjust(longest), _about(tool), *MARKS[tool.hints.risk])
+        for tool, tokens in zip(tools, costs)
+    ]
+    for tool, lines in zip(tools, table(rows, width())):
+        for line in lines:
+            click.echo(line)
         if schema:
             for row in visible(json.dumps(tool.input_schema, indent=2, ensure_ascii=False)).split("\n"):
                 click.echo(f"      {click.style(row, dim=True)}")
@@ -42,10 +44,8 @@ def show_table(tools: Sequence[ServerTool], *, schema: bool = False, cost: bool 
 def show_legend(tools: Sequence[ServerTool], *, cost: bool = False) -> None:
     """What the marks mean, and how much all of it is."""
     if cost:
-        total = sum(map(cost_of, tools))
-        click.echo(
-            f"  about {total} tokens for {len(tools)} tools, if a model is given all of them", err=True
-        )
+        total, number = sum(map(cost_of, tools)), counted(len(tools), "tool")
+        click.echo(f"  about {total} tokens for {number}, if a model is given all of them", err=True)
     if width() is not None:
         words = "  ".join(f"{click.style(mark, fg=colour)} {risk}" for risk, (mark, colour) in MARKS.items())
         click.echo(click.style("  by their own word: ", dim=True) + words)
@@ -55,56 +55,32 @@ def show_tool(tool: ServerTool) -> None:
     """All there is to know about one tool."""
     mark, colour = MARKS[tool.hints.risk]
     click.echo(f"{click.style(mark, fg=colour)} {click.style(tool.name, fg='cyan', bold=True)}")
-    click.echo(
-        f"  {one_line(_title(tool), 200)} · {one_line(tool.wire_name, 200)} of {one_line(tool.server)}"
-    )
+    title, own = one_line(_title(tool), 200), one_line(tool.wire_name, 200)
+    _show_text(f"{'' if title == own else f'{title} · '}{own} of {one_line(tool.server)}")
     click.echo(f"  {_in_words(tool)}")
     if tool.definition.description:
         click.echo()
-        for row in visible(tool.definition.description).split("\n"):
-            click.echo(f"  {row}".rstrip())
-    rows = list(_parameters(tool.input_schema))
-    click.echo(click.style("\n  Parameters", bold=True) + ("" if rows else ": none"))
-    _show_rows(rows)
+        for row in visible(tool.definition.description.rstrip()).split("\n"):
+            _show_text(row)
+    _show_parameters("Parameters", parameters(tool.input_schema))
     if tool.output_schema:
-        click.echo(click.style("\n  Result", bold=True))
-        _show_rows(list(_parameters(tool.output_schema)))
+        _show_parameters("Result", parameters(tool.output_schema))
     click.echo(f"\n  about {cost_of(tool)} tokens · sha256 {tool.digest[:16]}")
 
 
-def _show_rows(rows: list[tuple[str, str, str]]) -> None:
+def _show_text(row: str) -> None:
     columns = width()
-    names = max((cells(name) for name, _, _ in rows), default=0)
-    kinds = max((cells(kind) for _, kind, _ in rows), default=0)
-    room = None if columns is None else max(LEAST_ROOM, columns - names - kinds - 8)
-    for name, kind, about in rows:
-        line = (
-            f"    {click.style(filled(name, names), fg='cyan')}  {filled(kind, kinds)}  {fitted(about, room)}"
-        )
-        click.echo(line.rstrip())
+    for line in wrapped(row, None if columns is None else columns - 2):
+        click.echo(f"  {line}".rstrip())
 
 
-def _parameters(schema: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
-    """Name (with a star if it is required), type, and what it is for."""
-    required = schema.get("required")
-    wanted: list[Any] = cast("list[Any]", required) if isinstance(required, list) else []
-    properties = schema.get("properties")
-    parts = cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
-    for name, part in parts.items():
-        described: Mapping[str, Any] = cast("dict[str, Any]", part) if isinstance(part, dict) else {}
-        star = "*" if name in wanted else ""
-        about = described.get("description")
-        yield one_line(name, 60) + star, _kind(described), one_line(about) if isinstance(about, str) else ""
-
-
-def _kind(part: Mapping[str, Any]) -> str:
-    choices = part.get("enum")
-    if isinstance(choices, list):
-        return one_line(" | ".join(json.dumps(each) for each in cast("list[Any]", choices)[:6]), 60)
-    kind = part.get("type")
-    if isinstance(kind, list):
-        return one_line(" | ".join(map(str, cast("list[Any]", kind))), 60)
-    return one_line(kind, 60) if isinstance(kind, str) else "any"
+def _show_parameters(heading: str, rows: list[Row]) -> None:
+    click.echo(click.style(f"\n  {heading}", bold=True) + ("" if rows else ": none"))
+    for lines in table(rows, width(), indent="    ", whole=True):
+        for line in lines:
+            click.echo(line)
+    if any(row.typed.endswith("*") for row in rows):
+        click.echo(click.style("    * required", dim=True))
 
 
 _RISKS: Final[Mapping[Risk, str]] = {
@@ -116,7 +92,7 @@ _RISKS: Final[Mapping[Risk, str]] = {
 
 def _in_words(tool: ServerTool) -> str:
     hints = tool.hints
-    if not tool.annotations:
+    if not hints.is_said:
         return "says nothing about its risk"
     more = ", reaches outside" if hints.open_world else ", stays inside"
     again = ", may be repeated" if hints.idempotent and not hints.read_only else ""
@@ -124,8 +100,12 @@ def _in_words(tool: ServerTool) -> str:
 
 
 def _title(tool: ServerTool) -> str:
-    return tool.definition.title or tool.title
+    annotated = tool.annotations.get("title")
+    return tool.definition.title or (annotated if isinstance(annotated, str) else "") or tool.wire_name
 
 
 def _about(tool: ServerTool) -> str:
-    return one_line((tool.definition.description or "").strip().partition("\n")[0])
+    """The first line of its description, or else its title."""
+    title = _title(tool)
+    said = (tool.definition.description or "").strip().partition("\n")[0]
+    return one_line(said or ("" if title == tool.wire_name else title))

@@ -1,0 +1,95 @@
+"""What a tool takes and gives, as rows of a table: every parameter, with those inside it.
+
+I own: reading a schema for people. It is shown as its server wrote it, with what is invisible made visible;
+a part that is no schema counts as one that says nothing. However deep or wide it is, the rows are bounded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, cast
+
+from dragoman.cleaning import one_line
+from dragoman.cli.render.columns import Row
+
+ROW_LIMIT: Final = 100
+DEPTH_LIMIT: Final = 5
+CHOICE_LIMIT: Final = 50
+SHORT: Final = 32
+"""Columns up to which a parameter's choices stand in the place of its type."""
+
+Json = Mapping[str, Any]
+
+
+def parameters(schema: Json) -> list[Row]:
+    """A row for each: name (with a star if it is required), type, and what it is for."""
+    rows = _inside(schema, schema, "", DEPTH_LIMIT)
+    found = list(islice(rows, ROW_LIMIT))
+    if next(rows, None) is not None:
+        found.append(Row("…", "", "and more: --json shows the whole schema"))
+    return found
+
+
+def _inside(part: Json, root: Json, where: str, depth: int) -> Iterator[Row]:
+    if not depth:
+        return
+    wanted = _list(part.get("required"))
+    for name, value in _object(part.get("properties")).items():
+        described = _resolved(value, root)
+        place = f"{where}.{name}" if where else name
+        yield _row(place + ("*" if name in wanted else ""), described, root)
+        yield from _inside(described, root, place, depth - 1)
+        items = _resolved(described.get("items"), root)
+        yield from _inside(items, root, f"{place}[]", depth - 1)
+
+
+def _row(place: str, part: Json, root: Json) -> Row:
+    kind, about = _kind(part, root, DEPTH_LIMIT), part.get("description")
+    text = one_line(about.strip()) if isinstance(about, str) else ""
+    if len(kind) > SHORT:
+        text = f"{text} One of: {kind}".strip()
+        kind = "choice"
+    if "default" in part:
+        text = f"{text} (default {_value(part['default'])})".strip()
+    return Row(one_line(place, 300), kind, text)
+
+
+def _kind(part: Json, root: Json, depth: int) -> str:
+    choices = [part["const"]] if "const" in part else _list(part.get("enum"))
+    if choices:
+        more = f" | … {len(choices) - CHOICE_LIMIT} more" if len(choices) > CHOICE_LIMIT else ""
+        return " | ".join(map(_value, choices[:CHOICE_LIMIT])) + more
+    branches = _list(part.get("anyOf")) or _list(part.get("oneOf"))
+    if branches and depth:
+        kinds = (_kind(_resolved(branch, root), root, depth - 1) for branch in branches[:CHOICE_LIMIT])
+        return " | ".join(dict.fromkeys(kinds))
+    kinds = _list(part.get("type")) or [part.get("type")]
+    said = " | ".join(one_line(kind, 40) for kind in kinds[:CHOICE_LIMIT] if isinstance(kind, str)) or "any"
+    items = _resolved(part.get("items"), root)
+    return f"{said} of {_kind(items, root, depth - 1)}" if said == "array" and items and depth else said
+
+
+def _value(value: Any) -> str:
+    return one_line(json.dumps(value, ensure_ascii=False), 100)
+
+
+def _resolved(value: Any, root: Json) -> Json:
+    """The part, or the definition in the same schema that it refers to."""
+    part = _object(value)
+    reference = part.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return part
+    found: Any = root
+    for step in reference[2:].split("/"):
+        found = _object(found).get(step.replace("~1", "/").replace("~0", "~"))
+    return {**_object(found), **{key: said for key, said in part.items() if key != "$ref"}}
+
+
+def _object(value: Any) -> Json:
+    return cast("Json", value) if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
