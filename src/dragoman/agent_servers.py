@@ -76,11 +76,14 @@ class AgentServers:
         shared = {name: view for name, view in self._host.servers.items() if name in self._shared}
         return {**shared, **(self._own.servers if self._own is not None else {})}
 
-    async def ready(self, timeout: float | None = None) -> Mapping[str, ServerView]:
-        """Waits until the agent's servers are connected or have failed, or the time is up."""
-        waits = [self._host.ready(timeout, only=self._shared)]
+    async def ready(
+        self, timeout: float | None = None, *, only: Collection[str] | None = None
+    ) -> Mapping[str, ServerView]:
+        """Waits until the agent's servers (or those of `only`) are connected or failed, or the time is up."""
+        shared = self._shared if only is None else self._shared.intersection(only)
+        waits = [self._host.ready(timeout, only=shared)]
         if self._own is not None:
-            waits.append(self._own.ready(timeout))
+            waits.append(self._own.ready(timeout, only=only))
         await asyncio.gather(*waits)
         return self.servers
 

@@ -130,7 +130,7 @@ async def test_t63_every_kind_of_list_is_read_over_the_network_as_over_pipes(are
 async def test_t63_an_ever_new_cursor_over_the_network_meets_the_limit_of_pages(
     arena, kind, revision, monkeypatch
 ):
-    monkeypatch.setattr("dragoman.catalog.tools.PAGE_LIMIT", 50)
+    monkeypatch.setattr("dragoman.catalog.paging.PAGE_LIMIT", 50)
     asked = 0
 
     def listed(_: Any) -> Any:

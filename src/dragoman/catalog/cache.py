@@ -9,7 +9,7 @@ before, so `cacheScope` never has to be believed. What is no longer fresh can st
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -22,12 +22,6 @@ SERVERS_KEPT: Final = 20
 V = TypeVar("V")
 Key = tuple[str, str]
 """The server, and what of it."""
-
-
-def lifetime_seconds(ttl_ms: Any) -> float:
-    """How long a reply keeps by its own word; what is negative or no number means "not at all"."""
-    is_number = isinstance(ttl_ms, int | float) and not isinstance(ttl_ms, bool) and ttl_ms > 0
-    return min(ttl_ms, LONGEST_TTL_SECONDS * 1000) / 1000 if is_number else 0.0
 
 
 class _Kept(Struct, Generic[V]):

@@ -13,11 +13,11 @@ from typing import Any, Final, Literal, cast
 import msgspec
 from msgspec import Raw
 
-from dragoman.catalog.paging import FetchPage, read_pages
+from dragoman.catalog.paging import FetchPage, read_pages, undecoded
 from dragoman.catalog.schemas import unsafe_names
 from dragoman.cleaning import one_line
 from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as
-from dragoman.wire.messages import ToolDefinition
+from dragoman.wire.messages import PlainToolDefinition, ToolDefinition
 from dragoman.wire.mirroring import KEYWORD, BadMirror, mirrored
 
 KEYWORD_BYTES: Final = KEYWORD.encode()
@@ -84,19 +84,18 @@ def read_definitions(
             problems.append(f"tool {one_line(definition.name, 80)!r} is left out: {problem}")
 
 
-def _split(array: Raw) -> Sequence[ToolDefinition | Raw]:
+def _split(array: bytes) -> Sequence[ToolDefinition | Raw]:
     """A page's definitions; undecoded, if one of them needs a closer look.
 
     There may be thousands, and nearly always they are all in order: then one go is much quicker.
     """
-    data = bytes(array)
     try:
-        if _is_plain(data):
-            _decode_ordinary(data)
-            return msgspec.json.decode(data, type=list[ToolDefinition])
+        if _is_plain(array):
+            _decode_ordinary(array)
+            return _decode_plain(array)
     except DECODE_ERRORS:
         pass
-    return decode_as(list[Raw], data)
+    return undecoded(array)
 
 
 class _Part(msgspec.Struct, gc=False):
@@ -117,6 +116,7 @@ class _Ordinary(msgspec.Struct, gc=False, rename="camel"):
 
 _decode_shape = msgspec.json.Decoder(_Shape).decode
 _decode_ordinary = msgspec.json.Decoder(list[_Ordinary]).decode
+_decode_plain = msgspec.json.Decoder(list[PlainToolDefinition]).decode
 
 
 def _why_badly_named(definition: ToolDefinition) -> str | None:
@@ -137,7 +137,7 @@ def _why_unusable(definition: ToolDefinition, mirrors: bool) -> str | None:
 
 
 def _is_plain(data: bytes) -> bool:
-    """Whether nothing in it is invisible (no letter beyond ASCII, no escape), or to be repeated as a header."""
+    """Whether nothing in it is invisible (nothing beyond ASCII, no escape), or repeated as a header."""
     return data.isascii() and b"\\" not in data and b"\x7f" not in data and KEYWORD_BYTES not in data
 
 

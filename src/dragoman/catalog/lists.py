@@ -26,6 +26,7 @@ UNPROMISED_SECONDS: Final = 60.0
 """How long a list keeps whose server promises neither a time nor to tell of changes."""
 READS_KEPT_BYTES: Final = 16 * 1024 * 1024
 PROBLEM_LIMIT: Final = 100
+CHUNK: Final = 100
 PAUSE_SECONDS: Final = 0.5
 """Between two readings of a list whose server says all the time that it changed."""
 
@@ -108,7 +109,7 @@ class ListsOf(Generic[T]):
     ) -> ServerList[T]:
         ticket = self._cache.ticket((server, ""), link)
         pages = await read_pages(fetch, self.kind.key, self.kind.what, undecoded)
-        items, problems = self._usable(server, pages.items)
+        items, problems = await self._usable(server, pages.items)
         told = (*_first(problems), *pages.problems)
         if pages.is_whole:
             listed = ServerList(items, told)
@@ -120,10 +121,12 @@ class ListsOf(Generic[T]):
             return ServerList(before.items, (*told, "what was known before is shown"), is_whole=False)
         return ServerList(items, told, is_whole=False)
 
-    def _usable(self, server: ServerName, raws: list[Raw]) -> tuple[tuple[T, ...], list[str]]:
+    async def _usable(self, server: ServerName, raws: list[Raw]) -> tuple[tuple[T, ...], list[str]]:
         found: dict[str, T] = {}
         problems: list[str] = []
         for number, raw in enumerate(raws, 1):
+            if number % CHUNK == 0:
+                await asyncio.sleep(0)  # ten thousand at once would keep everybody else waiting
             try:
                 item = self.kind.read(server, raw)
                 if self.kind.identity(item) in found:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -24,6 +24,7 @@ HASH_LENGTHS: Final = (0, 8, 16, 32)
 """How much of a hash sets a tool apart: none usually, more for as long as two would share a name."""
 
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
+_ALL_LEGAL = re.compile(r"[a-zA-Z0-9_-]*")
 _RUN = re.compile(r"_+")
 
 Key = tuple[ServerName, WireToolName]
@@ -31,7 +32,7 @@ Key = tuple[ServerName, WireToolName]
 
 def plain(name: str) -> str:
     """The name in the characters that model APIs take."""
-    return name if name.isidentifier() and name.isascii() else _FORBIDDEN.sub("_", name)
+    return _FORBIDDEN.sub("_", name)
 
 
 @lru_cache(maxsize=256)
@@ -67,7 +68,7 @@ def assign(tools: Iterable[Key], servers: Iterable[str] = ()) -> Names:
     `servers`: all that are configured. Where two of them look alike, their tools have hashes from the
     beginning, so that no name changes when the second one connects.
     """
-    names = {tool: qualify(*tool) for tool in tools}
+    names = _alone(list(tools))
     crowded = {start for start, uses in Counter(map(prefix, servers)).items() if uses > 1}
     sharing = {tool for tool in names if prefix(tool[0]) in crowded} if crowded else set[Key]()
     renamed = set[Key]()
@@ -81,3 +82,12 @@ def assign(tools: Iterable[Key], servers: Iterable[str] = ()) -> Names:
         renamed |= sharing
         sharing = set[Key]()
     return Names(names, frozenset(renamed))
+
+
+def _alone(tools: Sequence[Key]) -> dict[Key, QualifiedName]:
+    """The name each would have by itself. There may be ten thousand, and most need no second look."""
+    if _ALL_LEGAL.fullmatch("".join([tool for _, tool in tools])):
+        full = {key: QualifiedName(prefix(key[0]) + key[1]) for key in tools}
+        long = [key for key, name in full.items() if len(name) > LIMIT]
+        return {**full, **{key: qualify(*key) for key in long}} if long else full
+    return {key: qualify(*key) for key in tools}

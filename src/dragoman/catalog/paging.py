@@ -7,13 +7,15 @@ means, others know. I guarantee an end, and that what came before an error is ke
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, defstruct
 
 from dragoman.cleaning import one_line
 from dragoman.errors import DragomanError
 from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.messages import ABSENT
 
 PAGE_LIMIT: Final = 1000
 ITEM_LIMIT: Final = 10_000
@@ -22,9 +24,6 @@ LIST_LIMIT_COMMAS: Final = 1_000_000
 LONGEST_TTL_SECONDS: Final = 24 * 3600.0
 
 T = TypeVar("T")
-
-_COMPLETE = Raw(b'"complete"')
-_NULL = Raw(b"null")
 
 FetchPage = Callable[[Mapping[str, Any]], Awaitable[Raw]]
 
@@ -40,19 +39,13 @@ class Pages(Struct, Generic[T]):
     """How long it keeps, if the server says so; 0 is "not at all"."""
 
 
-class _Page(NamedTuple):
-    items: Raw
-    next_cursor: str | None
-    ttl_ms: Any
-
-
-def undecoded(array: Raw) -> Sequence[Raw]:
+def undecoded(array: bytes) -> Sequence[Raw]:
     """A page's items, each to be read by itself."""
     return decode_as(list[Raw], array)
 
 
 async def read_pages(
-    fetch_page: FetchPage, key: str, what: str, split: Callable[[Raw], Sequence[T]]
+    fetch_page: FetchPage, key: str, what: str, split: Callable[[bytes], Sequence[T]]
 ) -> Pages[T]:
     """All pages of a list. `key`: where a page holds its items. `what`: how people call them.
 
@@ -64,10 +57,12 @@ async def read_pages(
     size = 0
     for _ in range(PAGE_LIMIT):
         try:
-            data = bytes(await fetch_page(params))
-            size += len(data)
-            page = _read(data, key, size)
-            items = split(page.items)
+            page = decode_as(_page_type(key), await fetch_page(params))
+            array = _checked(page, key)
+            size += len(array)
+            if size > LIST_LIMIT_BYTES:
+                raise Unreadable("it is too large")
+            items = split(array)
         except (DragomanError, Unreadable) as error:
             pages.problems.append(f"the list of {what} is incomplete: {error}")
             pages.is_whole = False
@@ -90,27 +85,40 @@ async def read_pages(
     return pages
 
 
-def _read(data: bytes, key: str, size: int) -> _Page:
-    # Counted first: a few megabytes of `0,0,0` would take longer to decode than a list may.
-    if size > LIST_LIMIT_BYTES or data.count(b",") > LIST_LIMIT_COMMAS:
-        raise Unreadable("it is too large")
-    parts = decode_as(dict[str, Raw], data)
-    kind = decode_as(str, parts.get("resultType", _COMPLETE))
-    if kind != "complete":
-        raise Unreadable(f"it came as {one_line(kind, 50)!r} instead of a list")
-    if key not in parts:
+@lru_cache(maxsize=8)
+def _page_type(key: str) -> Any:
+    """What is looked at of a page; its items are left as they are."""
+    fields = [
+        ("items", Raw, ABSENT),
+        ("next_cursor", str | None, None),
+        ("result_type", str, "complete"),
+        ("ttl_ms", Any, None),
+    ]
+    names = {"items": key, "next_cursor": "nextCursor", "result_type": "resultType", "ttl_ms": "ttlMs"}
+    return defstruct("Page", fields, rename=names)
+
+
+def _checked(page: Any, key: str) -> bytes:
+    """The page's array, if it is one that can be taken apart in time."""
+    if page.result_type != "complete":
+        raise Unreadable(f"it came as {one_line(page.result_type, 50)!r} instead of a list")
+    if page.items is ABSENT:
         raise Unreadable(f"it has no {key!r}")
-    return _Page(
-        parts[key],
-        None if bytes(parts.get("nextCursor", _NULL)) == b"null" else decode_as(str, parts["nextCursor"]),
-        decode_as(object, parts.get("ttlMs", _NULL)),
-    )
+    array = bytes(page.items)
+    # Counted first: a few megabytes of `0,0,0` would take longer to decode than a list may.
+    if array.count(b",") > LIST_LIMIT_COMMAS:
+        raise Unreadable("it is too large")
+    return array
 
 
 def _shorter(known: float | None, ttl_ms: Any) -> float | None:
-    """The shorter of two times; what is negative or no number means "not at all"."""
     if ttl_ms is None:
         return known
-    is_number = isinstance(ttl_ms, int | float) and not isinstance(ttl_ms, bool) and ttl_ms > 0
-    seconds = min(ttl_ms / 1000, LONGEST_TTL_SECONDS) if is_number else 0.0
+    seconds = lifetime_seconds(ttl_ms)
     return seconds if known is None else min(known, seconds)
+
+
+def lifetime_seconds(ttl_ms: Any) -> float:
+    """How long a reply keeps by its own word; what is negative or no number means "not at all"."""
+    is_number = isinstance(ttl_ms, int | float) and not isinstance(ttl_ms, bool) and ttl_ms > 0
+    return min(ttl_ms, LONGEST_TTL_SECONDS * 1000) / 1000 if is_number else 0.0

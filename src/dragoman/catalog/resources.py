@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw, Struct
 
-from dragoman.catalog.cache import lifetime_seconds
+from dragoman.catalog.paging import lifetime_seconds
 from dragoman.cleaning import for_model, one_line
 from dragoman.content.blocks import Resource as Content
 from dragoman.errors import InvalidArguments

@@ -51,12 +51,15 @@ class Tool:
         if not own:
             annotated = self.annotations.get("title")
             own = annotated if isinstance(annotated, str) and annotated else self.definition.name
-        return for_model(own, TITLE_LIMIT)
+        return self._cleaned(own, TITLE_LIMIT)
 
     @property
     def description(self) -> str:
         """Cleaned, and cut visibly where it is longer than models are given."""
-        return for_model(self.definition.description or "", DESCRIPTION_LIMIT)
+        return self._cleaned(self.definition.description or "", DESCRIPTION_LIMIT)
+
+    def _cleaned(self, text: str, limit: int) -> str:
+        return text if self.definition.is_plain and len(text) <= limit else for_model(text, limit)
 
     @property
     def input_schema_bytes(self) -> int:

@@ -1,15 +1,29 @@
-"""What every command that connects begins with: its sources, and a configuration with something in it."""
+"""What the commands that connect have in common: how they begin, and what they say of servers that fail.
+
+I own: the sources and a configuration with something in it; waiting until every server has settled; showing
+those that failed beside what the others offer; the exit code that follows.
+"""
 
 from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import click
 
 from dragoman.cleaning import one_line
+from dragoman.cli import exit_codes
 from dragoman.cli.approving import load_asking
 from dragoman.cli.options import no_servers, sources_of
-from dragoman.cli.render.servers import show_problems
+from dragoman.cli.render.servers import show_problem, show_problems
 from dragoman.config.load import Configuration
 from dragoman.config.scopes import Sources
+from dragoman.errors import ConfigError, DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.host import Host
+    from dragoman.view import ServerView
 
 
 def opened(given: tuple[str, ...], strict: bool, server: str | None = None) -> tuple[Sources, Configuration]:
@@ -17,9 +31,63 @@ def opened(given: tuple[str, ...], strict: bool, server: str | None = None) -> t
     sources = sources_of(given, strict)
     configuration = load_asking(sources)
     show_problems(configuration)
-    if not configuration.servers and configuration.connectors is None:
+    if configuration.connectors is not None:  # more servers may come to be known
+        return sources, configuration
+    if not configuration.servers:
         raise no_servers(configuration)
     if server is not None and server not in configuration.servers:
         names = one_line(", ".join(configuration.servers))
         raise click.UsageError(f"there is no server {server!r}; there are: {names}")
     return sources, configuration
+
+
+async def settled(host: Host, *, quiet: bool = False) -> Collection[ServerView]:
+    """The servers, once each of them is connected or has failed. `quiet`: a program reads what follows."""
+    from dragoman.cli.render.waiting import Waiting
+
+    with contextlib.nullcontext() if quiet else Waiting(host):
+        return (await host.ready()).values()
+
+
+def show_absent(views: Collection[ServerView], problems: Collection[str] = ()) -> None:
+    """Why servers are missing from what is listed, and what else is not as it should be."""
+    from dragoman.cli.render import text
+
+    for view in views:
+        if view.error is not None:
+            text.show_error(view.error)
+        elif view.status != "connected":
+            text.show_server(view, err=True)
+    for problem in problems_of_the_rest(views, problems):
+        show_problem(problem)
+
+
+def problems_of_the_rest(views: Collection[ServerView], problems: Collection[str]) -> list[str]:
+    """Without those that only say once more that a server is not there."""
+    absent = tuple(f"{view.name}: " for view in views if view.status != "connected")
+    return [problem for problem in dict.fromkeys(problems) if not problem.startswith(absent)]
+
+
+def exit_code(configuration: Configuration, views: Collection[ServerView]) -> int:
+    """What waits for approval or is switched off is no failure; what was asked for and refused is one."""
+    if configuration.policy.broken:
+        return exit_codes.CONFIG
+    if any(isinstance(view.error, ConfigError) for view in views if _is_our_fault(view)):
+        return exit_codes.CONFIG
+    failed = any(view.status in ("failed", "needs-auth") for view in views)
+    return exit_codes.NOT_CONNECTED if failed else exit_codes.OK
+
+
+def _is_our_fault(view: ServerView) -> bool:
+    return view.status == "failed" or view.scope == "dynamic"
+
+
+def not_there(error: DragomanError, *, as_json: bool) -> int:
+    """Tells that there is nothing of that name. The exit code is the same as for a tool."""
+    from dragoman.cli.render import json, text
+
+    if as_json:
+        json.echo({"error": json.error(error)})
+    else:
+        text.show_error(error)
+    return exit_codes.UNKNOWN_TOOL

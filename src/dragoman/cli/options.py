@@ -162,6 +162,12 @@ def pairs(words: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
+def one_pair(word: str) -> tuple[str, str]:
+    """One `name=value` word."""
+    ((name, value),) = pairs((word,)).items()
+    return name, value
+
+
 def _json_or_text(text: str) -> Any:
     try:
         return msgspec.json.decode(text.encode())

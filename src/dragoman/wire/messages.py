@@ -6,7 +6,7 @@ I own: typed views on the wire. Unknown fields are ignored; whatever the host pa
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -100,3 +100,13 @@ class ToolDefinition(
     output_schema: Raw = ABSENT
     annotations: dict[str, Any] | None = None
     meta: dict[str, Any] | None = None
+    is_plain: ClassVar[bool] = False
+    """Whether all its texts are known to be printable ASCII."""
+
+
+class PlainToolDefinition(
+    ToolDefinition,
+    gc=False,
+    rename={"input_schema": "inputSchema", "output_schema": "outputSchema", "meta": "_meta"},
+):
+    is_plain: ClassVar[bool] = True

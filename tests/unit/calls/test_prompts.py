@@ -82,6 +82,28 @@ async def test_a_known_prompt_is_found_without_listing_again():
     assert [method for method, _ in box.asked] == ["prompts/list", "prompts/get", "prompts/get"]
 
 
+async def test_each_round_carries_only_what_the_round_before_it_gave():
+    question = {"method": "elicitation/create", "params": {"message": "?"}}
+    asks = {"resultType": "input_required", "inputRequests": {"a": question}, "requestState": "first"}
+    waits = {"resultType": "input_required", "requestState": "second"}
+    box = Session("box", prompts_list=listing("greet"), prompts_get=[asks, waits, SAID])
+    servers = Servers(box)
+    servers.answerer_of = lambda server: Yes()  # type: ignore[method-assign]
+    await Prompts(servers, servers.clock).get("mcp__box__greet")
+
+    call = {"name": "greet", "arguments": {}}
+    assert [params for method, params in box.asked if method == "prompts/get"] == [
+        call,
+        {**call, "inputResponses": {"a": {"action": "accept"}}, "requestState": "first"},
+        {**call, "requestState": "second"},
+    ]
+
+
+class Yes:
+    async def answer(self, method: str, params: Any) -> dict[str, Any]:
+        return {"action": "accept"}
+
+
 VALUES = {"completion": {"values": ["divan"]}}
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dragoman.catalog.cache import SERVERS_KEPT, Cache, lifetime_seconds
+from dragoman.catalog.cache import SERVERS_KEPT, Cache
+from dragoman.catalog.paging import lifetime_seconds
 from dragoman.testing import FakeClock
 
 pytestmark = pytest.mark.requirement("CAT-5")

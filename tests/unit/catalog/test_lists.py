@@ -213,6 +213,27 @@ async def test_a_burst_of_changes_is_read_once_or_twice(monkeypatch: pytest.Monk
     assert "resources/list" not in room.server.asked, "only the list that changed is read"
 
 
+async def test_a_server_that_changes_its_list_all_the_time_is_read_with_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(module, "PAUSE_SECONDS", 0.05)
+    room = Room()
+
+    class Restless(Server):
+        async def request(self, *args: Any, **options: Any) -> Raw:
+            if len(self.asked) < 3:
+                room.lists.noticed(BOX, self, "notifications/prompts/list_changed", TELLS)
+            return await super().request(*args, **options)
+
+    began = asyncio.get_running_loop().time()
+    server = Restless()
+    room.lists.opened(BOX, server, {"prompts": {}})
+    await until(lambda: not room.lists._ahead)
+
+    assert server.asked == ["prompts/list"] * 4
+    assert asyncio.get_running_loop().time() - began >= 3 * 0.05
+
+
 async def test_nothing_is_left_of_a_server_that_has_gone():
     room = Room()
     room.lists.opened(BOX, room.server, {"prompts": {}})

@@ -6,14 +6,16 @@ import sys
 
 import click
 
-from dragoman.catalog.prompts import arguments_of
+from dragoman.catalog.naming import prefix
+from dragoman.catalog.prompts import Prompt, arguments_of, find
 from dragoman.cli import exit_codes
-from dragoman.cli.commands.call import servers_of
-from dragoman.cli.opening import opened
-from dragoman.cli.options import json_option, mcp_config_option, pairs, run_with_host
+from dragoman.cli.commands.call import raise_if_failed
+from dragoman.cli.opening import not_there, opened, settled
+from dragoman.cli.options import json_option, mcp_config_option, one_pair, pairs, run_with_host
 from dragoman.cli.render import json, offers
 from dragoman.cli.render.servers import show_problem
-from dragoman.cli.render.waiting import Waiting
+from dragoman.config.load import Configuration
+from dragoman.errors import CallError
 from dragoman.host import Host
 
 
@@ -35,28 +37,48 @@ def command(
 ) -> None:
     """Prints the messages that NAME (as `dragoman prompts` lists it) comes to.
 
-    ARGUMENTS fill the prompt's own list in its order, or are given as name=value.
+    ARGUMENTS fill the prompt's own list in its order, or are given as name=value. Exit code 2 if they do not
+    fit, 5 if there is no such prompt.
     """
     name = name.removeprefix("/")
+    typed = None if complete is None else (*one_pair(complete), pairs(arguments))
     sources, configuration = opened(given, strict)
-    only = servers_of(name, configuration)
 
     async def work(host: Host) -> int:
-        with Waiting(host):
-            await host.ready()
-        prompt = await host.prompts.find(name)
-        if complete is not None:
-            ((argument, beginning),) = pairs((complete,)).items()
-            found = await host.prompts.complete(name, argument, beginning, given=pairs(arguments))
+        await settled(host, quiet=as_json)
+        try:
+            prompt = await _find(host, name)
+        except CallError as error:
+            raise_if_failed(host)
+            return not_there(error, as_json=as_json)
+        if typed is not None:
+            argument, beginning, others = typed
+            found = await host.prompts.complete(prompt.name, argument, beginning, given=others)
             offers.show_completion(found, as_json=as_json)
-            return exit_codes.OK
-        result = await host.prompts.get(name, arguments_of(prompt, arguments))
-        if as_json:
-            json.echo(result)
         else:
-            offers.show_prompt(result)
-            for problem in result.problems:
-                show_problem(problem)
+            await _print(host, prompt, arguments, as_json=as_json)
         return exit_codes.OK
 
-    sys.exit(run_with_host(sources, work, only=only))
+    sys.exit(run_with_host(sources, work, only=_servers_of(name, configuration)))
+
+
+def _servers_of(name: str, configuration: Configuration) -> list[str] | None:
+    """Only the servers that can have the prompt, by its name; all of them if none fits."""
+    return [server for server in configuration.servers if name.startswith(prefix(server))] or None
+
+
+async def _find(host: Host, name: str) -> Prompt:
+    """By the name that is listed, or its server's own if only one server has it."""
+    listed = (await host.prompts.list()).items
+    own = [prompt for prompt in listed if prompt.wire_name == name]
+    return own[0] if len(own) == 1 else find(name, listed)
+
+
+async def _print(host: Host, prompt: Prompt, words: tuple[str, ...], *, as_json: bool) -> None:
+    result = await host.prompts.get(prompt.name, arguments_of(prompt, words))
+    if as_json:
+        json.echo(offers.prompt_result_json(result))
+        return
+    offers.show_prompt(result)
+    for problem in result.problems:
+        show_problem(problem)

@@ -6,12 +6,9 @@ import sys
 
 import click
 
-from dragoman.cli import exit_codes
-from dragoman.cli.opening import opened
+from dragoman.cli.opening import exit_code, opened, problems_of_the_rest, settled, show_absent
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option
 from dragoman.cli.render import json, offers
-from dragoman.cli.render.servers import show_problem
-from dragoman.cli.render.waiting import Waiting
 from dragoman.host import Host
 
 
@@ -19,24 +16,29 @@ from dragoman.host import Host
 @mcp_config_option
 @json_option
 @server_option
-def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | None) -> None:
+@click.option("--arguments", is_flag=True, help="Show what each argument is for.")
+def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | None, arguments: bool) -> None:
     """Lists the prompts of servers, as commands with their arguments: <needed>, [optional].
 
-    `dragoman prompt` fills one in. Exit code 4 if a server could not be asked; the others are listed all
+    `dragoman prompt` fills one in. Exit code 4 if a server could not be connected; the others are listed all
     the same.
     """
-    sources, _ = opened(given, strict, server)
+    sources, configuration = opened(given, strict, server)
 
     async def work(host: Host) -> int:
-        with Waiting(host):
-            await host.ready()
-            listed = await host.prompts.list()
+        views = await settled(host, quiet=as_json)
+        listed = await host.prompts.list()
         if as_json:
-            json.echo({"prompts": listed.items, "problems": listed.problems})
+            json.echo(
+                {
+                    "servers": [json.server(view) for view in views],
+                    "prompts": [offers.prompt_json(item) for item in listed],
+                    "problems": problems_of_the_rest(views, listed.problems),
+                }
+            )
         else:
-            offers.show_prompts(listed.items)
-            for problem in listed.problems:
-                show_problem(problem)
-        return exit_codes.NOT_CONNECTED if listed.problems else exit_codes.OK
+            offers.show_prompts(listed.items, arguments=arguments)
+            show_absent(views, listed.problems)
+        return exit_code(configuration, views)
 
     sys.exit(run_with_host(sources, work, only=None if server is None else [server]))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
-from dragoman.catalog.resources import Template
 from dragoman.cli import exit_codes
-from dragoman.cli.opening import opened
-from dragoman.cli.options import json_option, mcp_config_option, pairs, run_with_host
+from dragoman.cli.commands.call import raise_if_failed
+from dragoman.cli.opening import not_there, opened, settled
+from dragoman.cli.options import json_option, mcp_config_option, one_pair, pairs, run_with_host
 from dragoman.cli.render import json, offers
 from dragoman.cli.render.servers import show_problem
-from dragoman.cli.render.waiting import Waiting
 from dragoman.errors import CallError
 from dragoman.host import Host
 
@@ -46,24 +46,30 @@ def command(
     """Prints the resource at URI of SERVER.
 
     URI may be a template as `dragoman resources` lists it; VALUES (name=value) fill its gaps. On a terminal
-    everything invisible is made visible; elsewhere, and with -o, the bytes come out as they are.
+    everything invisible is made visible; elsewhere, and with -o, the bytes come out as they are. Exit code
+    1 if the server does not have it, 2 if the values do not fit, 5 if there is no such template.
     """
+    filling = pairs(values)
+    typed = None if complete is None else one_pair(complete)
+    if output is not None and not output.parent.is_dir():
+        raise click.UsageError(f"there is no folder {str(output.parent)!r} to write to")
     sources, _ = opened(given, strict, server)
 
     async def work(host: Host) -> int:
-        with Waiting(host):
-            await host.ready()
-        if complete is not None:
-            ((gap, beginning),) = pairs((complete,)).items()
-            found = await host.resources.complete(server, uri, gap, beginning, given=pairs(values))
+        await settled(host, quiet=as_json)
+        raise_if_failed(host)
+        if typed is not None:
+            found = await host.resources.complete(server, uri, *typed, given=filling)
             offers.show_completion(found, as_json=as_json)
             return exit_codes.OK
-        address = await _address(host, server, uri, pairs(values))
-        await _print(host, server, address, as_json=as_json, output=output)
-        if watch:
-            async with host.resources.subscribed(server, address) as updates:
-                async for _ in updates:
-                    await _print(host, server, address, as_json=as_json, output=output)
+        address = uri
+        if filling or "{" in uri:
+            templates = {each.uri_template: each for each in await host.resources.templates(server)}
+            if uri not in templates:
+                return not_there(_no_template(server, uri, templates), as_json=as_json)
+            address = templates[uri].expand(filling)
+        reading = _Reading(host, server, address, as_json, output)
+        await (reading.watch() if watch else reading.once())
         return exit_codes.OK
 
     # Ctrl-C is how watching is left, so it is no failure.
@@ -71,27 +77,43 @@ def command(
         sys.exit(run_with_host(sources, work, only=[server]))
 
 
-async def _address(host: Host, server: str, uri: str, values: Mapping[str, str]) -> str:
-    """The URI itself, or the template of that spelling with its gaps filled."""
-    if not values and "{" not in uri:
-        return uri
-    templates = {template.uri_template: template for template in await host.resources.templates(server)}
-    found: Template | None = templates.get(uri)
-    if found is None:
-        raise CallError(
-            server, f"{server} has no template {uri}", hint="`dragoman resources` lists what there is."
-        )
-    return found.expand(values)
+def _no_template(server: str, uri: str, known: Iterable[str]) -> CallError:
+    near = difflib.get_close_matches(uri, known, n=2)
+    hint = f"Did you mean {' or '.join(near)}?" if near else "`dragoman resources` lists what there is."
+    return CallError(server, f"{server} has no template {uri}", hint=hint)
 
 
-async def _print(host: Host, server: str, uri: str, *, as_json: bool, output: Path | None) -> None:
-    contents = await host.resources.read(server, uri)
-    for problem in contents.problems:
-        show_problem(problem)
-    if as_json:
-        json.echo(contents)
-    elif output is not None:
-        await asyncio.to_thread(output.write_bytes, offers.bytes_of(contents))
-        click.echo(f"written to {output}", err=True)
-    else:
-        offers.show_contents(contents)
+class _Reading:
+    """One resource, and where it goes."""
+
+    def __init__(self, host: Host, server: str, uri: str, as_json: bool, output: Path | None) -> None:
+        self._host = host
+        self._server = server
+        self._uri = uri
+        self._as_json = as_json
+        self._output = output
+
+    async def watch(self) -> None:
+        # Subscribed first: what changes between reading and subscribing would be missed.
+        async with self._host.resources.subscribed(self._server, self._uri) as updates:
+            await self.once()
+            async for _ in updates:
+                await self.once()
+
+    async def once(self) -> None:
+        contents = await self._host.resources.read(self._server, self._uri)
+        for problem in contents.problems:
+            show_problem(problem)
+        if self._output is not None:
+            await self._keep(self._output, offers.bytes_of(contents))
+        elif self._as_json:
+            json.echo(contents)
+        else:
+            offers.show_contents(contents)
+
+    async def _keep(self, output: Path, data: bytes) -> None:
+        try:
+            await asyncio.to_thread(output.write_bytes, data)
+        except OSError as error:
+            raise click.FileError(str(output), error.strerror) from None
+        click.echo(f"{len(data)} bytes written to {output}", err=True)

@@ -16,6 +16,8 @@ import click
 
 LEAST_ROOM: Final = 20
 """Columns below which a description is not worth beginning."""
+RAGGED: Final = 4
+"""Where more than one row in so many needs two lines, all of them get two."""
 GAP: Final = "  "
 
 
@@ -43,25 +45,21 @@ def table(
     marks = max((cells(row.mark) + 1 for row in rows if row.mark), default=0)
     fixed = len(indent) + marks + len(GAP) + (facts and facts + len(GAP))
     most = None if columns is None else columns - fixed - LEAST_ROOM
+    if most is not None and sum(cells(row.typed) > most for row in rows) * RAGGED > len(rows):
+        most = -1
     widths = (cells(row.typed) for row in rows)
     names = max((each for each in widths if most is None or each <= most), default=0)
+    aside, below = " " * (fixed + names), indent + " " * marks + GAP
     for row in rows:
         start = f"{indent}{_marked(row)}"
         if most is not None and cells(row.typed) > most:
-            below = indent + " " * marks + GAP
-            rest = GAP.join(filter(None, (row.fact, row.about)))
-            yield [f"{start}{_styled(row.typed)}", *_block(rest, columns, below, whole=whole)]
+            rest = " · ".join(filter(None, (row.fact.strip(), row.about)))
+            yield [start + _styled(row.typed), *_block(rest, columns, below, whole=whole)]
             continue
-        facing = (filled(row.fact, facts) if row.about else row.fact, row.about)
-        rest = GAP.join(facing[0 if facts else 1 :]).rstrip()
-        if not rest:
-            yield [f"{start}{_styled(row.typed)}"]
-            continue
-        aside = " " * (fixed + names)
+        typed = filled(row.typed, names) if row.fact or row.about else row.typed
+        fact = f"{GAP}{filled(row.fact, facts)}" if facts else ""
         first, *more = _block(row.about, columns, aside, whole=whole) or [aside]
-        fact = f"{filled(row.fact, facts)}{GAP}" if facts else ""
-        line = f"{start}{_styled(filled(row.typed, names))}{GAP}{fact}{first[len(aside) :]}"
-        yield [line.rstrip(), *more]
+        yield [f"{start}{_styled(typed)}{fact}{GAP}{first[len(aside) :]}".rstrip(), *more]
 
 
 def _block(text: str, columns: int | None, indent: str, *, whole: bool) -> list[str]:

@@ -5,59 +5,70 @@ from __future__ import annotations
 import base64
 import binascii
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import Any
 
 import click
 
 from dragoman.catalog.prompts import Completion, Prompt, PromptResult
 from dragoman.catalog.resources import Resource, ResourceContents, Template
 from dragoman.cleaning import one_line, visible
-from dragoman.cli.render.columns import cells, filled, fitted, width
+from dragoman.cli.render.columns import Row, table, width
 from dragoman.cli.render.document import echo
-from dragoman.content.blocks import TextBlock
+from dragoman.content.blocks import TextBlock, UnknownBlock
 from dragoman.errors import CallError
 
 
 def show_resources(resources: Sequence[Resource], templates: Sequence[Template]) -> None:
-    rows = [(item.server, item.uri, _kind(item), _about(item)) for item in resources]
-    rows += [(item.server, item.uri_template, "template", _about(item)) for item in templates]
+    rows = [(item.server, Row(one_line(item.uri), _kind(item), _about(item))) for item in resources]
+    rows += [(item.server, Row(one_line(item.uri_template), "template", _about(item))) for item in templates]
     if not rows:
         click.echo("no server offers resources", err=True)
-    for server, own in groupby(sorted(rows, key=lambda row: row[0]), key=lambda row: row[0]):
+    for server, own in groupby(sorted(rows, key=itemgetter(0)), key=itemgetter(0)):
         click.echo(click.style(one_line(server), bold=True))
-        _show_rows([(one_line(uri), kind, about) for _, uri, kind, about in own])
+        for lines in table([row for _, row in own], width()):
+            _echo(lines)
 
 
-def show_prompts(prompts: Sequence[Prompt]) -> None:
+def show_prompts(prompts: Sequence[Prompt], *, arguments: bool = False) -> None:
     if not prompts:
         click.echo("no server offers prompts", err=True)
-    for server, own in groupby(
-        sorted(prompts, key=lambda prompt: prompt.server), key=lambda each: each.server
-    ):
+    by_server = attrgetter("server")
+    for server, group in groupby(sorted(prompts, key=by_server), key=by_server):
         click.echo(click.style(one_line(server), bold=True))
-        _show_rows([(prompt.usage, "", one_line(prompt.description or prompt.title or "")) for prompt in own])
+        own = list(group)
+        rows = [Row(each.usage, "", one_line(each.description or each.title or "")) for each in own]
+        for prompt, lines in zip(own, table(rows, width())):
+            _echo(lines)
+            if arguments:
+                _show_arguments(prompt)
 
 
-def _show_rows(rows: list[tuple[str, str, str]]) -> None:
-    columns = width()
-    firsts = max(cells(first) for first, _, _ in rows)
-    if columns is not None:
-        firsts = min(firsts, max(30, columns // 2))
-    seconds = max(cells(second) for _, second, _ in rows)
-    room = None if columns is None else max(20, columns - firsts - seconds - 6)
-    for first, second, about in rows:
-        start = f"  {click.style(filled(first, firsts), fg='cyan')}  {filled(second, seconds)}"
-        if cells(first) > firsts:  # a line of its own: what has to be typed is never cut
-            click.echo(f"  {click.style(first, fg='cyan')}")
-            start = " " * (firsts + 4) + filled(second, seconds)
-        click.echo(f"{start}  {fitted(about, room)}".rstrip())
+def _show_arguments(prompt: Prompt) -> None:
+    rows = [
+        Row(
+            one_line(each.name) + ("*" if each.required else ""),
+            "",
+            one_line(each.description or each.title or ""),
+        )
+        for each in prompt.arguments
+    ]
+    for lines in table(rows, width(), indent="      ", whole=True):
+        _echo(lines)
+
+
+def _echo(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)
 
 
 def show_contents(contents: ResourceContents) -> None:
     """On a terminal made visible; elsewhere the bytes themselves."""
     if not sys.stdout.isatty():
         sys.stdout.buffer.write(bytes_of(contents))
+        sys.stdout.buffer.flush()  # whoever watches a resource wants it now
         return
     for part in contents.contents:
         if part.text is not None:
@@ -92,10 +103,12 @@ def show_prompt(result: PromptResult) -> None:
 
 def show_completion(found: Completion, *, as_json: bool) -> None:
     if as_json:
-        echo(found)
+        echo({"values": found.values, "hasMore": found.has_more, "total": found.total})
         return
     for value in found.values:
         click.echo(one_line(value))
+    if not found.values:
+        click.echo("the server has nothing to propose", err=True)
     if found.has_more:
         click.echo(f"… of {found.total}" if found.total else "… and more", err=True)
 
@@ -116,3 +129,49 @@ def _size(count: int) -> str:
 def _about(item: Resource | Template) -> str:
     name = item.title or item.name
     return one_line(f"{name}: {item.description}" if item.description else name)
+
+
+def resource_json(item: Resource) -> dict[str, Any]:
+    return {"server": item.server, "uri": item.uri, **_described(item), "size": item.size}
+
+
+def template_json(item: Template) -> dict[str, Any]:
+    gaps = list(item.variables)
+    return {"server": item.server, "uriTemplate": item.uri_template, "gaps": gaps, **_described(item)}
+
+
+def _described(item: Resource | Template) -> dict[str, Any]:
+    return {
+        "name": item.name,
+        "title": item.title,
+        "description": item.description,
+        "mimeType": item.mime_type,
+        "annotations": item.annotations,
+        "meta": item.meta,
+    }
+
+
+def prompt_json(item: Prompt) -> dict[str, Any]:
+    return {
+        "name": item.name,
+        "server": item.server,
+        "prompt": item.wire_name,
+        "title": item.title,
+        "description": item.description,
+        "arguments": item.arguments,
+        "meta": item.meta,
+    }
+
+
+def prompt_result_json(result: PromptResult) -> dict[str, Any]:
+    blocks = ((message.role, message.content) for message in result.messages)
+    return {
+        "server": result.server,
+        "name": result.name,
+        "description": result.description,
+        "messages": [
+            {"role": role, "content": block.value if isinstance(block, UnknownBlock) else block}
+            for role, block in blocks
+        ],
+        "problems": result.problems,
+    }

@@ -17,6 +17,7 @@ from dragoman.cli.render.columns import Row
 ROW_LIMIT: Final = 100
 DEPTH_LIMIT: Final = 5
 CHOICE_LIMIT: Final = 50
+VALUE_LIMIT: Final = 300
 SHORT: Final = 32
 """Columns up to which a parameter's choices stand in the place of its type."""
 
@@ -49,7 +50,7 @@ def _row(place: str, part: Json, root: Json) -> Row:
     kind, about = _kind(part, root, DEPTH_LIMIT), part.get("description")
     text = one_line(about.strip()) if isinstance(about, str) else ""
     if len(kind) > SHORT:
-        text = f"{text} One of: {kind}".strip()
+        text = f"{text.rstrip('.')}. One of: {kind}".removeprefix(". ")
         kind = "choice"
     if "default" in part:
         text = f"{text} (default {_value(part['default'])})".strip()
@@ -72,7 +73,7 @@ def _kind(part: Json, root: Json, depth: int) -> str:
 
 
 def _value(value: Any) -> str:
-    return one_line(json.dumps(value, ensure_ascii=False), 100)
+    return one_line(json.dumps(value, ensure_ascii=False), VALUE_LIMIT)
 
 
 def _resolved(value: Any, root: Json) -> Json:

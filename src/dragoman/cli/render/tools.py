@@ -90,9 +90,12 @@ _RISKS: Final[Mapping[Risk, str]] = {
 }
 
 
+_SAID: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+
+
 def _in_words(tool: ServerTool) -> str:
     hints = tool.hints
-    if not hints.is_said:
+    if not any(isinstance(tool.annotations.get(name), bool) for name in _SAID):
         return "says nothing about its risk"
     more = ", reaches outside" if hints.open_world else ", stays inside"
     again = ", may be repeated" if hints.idempotent and not hints.read_only else ""

@@ -5,29 +5,49 @@ from __future__ import annotations
 from typing import Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from dragoman.cli.main import LazyGroup
 
+LIST: Final = "list"
 COMMANDS: Final = {
-    "list": "List the tools, or those that PATTERN fits. (The word itself may be left out.)",
+    LIST: "List the tools, or those that PATTERN fits. (The word itself may be left out.)",
     "search": "Find tools by what they do.",
     "show": "Show one tool whole.",
     "lock": "Write down every tool's definition, and show what changed since.",
 }
+HELP: Final = """The tools of the servers you use: list, search, show, lock.
+
+Without a command the tools are listed: all, or those that PATTERN fits, a part of a name or a whole one with
+* and ?. `dragoman tools list --help` tells the options.
+"""
 
 
 class ToolsGroup(LazyGroup):
     """Whatever is no sub-command is a pattern: `dragoman tools 'mcp__git*'`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.table and args[0] not in ctx.help_option_names):
-            args = ["list", *args]
+        # A shell that completes the first word has not said it yet: it may become a command.
+        is_asked = bool(args) or not ctx.resilient_parsing
+        if is_asked and (not args or (args[0] not in self.table and args[0] not in ctx.help_option_names)):
+            args = [LIST, *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands, and the options of `list`, which may stand here too."""
+        found = super().shell_complete(ctx, incomplete)
+        listing = self.get_command(ctx, LIST)
+        if incomplete.startswith("-") and listing is not None:
+            known = {item.value for item in found}
+            more = listing.shell_complete(ctx, incomplete)
+            found += [item for item in more if item.value not in known]
+        return found
 
 
 command = ToolsGroup(
     "tools",
     table=COMMANDS,
     package="dragoman.cli.commands.tools",
-    help="The tools of the servers you use: list, search, show, lock.",
+    subcommand_metavar="[PATTERN] | COMMAND [ARGS]...",
+    help=HELP,
 )

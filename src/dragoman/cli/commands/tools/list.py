@@ -11,11 +11,9 @@ import click
 
 from dragoman.catalog.tools import ServerTool
 from dragoman.cli import exit_codes
-from dragoman.cli.opening import opened
+from dragoman.cli.opening import exit_code, opened, settled
 from dragoman.cli.options import frozen_option, json_option, mcp_config_option, run_with_host, server_option
 from dragoman.cli.render import json, text, tools
-from dragoman.cli.render.waiting import Waiting
-from dragoman.errors import ConfigError
 from dragoman.host import Host
 from dragoman.view import ServerView
 
@@ -42,13 +40,12 @@ def command(
 
     PATTERN is a part of a tool's name, or a whole one with * and ?. Servers that fail are named with the
     reason; the others are listed all the same. Exit code 3 if an entry could not be used, 4 if a server
-    could not be connected.
+    could not be connected, 5 if no tool fits PATTERN.
     """
     sources, configuration = opened(given, strict, server)
 
     async def work(host: Host) -> int:
-        with Waiting(host):
-            views = (await host.ready()).values()
+        views = await settled(host, quiet=as_json)
         found = [tool for tool in host.tools() if pattern is None or fits(tool, pattern)]
         if as_json:
             json.echo(
@@ -59,7 +56,8 @@ def command(
             )
         else:
             _show(views, found, schema=schema, cost=cost, are_some=pattern is not None)
-        return exit_codes.CONFIG if configuration.policy.broken else exit_code(views)
+        nothing = exit_codes.UNKNOWN_TOOL if pattern is not None and not found else exit_codes.OK
+        return exit_code(configuration, views) or nothing
 
     sys.exit(run_with_host(sources, work, only=None if server is None else [server], frozen=frozen))
 
@@ -69,18 +67,6 @@ def fits(tool: ServerTool, pattern: str) -> bool:
     if not set("*?[") & set(pattern):
         pattern = f"*{pattern}*"
     return any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for name in (tool.name, tool.wire_name))
-
-
-def exit_code(views: Collection[ServerView]) -> int:
-    """What waits for approval or is switched off is no failure; what was asked for and refused is one."""
-    if any(isinstance(view.error, ConfigError) for view in views if _is_our_fault(view)):
-        return exit_codes.CONFIG
-    failed = any(view.status in ("failed", "needs-auth") for view in views)
-    return exit_codes.NOT_CONNECTED if failed else exit_codes.OK
-
-
-def _is_our_fault(view: ServerView) -> bool:
-    return view.status == "failed" or view.scope == "dynamic"
 
 
 def _show(

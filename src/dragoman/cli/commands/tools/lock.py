@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
+from msgspec import Struct
 
 from dragoman.catalog import lock
 from dragoman.catalog.changes import describe
+from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
-from dragoman.cli.opening import opened
+from dragoman.cli.opening import exit_code, opened, settled, show_absent
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option
-from dragoman.cli.render import json, text
+from dragoman.cli.render import json
 from dragoman.cli.render.servers import counted
-from dragoman.cli.render.waiting import Waiting
 from dragoman.host import Host
 
 COLOURS = {"+": "green", "-": "red"}
+
+
+class _Look(Struct, frozen=True):
+    """What was locked, and what is there now."""
+
+    path: Path
+    is_first: bool
+    tool_count: int
+    now: lock.Lock
+    changes: tuple[lock.Change, ...]
+    forgotten: tuple[str, ...]
+    """Servers in the lock that are configured no longer."""
+
+    @property
+    def differs(self) -> bool:
+        return self.is_first or bool(self.changes or self.forgotten)
 
 
 @click.command("lock", short_help="Write down every tool's definition, and show what changed since.")
@@ -32,36 +50,60 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | N
     """
     sources, configuration = opened(given, strict, server)
     path = sources.project_root / lock.LOCK_FILE
+    before = lock.read_lock(path)
+    known = None if server is not None else list(configuration.servers)
 
     async def work(host: Host) -> int:
-        with Waiting(host):
-            views = (await host.ready()).values()
+        views = await settled(host, quiet=as_json)
         read = [view.name for view in views if view.status == "connected"]
-        before = lock.read_lock(path)
-        changes = lock.compare(before, host.tools(), read=read)
-        known = None if server is not None else list(configuration.servers)
-        if not check:
-            lock.write_lock(path, lock.updated(before, host.tools(), read=read, known=known))
+        look = _look(path, before, host, read, known)
+        is_written = bool(read) and not check
+        if is_written and (look.differs or look.now != before):
+            lock.write_lock(path, look.now)
         if as_json:
-            json.echo({"file": str(path), "isWritten": not check, "changes": changes})
+            servers = [json.server(view) for view in views]
+            said = {"changes": look.changes, "forgotten": look.forgotten, "servers": servers}
+            json.echo({"file": str(path), "isWritten": is_written, **said})
         else:
-            _show(changes)
-            done = "would be written to" if check else "are written to"
-            click.echo(f"{counted(len(host.tools()), 'tool')} {done} {path}", err=True)
-        missing = [view for view in views if view.status in ("failed", "needs-auth")]
-        for view in missing:
-            if view.error is not None and not as_json:
-                text.show_error(view.error)
-        if missing:
-            return exit_codes.NOT_CONNECTED
-        return exit_codes.TOOL_ERROR if check and changes else exit_codes.OK
+            _show(look)
+            click.echo(_summary(look, is_written=is_written, check=check), err=True)
+            show_absent(views)
+        differs = exit_codes.TOOL_ERROR if check and look.differs else exit_codes.OK
+        return exit_code(configuration, views) or differs
 
     sys.exit(run_with_host(sources, work, only=None if server is None else [server]))
 
 
-def _show(changes: tuple[lock.Change, ...]) -> None:
-    for change in changes:
+def _look(path: Path, before: lock.Lock, host: Host, read: list[str], known: list[str] | None) -> _Look:
+    tools = host.tools()
+    return _Look(
+        path=path,
+        is_first=not path.exists(),
+        tool_count=len(tools),
+        now=lock.updated(before, tools, read=read, known=known),
+        changes=lock.compare(before, tools, read=read),
+        forgotten=tuple(name for name in before.servers if known is not None and name not in known),
+    )
+
+
+def _show(look: _Look) -> None:
+    """Everything is new in a first lock, so only what changed later is worth reading."""
+    for change in () if look.is_first else look.changes:
         head, *lines = describe(change).split("\n")
         click.echo(click.style(head, bold=True))
         for line in lines:
             click.echo(click.style(line, fg=COLOURS.get(line.lstrip()[:1])))
+    for name in look.forgotten:
+        click.echo(click.style(f"removed: {one_line(name, 100)}, which is not configured here", bold=True))
+
+
+def _summary(look: _Look, *, is_written: bool, check: bool) -> str:
+    tools, path = counted(look.tool_count, "tool"), one_line(str(look.path))
+    if not look.differs:
+        return f"nothing has changed: {tools}, as {path} says"
+    if is_written:
+        return f"{tools} written to {path}"
+    if not check:
+        return f"nothing is written to {path}, since no server could be connected"
+    missing = "there is no" if look.is_first else "this is not as in"
+    return f"{missing} {path}; `dragoman tools lock` takes the tools as they are now"

@@ -9,10 +9,9 @@ import click
 from dragoman.catalog.search import Index
 from dragoman.catalog.tools import ServerTool
 from dragoman.cli import exit_codes
-from dragoman.cli.opening import opened
+from dragoman.cli.opening import exit_code, opened, settled, show_absent
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option
-from dragoman.cli.render import json, text, tools
-from dragoman.cli.render.waiting import Waiting
+from dragoman.cli.render import json, tools
 from dragoman.host import Host
 
 
@@ -32,27 +31,30 @@ def command(
 ) -> None:
     """Ranks tools as an agent's `tool_search` does: best first, small typing errors forgiven.
 
-    Exit code 5 if nothing is found.
+    Servers that fail are named with the reason; the others are searched all the same. Exit code 4 if a
+    server could not be connected, 5 if nothing is found.
     """
-    sources, _ = opened(given, strict, server)
+    sources, configuration = opened(given, strict, server)
 
     async def work(host: Host) -> int:
-        with Waiting(host):
-            views = await host.ready()
+        views = await settled(host, quiet=as_json)
         found = [
             tool
             for tool in Index(host.tools()).search(" ".join(words), limit=limit)
             if isinstance(tool, ServerTool)
         ]
         if as_json:
-            json.echo({"tools": [json.tool(tool) for tool in found]})
-            return exit_codes.OK if found else exit_codes.UNKNOWN_TOOL
-        for view in views.values():
-            if view.error is not None:
-                text.show_error(view.error)
-        tools.show_table(found)
-        if not found:
-            click.echo("nothing found; `dragoman tools` lists everything", err=True)
-        return exit_codes.OK if found else exit_codes.UNKNOWN_TOOL
+            json.echo(
+                {
+                    "servers": [json.server(view) for view in views],
+                    "tools": [json.tool(tool) for tool in found],
+                }
+            )
+        else:
+            show_absent(views)
+            tools.show_table(found)
+            if not found:
+                click.echo("nothing found; `dragoman tools` lists everything", err=True)
+        return exit_code(configuration, views) or (exit_codes.OK if found else exit_codes.UNKNOWN_TOOL)
 
     sys.exit(run_with_host(sources, work, only=None if server is None else [server]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 
 import click
@@ -9,10 +10,9 @@ import click
 from dragoman.catalog.tools import ServerTool
 from dragoman.cli import exit_codes
 from dragoman.cli.commands.call import raise_if_failed, servers_of
-from dragoman.cli.opening import opened
+from dragoman.cli.opening import opened, settled
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host
 from dragoman.cli.render import json, tools
-from dragoman.cli.render.waiting import Waiting
 from dragoman.errors import UnknownTool
 from dragoman.host import Host
 
@@ -30,8 +30,7 @@ def command(tool: str, given: tuple[str, ...], strict: bool, as_json: bool) -> N
     only = servers_of(tool, configuration) if tool.startswith("mcp__") else None
 
     async def work(host: Host) -> int:
-        with Waiting(host):
-            await host.ready()
+        await settled(host, quiet=as_json)
         found = _find(host, tool)
         if as_json:
             json.echo(
@@ -45,13 +44,14 @@ def command(tool: str, given: tuple[str, ...], strict: bool, as_json: bool) -> N
 
 
 def _find(host: Host, name: str) -> ServerTool:
-    found = [tool for tool in host.tools() if name in (tool.name, tool.wire_name)]
+    known = host.tools()
+    own = [tool for tool in known if tool.wire_name == name]
+    found = [tool for tool in known if tool.name == name] or own
     if len(found) == 1:
         return found[0]
-    exact = [tool for tool in found if tool.name == name]
-    if exact:
-        return exact[0]
     if found:
         raise click.UsageError(f"several servers have it: {', '.join(tool.name for tool in found)}")
     raise_if_failed(host)
-    raise UnknownTool(name)
+    names = {str(spelled): tool.name for tool in known for spelled in (tool.wire_name, tool.name)}
+    near = difflib.get_close_matches(name, names, n=3)
+    raise UnknownTool(name, near=tuple(dict.fromkeys(names[each] for each in near)))

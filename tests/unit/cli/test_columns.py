@@ -1,0 +1,128 @@
+"""Tables for terminals: nothing is cut that has to be typed, and columns stand in line."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.cli.render.columns import Row, cells, filled, fitted, table, wrapped
+
+STYLE = re.compile("\x1b\\[\\d+m")
+WORDS = st.text(st.sampled_from("ab 漢e\u0301ก\u0e31字é😀-"), max_size=60)
+
+
+def shown(rows: list[Row], columns: int | None, **options: bool) -> list[str]:
+    return [STYLE.sub("", line) for lines in table(rows, columns, **options) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 0),
+        ("abc", 3),
+        ("漢字", 4),
+        ("ｗ", 2),
+        ("é", 1),
+        ("e\u0301", 1),
+        ("a" + "\u0301" * 4, 1),
+        ("ก\u0e31", 1),
+        ("😀", 2),
+        ("✓️", 1),
+        ("\u1112\u1161\u11ab", 2),
+    ],
+)
+def test_how_many_columns_a_text_takes(text: str, expected: int):
+    assert cells(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "expected"),
+    [
+        ("short", 5, "short"),
+        ("longer", 5, "long…"),
+        ("two words", 5, "two…"),
+        ("漢字漢字", 5, "漢字…"),
+        ("漢字漢字", 4, "漢…"),
+        ("ae\u0301iou", 3, "ae\u0301…"),
+        ("anything", None, "anything"),
+    ],
+)
+def test_a_text_is_cut_between_whole_characters(text: str, room: int | None, expected: str):
+    assert fitted(text, room) == expected
+
+
+@given(WORDS, st.integers(1, 40))
+def test_what_is_cut_fits_and_what_fits_is_not_cut(text: str, room: int):
+    cut = fitted(text, room)
+    assert cells(cut) <= room
+    assert cut == text or (cells(text) > room and cut.endswith("…"))
+
+
+@given(WORDS, st.integers(1, 40))
+def test_filling_adds_only_blanks(text: str, room: int):
+    assert filled(text, room).removeprefix(text).strip() == ""
+    assert cells(filled(text, room)) == max(room, cells(text))
+
+
+@given(WORDS, st.integers(10, 40))
+def test_wrapping_loses_no_word_and_keeps_lines_within_the_room(text: str, room: int):
+    lines = wrapped(text, room)
+    assert " ".join(lines).split() == text.split()
+    longest = max(map(cells, text.split()), default=0)
+    assert all(cells(line) <= max(room, longest + len(text) - len(text.lstrip(" "))) for line in lines)
+
+
+def test_later_lines_begin_where_the_first_does():
+    assert wrapped("    code that is long", 14) == ["    code that", "    is long"]
+
+
+ROWS = [Row("one", "reads", "Reads one."), Row("漢字", "", "Two wide signs."), Row("three", "writes", "")]
+
+
+def test_columns_stand_in_line_also_behind_wide_signs():
+    assert shown(ROWS, 80) == [
+        "  one    reads   Reads one.",
+        "  漢字           Two wide signs.",
+        "  three  writes",
+    ]
+
+
+def test_descriptions_are_cut_on_a_terminal_and_whole_elsewhere():
+    rows = [Row("name", about="words " * 30)]
+    assert shown(rows, 60) == [f"  name  {('words ' * 8)}word…"]
+    assert shown(rows, None)[0].count("words") == 30
+
+
+def test_descriptions_that_are_shown_whole_are_wrapped_beside_the_name():
+    assert shown([Row("name", "int", "one two three four five six")], 35, whole=True) == [
+        "  name  int  one two three four",
+        "             five six",
+    ]
+
+
+def test_a_long_name_is_never_cut_and_its_description_stands_below():
+    rows = [*(Row(f"name{number}", about="short") for number in range(4)), Row("x" * 70, "fact", "about it")]
+    *_, name, about = shown(rows, 60)
+    assert name == "  " + "x" * 70
+    assert about == "    fact · about it"
+    assert shown(rows, 60)[0] == "  name0        short"
+
+
+def test_where_many_names_are_long_all_get_two_lines():
+    rows = [Row("short", about="one"), Row("x" * 50, about="two")]
+    assert shown(rows, 60) == ["  short", "    one", "  " + "x" * 50, "    two"]
+
+
+def test_a_row_with_nothing_but_a_name_is_a_line_without_blanks_behind():
+    assert shown([Row("name"), Row("longer")], 60) == ["  name", "  longer"]
+    assert shown([], 60) == []
+
+
+@given(
+    st.lists(st.builds(Row, WORDS, WORDS, WORDS, st.sampled_from(["", "●"])), max_size=6),
+    st.integers(40, 120),
+)
+def test_every_name_is_in_the_table_whole(rows: list[Row], columns: int):
+    text = "\n".join(shown(rows, columns))
+    assert all(row.typed.rstrip() in text for row in rows)
