@@ -206,9 +206,14 @@ class Fleet:
     async def awaited_session(self, server: ServerName, seconds: float) -> Session:
         if not self._is_open:
             raise HostClosed
-        if server not in self._connections:
+        return await self._connection(server).awaited_session(seconds)
+
+    def _connection(self, server: ServerName) -> Connection:
+        """It may have left while somebody waited for it."""
+        connection = self._connections.get(server)
+        if connection is None:
             raise NotConnected(server, "removed", "it is no longer configured")
-        return await self._connections[server].awaited_session(seconds)
+        return connection
 
     def names(self) -> Collection[ServerName]:
         return self._connections.keys()
@@ -227,7 +232,7 @@ class Fleet:
         return f"it is {state.phase or state.status}" + (f": {state.reason}" if state.reason else "")
 
     def watching_of(self, server: ServerName) -> Watching:
-        return self._connections[server].watching
+        return self._connection(server).watching
 
     @property
     def request_seconds(self) -> float:
@@ -238,7 +243,7 @@ class Fleet:
         return self._timeouts[server]
 
     def answerer_of(self, server: ServerName) -> Inbound:
-        return self._connections[server].inbound
+        return self._connection(server).inbound
 
     def is_harmless(self, tool: Tool) -> bool:
         """Whether a call may be repeated on the word of its server."""

@@ -20,12 +20,16 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
     tool: str
     title: str
     arguments: Mapping[str, Any]
+    has_changed: bool = False
+    """Whether it was allowed before, and its definition is another since."""
 
 
 class PermissionAnswer(Struct, frozen=True):
     allowed: bool
     word: str | None = None
     """What the person says to the model along with a no."""
+    for_session: bool = False
+    """Whether a yes holds for further calls of this tool, as it is now, while this host runs."""
 
 
 class FormQuestion(Struct, frozen=True, kw_only=True):

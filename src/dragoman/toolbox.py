@@ -233,7 +233,8 @@ class Toolbox:
         if server is not None and server not in self._host.servers:
             return f"There is no server {one_line(server, 80)!r}. {self._known_servers()}"
         before = {tool.name for tool in self.tools()}
-        found = await self.search(query, server=server, limit=arguments.get("max_results", 5))
+        # A whole number may be written as `5.0`.
+        found = await self.search(query, server=server, limit=int(arguments.get("max_results", 5)))
         lines = [described(tool, was_loaded=tool.name in before) for tool in found.tools]
         if not found.tools:
             lines.append(f"No tool was found. {_ADVICE} {self._known_servers()}")

@@ -1,8 +1,8 @@
 """The server behind the end-to-end tests, by the mode in its first argument. Standard library only.
 
 serves: offers tools, resources and prompts, among them some that put everything dangerous into everything a
-person may see; with the word `worse` behind any mode, more of it. `e2e://counter` changes as soon as somebody
-subscribes to it, and counts how often it is read.
+person may see; with the word `worse` behind any mode, more of it. `e2e://counter` counts how often it is
+read; what somebody subscribed to changes once, when it was read.
 waits FILE: never answers a call, but writes its pid into FILE when it gets one.
 dies: says its last words and exits with 3.   greets: answers `initialize` with a revision nobody knows.
 refuses: answers `initialize` with an error.   hangs_up: exits with 4 when a tool is called.
@@ -95,6 +95,7 @@ def prompts():
 
 
 counted = 0
+subscribed = set()
 
 
 def answer_read(params):
@@ -138,7 +139,12 @@ def answer_prompt(params):
 
 def answer_completion(params):
     argument = params["argument"]
-    known = {"name": ["Ann", "Anna", "Bert"], "number": ["1", "12"], "gap": [said], "tone": ["kind", "stern"]}
+    known = {
+        "name": ["Ann", "Anna", "Bert"],
+        "number": ["1", "12"],
+        "gap": [said, EVIL],
+        "tone": ["kind", "stern"],
+    }
     values = [each for each in known.get(argument["name"], ()) if each.startswith(argument["value"])]
     others = params.get("context", {}).get("arguments", {})
     values = [f"{value} to {others['name']}" if "name" in others else value for value in values]
@@ -219,7 +225,7 @@ def answer(mode, method, params):
         case "resources/read":
             return answer_read(params)
         case "resources/subscribe":
-            write({"method": "notifications/resources/updated", "params": {"uri": params["uri"]}})
+            subscribed.add(params["uri"])
             return {"result": {}}
         case "resources/unsubscribe":
             return {"result": {}}
@@ -239,7 +245,7 @@ said = WORSE if "worse" in sys.argv else EVIL
 
 def main():
     mode, *more = sys.argv[1:]
-    sys.stderr.buffer.write(f"last words\n{said}\n".encode())
+    sys.stderr.buffer.write(f"{said}\nlast words\n{EVIL}\n".encode())
     sys.stderr.flush()
     if mode == "dies":
         sys.exit(3)
@@ -256,6 +262,9 @@ def main():
             os.rename(f"{more[0]}.new", more[0])
             continue
         write({"id": message["id"], **answer(mode, method, params)})
+        if method == "resources/read" and params["uri"] in subscribed:
+            subscribed.discard(params["uri"])
+            write({"method": "notifications/resources/updated", "params": {"uri": params["uri"]}})
 
 
 if __name__ == "__main__":

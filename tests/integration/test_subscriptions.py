@@ -116,3 +116,19 @@ async def test_a_flood_of_updates_costs_the_host_nothing_but_the_reading():
 async def test_closing_the_host_while_watching_is_no_trouble():
     async with Way("in-process", MODERN)() as host, host.resources.subscribed("lib", DIVAN):
         await host.close()
+
+
+async def test_closing_the_host_ends_the_telling():
+    async with Way("in-process", LEGACY)() as host, host.resources.subscribed("lib", DIVAN) as updates:
+        waiting = asyncio.create_task(anext(updates, None))
+        await host.close()
+        assert await asyncio.wait_for(waiting, 15) is None
+
+
+async def test_a_server_that_is_disabled_and_enabled_is_watched_on():
+    async with Way("in-process", LEGACY)() as host, host.resources.subscribed("lib", DIVAN) as updates:
+        await host.disable("lib", remember=False)
+        await host.enable("lib", remember=False)
+        assert await soon(updates) == DIVAN, "it may have changed"
+        await touch(host)
+        assert await soon(updates) == DIVAN

@@ -61,7 +61,7 @@ async def test_t42_nothing_hidden_reaches_a_model(trick: str):
     assert [text for text in seen if not is_safe(text)] == []
     assert tool.description.startswith("Adds")
     assert tool.description.endswith(" numbers.")
-    assert tool.definition.description == f"Adds{trick} numbers.", "what was said is kept for those who compare"
+    assert tool.definition.description == f"Adds{trick} numbers.", "as it was said"
 
 
 async def test_t42_a_parameter_whose_name_cannot_be_seen_costs_its_tool():

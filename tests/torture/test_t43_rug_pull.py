@@ -1,4 +1,4 @@
-"""T43: a tool that becomes another after it was looked at is noticed, shown, and left out where it matters."""
+"""T43: a tool that becomes another after it was looked at is noticed, shown, and left out where it counts."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from dragoman import Host
+from dragoman import Host, PermissionAnswer
 from dragoman.catalog.changes import describe
 from dragoman.catalog.lock import Lock, compare, read_lock, updated, write_lock
 from dragoman.events import ToolsChanged
+from dragoman.testing import ScriptedUser
 from tests.servers import zoo
 from tests.torture.arena import until
 
@@ -71,3 +72,24 @@ async def test_t43_a_frozen_host_leaves_out_what_changed_and_says_why(
     assert refused.is_error
     assert "there is no tool named mcp__s__add" in refused.text
     assert ".mcp.lock" in problem
+
+
+@pytest.mark.parametrize(("change", "shown"), TURNS.values(), ids=TURNS.keys())
+async def test_t43_a_yes_for_the_session_lapses_with_the_change(
+    change: dict[str, Any], shown: str, tmp_path: Path
+):
+    user = ScriptedUser(PermissionAnswer(True, for_session=True), True, False)
+    async with Host({"s": coat(change, tmp_path)}, interaction=user) as host:
+        await host.ready()
+        for _ in range(2):
+            assert not (await host.call("mcp__s__add", {"a": 1})).is_error
+        before = host.tools()[0].digest
+        await host.call("mcp__s__turn")
+        await until(lambda: host.tools()[0].digest != before)
+        assert (await host.call("mcp__s__add", {"a": 1})).is_error, "readOnlyHint or not"
+
+    assert [(question.tool, question.has_changed) for question in user.asked] == [
+        ("mcp__s__add", False),
+        ("mcp__s__turn", False),
+        ("mcp__s__add", True),
+    ]

@@ -1,4 +1,4 @@
-"""T44: whatever servers call their tools, names are unique, legal, the same after a restart, and lead back."""
+"""T44: whatever servers call their tools, names are unique, legal, stable over restarts, and lead back."""
 
 import json
 import re

@@ -20,6 +20,7 @@ from dragoman.errors import ConfigError, DragomanError, PolicyRefused
 from dragoman.testing import InMemoryServer
 from tests.e2e.command import config, run
 from tests.servers import zoo
+from tests.thinning import some
 from tests.torture import projects
 from tests.torture.projects import Canary, Listener, servers, standings, write
 
@@ -241,8 +242,7 @@ WAYS: dict[str, Callable[[Stage], Awaitable[None]]] = {
 }
 
 
-@pytest.mark.parametrize("what", POLICIES)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "what"), some(WAYS, POLICIES, each=5))
 async def test_t57_a_denied_server_never_starts_and_an_allowed_one_does(stage: Stage, way: str, what: str):
     verdict = stage.rule(what)
     await WAYS[way](stage)
@@ -272,8 +272,7 @@ async def test_t57_a_direct_session_is_judged_by_what_it_runs(stage: Stage, what
 # --- what is written is judged before it is written ---
 
 
-@pytest.mark.parametrize("what", DENYING)
-@pytest.mark.parametrize("scope", ["user", "project", "local"])
+@pytest.mark.parametrize(("scope", "what"), some(["user", "project", "local"], DENYING, each=3))
 def test_t57_a_denied_server_is_not_even_written(stage: Stage, what: str, scope: str):
     stage.rule(what)
     command = [stage.entry["command"], *stage.entry["args"]]
@@ -421,8 +420,7 @@ REMOTE: dict[str, tuple[Rules, str]] = {
 
 
 @pytest.mark.parametrize("kind", ["http", "sse", "ws"])
-@pytest.mark.parametrize("place", ["user", "plugin", "connectors", "code"])
-@pytest.mark.parametrize("what", REMOTE)
+@pytest.mark.parametrize(("place", "what"), some(["user", "plugin", "connectors", "code"], REMOTE, each=3))
 async def test_t57_a_denied_address_is_not_connected_to(stage: Stage, what: str, place: str, kind: str):
     rules, standing = REMOTE[what]
     if kind == "ws":

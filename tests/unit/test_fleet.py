@@ -75,6 +75,9 @@ async def test_a_server_that_left_is_not_connected():
     assert fleet.session_of(BOX) is None
     with pytest.raises(NotConnected, match="no longer configured"):
         await fleet.awaited_session(BOX, 1)
+    for asked in (fleet.answerer_of, fleet.watching_of):
+        with pytest.raises(NotConnected, match="no longer configured"):
+            asked(BOX)
 
 
 async def test_a_call_under_way_when_its_server_left_is_not_repeated():

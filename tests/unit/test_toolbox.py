@@ -338,10 +338,19 @@ async def test_the_model_is_given_name_description_and_schema():
 
 
 async def test_a_schema_of_any_size_does_not_flood_the_answer():
-    schema = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(3000)}}
+    schema = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(1500)}}
     wide = ServerTool(ServerName("a"), qualify("a", "wide"), definition("wide", schema))
     text = await ask(Toolbox(Host(wide), budget=NO_ROOM), query="wide")
     assert json.loads(text)["input_schema"].startswith("too long")
+
+
+async def test_a_tool_of_any_size_does_not_flood_the_context_when_it_is_found():
+    text = {"type": "string", "description": "x" * 2000}
+    schema = {"type": "object", "properties": {f"p{n}": text for n in range(2000)}}
+    wide = ServerTool(ServerName("a"), qualify("a", "wide"), definition("wide", schema))
+    box = Toolbox(Host(wide), budget=NO_ROOM)
+    await box.search("wide")
+    assert cost_of(box.tools()[-1]) < 20_000
 
 
 @pytest.mark.parametrize(
@@ -352,6 +361,7 @@ async def test_a_schema_of_any_size_does_not_flood_the_answer():
         ({"query": "select:nothing,open"}, "Not found, or not the name of one tool only: nothing."),
         ({"query": "open", "server": "nobody"}, "There is no server 'nobody'. Servers: a."),
         ({"query": "open", "server": "a", "max_results": 1}, '"name":"mcp__a__open"'),
+        ({"query": "open", "max_results": 5.0}, '"name":"mcp__a__open"'),
     ],
 )
 async def test_the_model_is_told_what_to_try(arguments: dict[str, Any], said: str):

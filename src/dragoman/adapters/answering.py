@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.catalog.tools import Tool
-from dragoman.cleaning import cut, for_model
+from dragoman.cleaning import for_model
 from dragoman.content.blocks import Block, ImageBlock
 from dragoman.errors import CallError, ConfigError, InvalidArguments
 from dragoman.wire.codec import DECODE_ERRORS
@@ -57,8 +57,7 @@ def text_of(outcome: CallOutcome) -> str:
 
 def shortened(tool: Tool, limit: int) -> str:
     """Its description, where an API takes less than we give."""
-    text = tool.description
-    return text if len(text) <= limit else cut(text, limit - 40)
+    return for_model(tool.description, limit)
 
 
 def missing(library: str, extra: str) -> ConfigError:

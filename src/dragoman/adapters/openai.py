@@ -40,7 +40,11 @@ async def answer_response(caller: Caller, item: responses.ResponseFunctionToolCa
 
 def _function(tool: Tool) -> Any:
     # A longer description costs the whole request: "string too long. Expected … maximum length 1024".
-    return {"name": tool.name, "description": shortened(tool, 1024), "parameters": tool.model_schema}
+    return {
+        "name": tool.name,
+        "description": shortened(tool, 1024),
+        "parameters": tool.model_schema,
+    }
 
 
 def _item(part: str | ImageBlock) -> Any:

@@ -6,6 +6,7 @@ front end goes through it, and there is no second way to a server. Each step is 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from dragoman.calls.recovery import react
 from dragoman.calls.rounds import Answerer
 from dragoman.calls.validate import ArgumentChecker
 from dragoman.catalog.pool import Catalog
-from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
+from dragoman.catalog.tools import BuiltinResult, BuiltinTool, ServerTool, Tool
 from dragoman.clock import Clock
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block, TextBlock
@@ -96,7 +97,7 @@ class Pipeline:
                 tool.server, tool.name, PermissionRefused(tool.server, tool.name, decision.reason)
             )
         if isinstance(tool, BuiltinTool):
-            outcome = await self._run(tool, arguments)
+            outcome = await self._run(tool, arguments, request.timeout_seconds)
         else:
             outcome = await self._deliver(tool, arguments, request)
         return await self._hooks.after_call(tool, outcome)
@@ -105,10 +106,12 @@ class Pipeline:
         own = request.own.get(request.name) if request.own is not None else None
         return self._catalog.resolve(request.name) if own is None else own
 
-    async def _run(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> CallOutcome:
+    async def _run(
+        self, tool: BuiltinTool, arguments: Mapping[str, Any], seconds: float | None
+    ) -> CallOutcome:
         started = self._clock.monotonic()
         try:
-            result = await tool.run(arguments)
+            result = await _in_time(tool, arguments, seconds)
         except CallError as error:
             return outcome_of_error(tool.server, tool.name, error, self._clock.monotonic() - started)
         content = (TextBlock(result),) if isinstance(result, str) else result
@@ -202,3 +205,14 @@ class Pipeline:
         if request.on_progress is None and not self._bus.has_listeners:
             return None
         return ProgressRelay(tool.server, tool.name, request.on_progress, self._bus)
+
+
+async def _in_time(tool: BuiltinTool, arguments: Mapping[str, Any], seconds: float | None) -> BuiltinResult:
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await tool.run(arguments)
+    except TimeoutError:
+        if not limit.expired():
+            raise  # the tool's own
+        raise CallError(tool.server, f"{tool.name} took longer than {seconds:g} s") from None

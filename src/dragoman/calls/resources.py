@@ -33,6 +33,10 @@ NOT_FOUND: Final = (INVALID_PARAMS, -32002)
 """How servers say that they have no such resource: in the modern era, and before."""
 
 
+KEEPING_BYTES: Final = 1024
+"""What keeping a resource takes besides what it holds: very many small ones are not free."""
+
+
 class WatchedServers(Servers, Protocol):
     """The same, with the way to hear of changes."""
 
@@ -113,7 +117,7 @@ class Resources:
                 error.hint = f"{server} may have no such resource; list its resources to see what there is."
             raise
         if reply.ttl_seconds and not reply.problems:
-            cache.put(ticket, reply, reply.ttl_seconds, cost=reply.size_bytes)
+            cache.put(ticket, reply, reply.ttl_seconds, cost=reply.size_bytes + len(uri) + KEEPING_BYTES)
         return reply
 
 

@@ -24,13 +24,15 @@ Key = tuple[str, str]
 """The server, and what of it."""
 
 
-class _Kept(Struct, Generic[V]):
+class _Kept(Struct, Generic[V], frozen=True):
     value: V
     link: object
     """The session it came over."""
     cost: int
+    age: int
+    """How many changes were told before it was asked for."""
     fresh_until: float | None
-    """None: until somebody says otherwise."""
+    """None: until a change is told."""
 
 
 class Ticket(Struct, frozen=True):
@@ -55,7 +57,7 @@ class Cache(Generic[V]):
     def get(self, key: Key, link: object) -> V | None:
         """What is kept, if it is fresh and came over this link."""
         kept = self._kept.get(key)
-        if kept is None or kept.link is not link or not self._is_fresh(kept):
+        if kept is None or kept.link is not link or not self._is_fresh(key, kept):
             return None
         self._kept.move_to_end(key)
         return kept.value
@@ -70,33 +72,36 @@ class Cache(Generic[V]):
 
     def put(self, ticket: Ticket, value: V, ttl_seconds: float | None = None, cost: int = 1) -> None:
         """Keeps what was asked for; without a time, until it is said to have changed."""
+        known = self._kept.get(ticket.key)
+        if known is not None and known.age > ticket.age:
+            return  # asked for later, answered sooner
         self._drop(ticket.key)
         if cost > self._room:
             return
         until = None
         if ttl_seconds is not None:
             until = self._clock.monotonic() + min(ttl_seconds, LONGEST_TTL_SECONDS)
-        if self._changes.get(ticket.key[0], 0) != ticket.age:
-            until = float("-inf")
-        self._kept[ticket.key] = _Kept(value, ticket.link, cost, until)
+        self._kept[ticket.key] = _Kept(value, ticket.link, cost, ticket.age, until)
         self._used += cost
         while self._used > self._room:
             self._drop(next(iter(self._kept)))
 
     def changed(self, server: str) -> None:
-        """Nothing of this server is fresh any more, what is being asked for now included."""
+        """Nothing of this server is fresh any more, what is being asked for now included.
+
+        It costs the same however much is kept: a server may say so all the time.
+        """
         self._changes[server] = self._changes.get(server, 0) + 1
-        for key, kept in self._kept.items():
-            if key[0] == server:
-                kept.fresh_until = float("-inf")
 
     def forget(self, server: str) -> None:
         """Nothing of this server is kept."""
-        self._changes[server] = self._changes.get(server, 0) + 1
+        self.changed(server)
         for key in [key for key in self._kept if key[0] == server]:
             self._drop(key)
 
-    def _is_fresh(self, kept: _Kept[V]) -> bool:
+    def _is_fresh(self, key: Key, kept: _Kept[V]) -> bool:
+        if kept.age != self._changes.get(key[0], 0):
+            return False
         return kept.fresh_until is None or self._clock.monotonic() < kept.fresh_until
 
     def _drop(self, key: Key) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from dragoman.catalog.texts import DESCRIPTION_LIMIT
 from dragoman.cleaning import for_model, one_line
 
-INSTRUCTIONS_LIMIT: Final = 2048
 TOTAL_LIMIT: Final = 100_000
 
 TITLE: Final = "# Instructions of MCP servers"
@@ -24,7 +24,7 @@ PREFACE: Final = (
 
 def cleaned(instructions: Mapping[str, str | None]) -> dict[str, str]:
     """By server, in the order of their names; empty ones are left out."""
-    texts = {name: for_model(text or "", INSTRUCTIONS_LIMIT).strip() for name, text in instructions.items()}
+    texts = {name: for_model(text or "", DESCRIPTION_LIMIT).strip() for name, text in instructions.items()}
     return {name: texts[name] for name in sorted(texts) if texts[name]}
 
 

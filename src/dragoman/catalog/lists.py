@@ -25,6 +25,7 @@ from dragoman.wire.codec import Unreadable
 UNPROMISED_SECONDS: Final = 60.0
 """How long a list keeps whose server promises neither a time nor to tell of changes."""
 READS_KEPT_BYTES: Final = 16 * 1024 * 1024
+"""Of resources that were read, with what it takes to keep each."""
 PROBLEM_LIMIT: Final = 100
 CHUNK: Final = 100
 PAUSE_SECONDS: Final = 0.5
@@ -76,7 +77,9 @@ class ListsOf(Generic[T]):
         self, server: ServerName, link: object, fetch: FetchPage, *, promised: bool, fresh: bool = False
     ) -> ServerList[T]:
         """The list, from memory while it is fresh. `promised`: the server will tell if it changes."""
-        kept = None if fresh else self._cache.get((server, ""), link)
+        if fresh:
+            self.changed(server)  # nor what is being read: it may have been answered before now
+        kept = self._cache.get((server, ""), link)
         if kept is not None:
             return kept
         key = (server, id(link))

@@ -18,13 +18,13 @@ from dragoman.cleaning import for_model, one_line
 from dragoman.content.blocks import Block, TextBlock
 from dragoman.content.media import Media
 from dragoman.errors import DragomanError
-from dragoman.wire.uris import is_usable
+from dragoman.wire.uris import URI_LIMIT, is_usable
 
 MENTION_LIMIT: Final = 20
 """Resources that are read for one text."""
 
 _AT = re.compile(r"""(?<![\w@.%+/-])@""")
-_REST = re.compile(r"\S+")
+_REST = re.compile(rf"\S{{1,{URI_LIMIT + 1}}}")
 _CLOSERS: Final = {")": "(", "]": "[", "}": "{"}
 
 
@@ -74,7 +74,9 @@ def _plain(text: str, start: int, names: Sequence[str]) -> Mention | None:
         end = text.find('"', begin + 1)
         return None if end < 0 else Mention(server, text[begin + 1 : end], start - 1, end + 1)
     rest = _REST.match(text, begin)
-    uri = _without_punctuation(rest.group()) if rest else ""
+    if rest is None or len(rest.group()) > URI_LIMIT:
+        return None
+    uri = _without_punctuation(rest.group())
     return Mention(server, uri, start - 1, begin + len(uri)) if uri else None
 
 

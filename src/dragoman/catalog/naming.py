@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from dragoman.names import QualifiedName, ServerName, WireToolName
@@ -23,9 +24,13 @@ CONNECTOR: Final = "claude.ai "
 HASH_LENGTHS: Final = (0, 8, 16, 32)
 """How much of a hash sets a tool apart: none usually, more for as long as two would share a name."""
 
+NEAR_LIMIT: Final = 500
+"""Names that one is compared with which nobody has; among more, a near one would take too long to find."""
+
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 _ALL_LEGAL = re.compile(r"[a-zA-Z0-9_-]*")
 _RUN = re.compile(r"_+")
+_LIKE_LONGEST_HASH = re.compile(rf"_[0-9a-f]{{{HASH_LENGTHS[-1]}}}\Z")
 
 Key = tuple[ServerName, WireToolName]
 
@@ -65,23 +70,39 @@ class Names(NamedTuple):
 def assign(tools: Iterable[Key], servers: Iterable[str] = ()) -> Names:
     """Names for a whole pool. All who would share a name get a hash, so none depends on the order.
 
-    `servers`: all that are configured. Where two of them look alike, their tools have hashes from the
-    beginning, so that no name changes when the second one connects.
+    `servers`: all that are configured. A name that another of them could have, too, has a hash from the
+    beginning: nobody has it for as long as the other is away, and it does not change when that one comes.
     """
     names = _alone(list(tools))
-    crowded = {start for start, uses in Counter(map(prefix, servers)).items() if uses > 1}
-    sharing = {tool for tool in names if prefix(tool[0]) in crowded} if crowded else set[Key]()
-    renamed = set[Key]()
+    renamed = _doubtful(names, servers)
+    names.update({tool: qualify(*tool, HASH_LENGTHS[1]) for tool in renamed})
     for longer in HASH_LENGTHS[1:]:
-        if len(set(names.values())) < len(names):
-            uses = Counter(names.values())
-            sharing |= {tool for tool, name in names.items() if uses[name] > 1}
-        if not sharing:
+        if len(set(names.values())) == len(names):
             break
+        uses = Counter(names.values())
+        sharing = {tool for tool, name in names.items() if uses[name] > 1}
+        if longer == HASH_LENGTHS[-1]:
+            # No hash is longer: a name that only looks as if it had one is not to be taken for one.
+            sharing |= {tool for tool, name in names.items() if _LIKE_LONGEST_HASH.search(name)}
         names.update({tool: qualify(*tool, longer) for tool in sharing})
         renamed |= sharing
-        sharing = set[Key]()
     return Names(names, frozenset(renamed))
+
+
+def _doubtful(names: Mapping[Key, QualifiedName], servers: Iterable[str]) -> set[Key]:
+    """Tools whose name might be another server's: of two that look alike, and `b__c` of `a` beside `a__b`."""
+    uses = Counter(map(prefix, servers))
+    others = {
+        start: tuple(other for other in uses if other != start and other.startswith(start)) for start in uses
+    }
+    odd = {start for start in uses if uses[start] > 1 or others[start]}
+    if not odd:
+        return set()
+    return {
+        key
+        for key, name in names.items()
+        if (start := prefix(key[0])) in odd and (uses[start] > 1 or name.startswith(others[start]))
+    }
 
 
 def _alone(tools: Sequence[Key]) -> dict[Key, QualifiedName]:
@@ -91,3 +112,12 @@ def _alone(tools: Sequence[Key]) -> dict[Key, QualifiedName]:
         long = [key for key, name in full.items() if len(name) > LIMIT]
         return {**full, **{key: qualify(*key) for key in long}} if long else full
     return {key: qualify(*key) for key in tools}
+
+
+def near(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Names of the same server that may have been meant."""
+    import difflib  # wanted only for the sentence that there is no such thing
+
+    server = name.rpartition("__")[0]
+    candidates = islice((other for other in known if other.startswith(server)), NEAR_LIMIT)
+    return tuple(difflib.get_close_matches(name[: 2 * LIMIT], candidates, n=3))

@@ -7,19 +7,16 @@ I own: who is in the pool, in which order, and what changed when a list was read
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from msgspec import Struct, structs
 
 from dragoman.catalog.listing import PROBLEM_LIMIT, ToolList
-from dragoman.catalog.naming import Key, assign
+from dragoman.catalog.naming import Key, assign, near
 from dragoman.catalog.tools import ServerTool, Tool
 from dragoman.cleaning import one_line
 from dragoman.errors import UnknownTool
 from dragoman.names import QualifiedName, ServerName, WireToolName
 from dragoman.wire.messages import ToolDefinition
-
-NEAR_LIMIT: Final = 500
 
 Admit = Callable[[ServerTool], str | None]
 """Why a tool is to be left out, or None."""
@@ -93,7 +90,7 @@ class Catalog:
         pool = self._pool()
         tool = pool.get(QualifiedName(name))
         if tool is None:
-            raise UnknownTool(name, near=_near(name, pool))
+            raise UnknownTool(name, near=near(name, pool))
         return tool
 
     def _pool(self) -> dict[QualifiedName, ServerTool]:
@@ -145,12 +142,3 @@ def _difference(before: ToolList, after: ToolList) -> Difference:
 
 def _digest(definition: ToolDefinition) -> str:
     return Tool(ServerName(""), QualifiedName(""), definition).digest
-
-
-def _near(name: str, pool: Iterable[str]) -> tuple[str, ...]:
-    """Names that may have been meant; among very many nobody looks, for it would take too long."""
-    import difflib  # wanted only for this sentence
-
-    server = name.rpartition("__")[0]
-    candidates = [known for known in pool if known.startswith(server)]
-    return tuple(difflib.get_close_matches(name, candidates[:NEAR_LIMIT], n=3))

@@ -13,24 +13,26 @@ character itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from itertools import islice
+from typing import Any, Final, Literal, NamedTuple, TypeVar, cast
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
+from dragoman.catalog.naming import near
+from dragoman.catalog.texts import DESCRIPTION_LIMIT, TITLE_LIMIT, text
 from dragoman.cleaning import for_model, is_safe, one_line
-from dragoman.content.blocks import Block, ResourceBlock, TextBlock, read_block
-from dragoman.content.blocks import Resource as Content
+from dragoman.content.blocks import Block, ResourceBlock, UnknownBlock, read_block
 from dragoman.errors import CallError, InvalidArguments
 from dragoman.names import QualifiedName, ServerName
 from dragoman.wire.codec import Unreadable, decode_as
 
-DESCRIPTION_LIMIT: Final = 2048
-TITLE_LIMIT: Final = 200
 NAME_LIMIT: Final = 1024
 ARGUMENT_LIMIT: Final = 100
 MESSAGE_LIMIT: Final = 1000
 TEXT_LIMIT: Final = 100_000
 """Characters of one message that a model is given."""
+
+S = TypeVar("S", bound=Struct)
 
 
 class PromptArgument(Struct, frozen=True):
@@ -131,15 +133,15 @@ def read_prompt(server: ServerName, raw: Raw) -> PromptDefinition:
     return PromptDefinition(
         server=server,
         wire_name=said.name,
-        title=_text(said.title, TITLE_LIMIT) or None,
-        description=_text(said.description, DESCRIPTION_LIMIT),
+        title=text(said.title, TITLE_LIMIT) or None,
+        description=text(said.description, DESCRIPTION_LIMIT),
         arguments=tuple(_argument(argument) for argument in arguments),
         meta=said.meta or {},
     )
 
 
 def _argument(said: _Argument) -> PromptArgument:
-    title, description = _text(said.title, TITLE_LIMIT), _text(said.description, DESCRIPTION_LIMIT)
+    title, description = text(said.title, TITLE_LIMIT), text(said.description, DESCRIPTION_LIMIT)
     return PromptArgument(said.name, title or None, description, said.required is True)
 
 
@@ -150,10 +152,6 @@ def _check_name(name: str) -> None:
         raise Unreadable(f"its name, or that of an argument, is longer than {NAME_LIMIT} characters")
     if not is_safe(name) or "\n" in name:
         raise Unreadable(f"{one_line(name, 80)!r} has invisible characters in its name")
-
-
-def _text(value: Any, limit: int) -> str:
-    return for_model(value, limit) if isinstance(value, str) else ""
 
 
 # Results.
@@ -193,7 +191,7 @@ def read_prompt_result(raw: Raw) -> tuple[str, PromptReply]:
             problems.append(f"message {number} is left out: {error.detail}")
     if len(raws) > MESSAGE_LIMIT:
         problems.append(f"more than {MESSAGE_LIMIT} messages: the rest is left out")
-    description = _text(result.description, DESCRIPTION_LIMIT)
+    description = text(result.description, DESCRIPTION_LIMIT)
     return result.result_type, PromptReply(description, tuple(messages), tuple(problems))
 
 
@@ -209,12 +207,20 @@ def _messages(raw: Raw) -> Iterable[PromptMessage]:
 
 def _cleaned(block: Block) -> Block:
     match block:
-        case TextBlock(text):
-            return TextBlock(for_model(text, TEXT_LIMIT))
-        case ResourceBlock(Content(uri=uri, mime_type=mime_type, text=str(text), blob=blob)):
-            return ResourceBlock(Content(uri, mime_type, for_model(text, TEXT_LIMIT), blob))
+        case UnknownBlock(value):
+            kind = cast("dict[str, Any]", value).get("type") if isinstance(value, dict) else None
+            return UnknownBlock({"type": text(kind, TITLE_LIMIT)})
+        case ResourceBlock(resource):
+            return ResourceBlock(_with_cleaned_texts(resource))
         case _:
-            return block
+            return _with_cleaned_texts(block)
+
+
+def _with_cleaned_texts(part: S) -> S:
+    """All its texts, but for data in base64, which nobody reads."""
+    fields = {name: getattr(part, name) for name in part.__struct_fields__ if name not in ("data", "blob")}
+    texts = {name: for_model(said, TEXT_LIMIT) for name, said in fields.items() if isinstance(said, str)}
+    return structs.replace(part, **texts)
 
 
 class _Values(Struct, rename="camel"):
@@ -233,7 +239,8 @@ COMPLETION_LIMIT: Final = 100
 
 def read_completion(raw: Raw) -> Completion:
     said = decode_as(_Completed, raw).completion
-    usable = [each for each in said.values if isinstance(each, str) and _fits_a_line(each)]
+    fitting = (each for each in said.values if isinstance(each, str) and _fits_a_line(each))
+    usable = list(islice(fitting, COMPLETION_LIMIT + 1))
     total = said.total if isinstance(said.total, int) and not isinstance(said.total, bool) else None
     is_cut = len(usable) > COMPLETION_LIMIT
     return Completion(tuple(usable[:COMPLETION_LIMIT]), said.has_more is True or is_cut, total)
@@ -262,32 +269,30 @@ def parse_command(line: str, prompts: Iterable[Prompt]) -> Command:
 
     `InvalidArguments` names what is missing or too much, and where a quote does not end.
     """
-    name, _, rest = line.strip().removeprefix("/").partition(" ")
+    name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]
     prompt = find(name, prompts)
-    return Command(prompt, read_arguments(prompt, rest))
+    return Command(prompt, read_arguments(prompt, "".join(rest)))
 
 
 def find(name: str, prompts: Iterable[Prompt]) -> Prompt:
-    import difflib  # wanted only where nothing is found
-
     known = {prompt.name: prompt for prompt in prompts}
     if name in known:
         return known[QualifiedName(name)]
-    near = difflib.get_close_matches(name, known, n=3)
-    hint = f"Did you mean {', '.join(near)}?" if near else "List the prompts to see what there is."
+    meant = near(name, known)
+    hint = f"Did you mean {', '.join(meant)}?" if meant else "List the prompts to see what there is."
     raise CallError(None, f"there is no prompt named {one_line(name, 200)}", hint=hint)
 
 
 def read_arguments(prompt: Prompt, text: str) -> dict[str, str]:
     """What a person typed behind a prompt's name."""
-    return _filled_in(prompt, _words(prompt, text, _names(prompt)))
+    return _filled_in(prompt, _words(prompt, text))
 
 
 def arguments_of(prompt: Prompt, words: Iterable[str]) -> dict[str, str]:
     """The same for words that a shell has taken apart."""
-    names, found = _names(prompt), list[_Word]()
+    free, found = _names(prompt), list[_Word]()
     for word in words:
-        name = _name_at(word, 0, names, found)
+        name = _take_name(word, 0, free)
         found.append(_Word(word) if name is None else _Word(word[len(name) + 1 :], name))
     return _filled_in(prompt, found)
 
@@ -312,14 +317,15 @@ def _filled_in(prompt: Prompt, words: Sequence[_Word]) -> dict[str, str]:
     return {name: arguments[name] for name in names if name in arguments}
 
 
-def _words(prompt: Prompt, text: str, names: Sequence[str]) -> list[_Word]:
+def _words(prompt: Prompt, text: str) -> list[_Word]:
     words: list[_Word] = []
+    free = _names(prompt)
     place = 0
     while place < len(text):
         if text[place].isspace():
             place += 1
             continue
-        name = _name_at(text, place, names, words)
+        name = _take_name(text, place, free)
         if name is not None:
             place += len(name) + 1
         word, place = _value_at(prompt, text, place)
@@ -327,10 +333,12 @@ def _words(prompt: Prompt, text: str, names: Sequence[str]) -> list[_Word]:
     return words
 
 
-def _name_at(text: str, place: int, names: Sequence[str], words: Iterable[_Word]) -> str | None:
-    taken = {word.name for word in words}
-    fitting = (name for name in names if name not in taken and text.startswith(f"{name}=", place))
-    return max(fitting, key=len, default=None)
+def _take_name(text: str, place: int, free: list[str]) -> str | None:
+    """The name that a value is given to here; it is free no longer."""
+    name = max((name for name in free if text.startswith(f"{name}=", place)), key=len, default=None)
+    if name is not None:
+        free.remove(name)
+    return name
 
 
 def _value_at(prompt: Prompt, text: str, place: int) -> tuple[str, int]:

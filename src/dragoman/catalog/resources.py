@@ -7,13 +7,15 @@ invisible characters is not usable at all. What a model is given of a resource i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Raw, Struct
 
 from dragoman.catalog.paging import lifetime_seconds
+from dragoman.catalog.texts import DESCRIPTION_LIMIT, TITLE_LIMIT, text
 from dragoman.cleaning import for_model, one_line
 from dragoman.content.blocks import Resource as Content
 from dragoman.errors import InvalidArguments
@@ -24,8 +26,6 @@ from dragoman.wire.uris import URI_LIMIT, is_usable
 if TYPE_CHECKING:  # loaded when the first template is listed
     from uritemplate import URITemplate
 
-DESCRIPTION_LIMIT: Final = 2048
-TITLE_LIMIT: Final = 200
 TEMPLATE_LIMIT: Final = 2048
 VARIABLE_LIMIT: Final = 50
 CONTENT_LIMIT: Final = 1000
@@ -77,6 +77,7 @@ class Template(Struct, frozen=True, kw_only=True, dict=True):
         }
         problems = [f"it needs {name!r}" for name in self.variables if name in needed and name not in values]
         problems += [f"it has no gap {name!r}" for name in values if name not in self.variables]
+        problems += [f"{name!r} is not text" for name, said in values.items() if not _is_text(said)]
         uri = "" if problems else self._parsed.expand({name: _value(said) for name, said in values.items()})
         if len(uri) > URI_LIMIT:
             problems.append(f"the address would be longer than {URI_LIMIT} characters")
@@ -87,6 +88,15 @@ class Template(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _parsed(self) -> URITemplate:
         return _parse(self.uri_template)
+
+
+def _is_text(said: Any) -> bool:
+    parts = cast("Sequence[Any]", said) if isinstance(said, list | tuple) else [said]
+    # Half a character, as Python allows, has no place in an address.
+    return all(isinstance(part, str) and not _SURROGATE.search(part) for part in parts)
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def _value(said: str | Sequence[str]) -> str | list[str]:
@@ -143,20 +153,16 @@ def read_template(server: ServerName, raw: Raw) -> Template:
 
 
 def _described(said: _Listed, otherwise: str) -> dict[str, Any]:
-    title = _text(said.title, TITLE_LIMIT)
-    mime_type = _text(said.mime_type, TITLE_LIMIT)
+    title = text(said.title, TITLE_LIMIT)
+    mime_type = text(said.mime_type, TITLE_LIMIT)
     return {
-        "name": _text(said.name, TITLE_LIMIT) or for_model(otherwise, TITLE_LIMIT),
+        "name": text(said.name, TITLE_LIMIT) or for_model(otherwise, TITLE_LIMIT),
         "title": title or None,
-        "description": _text(said.description, DESCRIPTION_LIMIT),
+        "description": text(said.description, DESCRIPTION_LIMIT),
         "mime_type": mime_type or None,
         "annotations": _mapping(said.annotations),
         "meta": _mapping(said.meta),
     }
-
-
-def _text(value: Any, limit: int) -> str:
-    return for_model(value, limit) if isinstance(value, str) else ""
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

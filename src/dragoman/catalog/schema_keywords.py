@@ -14,20 +14,17 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from dragoman.cleaning import cut, for_model, is_safe
+from dragoman.catalog.texts import DESCRIPTION_LIMIT, TITLE_LIMIT
+from dragoman.cleaning import for_model, is_safe
 
 Json = dict[str, Any]
 
-TEXT_LIMIT: Final = 2048
-TITLE_LIMIT: Final = 200
 PATTERN_LIMIT: Final = 500
 EXAMPLE_LIMIT: Final = 10
 VALUE_LIMIT: Final = 200
 """Parts of one default or example."""
 ENUM_VALUE_LIMIT: Final = 20
 VALUE_DEPTH: Final = 8
-_MARK_ROOM: Final = 40
-"""What the words that something was cut take."""
 
 TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 GONE: Final = object()
@@ -36,12 +33,8 @@ GONE: Final = object()
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9+./_-]{0,63}")
 
 
-def text(value: Any, limit: int = TEXT_LIMIT) -> Any:
-    """A text cleaned and, with the words that say so, at most `limit` long."""
-    if not isinstance(value, str):
-        return GONE
-    cleaned = for_model(value)
-    return cleaned if len(cleaned) <= limit else cut(cleaned, limit - _MARK_ROOM)
+def text(value: Any, limit: int = DESCRIPTION_LIMIT) -> Any:
+    return for_model(value, limit) if isinstance(value, str) else GONE
 
 
 def type_of(value: Any) -> str:

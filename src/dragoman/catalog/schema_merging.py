@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from dragoman.catalog.schema_keywords import TEXT_LIMIT, Json, enum, same, text, types_of
+from dragoman.catalog.schema_keywords import Json, enum, same, types_of
+from dragoman.catalog.texts import DESCRIPTION_LIMIT, text
 
 WORDS_LIMIT: Final = 900
 TOLD_LIMIT: Final = 8
@@ -142,7 +143,7 @@ def fill(schema: Json, others: list[Json]) -> Json:
 def add_words(schema: Json, sentence: str) -> Json:
     """The schema with a sentence of ours at the end of its description."""
     sentence = text(sentence, WORDS_LIMIT)
-    said = text(schema.get("description", ""), TEXT_LIMIT - len(sentence) - 1)
+    said = text(schema.get("description", ""), DESCRIPTION_LIMIT - len(sentence) - 1)
     schema["description"] = f"{said} {sentence}" if said else sentence
     return schema
 

@@ -3,8 +3,8 @@
 I own: rewriting a server's schema so that every API accepts it, with the same meaning as far as that can be
 said, and in words where it cannot. The server's own schema stays what arguments are checked against.
 Keywords by themselves are `schema_keywords.py`'s, several schemas as one `schema_merging.py`'s.
-I guarantee: an answer soon for any JSON, of bounded size unless the schema was fit as it came; the answer is
-valid JSON Schema 2020-12, and to rewrite it once more changes nothing.
+I guarantee: an answer soon for any JSON, of bounded size; the answer is valid JSON Schema 2020-12, and to
+rewrite it once more changes nothing.
 
 What APIs ask for. One tool that does not comply costs the whole request, with all tools in it.
 - Anthropic: `type: "object"` at the root and no `oneOf`, `anyOf`, `allOf` there; names of properties match
@@ -21,14 +21,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
+import msgspec
+
 from dragoman.catalog.schema_fitness import OF_OBJECTS, finish, is_fit, types
 from dragoman.catalog.schema_keywords import GONE, VALUE_LIMIT, Json, pattern, read, size
 from dragoman.catalog.schema_merging import add_words, conjoin, either, fill, tell_names, tell_options, unite
 from dragoman.catalog.schema_references import References
 from dragoman.cleaning import is_safe
 
-COST_LIMIT: Final = 5000
-"""Schemas, names and values that one rewriting looks at. What lies beyond becomes open."""
+SIZE_LIMIT_BYTES: Final = 64 * 1024
+"""Of a schema that a model is given. One tool is not to take the room of all others."""
+COST_LIMITS: Final = (5000, 500, 50, 0)
+"""Schemas, names and values that one rewriting looks at; what lies beyond becomes open. The later ones are
+for schemas that are too large even so."""
 DEPTH_LIMIT: Final = 24
 RECURSION_LIMIT: Final = 2
 """How often a schema is shown inside itself."""
@@ -43,7 +48,17 @@ def for_models(schema: Mapping[str, Any]) -> Json:
     root = whole
     if not _HEADERS.isdisjoint(root):
         root = {keyword: value for keyword, value in root.items() if keyword not in _HEADERS}
-    return root if is_fit(root) else _as_root(_Rewriting(whole).rewrite())
+    if is_fit(root) and _is_small(root):
+        return root
+    for cost in COST_LIMITS:
+        root = _as_root(_Rewriting(whole, cost).rewrite())
+        if _is_small(root):
+            break
+    return root
+
+
+def _is_small(schema: Json) -> bool:
+    return len(msgspec.json.encode(schema)) <= SIZE_LIMIT_BYTES
 
 
 def unsafe_names(schema: Mapping[str, Any]) -> tuple[str, ...]:
@@ -72,10 +87,10 @@ def _names_in(part: Json) -> Iterator[str]:
 
 
 class _Rewriting:
-    def __init__(self, root: Json) -> None:
+    def __init__(self, root: Json, cost_limit: int) -> None:
         self._root = root
         self._references = References(root)
-        self._left = COST_LIMIT
+        self._left = cost_limit
         self._inside: list[int] = []
         """Whom we are inside of, by identity: the targets of references that led here."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -17,6 +17,7 @@ from msgspec import Raw
 from dragoman.catalog.annotations import Hints, hints_of
 from dragoman.catalog.naming import RESERVED
 from dragoman.catalog.schemas import for_models
+from dragoman.catalog.texts import DESCRIPTION_LIMIT, TITLE_LIMIT, text
 from dragoman.cleaning import for_model
 from dragoman.content.blocks import Block
 from dragoman.errors import ConfigError
@@ -24,9 +25,6 @@ from dragoman.names import QualifiedName, ServerName, WireToolName
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT, ToolDefinition
 from dragoman.wire.mirroring import BadMirror, Path, mirrored
-
-DESCRIPTION_LIMIT: Final = 2048
-TITLE_LIMIT: Final = 200
 
 BuiltinResult = str | tuple[Block, ...]
 Run = Callable[[Mapping[str, Any]], Awaitable[BuiltinResult]]
@@ -100,8 +98,7 @@ class Tool:
     @property
     def search_hint(self) -> str:
         """Words to find it by, besides its own."""
-        hint = self.meta.get("anthropic/searchHint")
-        return for_model(hint, TITLE_LIMIT) if isinstance(hint, str) else ""
+        return text(self.meta.get("anthropic/searchHint"), TITLE_LIMIT)
 
     @property
     def defers(self) -> bool:

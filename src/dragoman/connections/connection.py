@@ -285,6 +285,7 @@ class Connection:
                     await self._said.wait()
         finally:
             await self._drop(None)
+            self.watching.finish()
             if self._state.status in ("pending", "connected"):
                 self._signal(Disable("the connection was closed"))
             self._settled.set()

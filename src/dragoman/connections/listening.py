@@ -58,14 +58,18 @@ class Listening:
         self._task = asyncio.create_task(self._listen(), name=f"dragoman listen {session.server}")
 
     async def begun(self) -> None:
-        """Returns when the server has acknowledged, will not listen, or takes too long to say."""
+        """Returns when the server has acknowledged, will not listen, or takes too long to say.
+
+        What changes from then on until it does acknowledge counts as missed.
+        """
         acknowledged = asyncio.create_task(self._acknowledged.wait())
         try:
-            await asyncio.wait(
+            done, _ = await asyncio.wait(
                 (acknowledged, self._task),
                 timeout=ACKNOWLEDGE_SECONDS,
                 return_when=asyncio.FIRST_COMPLETED,
             )
+            self._may_have_missed = self._may_have_missed or not done
         finally:
             acknowledged.cancel()
 

@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 
 from dragoman.connections.listening import Listening, wanted_changes
 from dragoman.connections.session import Session
-from dragoman.errors import CallError, DragomanError
+from dragoman.errors import CallError, ConnectionLost, DragomanError
 from dragoman.events import EventBus, ResourceUpdated
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.uris import is_part_of, is_usable
@@ -117,6 +117,12 @@ class Watching:
         if self._resuming is not None:
             self._resuming.cancel()
 
+    def finish(self) -> None:
+        """There will be no further link: whoever watches hears no more."""
+        for watchers in self._watched.values():
+            for each in watchers:
+                each.finish()
+
     def acknowledged(self, params: Raw) -> None:
         if self._listening is not None:
             self._listening.acknowledge(params)
@@ -143,11 +149,14 @@ class Watching:
 
     async def remove(self, updates: Updates) -> None:
         updates.finish()
+        watchers = self._watched[updates.uri]
+        watchers.remove(updates)
+        if watchers:
+            return
+        # Before any wait: whoever is cancelled in it does not leave somebody behind who watches for ever.
+        del self._watched[updates.uri]
         async with self._turn:
-            watchers = self._watched[updates.uri]
-            watchers.remove(updates)
-            if not watchers:
-                del self._watched[updates.uri]
+            if updates.uri not in self._watched:
                 await self._end(updates.uri)
 
     # The two eras.
@@ -202,21 +211,30 @@ class Watching:
 
     async def _listen_anew(self, session: Session, uris: Iterable[str]) -> None:
         """The new stream stands before the old one ends, so that nothing is missed between them."""
-        before, self._listening = self._listening, self._listen(session, uris)
-        if self._listening is not None:
-            try:
-                await self._listening.begun()
-            except asyncio.CancelledError:
-                self._listening.stop()
+        before, after = self._listening, self._listen(session, uris)
+        self._listening = after
+        try:
+            if after is not None:
+                await after.begun()
+                self._check_link(session)
+                if after.refusal is not None:
+                    raise after.refusal
+        except BaseException:
+            if after is not None:
+                after.stop()
+            if self._session is session:
                 self._listening = before
-                raise
-            if self._listening.refusal is not None:
-                refusal = self._listening.refusal
-                self._listening.stop()
-                self._listening = before
-                raise refusal
+            elif before is not None:
+                before.stop()
+            raise
         if before is not None:
             before.stop()
+
+    def _check_link(self, session: Session) -> None:
+        """While the server was waited for, the link may have been lost, and another may stand."""
+        if self._session is not session:
+            cause = session.lost_cause or "it was connected anew"
+            raise ConnectionLost(self._server, cause, may_have_run=True)
 
     def _is_honoured(self, uri: str) -> bool:
         honoured = self._listening.honoured if self._listening is not None else None
@@ -233,9 +251,7 @@ class Watching:
     # Handing out.
 
     def _watchers_of(self, uri: str) -> list[Updates]:
-        """Who watches it, or else something that it is a part of."""
-        if uri in self._watched:
-            return self._watched[uri]
+        """Who watches it, or something that it is a part of."""
         return [
             each
             for watched, watchers in self._watched.items()

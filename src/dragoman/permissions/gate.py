@@ -1,7 +1,8 @@
 """The gate every call passes.
 
 I own: the decision for one call, with its reason. Until rules exist, a mode decides alone or a
-person is asked; without anyone to ask, the answer is no.
+person is asked; without anyone to ask, the answer is no. A yes for the session is bound to the tool's
+definition: one that became another is asked about again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from msgspec import Struct
 
 from dragoman.catalog.tools import BuiltinTool, Tool
 from dragoman.events import EventBus, PermissionAsked
-from dragoman.interaction import Interaction, PermissionQuestion
+from dragoman.interaction import Interaction, PermissionAnswer, PermissionQuestion
 
 PermissionMode = Literal["default", "bypassPermissions", "dontAsk"]
 MODES: Final[tuple[PermissionMode, ...]] = ("default", "bypassPermissions", "dontAsk")
@@ -30,6 +31,7 @@ class Gate(Protocol):
 
 _BYPASSED = Decision(True, "permission mode bypassPermissions")
 
+_GRANTED = Decision(True, "allowed by the person for this session")
 _OUR_OWN = Decision(True, "it only looks at what the host knows")
 
 
@@ -38,6 +40,8 @@ class ModeGate:
         self._mode = mode
         self._interaction = interaction
         self._bus = bus
+        self._granted: dict[str, str] = {}
+        """Tools that were allowed for the session, and their digests then."""
 
     async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
         if self._mode == "bypassPermissions":
@@ -50,10 +54,18 @@ class ModeGate:
             return Decision(
                 False, "there is nobody to ask; give the host an interaction or another permission_mode"
             )
+        granted = self._granted.get(tool.name)
+        if granted is not None and granted == tool.digest:
+            return _GRANTED
         question = PermissionQuestion(
-            server=tool.server, tool=tool.name, title=tool.title, arguments=arguments
+            server=tool.server,
+            tool=tool.name,
+            title=tool.title,
+            arguments=arguments,
+            has_changed=granted is not None,
         )
         answer = await self._interaction.allow(question)
+        self._remember(tool, answer)
         said = "allowed by the person" if answer.allowed else "the person said no"
         decision = Decision(answer.allowed, f"{said}: {answer.word}" if answer.word else said)
         self._bus.publish(
@@ -62,3 +74,9 @@ class ModeGate:
             )
         )
         return decision
+
+    def _remember(self, tool: Tool, answer: PermissionAnswer) -> None:
+        if answer.allowed and answer.for_session:
+            self._granted[tool.name] = tool.digest
+        else:
+            self._granted.pop(tool.name, None)

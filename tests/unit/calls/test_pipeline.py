@@ -1,5 +1,6 @@
 """The story of one call: the order of its steps is the security model."""
 
+import asyncio
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline, ToolCall
 from dragoman.catalog.listing import ToolList
 from dragoman.catalog.pool import Catalog
-from dragoman.catalog.tools import Tool
+from dragoman.catalog.tools import BuiltinTool, Tool
 from dragoman.errors import (
     CallError,
     CallTimeout,
@@ -459,3 +460,66 @@ async def test_a_call_that_was_not_made_is_not_told_as_one(world: World):
     await world.call()
 
     assert await world.events(listener) == []
+
+
+# Built-in tools.
+
+
+def builtin(world: World, does: Any) -> dict[str, BuiltinTool]:
+    async def run(arguments: Mapping[str, Any]) -> str:
+        world.story.append(("run", arguments))
+        return await does()
+
+    return {"look": BuiltinTool("look", run, description="", input_schema=SCHEMA)}
+
+
+async def fine() -> str:
+    return "fine"
+
+
+async def for_ever() -> str:
+    return await asyncio.get_running_loop().create_future()
+
+
+async def late_by_itself() -> str:
+    raise TimeoutError("the tool's own")
+
+
+async def without_its_server() -> str:
+    raise NotConnected("lib", "failed", "it is gone")
+
+
+async def test_a_built_in_tool_takes_the_same_steps(world: World):
+    outcome = await world.call(name="look", own=builtin(world, fine))
+
+    assert [step[0] for step in world.story] == ["before", "decide", "run", "after"]
+    assert (outcome.server, outcome.tool, outcome.text, outcome.is_error) == ("", "look", "fine", False)
+
+
+async def test_a_built_in_tool_that_is_not_allowed_or_wrongly_called_does_not_run(world: World):
+    own = builtin(world, fine)
+    assert isinstance((await world.call({"n": "one"}, name="look", own=own)).error, InvalidArguments)
+    world.decision = Decision(False, "no")
+
+    assert isinstance((await world.call(name="look", own=own)).error, PermissionRefused)
+    assert "run" not in [step[0] for step in world.story]
+
+
+async def test_only_the_callers_own_built_in_tools_are_there(world: World):
+    assert isinstance((await world.call(name="look")).error, UnknownTool)
+
+
+async def test_a_built_in_tool_without_its_server_is_an_outcome(world: World):
+    outcome = await world.call(name="look", own=builtin(world, without_its_server))
+
+    assert isinstance(outcome.error, NotConnected)
+    assert "it is gone" in outcome.text
+
+
+async def test_a_built_in_tool_has_the_time_its_caller_gives_it(world: World):
+    outcome = await world.call(name="look", own=builtin(world, for_ever), timeout_seconds=0.01)
+
+    assert outcome.is_error
+    assert "look took longer than 0.01 s" in outcome.text
+    with pytest.raises(TimeoutError, match="the tool's own"):
+        await world.call(name="look", own=builtin(world, late_by_itself), timeout_seconds=60)

@@ -84,6 +84,37 @@ def test_a_change_told_while_asking_makes_the_answer_stale():
     assert kept.get("a") == "new"
 
 
+def test_an_answer_that_took_longer_does_not_replace_one_that_was_asked_for_later():
+    kept = Kept()
+    slow = kept.cache.ticket(("a", ""), LINK)
+    kept.cache.changed("a")
+    kept.put("a", "new")
+    kept.cache.put(slow, "old")
+
+    assert kept.get("a") == "new"
+
+
+def test_a_late_answer_of_an_old_link_takes_nothing_from_the_new_one():
+    kept = Kept()
+    late = kept.cache.ticket(("a", ""), object())
+    kept.cache.forget("a")
+    kept.put("a", "new")
+    kept.cache.put(late, "old")
+
+    assert kept.get("a") == "new"
+
+
+def test_while_changes_are_told_all_the_time_the_newest_answer_is_known():
+    kept = Kept()
+    for value in ("first", "second", "third"):
+        ticket = kept.cache.ticket(("a", ""), LINK)
+        kept.cache.changed("a")
+        kept.cache.put(ticket, value)
+
+    assert kept.get("a") is None
+    assert kept.cache.last_known(("a", ""), LINK) == "third"
+
+
 def test_what_came_over_one_link_is_not_given_out_over_another():
     kept = Kept()
     kept.put("a")

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.catalog.instructions import (
-    INSTRUCTIONS_LIMIT,
     TITLE,
     TOTAL_LIMIT,
     InstructionsDelta,
     cleaned,
     sections,
 )
+from dragoman.catalog.texts import DESCRIPTION_LIMIT
 
 pytestmark = pytest.mark.requirement("CAT-8")
 
@@ -33,7 +33,7 @@ def test_where_nobody_says_anything_there_is_nothing(silent: dict[str, str | Non
 def test_long_instructions_are_cut_visibly():
     (text,) = cleaned({"s": "x" * 5000}).values()
 
-    assert len(text) <= INSTRUCTIONS_LIMIT
+    assert len(text) <= DESCRIPTION_LIMIT
     assert text.endswith("… [2992 more characters]")
 
 

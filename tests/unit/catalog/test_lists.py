@@ -110,6 +110,20 @@ async def test_whoever_insists_asks_anew():
     assert len(shelf.server.asked) == 2
 
 
+async def test_whoever_insists_is_not_given_what_was_being_read_before():
+    shelf = Shelf()
+    shelf.server.held = asyncio.Event()
+    before = asyncio.create_task(shelf.uris())
+    await until(lambda: len(shelf.server.asked) == 1)
+    now = asyncio.create_task(shelf.uris(fresh=True))
+    await until(lambda: len(shelf.server.asked) == 2)
+    shelf.server.held.set()
+
+    assert await before == await now == ["x:1"]
+    assert await shelf.uris() == ["x:1"]
+    assert len(shelf.server.asked) == 2
+
+
 async def test_a_change_told_during_a_reading_is_followed_by_another_one():
     shelf = Shelf()
     shelf.server.held = asyncio.Event()

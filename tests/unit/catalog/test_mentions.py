@@ -1,5 +1,6 @@
 """Resources that a person names in their text."""
 
+import time
 from typing import Any
 
 import pytest
@@ -99,3 +100,11 @@ async def test_the_same_twice_is_read_once_and_not_more_than_a_few_at_all():
 
     assert len(shelf.read_uris) == MENTION_LIMIT
     assert blocks[-1] == TextBlock("[11 more mentions were not read]")
+
+
+@pytest.mark.parametrize("text", ["@docs:" + ")" * 50_000, "@docs:" + "(" * 50_000, "@" * 50_000], ids=len)
+def test_whatever_is_pasted_is_looked_through_soon(text: str):
+    started = time.perf_counter()
+    find_mentions(text, SERVERS)
+
+    assert time.perf_counter() - started < 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.catalog.naming import LIMIT, assign, plain, prefix, qualify
+from dragoman.catalog.naming import HASH_LENGTHS, LIMIT, assign, plain, prefix, qualify
 
 LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -110,6 +110,18 @@ def test_a_tool_that_is_called_like_anothers_hashed_name_does_not_share_it():
     assert all(assign(order).of == names for order in itertools.permutations(pairs))
 
 
+def test_no_chain_of_imitated_hashes_leads_to_a_shared_name():
+    """Whoever knows the rule can offer a tool that is called like the next hash, and the next."""
+    victim = ("a__b", "c")
+    imitated = [qualify(*victim, length).removeprefix("mcp__a__") for length in HASH_LENGTHS[1:]]
+    pairs = [victim, *(("a", name) for name in ("b__c", *imitated))]
+    pairs += [("a", qualify("a", name, 32).removeprefix("mcp__a__")) for name in imitated]
+    names = assign(pairs).of
+
+    assert len(set(names.values())) == len(pairs)
+    assert all(assign(order).of == names for order in itertools.islice(itertools.permutations(pairs), 200))
+
+
 PAIRS = st.tuples(
     st.text(max_size=70) | st.sampled_from(["a", "a__b", "a.b"]),
     st.text(max_size=200) | st.text("ab._ ", max_size=4),
@@ -146,6 +158,16 @@ def test_servers_that_look_alike_have_hashes_before_both_are_connected():
 
     assert early.of["a.b", "t"] == late.of["a.b", "t"] == qualify("a.b", "t", 8)
     assert early.of["c", "t"] == "mcp__c__t"
+
+
+def test_a_name_that_another_server_could_have_is_never_had_by_anybody_else():
+    servers = ["a", "a__b"]
+    alone = assign([("a", "b__c"), ("a", "d")], servers).of
+    together = assign([("a", "b__c"), ("a", "d"), ("a__b", "c")], servers).of
+
+    assert alone["a", "b__c"] == together["a", "b__c"] == qualify("a", "b__c", 8)
+    assert alone["a", "d"] == "mcp__a__d"
+    assert together["a__b", "c"] == "mcp__a__b__c", "it is not renamed because of what another offers"
 
 
 def test_who_had_to_be_renamed_is_told():

@@ -1,26 +1,29 @@
 """Prompts: as servers list them, as a person types them, and as they come back."""
 
 import json
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Raw
+from msgspec import Raw, to_builtins
 
 from dragoman.catalog.prompts import (
     ARGUMENT_LIMIT,
     COMPLETION_LIMIT,
-    DESCRIPTION_LIMIT,
     TEXT_LIMIT,
     Prompt,
     PromptArgument,
+    find,
     parse_command,
     read_arguments,
     read_completion,
     read_prompt,
     read_prompt_result,
 )
+from dragoman.catalog.texts import DESCRIPTION_LIMIT
+from dragoman.cleaning import is_safe
 from dragoman.content.blocks import ImageBlock, ResourceBlock, TextBlock, UnknownBlock
 from dragoman.errors import CallError, InvalidArguments
 from dragoman.names import QualifiedName, ServerName
@@ -153,6 +156,22 @@ def test_a_line_names_its_prompt_with_or_without_a_slash():
 
     assert parse_command("/mcp__box__review x", prompts).arguments == {"a": "x"}
     assert parse_command("  mcp__box__greet ", prompts).prompt.wire_name == "greet"
+    assert parse_command("/mcp__box__review\nx y", prompts).arguments == {"a": "x y"}
+    assert parse_command("/mcp__box__review\tx", prompts).arguments == {"a": "x"}
+
+
+def test_a_long_text_is_taken_apart_soon():
+    started = time.perf_counter()
+    found = read_arguments(prompt("a", "b"), "word " * 20_000)
+
+    assert found["b"].count("word") == 19_999
+    assert time.perf_counter() - started < 2
+
+
+@pytest.mark.parametrize("line", ["", "/", " / ", "\n"])
+def test_a_line_that_names_nothing_is_an_error(line: str):
+    with pytest.raises(CallError, match="no prompt named"):
+        parse_command(line, [prompt()])
 
 
 def test_an_unknown_prompt_is_told_with_what_may_have_been_meant():
@@ -188,6 +207,43 @@ def test_arguments_given_by_a_program_are_checked_too():
 
 
 # Results.
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {
+            "type": "resource_link",
+            "uri": "x:\u202ey",
+            "name": "n\u200b",
+            "title": "t\u202e",
+            "description": "d\u200b",
+        },
+        {"type": "resource_link", "uri": "x:y", "name": "n", "mimeType": "a/\u202eb"},
+        {"type": "image", "data": "", "mimeType": "image/\u200bpng"},
+        {"type": "audio", "data": "", "mimeType": "audio/\u200bwav"},
+        {"type": "resource", "resource": {"uri": "x:\u200by", "mimeType": "a/\u202eb", "blob": "AA=="}},
+        {"type": "holo\u200bgram", "text": "\u202e"},
+        {"type": ["\u202e"], "text": "\u202e"},
+        ["\u202e"],
+    ],
+    ids=str,
+)
+def test_nothing_in_a_message_is_invisible_whatever_it_is_made_of(content: Any):
+    found = read_prompt_result(raw({"messages": [{"role": "user", "content": content}]}))[1]
+
+    for message in found.messages:
+        assert is_safe(json.dumps(to_builtins(message.content), ensure_ascii=False))
+        assert is_safe(message.content.as_text())
+
+
+def test_very_many_prompts_do_not_make_a_wrong_name_slow():
+    prompts = [prompt(name=f"prompt_number_{number:05d}_of_this_server") for number in range(5000)]
+    started = time.perf_counter()
+    with pytest.raises(CallError, match="no prompt"):
+        find("mcp__box__prompt_nomber_x_of_this_serfer" + "x" * 100_000, prompts)
+
+    assert time.perf_counter() - started < 0.5
 
 
 def test_messages_come_cleaned_and_an_odd_one_costs_only_itself():

@@ -10,13 +10,13 @@ from msgspec import Raw
 
 from dragoman.catalog.resources import (
     CONTENT_LIMIT,
-    DESCRIPTION_LIMIT,
     TEMPLATE_LIMIT,
     as_listed,
     read_contents,
     read_resource,
     read_template,
 )
+from dragoman.catalog.texts import DESCRIPTION_LIMIT
 from dragoman.content.blocks import Resource as Content
 from dragoman.errors import InvalidArguments
 from dragoman.names import ServerName
@@ -127,6 +127,11 @@ def test_a_template_is_filled_in_by_rfc_6570(spelled: str, values: Any, uri: str
         ({"c": "1"}, "needs 'a'"),
         ({"a": "1", "x": "2"}, "no gap 'x'"),
         ({"a": "1" * 9000}, "longer than"),
+        ({"a": 1}, "'a' is not text"),
+        ({"a": None}, "'a' is not text"),
+        ({"a": ["1", 2]}, "'a' is not text"),
+        ({"a": {"k": "v"}}, "'a' is not text"),
+        ({"a": "\ud800"}, "'a' is not text"),
     ],
     ids=lambda value: str(value)[:20],
 )

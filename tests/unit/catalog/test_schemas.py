@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.catalog.schema_fitness import is_fit
-from dragoman.catalog.schemas import for_models, unsafe_names
+from dragoman.catalog.schemas import SIZE_LIMIT_BYTES, for_models, unsafe_names
 from dragoman.cleaning import is_safe
 
 Json = dict[str, Any]
@@ -635,6 +635,13 @@ HOSTILE: dict[str, Json] = {
         "$defs": {"d": {"description": "\x1b" * 500_000, "enum": ["\u202e" * 1000] * 1000}},
     },
     "large values": {"properties": {"x": {"default": [[0] * 1000] * 1000, "enum": [[[0] * 1000]] * 4000}}},
+    "long texts": {
+        "type": "object",
+        "properties": {f"p{n}": {"type": "string", "description": "x" * 2000} for n in range(2000)},
+    },
+    "long values": {
+        "properties": {f"p{n}": {"enum": ["x" * 1990 + str(m) for m in range(100)]} for n in range(45)},
+    },
     "patterns": {"properties": {"x": {"pattern": "(" * 400}, "y": {"pattern": "(a{999}){999}"}}},
     "odd shapes": {"properties": [1], "required": {"a": 1}, "type": 5, "anyOf": {}, "allOf": [1, None]},
 }  # fmt: skip
@@ -650,4 +657,5 @@ def test_a_hostile_schema_is_done_with_soon(name: str):
 
     assert time.perf_counter() - started < 2
     assert_acceptable(model)
+    assert len(json.dumps(model)) <= 2 * SIZE_LIMIT_BYTES
     assert for_models(model) is model

@@ -11,7 +11,8 @@ from msgspec import Raw
 from dragoman.catalog.listing import NAME_LIMIT, ToolList, read_list
 from dragoman.catalog.paging import ITEM_LIMIT, PAGE_LIMIT
 from dragoman.catalog.pool import Catalog
-from dragoman.catalog.tools import DESCRIPTION_LIMIT, ServerTool
+from dragoman.catalog.texts import DESCRIPTION_LIMIT
+from dragoman.catalog.tools import ServerTool
 from dragoman.errors import ConnectionLost, RemoteError, UnknownTool
 from dragoman.names import QualifiedName, ServerName
 from tests.unit.fakes import definition, tool

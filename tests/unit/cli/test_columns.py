@@ -90,7 +90,9 @@ def test_columns_stand_in_line_also_behind_wide_signs():
 
 def test_descriptions_are_cut_on_a_terminal_and_whole_elsewhere():
     rows = [Row("name", about="words " * 30)]
-    assert shown(rows, 60) == [f"  name  {('words ' * 8)}word…"]
+    (line,) = shown(rows, 60)
+    assert cells(line) <= 60
+    assert re.fullmatch("  name  (words )+w?o?r?d?s?…", line)
     assert shown(rows, None)[0].count("words") == 30
 
 
@@ -119,10 +121,10 @@ def test_a_row_with_nothing_but_a_name_is_a_line_without_blanks_behind():
     assert shown([], 60) == []
 
 
-@given(
-    st.lists(st.builds(Row, WORDS, WORDS, WORDS, st.sampled_from(["", "●"])), max_size=6),
-    st.integers(40, 120),
-)
-def test_every_name_is_in_the_table_whole(rows: list[Row], columns: int):
-    text = "\n".join(shown(rows, columns))
-    assert all(row.typed.rstrip() in text for row in rows)
+ANY_ROWS = st.lists(st.tuples(WORDS, WORDS, WORDS, st.sampled_from(["", "●"])), max_size=6)
+
+
+@given(ANY_ROWS, st.integers(40, 120))
+def test_every_name_is_in_the_table_whole(rows: list[tuple[str, str, str, str]], columns: int):
+    text = "\n".join(shown([Row(*row) for row in rows], columns))
+    assert all(typed.rstrip() in text for typed, *_ in rows)

@@ -53,11 +53,8 @@ def test_what_is_inside_a_parameter_has_rows_of_its_own():
 
 def test_a_reference_inside_the_schema_is_followed_and_one_to_itself_ends():
     tree = {"type": "object", "properties": {"child": {"$ref": "#/$defs/tree"}}}
-    schema = {
-        "$defs": {"tree": tree},
-        "properties": {"top": {"$ref": "#/$defs/tree", "description": "Root."}},
-    }
-    rows = parameters(schema)
+    top = {"$ref": "#/$defs/tree", "description": "Root."}
+    rows = parameters({"$defs": {"tree": tree}, "properties": {"top": top}})
     assert rows[0] == Row("top", "object", "Root.")
     assert rows[1].typed == "top.child"
     assert len(rows) < 10

@@ -237,3 +237,25 @@ async def test_a_server_that_never_acknowledges_is_not_waited_for(
     monkeypatch.setattr(listening, "ACKNOWLEDGE_SECONDS", 0.01)
     async with asyncio.timeout(5):
         await heard.listening.begun()
+
+
+async def test_what_changes_before_a_late_acknowledgement_counts_as_missed(
+    heard: Heard, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(listening, "ACKNOWLEDGE_SECONDS", 0.01)
+    async with asyncio.timeout(5):
+        await heard.listening.begun()
+    assert heard.missed == 0
+    heard.listening.acknowledge()
+    heard.listening.acknowledge()
+
+    assert heard.missed == 1
+
+
+async def test_nothing_is_missed_where_the_acknowledgement_comes_in_time(heard: Heard):
+    heard.listening.acknowledge()
+    async with asyncio.timeout(5):
+        await heard.listening.begun()
+    heard.listening.acknowledge()
+
+    assert heard.missed == 0

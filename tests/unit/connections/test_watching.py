@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from dragoman.connections import watching as module
 from dragoman.connections.watching import PENDING_LIMIT, Updates, Watching
-from dragoman.errors import CallError, RemoteError
+from dragoman.errors import CallError, ConnectionLost, RemoteError
 from dragoman.events import EventBus, ResourceUpdated
 from tests.integration.waiting import until
 
@@ -58,6 +58,7 @@ class Room:
         self.missed = 0
         self.log: list[str] = []
         self.honours: Any = None
+        self.silent = False
         self.watching = Watching(
             "box",
             self.bus,
@@ -70,6 +71,8 @@ class Room:
         self.missed += 1
 
     def acknowledge(self, wanted: Any) -> None:
+        if self.silent:
+            return
         honoured = wanted if self.honours is None else self.honours
         self.watching.acknowledged(raw(notifications=honoured))
 
@@ -182,7 +185,9 @@ async def test_a_part_is_told_to_those_who_watch_the_whole(room: Room):
     room.hear("x://a/b")
 
     assert await next_of(whole) == "x://a/c"
-    assert await next_of(part) == "x://a/b"
+    assert await next_of(whole) == await next_of(part) == "x://a/b", (
+        "that another watches it takes nothing away"
+    )
     other.finish()
     assert [each async for each in other] == []
 
@@ -250,3 +255,71 @@ async def test_whoever_watches_while_there_is_no_link_is_served_by_the_next(room
     assert await next_of(updates) == "x:a"
     assert session.asked == [("resources/subscribe", "x:a")]
     assert module.UPDATED == "notifications/resources/updated"
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+async def test_a_link_that_is_lost_while_a_server_is_asked_costs_nothing_of_the_next(
+    room: Room, comes_back: bool
+):
+    capabilities = {**SUBSCRIBES, "tools": {"listChanged": True}}
+    old = await room.link("modern", capabilities)
+    room.silent = True
+    adding = asyncio.create_task(room.watching.add("x:a"))
+    await until(lambda: len(old.open) == 2)
+    old.lost_cause = "gone"
+    room.watching.close()
+    room.silent = False
+    new = await room.link("modern", capabilities) if comes_back else None
+
+    with pytest.raises(ConnectionLost):
+        await adding
+    if new is not None:
+        assert new.open == [{"toolsListChanged": True}], "its stream stands, and is the only one"
+    await until(lambda: old.open == [])
+
+
+async def test_whoever_gives_up_while_the_server_is_asked_leaves_the_old_stream(room: Room):
+    session = await room.link("modern", {**SUBSCRIBES, "tools": {"listChanged": True}})
+    room.silent = True
+    adding = asyncio.create_task(room.watching.add("x:a"))
+    await until(lambda: len(session.open) == 2)
+    adding.cancel()
+
+    await until(lambda: session.open == [{"toolsListChanged": True}])
+    assert room.watching._watched == {}
+
+
+async def test_whoever_is_stopped_while_leaving_has_left(room: Room):
+    session = await room.link("legacy")
+    updates = await room.watching.add("x:a")
+    async with room.watching._turn:
+        leaving = asyncio.create_task(room.watching.remove(updates))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.wait([leaving])
+
+    assert room.watching._watched == {}
+    assert (await room.watching.add("x:a")).uri == "x:a"
+    assert [method for method, _ in session.asked] == ["resources/subscribe"] * 2
+
+
+async def test_who_comes_while_the_last_one_leaves_is_told(room: Room):
+    session = await room.link("legacy")
+    first = await room.watching.add("x:a")
+    _, second = await asyncio.gather(room.watching.remove(first), room.watching.add("x:a"))
+    room.hear("x:a")
+
+    assert await next_of(second) == "x:a"
+    last_words = [method for method, _ in session.asked if method.startswith("resources/")][-1]
+    assert last_words == "resources/subscribe"
+
+
+async def test_when_there_will_be_no_further_link_nobody_waits_for_ever(room: Room):
+    await room.link("legacy")
+    updates = await room.watching.add("x:a")
+    waiting = asyncio.create_task(anext(updates, None))
+    room.watching.close()
+    room.watching.finish()
+
+    assert await asyncio.wait_for(waiting, 5) is None
+    await room.watching.remove(updates)

@@ -85,3 +85,36 @@ async def test_every_call_is_asked_anew():
 
     assert [(await gate.decide(TOOL, ARGUMENTS)).allowed for _ in range(3)] == [True, False, False]
     assert len(user.asked) == 3
+
+
+async def test_a_yes_for_the_session_is_asked_for_once():
+    user = ScriptedUser(PermissionAnswer(True, for_session=True))
+    gate = ModeGate("default", user, EventBus())
+
+    assert [(await gate.decide(TOOL, {"n": number})).allowed for number in range(3)] == [True] * 3
+    assert len(user.asked) == 1
+    await gate.decide(tool(name="other"), {})
+    assert [question.tool for question in user.asked] == ["mcp__box__open", "mcp__box__other"]
+
+
+@pytest.mark.requirement("CAT-11")
+@pytest.mark.parametrize("again", [True, False])
+async def test_a_tool_that_became_another_is_asked_about_again_and_marked(again: bool):
+    user = ScriptedUser(PermissionAnswer(True, for_session=True), PermissionAnswer(again))
+    gate = ModeGate("default", user, EventBus())
+    await gate.decide(TOOL, {})
+    turned = tool({"type": "object", "properties": {"key": {"type": "string"}}})
+
+    assert (await gate.decide(turned, {})).allowed is again
+    assert [question.has_changed for question in user.asked] == [False, True]
+
+
+async def test_a_no_takes_an_earlier_yes_back():
+    user = ScriptedUser(PermissionAnswer(True, for_session=True), False, True)
+    gate = ModeGate("default", user, EventBus())
+    await gate.decide(TOOL, {})
+    turned = tool({"type": "object", "maxProperties": 3})
+
+    assert not (await gate.decide(turned, {})).allowed
+    assert (await gate.decide(TOOL, {})).allowed
+    assert len(user.asked) == 3

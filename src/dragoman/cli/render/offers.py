@@ -74,9 +74,9 @@ def show_contents(contents: ResourceContents) -> None:
         if part.text is not None:
             click.echo(visible(part.text))
         else:
-            size = len(part.blob or "") * 3 // 4
-            kind = one_line(part.mime_type or "unknown type", 60)
-            click.echo(f"[{kind}, about {size} bytes: use -o FILE to keep it]")
+            blob, kind = part.blob or "", one_line(part.mime_type or "unknown type", 60)
+            size = len(blob) * 3 // 4 - blob[-2:].count("=")
+            click.echo(f"[{kind}, {size} bytes: use -o FILE to keep it]")
     if not contents.contents:
         click.echo("it is empty", err=True)
 

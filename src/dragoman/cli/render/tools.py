@@ -57,7 +57,7 @@ def show_tool(tool: ServerTool) -> None:
     click.echo(f"{click.style(mark, fg=colour)} {click.style(tool.name, fg='cyan', bold=True)}")
     title, own = one_line(_title(tool), 200), one_line(tool.wire_name, 200)
     _show_text(f"{'' if title == own else f'{title} · '}{own} of {one_line(tool.server)}")
-    click.echo(f"  {_in_words(tool)}")
+    _show_text(_in_words(tool))
     if tool.definition.description:
         click.echo()
         for row in visible(tool.definition.description.rstrip()).split("\n"):
