@@ -10,8 +10,9 @@ fall between whole characters and say that they cut.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
-from re import Match
+from itertools import groupby
 from typing import Final
 
 CUT_WORDS: Final = 40
@@ -26,11 +27,13 @@ _UNSAFE_SET = (
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-# Marks that stand on the letter before them. More than four in a row write no language, and ten thousand
-# fill a screen.
-_MARKS = "[\u0300-\u034e\u0350-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
-_TOWER = f"(?<={_MARKS}{{4}}){_MARKS}+"
-_UNSAFE = re.compile(f"[{_UNSAFE_SET}]|{_TOWER}")
+_UNSAFE = re.compile(f"[{_UNSAFE_SET}]")
+
+# Where marks could tower: several signs in a row that are no letters, digits, blanks or ASCII. Every script
+# has marks that stand on the letter before them; more than four on one letter write no language, and ten
+# thousand fill a screen.
+_SIGNS = re.compile(r"[^\w\s\x00-\x7f]{5,}")
+MARKS_LIMIT: Final = 4
 
 # Whole escape sequences, so that no `[31m` is left behind: CSI, then strings (OSC, DCS, …) to their end.
 _SEQUENCE = re.compile(
@@ -43,13 +46,12 @@ _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
 
 def is_safe(text: str) -> bool:
     """Whether there is nothing in it that a reader would not see."""
-    return _is_plain(text) or _UNSAFE.search(text) is None
+    return _is_plain(text) or replaced(text, lambda _: "") == text
 
 
 def visible(text: str, limit: int | None = None) -> str:
     """For people: everything unsafe made visible, cut (and saying so) at `limit` characters."""
-    text = cut(text, limit)
-    return text if _is_plain(text) else _UNSAFE.sub(_escape, text)
+    return replaced(cut(text, limit), _escaped)
 
 
 def one_line(text: str, limit: int | None = None) -> str:
@@ -59,16 +61,30 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 def for_model(text: str, limit: int | None = None) -> str:
     """For models: everything unsafe taken out; at most `limit` characters, with the words about the cut."""
-    if not (text.isascii() and text.isprintable()):  # the common case, found quickly
+    if not _is_plain(text):
         if "\x1b" in text or not text.isascii():
             text = _SEQUENCE.sub("", text)
-        text = _UNSAFE.sub("", _LINE_ENDS.sub("\n", text))
+        text = replaced(_LINE_ENDS.sub("\n", text), lambda _: "")
     return text if limit is None or len(text) <= limit else cut(text, max(0, limit - CUT_WORDS))
 
 
 def replaced(text: str, how: Callable[[str], str]) -> str:
     """The text with each unsafe part written otherwise."""
-    return _UNSAFE.sub(lambda match: how(match.group()), text)
+    if _is_plain(text):
+        return text
+    text = _UNSAFE.sub(lambda match: how(match.group()), text)
+    return text if text.isascii() else _SIGNS.sub(lambda match: _lowered(match.group(), how), text)
+
+
+def _lowered(signs: str, how: Callable[[str], str]) -> str:
+    """The signs with towers of marks cut off at a height that languages use."""
+    parts: list[str] = []
+    for is_mark, group in groupby(signs, lambda sign: unicodedata.category(sign)[0] == "M"):
+        part = "".join(group)
+        if is_mark and len(part) > MARKS_LIMIT:
+            part = part[:MARKS_LIMIT] + how(part[MARKS_LIMIT:])
+        parts.append(part)
+    return "".join(parts)
 
 
 def cut(text: str, limit: int | None) -> str:
@@ -77,12 +93,20 @@ def cut(text: str, limit: int | None) -> str:
         return text
     # A letter and its accents, an emoji and its modifiers stay together.
     end = limit
-    while end > max(0, limit - 8) and _CLINGS.match(text, end):
+    while end > max(0, limit - 8) and _clings(text, end):
         end -= 1
     return f"{text[:end]}… [{len(text) - end} more characters]"
 
 
-_CLINGS = re.compile(f"{_MARKS}|[\ufe0f\u200d\U0001f3fb-\U0001f3ff]|(?<=\u200d).")
+def _clings(text: str, place: int) -> bool:
+    """Whether the character there belongs to the one before it."""
+    character = text[place]
+    is_mark = unicodedata.category(character)[0] == "M"
+    return is_mark or character in _MODIFIERS or text[place - 1] == "\u200d"
+
+
+_MODIFIERS: Final = "\u200d" + "".join(map(chr, range(0x1F3FB, 0x1F400)))
+"""What joins emoji, and the colours of skin."""
 
 
 def _is_plain(text: str) -> bool:
@@ -90,10 +114,10 @@ def _is_plain(text: str) -> bool:
     return text.isascii() and text.isprintable()
 
 
-def _escape(match: Match[str]) -> str:
-    code = ord(match.group()[0])
-    if len(match.group()) > 1 or re.match(_MARKS, match.group()):
-        return f"[{len(match.group())} more marks]"
+def _escaped(part: str) -> str:
+    if len(part) > 1 or _UNSAFE.match(part) is None:
+        return f"[{len(part)} more marks]"
+    code = ord(part)
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

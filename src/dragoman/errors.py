@@ -167,9 +167,12 @@ class CallError(DragomanError):
 class UnknownTool(CallError):
     code = "unknown-tool"
 
-    def __init__(self, name: str, *, near: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, *, near: tuple[str, ...] = (), left_out: str | None = None) -> None:
+        """`left_out`: why there is none, although its server has it."""
         self.name = name
         hint = f"Did you mean {', '.join(near)}?" if near else "List the tools to see what there is."
+        if left_out is not None:
+            hint = f"It is left out: {left_out}."
         super().__init__(None, f"there is no tool named {one_line(name, 200)}", hint=hint)
 
 

@@ -116,8 +116,6 @@ class Fleet:
         self.configuration = new
         self._catalog.expect(new.servers)
         self._settings.adopt(new.settings)
-        for name in plan.removed:
-            self._refresher.forget(ServerName(name))
         leaving = [self._connections.pop(ServerName(name)) for name in (*plan.removed, *plan.changed)]
         for connection in leaving:
             self._catalog.forget(ServerName(connection.name))
@@ -125,6 +123,7 @@ class Fleet:
         await asyncio.gather(*(connection.close() for connection in leaving))
         for connection in leaving:
             # What was being read while it closed is not to stay.
+            self._refresher.forget(ServerName(connection.name))
             self._catalog.forget(ServerName(connection.name))
             self.lists.forget(ServerName(connection.name))
         if not self._is_open:
@@ -181,6 +180,7 @@ class Fleet:
         connection.disable()
         await connection.settled()
         if connection.state.status == "disabled":
+            self._refresher.forget(ServerName(name))
             self._catalog.clear(ServerName(name))
             self.lists.forget(ServerName(name))
 
@@ -229,7 +229,7 @@ class Fleet:
         if connection is None or connection.is_held or connection.state.status in ("connected", "disabled"):
             return None
         state = connection.state
-        return f"it is {state.phase or state.status}" + (f": {state.reason}" if state.reason else "")
+        return (state.reason or f"it is {state.phase or state.status}").removeprefix(f"{server}: ")
 
     def watching_of(self, server: ServerName) -> Watching:
         return self._connection(server).watching

@@ -220,9 +220,7 @@ class Host:
 
     def instructions(self) -> Mapping[str, str | None]:
         """What connected servers say about how to use them, as it came; see `catalog/instructions.py`."""
-        return {
-            name: view.instructions for name, view in self.servers.items() if view.status == "connected"
-        }
+        return {name: view.instructions for name, view in self.servers.items() if view.status == "connected"}
 
     def toolbox(self, builtins: Iterable[BuiltinTool] = (), *, resources: bool = True) -> Toolbox:
         """The tools of one conversation: these built-in ones beside those of all servers.

@@ -58,9 +58,7 @@ TABLE: tuple[Setting, ...] = (
         "0 or 1",
         "Whether a lost call is repeated if a trusted server calls the tool read-only or idempotent.",
     ),
-    Setting(
-        "DRAGOMAN_CONTEXT_TOKENS", 200_000, 1000, "tokens", "How much a conversation's model can read."
-    ),
+    Setting("DRAGOMAN_CONTEXT_TOKENS", 200_000, 1000, "tokens", "How much a conversation's model can read."),
     Setting(
         "DRAGOMAN_TOOL_SHARE_PERCENT",
         10,

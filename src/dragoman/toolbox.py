@@ -6,7 +6,8 @@ and every call, is the host's; the rule of deferral is `catalog/deferral.py`'s, 
 `catalog/search.py`'s, and how tools are told about `catalog/overview.py`'s.
 
 I guarantee: nothing is put before a tool that was shown, and no two shown tools change places; a tool that
-goes leaves the others as they are, and has its old place when it comes back.
+goes leaves the others as they are, and has its old place when it comes back. A tool that grows far beyond
+what was shown of it goes, and comes back when it is found again: no server fills a context from behind.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dragoman.calls.progress import OnProgress
 from dragoman.catalog.deferral import Budget, divide
 from dragoman.catalog.overview import described, enumerated, overview
 from dragoman.catalog.search import RESULT_LIMIT, Index, select
+from dragoman.catalog.tokens import cost_of
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError
@@ -34,6 +36,9 @@ OVERVIEW_PERCENT: Final = 1
 """What the list of deferred tools may take of the context."""
 GONE_LIMIT: Final = 10_000
 """How many tools that went away keep their place, should they come back."""
+GROWTH: Final = 2
+GROWTH_TOKENS: Final = 200
+"""A shown tool may come to cost so many times what it did, and so much more."""
 
 
 class ToolHost(Protocol):
@@ -82,10 +87,13 @@ class Toolbox:
             if tool.name in self._own:
                 raise ConfigError(f"there are two built-in tools named {one_line(tool.name, 80)!r}")
             self._own[tool.name] = tool
-        self._places: dict[str, None] = {
-            name: None for name, tool in self._own.items() if name != SEARCH and not tool.defers
+        self._places: dict[str, int] = {
+            name: 0 for name, tool in self._own.items() if name != SEARCH and not tool.defers
         }
-        """Every tool that was shown, in the order of being shown, also those that are gone now."""
+        """Every tool that was shown, in the order of being shown, also those that are gone now; and what it
+        cost then."""
+        self._outgrown: frozenset[str] = frozenset()
+        """Those of them that cost far more now, and are not shown."""
         self._deferred: dict[str, None] = {name: None for name, tool in self._own.items() if tool.defers}
         """Every tool that was not shown at first, also those that were loaded later."""
         self._index: tuple[Index, Sequence[Tool]] = (Index(()), ())
@@ -95,12 +103,13 @@ class Toolbox:
     def tools(self) -> list[Tool]:
         """What to give the model now: built-in tools, those sent at once, those loaded since."""
         pool = self._look()
-        return [pool[name] for name in self._places if name in pool]
+        return [pool[name] for name in self._places if name in pool and name not in self._outgrown]
 
     def deferred(self) -> list[Tool]:
         """The tools that the model has to look for, by name."""
         pool = self._look()
-        return [pool[name] for name in sorted(self._deferred) if name in pool and name not in self._places]
+        shown = self._places.keys() - self._outgrown
+        return [pool[name] for name in sorted(self._deferred) if name in pool and name not in shown]
 
     def overview(self) -> str:
         """For the system prompt: what can be found by searching. Empty if nothing was deferred.
@@ -131,7 +140,7 @@ class Toolbox:
             # In a thread: ten thousand definitions are not read in the time everybody else can wait.
             tools = await asyncio.to_thread(self._rank, searched, query, server, limit)
         for tool in tools:
-            self._places.setdefault(tool.name)
+            self._load(tool)
         views = self._concerned(server)
         return Found(
             tuple(tools),
@@ -149,8 +158,8 @@ class Toolbox:
         on_progress: OnProgress | None = None,
     ) -> CallOutcome:
         """Like `Host.call`, with this conversation's built-in tools. A tool that is called is loaded."""
-        if name not in self._places and name != SEARCH and name in self._look():
-            self._places.setdefault(name)
+        if name not in self._places and name != SEARCH and (tool := self._look().get(name)):
+            self._load(tool)
         return await self._host.call(
             name, arguments, timeout_seconds=timeout_seconds, on_progress=on_progress, own=self._own
         )
@@ -160,6 +169,7 @@ class Toolbox:
     def _look(self) -> dict[str, Tool]:
         """Every tool there is now; those never seen before are shown or deferred."""
         pool: dict[str, Tool] = {**self._own, **{tool.name: tool for tool in self._host.tools()}}
+        self._defer_outgrown(pool)
         self._offer_search()
         known = self._places.keys() | self._deferred.keys() | {SEARCH}
         if newcomers := [tool for name, tool in pool.items() if name not in known]:
@@ -174,7 +184,22 @@ class Toolbox:
         decided = divide(newcomers, self._budget, shown=shown, deferred=waiting)
         self._deferred.update((tool.name, None) for tool in decided.deferred)
         self._offer_search()
-        self._places.update((tool.name, None) for tool in decided.shown)
+        for tool in decided.shown:
+            self._load(tool)
+
+    def _load(self, tool: Tool) -> None:
+        """Shows it from now on; where it was shown before, in its old place."""
+        self._places[tool.name] = cost_of(tool)
+
+    def _defer_outgrown(self, pool: Mapping[str, Tool]) -> None:
+        if self._budget.never_defers:
+            return
+        self._outgrown = frozenset(
+            name
+            for name, cost in self._places.items()
+            if name in pool and name not in self._own and cost_of(pool[name]) > GROWTH * cost + GROWTH_TOKENS
+        )
+        self._deferred.update(dict.fromkeys(self._outgrown))
 
     def _offer_search(self) -> None:
         """As soon as there may be something to find; it stays even when nothing is left.
@@ -182,7 +207,7 @@ class Toolbox:
         A model that is asked before all servers are there can so wait for them.
         """
         if SEARCH not in self._places and (self._deferred or self._is_anybody_coming()):
-            self._places.setdefault(SEARCH)
+            self._places[SEARCH] = 0
 
     def _is_anybody_coming(self) -> bool:
         return not self._budget.never_defers and any(map(_is_coming, self._host.servers.values()))

@@ -68,8 +68,10 @@ async def test_t43_a_frozen_host_leaves_out_what_changed_and_says_why(
         await until(lambda: len(host.tools()) == 2)
         refused = await host.call("mcp__s__add", {"a": 1})
         (problem,) = host.servers["s"].problems
+        assert host.servers["s"].tool_count == 2
 
     assert refused.is_error
+    assert "It is left out: it is not as .mcp.lock has it" in refused.text
     assert "there is no tool named mcp__s__add" in refused.text
     assert ".mcp.lock" in problem
 

@@ -218,3 +218,17 @@ def test_ten_times_the_text_takes_about_ten_times_the_time(hostile: str, clean: 
 
 def test_the_words_about_a_cut_have_room():
     assert len(cut("x" * 10**6, 0) + "000") <= CUT_WORDS
+
+
+@pytest.mark.requirement("CAT-2")
+@pytest.mark.parametrize(
+    "mark",
+    "\u0301\u0489\u05b0\u0610\u0730\u0941\u0e49\u0ebc\u0f71\u1cd0\u20dd\u302a\u3099\ua8e0\ufe0f\U0001d165\U0001e8d0",
+    ids=ascii,
+)
+def test_no_script_has_towers(mark: str):
+    tower = "a" + mark * 10_000 + "b"
+
+    assert not is_safe(tower)
+    assert for_model(tower) == "a" + mark * 4 + "b"
+    assert visible(tower) == "a" + mark * 4 + "[9996 more marks]b"

@@ -177,6 +177,20 @@ def test_a_changed_definition_stays_in_place():
 
 
 @pytest.mark.requirement("CAT-7")
+@pytest.mark.parametrize("share", [10, 100])
+async def test_a_tool_that_grows_far_beyond_what_was_shown_has_to_be_looked_for_again(share: int):
+    host = Host(tool("a/one"), tool("a/two"), tool("a/three"))
+    box = Toolbox(host, budget=Budget(20_000, share))
+    before = short(box.tools())
+    assert before == "a/one a/three a/two"
+    host.offered = [tool("a/one"), tool("a/three", "grown " * 300), tool("a/two", "a little longer")]
+
+    assert short(box.tools()) == (before if share == 100 else f"a/one a/two {SEARCH}")
+    assert short(box.deferred()) == ("" if share == 100 else "a/three")
+    await box.search("grown three")
+    assert short(box.tools()).removesuffix(f" {SEARCH}") == before, "found, it has its old place"
+
+
 def test_later_servers_are_deferred_if_there_is_no_room_and_search_comes_with_them():
     small = tool("a/one")
     host = Host(small)

@@ -40,6 +40,8 @@ class Catalog:
         self._servers: frozenset[str] = frozenset()
         self._tools: dict[QualifiedName, ServerTool] | None = None
         self._problems: dict[ServerName, list[str]] = {}
+        self._left_out: dict[str, str] = {}
+        """Tools that were not admitted, and why."""
 
     def expect(self, servers: Iterable[str]) -> None:
         """Which servers are configured, connected or not: names of tools depend on all of them."""
@@ -81,7 +83,10 @@ class Catalog:
         return self.listed(server).definitions
 
     def count(self, server: ServerName) -> int:
-        return len(self.definitions(server))
+        """How many tools of this server can be called."""
+        if self._admit is None:
+            return len(self.definitions(server))
+        return sum(tool.server == server for tool in self.tools())
 
     def tools(self) -> Iterable[ServerTool]:
         return self._pool().values()
@@ -90,7 +95,7 @@ class Catalog:
         pool = self._pool()
         tool = pool.get(QualifiedName(name))
         if tool is None:
-            raise UnknownTool(name, near=near(name, pool))
+            raise UnknownTool(name, near=near(name, pool), left_out=self._left_out.get(name))
         return tool
 
     def _pool(self) -> dict[QualifiedName, ServerTool]:
@@ -101,7 +106,7 @@ class Catalog:
                 for definition in listed.definitions
             }
             names = assign(definitions, self._servers)
-            self._problems = {}
+            self._problems, self._left_out = {}, {}
             for key in sorted(names.renamed):
                 self._tell(
                     key[0],
@@ -117,6 +122,7 @@ class Catalog:
     def _is_admitted(self, tool: ServerTool, admit: Admit) -> bool:
         reason = admit(tool)
         if reason is not None:
+            self._left_out[tool.name] = reason
             self._tell(tool.server, f"tool {one_line(tool.wire_name, 80)!r} is left out: {reason}")
         return reason is None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping
+from itertools import count
 from typing import Any, Final, Protocol
 
 from msgspec import Raw
@@ -50,10 +51,14 @@ class Refresher:
         """Whom to ask: of a server that was connected anew, the newest session."""
         self._fresh_until: dict[ServerName, float] = {}
         """When a list is to be read again, if its server said how long it keeps."""
+        self._numbers = count(1)
+        self._newest: dict[ServerName, int] = {}
+        """The number of the reading whose answer counts; one that was begun before comes too late."""
 
     async def load(self, server: ServerName, asker: Asker, within_seconds: float | None = None) -> None:
         """Reads a server's tools and puts them into the catalogue; in time, with what came by then."""
         deadline = None if within_seconds is None else asyncio.get_running_loop().time() + within_seconds
+        number = next(self._numbers)
         self._askers[server] = asker
         self._busy.add(server)
         try:
@@ -62,6 +67,14 @@ class Refresher:
             )
         finally:
             self._busy.discard(server)
+        if number > self._newest.get(server, 0):
+            if listed.is_whole:
+                self._newest[server] = number
+            self._put(server, listed)
+        if server in self._again and server not in self._running:
+            self._start(server)
+
+    def _put(self, server: ServerName, listed: ToolList) -> None:
         self._keep_until(server, listed.ttl_seconds)
         if not listed.is_whole and self._catalog.count(server):
             listed = ToolList(self._catalog.definitions(server), listed.problems)
@@ -75,8 +88,6 @@ class Refresher:
                     changed=difference.changed,
                 )
             )
-        if server in self._again and server not in self._running:
-            self._start(server)
 
     def schedule(self, server: ServerName, asker: Asker) -> None:
         """Reads again soon; a reading already under way is followed by one more, however many asked."""
@@ -93,7 +104,9 @@ class Refresher:
             self.schedule(server, asker)
 
     def forget(self, server: ServerName) -> None:
-        """A server is no longer configured."""
+        """A server has gone, and what is being read of it counts no longer."""
+        self._newest[server] = next(self._numbers)
+        self._again.discard(server)
         self._askers.pop(server, None)
         self._fresh_until.pop(server, None)
 

@@ -41,9 +41,9 @@ class Media:
             if len(everything) > 1:
                 blocks.append(TextBlock(f"[{_named(part)}]"))
             if part.text is not None:
-                text = for_model(part.text)
-                blocks.append(_cut(text, room))
-                room = max(0, room - len(text))
+                block = _text(part.text, room)
+                room = max(0, room - len(block.text))
+                blocks.append(block)
             else:
                 block = await self._blob(part, may_show=shown_images < IMAGE_LIMIT)
                 shown_images += isinstance(block, ImageBlock)
@@ -78,9 +78,7 @@ class Media:
         return TextBlock(f"[{about}, saved as {path}]")
 
 
-def _cut(text: str, room: int) -> TextBlock:
-    if len(text) <= room:
-        return TextBlock(text)
+def _text(text: str, room: int) -> TextBlock:
     return TextBlock(for_model(text, room) if room else f"[{len(text)} more characters are not shown]")
 
 

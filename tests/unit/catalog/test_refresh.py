@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from dragoman.catalog import refresh
 from dragoman.catalog.pool import Catalog
 from dragoman.catalog.refresh import Refresher
 from dragoman.errors import CallTimeout
 from dragoman.events import EventBus, ToolsChanged
 from dragoman.names import ServerName
 from dragoman.testing import FakeClock
+from tests.integration.waiting import until
 
 SERVER = ServerName("s")
 
@@ -84,6 +86,50 @@ async def test_a_failed_reading_keeps_the_last_good_list_and_says_why(reading: R
     assert told.tool_count == 1
     assert "incomplete" in told.problems[0]
     assert reading.catalog.problems(SERVER) == told.problems
+
+
+@pytest.mark.parametrize(("newer_fails", "names"), [(False, ["new"]), (True, ["old"])])
+async def test_an_answer_that_comes_late_does_not_replace_a_newer_one(
+    reading: Reading, newer_fails: bool, names: list[str]
+):
+    slow, quick = reading.asked, Asked()
+    slow.tools, quick.tools, quick.broken = ["old"], ["new"], newer_fails
+    slow.may_answer.clear()
+    late = asyncio.create_task(reading.refresher.load(SERVER, slow))
+    await until(lambda: slow.readings == 1)
+    await reading.refresher.load(SERVER, quick)
+    slow.may_answer.set()
+    await late
+
+    assert reading.names == names
+
+
+async def test_what_is_being_read_of_a_server_that_goes_does_not_stay(reading: Reading):
+    reading.asked.may_answer.clear()
+    late = asyncio.create_task(reading.refresher.load(SERVER, reading.asked))
+    await until(lambda: reading.asked.readings == 1)
+    reading.refresher.forget(SERVER)
+    reading.asked.may_answer.set()
+    await late
+
+    assert reading.names == []
+
+
+async def test_a_server_that_goes_in_the_pause_between_two_readings_is_not_read_again(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+):
+    reading.asked.may_answer.clear()
+    reading.refresher.schedule(SERVER, reading.asked)
+    await until(lambda: reading.asked.readings == 1)
+    task = reading.refresher._running[SERVER]
+    reading.refresher.schedule(SERVER, reading.asked)
+    monkeypatch.setattr(refresh, "PAUSE_SECONDS", 0.01)
+    reading.asked.may_answer.set()
+    await reading.change()
+    reading.refresher.forget(SERVER)
+    await asyncio.wait_for(task, 5)
+
+    assert reading.asked.readings == 1
 
 
 async def test_a_list_that_became_empty_is_empty(reading: Reading):

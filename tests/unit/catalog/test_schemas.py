@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.catalog.schema_fitness import is_fit
-from dragoman.catalog.schemas import SIZE_LIMIT_BYTES, for_models, unsafe_names
+from dragoman.catalog.schemas import for_models, unsafe_names
+from dragoman.catalog.schemas.fitness import is_fit
+from dragoman.catalog.schemas.rewriting import SIZE_LIMIT_BYTES
 from dragoman.cleaning import is_safe
 
 Json = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Several schemas as one. Pure, on schemas that `schemas.py` has rewritten.
+"""Several schemas as one. Pure, on schemas that `rewriting.py` has rewritten.
 
 I own: what is true when all of them hold (`conjoin`) and when one of them does (`unite`), said without
 combinators, and the words for what cannot be said so.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from dragoman.catalog.schema_keywords import Json, enum, same, types_of
+from dragoman.catalog.schemas.keywords import Json, enum, same, types_of
 from dragoman.catalog.texts import DESCRIPTION_LIMIT, text
 
 WORDS_LIMIT: Final = 900

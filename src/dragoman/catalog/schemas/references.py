@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final, cast
 from urllib.parse import unquote
 
-Json = dict[str, Any]
+from dragoman.catalog.schemas.keywords import Json
 
 INDEX_LIMIT: Final = 100_000
 

@@ -1,20 +1,23 @@
 """Whether model APIs take a schema as it is, and the last touches that make it so. Pure.
 
-I own: what a complete schema is (a type, items for arrays, names that APIs take) for each node, and the quick
-look at a whole schema that spares most of them the rewriting.
+I own: what a complete schema is (a type, items for arrays, names that APIs take) for each node, the quick
+look at a whole schema that spares most of them the rewriting, and finding names with invisible characters:
+no rewriting helps a tool that has them.
 I guarantee: what `finish` returns is complete, and a fit schema is left alone by every part of the rewriting.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from dragoman.catalog.schema_keywords import GONE, READERS, Json, pattern, types_of
-from dragoman.catalog.schema_merging import add_words, tell_names
+from dragoman.catalog.schemas.keywords import GONE, READERS, Json, pattern, types_of
+from dragoman.catalog.schemas.merging import add_words, tell_names
 from dragoman.cleaning import is_safe
 
 DEPTH_LIMIT: Final = 72
+UNSAFE_LIMIT: Final = 10
 
 LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 OF_OBJECTS: Final = frozenset(
@@ -150,3 +153,28 @@ def _is_complete(schema: Json) -> bool:
     required: list[str] = schema["required"]
     known = schema.get("properties")
     return all(map(LEGAL_NAME.fullmatch, required) if known is None else (name in known for name in required))
+
+
+# --- names that nobody sees ---
+
+
+def unsafe_names(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of parameters with characters in them that nobody sees; the first few."""
+    found: dict[str, None] = {}
+    waiting: list[Any] = [schema]
+    while waiting and len(found) < UNSAFE_LIMIT:
+        current = waiting.pop()
+        if isinstance(current, dict):
+            part = cast("Json", current)
+            found.update((name, None) for name in _names_in(part) if not is_safe(name))
+            waiting.extend(part.values())
+        elif isinstance(current, list):
+            waiting.extend(cast("list[Any]", current))
+    return tuple(found)[:UNSAFE_LIMIT]
+
+
+def _names_in(part: Json) -> Iterator[str]:
+    for keyword, kind in (("properties", dict), ("required", list)):
+        value = part.get(keyword)
+        if isinstance(value, kind):
+            yield from (name for name in cast("list[Any]", value) if isinstance(name, str))

@@ -2,7 +2,7 @@
 
 I own: rewriting a server's schema so that every API accepts it, with the same meaning as far as that can be
 said, and in words where it cannot. The server's own schema stays what arguments are checked against.
-Keywords by themselves are `schema_keywords.py`'s, several schemas as one `schema_merging.py`'s.
+Keywords by themselves are `keywords.py`'s, several schemas as one `merging.py`'s.
 I guarantee: an answer soon for any JSON, of bounded size; the answer is valid JSON Schema 2020-12, and to
 rewrite it once more changes nothing.
 
@@ -23,10 +23,10 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from dragoman.catalog.schema_fitness import OF_OBJECTS, finish, is_fit, types
-from dragoman.catalog.schema_keywords import GONE, VALUE_LIMIT, Json, pattern, read, size
-from dragoman.catalog.schema_merging import add_words, conjoin, either, fill, tell_names, tell_options, unite
-from dragoman.catalog.schema_references import References
+from dragoman.catalog.schemas.fitness import OF_OBJECTS, finish, is_fit, types
+from dragoman.catalog.schemas.keywords import GONE, VALUE_LIMIT, Json, pattern, read, size
+from dragoman.catalog.schemas.merging import add_words, conjoin, either, fill, tell_names, tell_options, unite
+from dragoman.catalog.schemas.references import References
 from dragoman.cleaning import is_safe
 
 SIZE_LIMIT_BYTES: Final = 64 * 1024
@@ -37,7 +37,6 @@ for schemas that are too large even so."""
 DEPTH_LIMIT: Final = 24
 RECURSION_LIMIT: Final = 2
 """How often a schema is shown inside itself."""
-UNSAFE_LIMIT: Final = 10
 
 _HEADERS: Final = frozenset({"$schema", "$id", "$comment"})
 
@@ -59,28 +58,6 @@ def for_models(schema: Mapping[str, Any]) -> Json:
 
 def _is_small(schema: Json) -> bool:
     return len(msgspec.json.encode(schema)) <= SIZE_LIMIT_BYTES
-
-
-def unsafe_names(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of parameters with characters in them that nobody sees; the first few."""
-    found: dict[str, None] = {}
-    waiting: list[Any] = [schema]
-    while waiting and len(found) < UNSAFE_LIMIT:
-        current = waiting.pop()
-        if isinstance(current, dict):
-            part = cast("Json", current)
-            found.update((name, None) for name in _names_in(part) if not is_safe(name))
-            waiting.extend(part.values())
-        elif isinstance(current, list):
-            waiting.extend(cast("list[Any]", current))
-    return tuple(found)[:UNSAFE_LIMIT]
-
-
-def _names_in(part: Json) -> Iterator[str]:
-    for keyword, kind in (("properties", dict), ("required", list)):
-        value = part.get(keyword)
-        if isinstance(value, kind):
-            yield from (name for name in cast("list[Any]", value) if isinstance(name, str))
 
 
 # --- node by node ---

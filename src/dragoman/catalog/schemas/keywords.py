@@ -2,7 +2,7 @@
 
 I own: the table of keywords that are passed on, the form each has to have (one in another form is left out,
 for one invalid keyword makes an API refuse a request with all its tools), and cleaning the texts and values
-in them. What schemas are made of other schemas is `schemas.py`'s.
+in them. What schemas are made of other schemas is `rewriting.py`'s.
 I guarantee: whatever the value, an answer soon, and nothing invisible in it.
 """
 

@@ -1,0 +1,6 @@
+"""Owns tools' input schemas for models: whatever a server gives becomes what every model API accepts."""
+
+from dragoman.catalog.schemas.fitness import unsafe_names
+from dragoman.catalog.schemas.rewriting import for_models
+
+__all__ = ["for_models", "unsafe_names"]
