@@ -90,6 +90,7 @@ class Host:
         self._interaction = interaction
         self._only = None if only is None else frozenset(only)
         self._watch = watch
+        self._frozen = frozen
         configuration = self._narrowed(load(servers))
         self._clock = clock or SystemClock()
         self._bus = EventBus()
@@ -102,10 +103,11 @@ class Host:
             interaction=interaction,
             seams=Seams(control, bearer, servers.cwd),
         )
+        self._gate = ModeGate(permission_mode, interaction, self._bus)
         self._pipeline = Pipeline(
             catalog=self._catalog,
             hooks=NoHooks(),
-            permissions=ModeGate(permission_mode, interaction, self._bus),
+            permissions=self._gate,
             links=self._fleet,
             bus=self._bus,
             clock=self._clock,
@@ -358,8 +360,14 @@ class Host:
         """A host for an agent's own servers, in everything else like this one."""
         sources = structs.replace(self._sources, given=servers, given_source="agent", only_given=True)
         child = Host(
-            sources, permission_mode=self._permission_mode, interaction=self._interaction, clock=self._clock
+            sources,
+            permission_mode=self._permission_mode,
+            interaction=self._interaction,
+            clock=self._clock,
+            frozen=self._frozen,
         )
+        # Beside tools of this host no other may have the same name.
+        child._catalog.stand_beside(self._fleet.configuration.servers)
         self._children.add(child)
         return child
 
@@ -378,6 +386,8 @@ class Host:
 
     async def _apply(self, new: Configuration, plan: Plan) -> None:
         known = self._fleet.configuration.problems
+        for name in (*plan.removed, *plan.changed):
+            self._gate.forget(name)
         await self._fleet.adopt(new, plan)
         if self._stage != "open":
             return

@@ -95,3 +95,13 @@ async def test_t43_a_yes_for_the_session_lapses_with_the_change(
         ("mcp__s__turn", False),
         ("mcp__s__add", True),
     ]
+
+
+async def test_t43_an_agents_own_servers_are_frozen_too(tmp_path: Path):
+    lock = tmp_path / ".mcp.lock"
+    write_lock(lock, Lock())
+    async with Host({}, frozen=lock) as host, host.for_agent([{"own": coat({}, tmp_path)}]) as agent:
+        await agent.ready()
+
+        assert agent.servers["own"].status == "connected"
+        assert agent.tools() == []

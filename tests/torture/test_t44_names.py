@@ -68,3 +68,14 @@ async def test_t44_who_had_to_be_renamed_is_told():
 
     assert len(view.problems) == 2
     assert all("another would share its name" in problem for problem in view.problems)
+
+
+async def test_t44_an_agents_own_server_that_looks_like_a_shared_one_has_other_names():
+    async with Host({"git_hub": lists("t")}, permission_mode="bypassPermissions") as host:
+        await host.ready()
+        async with host.for_agent(["git_hub", {"git.hub": lists("t")}]) as agent:
+            await agent.ready()
+            names = [tool.name for tool in agent.tools()]
+
+    assert len(set(names)) == 2
+    assert "mcp__git_hub__t" in names

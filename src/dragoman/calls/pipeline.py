@@ -109,14 +109,19 @@ class Pipeline:
     async def _run(
         self, tool: BuiltinTool, arguments: Mapping[str, Any], seconds: float | None
     ) -> CallOutcome:
-        started = self._clock.monotonic()
+        started = self._tell_start(tool)
+        is_error, error_code = True, "cancelled"
         try:
             result = await _in_time(tool, arguments, seconds)
+            is_error, error_code = False, None
         except CallError as error:
+            error_code = error.code
             return outcome_of_error(tool.server, tool.name, error, self._clock.monotonic() - started)
+        finally:
+            self._tell_end(tool, started, is_error, error_code)
         content = (TextBlock(result),) if isinstance(result, str) else result
-        seconds = self._clock.monotonic() - started
-        return CallOutcome(server=tool.server, tool=tool.name, content=content, duration_seconds=seconds)
+        took = self._clock.monotonic() - started
+        return CallOutcome(server=tool.server, tool=tool.name, content=content, duration_seconds=took)
 
     async def _deliver(
         self, tool: ServerTool, arguments: Mapping[str, Any], request: ToolCall
@@ -131,9 +136,7 @@ class Pipeline:
             session = await links.awaited_session(tool.server, seconds)
             seconds = self._left(deadline)
         relay = self._relay(tool, request)
-        started = self._clock.monotonic()
-        if self._bus.has_listeners:
-            self._bus.publish(CallStarted(server=tool.server, tool=tool.name))
+        started = self._tell_start(tool)
         is_error, error_code = True, "cancelled"
         try:
             result, content = await self._invoke(session, tool, arguments, seconds, deadline, relay)
@@ -151,17 +154,26 @@ class Pipeline:
         finally:
             if relay is not None:
                 relay.stop()
-            if self._bus.has_listeners:
-                self._bus.publish(
-                    CallFinished(
-                        server=tool.server,
-                        tool=tool.name,
-                        duration_seconds=self._clock.monotonic() - started,
-                        is_error=is_error,
-                        error_code=error_code,
-                    )
-                )
+            self._tell_end(tool, started, is_error, error_code)
         return outcome
+
+    def _tell_start(self, tool: Tool) -> float:
+        """Tells that a call begins; returns when."""
+        if self._bus.has_listeners:
+            self._bus.publish(CallStarted(server=tool.server, tool=tool.name))
+        return self._clock.monotonic()
+
+    def _tell_end(self, tool: Tool, started: float, is_error: bool, error_code: str | None) -> None:
+        if self._bus.has_listeners:
+            self._bus.publish(
+                CallFinished(
+                    server=tool.server,
+                    tool=tool.name,
+                    duration_seconds=self._clock.monotonic() - started,
+                    is_error=is_error,
+                    error_code=error_code,
+                )
+            )
 
     async def _invoke(
         self,

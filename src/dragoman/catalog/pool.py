@@ -38,6 +38,7 @@ class Catalog:
         self._lists: dict[ServerName, ToolList] = {}
         self._wanted: dict[ServerName, Callable[[str], bool]] = {}
         self._servers: frozenset[str] = frozenset()
+        self._beside: frozenset[str] = frozenset()
         self._tools: dict[QualifiedName, ServerTool] | None = None
         self._problems: dict[ServerName, list[str]] = {}
         self._left_out: dict[str, str] = {}
@@ -46,6 +47,11 @@ class Catalog:
     def expect(self, servers: Iterable[str]) -> None:
         """Which servers are configured, connected or not: names of tools depend on all of them."""
         self._servers = frozenset(servers)
+        self._tools = None
+
+    def stand_beside(self, servers: Iterable[str]) -> None:
+        """Servers of another pool that is used together with this one: names tell them apart, too."""
+        self._beside = frozenset(servers)
         self._tools = None
 
     def limit(self, server: ServerName, wanted: Callable[[str], bool]) -> None:
@@ -105,7 +111,7 @@ class Catalog:
                 for server, listed in self._lists.items()
                 for definition in listed.definitions
             }
-            names = assign(definitions, self._servers)
+            names = assign(definitions, self._servers | self._beside)
             self._problems, self._left_out = {}, {}
             for key in sorted(names.renamed):
                 self._tell(

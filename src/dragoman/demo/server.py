@@ -1,9 +1,10 @@
-"""The demo server's tools: a sum, a slow count, a picture, a large table, an error."""
+"""The demo server: a sum, a slow count, a picture, a table, an error; rivers to read, a letter to write."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.demo.picture import paint
@@ -70,7 +71,36 @@ def demo_server() -> InMemoryServer:
         title="Error",
         **read_only,
     )
+    server.shelf.add_resource(
+        "demo://rivers",
+        "\n".join(_RIVERS),
+        title="Rivers",
+        description="The six rivers of the table.",
+        mimeType="text/plain",
+    )
+    server.shelf.add_template(
+        "demo://rivers/{river}",
+        lambda gaps: f"Along the {gaps['river']} they trade in {', '.join(_GOODS)}.",
+        {"river": _RIVERS},
+        title="One river",
+        description="What is traded along a river.",
+    )
+    server.shelf.add_prompt(
+        "letter",
+        _letter,
+        [
+            {"name": "goods", "description": "What is to be sold.", "required": True},
+            {"name": "river", "description": "Along which river."},
+        ],
+        {"goods": _GOODS, "river": _RIVERS},
+        description="A letter that offers goods to a merchant.",
+    )
     return server
+
+
+def _letter(arguments: Mapping[str, str]) -> str:
+    where = f" along the {arguments['river']}" if arguments.get("river") else ""
+    return f"Write a short letter that offers {arguments['goods']} to a merchant{where}."
 
 
 def _add(arguments: Json, context: ToolContext) -> Json:

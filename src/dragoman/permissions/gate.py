@@ -40,8 +40,8 @@ class ModeGate:
         self._mode = mode
         self._interaction = interaction
         self._bus = bus
-        self._granted: dict[str, str] = {}
-        """Tools that were allowed for the session, and their digests then."""
+        self._granted: dict[tuple[str, str], str] = {}
+        """Tools that were allowed for the session, by server and name, and their digests then."""
 
     async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
         if self._mode == "bypassPermissions":
@@ -54,7 +54,7 @@ class ModeGate:
             return Decision(
                 False, "there is nobody to ask; give the host an interaction or another permission_mode"
             )
-        granted = self._granted.get(tool.name)
+        granted = self._granted.get((tool.server, tool.name))
         if granted is not None and granted == tool.digest:
             return _GRANTED
         question = PermissionQuestion(
@@ -75,8 +75,14 @@ class ModeGate:
         )
         return decision
 
+    def forget(self, server: str) -> None:
+        """A server's entry is another now, or gone: no yes given to it holds."""
+        for key in [key for key in self._granted if key[0] == server]:
+            del self._granted[key]
+
     def _remember(self, tool: Tool, answer: PermissionAnswer) -> None:
-        if answer.allowed and answer.for_session:
-            self._granted[tool.name] = tool.digest
+        # A yes to a built-in tool is one to these arguments: it may read from any server.
+        if answer.allowed and answer.for_session and not isinstance(tool, BuiltinTool):
+            self._granted[tool.server, tool.name] = tool.digest
         else:
-            self._granted.pop(tool.name, None)
+            self._granted.pop((tool.server, tool.name), None)

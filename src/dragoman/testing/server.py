@@ -1,7 +1,7 @@
 """A small MCP server made of Python functions, for tests, demos and built-in tools.
 
-I own: just enough of the server's side, in both eras, to offer tools. It runs in-process (hand it to
-a host) or over stdio (`run_stdio`).
+I own: just enough of the server's side, in both eras, to offer tools; what stands on its `shelf`
+(resources, prompts) is `shelf.py`'s. It runs in-process (hand it to a host) or over stdio (`run_stdio`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from dragoman.protocol import (
     REVISIONS,
     UNSUPPORTED_PROTOCOL_VERSION,
 )
+from dragoman.testing.shelf import NotThere, Shelf
 from dragoman.transports.inprocess import ServerEnd
 from dragoman.transports.lines import LineFramer
 from dragoman.version import VERSION
@@ -65,6 +66,7 @@ class InMemoryServer:
         self._instructions = instructions
         self._revisions = revisions
         self._tools: dict[str, tuple[Json, ToolFunction]] = {}
+        self.shelf = Shelf()
 
     def add_tool(
         self,
@@ -130,7 +132,16 @@ class InMemoryServer:
             case "tools/call":
                 return await self._call(params, send)
             case _:
-                raise _Refusal(METHOD_NOT_FOUND, f"unknown method {method}")
+                return self._from_shelf(method, params)
+
+    def _from_shelf(self, method: str, params: Json) -> Json:
+        try:
+            found = self.shelf.answer(method, params)
+        except NotThere as error:
+            raise _Refusal(INVALID_PARAMS, str(error)) from None
+        if found is None:
+            raise _Refusal(METHOD_NOT_FOUND, f"unknown method {method}")
+        return found
 
     def _initialize(self, params: Json) -> Json:
         ours = [revision for revision in LEGACY_REVISIONS if revision in self._revisions]
@@ -139,7 +150,7 @@ class InMemoryServer:
         wanted = params.get("protocolVersion")
         return {
             "protocolVersion": wanted if wanted in ours else ours[0],
-            "capabilities": {"tools": {}},
+            "capabilities": {"tools": {}, **self.shelf.capabilities()},
             "serverInfo": {"name": self.name, "version": VERSION},
             **({"instructions": self._instructions} if self._instructions else {}),
         }
@@ -153,7 +164,7 @@ class InMemoryServer:
         return {
             "resultType": "complete",
             "supportedVersions": list(self._revisions),
-            "capabilities": {"tools": {}},
+            "capabilities": {"tools": {}, **self.shelf.capabilities()},
             "ttlMs": 0,
             "cacheScope": "private",
             "_meta": {META_SERVER_INFO: {"name": self.name, "version": VERSION}},

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dragoman.catalog.tools import BuiltinTool
 from dragoman.events import EventBus, PermissionAsked
 from dragoman.interaction import PermissionAnswer, PermissionQuestion
 from dragoman.permissions.gate import MODES, Decision, ModeGate, PermissionMode
@@ -118,3 +119,28 @@ async def test_a_no_takes_an_earlier_yes_back():
     assert not (await gate.decide(turned, {})).allowed
     assert (await gate.decide(TOOL, {})).allowed
     assert len(user.asked) == 3
+
+
+async def test_a_yes_does_not_outlive_the_entry_it_was_given_to():
+    user = ScriptedUser(PermissionAnswer(True, for_session=True))
+    gate = ModeGate("default", user, EventBus())
+    for server in ("box", "other"):
+        await gate.decide(tool(server=server), {})
+    gate.forget("box")
+    for server in ("box", "other"):
+        await gate.decide(tool(server=server), {})
+
+    assert [question.server for question in user.asked] == ["box", "other", "box"]
+
+
+async def test_a_yes_to_a_built_in_tool_is_one_to_what_was_asked():
+    async def read(arguments: object) -> str:
+        return "read"
+
+    user = ScriptedUser(PermissionAnswer(True, for_session=True))
+    gate = ModeGate("default", user, EventBus())
+    builtin = BuiltinTool("read", read, description="", input_schema={"type": "object"})
+    for server in ("a", "b"):
+        await gate.decide(builtin, {"server": server})
+
+    assert [question.arguments["server"] for question in user.asked] == ["a", "b"]
