@@ -12,15 +12,13 @@ from msgspec import structs
 
 from dragoman.calls.asking import Asking, Listed, Servers
 from dragoman.calls.completion import complete
+from dragoman.catalog.commands import Command, find, parse_command
 from dragoman.catalog.naming import assign
 from dragoman.catalog.prompts import (
-    Command,
     Completion,
     Prompt,
     PromptDefinition,
     PromptResult,
-    find,
-    parse_command,
     read_prompt_result,
 )
 from dragoman.clock import Clock

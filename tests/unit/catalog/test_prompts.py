@@ -9,15 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, to_builtins
 
+from dragoman.catalog.commands import find, parse_command, read_arguments
 from dragoman.catalog.prompts import (
     ARGUMENT_LIMIT,
     COMPLETION_LIMIT,
     TEXT_LIMIT,
     Prompt,
     PromptArgument,
-    find,
-    parse_command,
-    read_arguments,
     read_completion,
     read_prompt,
     read_prompt_result,

@@ -6,8 +6,9 @@ import sys
 
 import click
 
+from dragoman.catalog.commands import arguments_of, find
 from dragoman.catalog.naming import prefix
-from dragoman.catalog.prompts import Prompt, arguments_of, find
+from dragoman.catalog.prompts import Prompt
 from dragoman.cli import exit_codes
 from dragoman.cli.commands.call import raise_if_failed
 from dragoman.cli.opening import not_there, opened, settled
