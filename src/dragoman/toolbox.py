@@ -13,18 +13,19 @@ what was shown of it goes, and comes back when it is found again: no server fill
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from msgspec import Struct
 
+from dragoman.agent_servers import HasTools
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.progress import OnProgress
 from dragoman.catalog.deferral import Budget, divide
 from dragoman.catalog.overview import described, enumerated, overview
 from dragoman.catalog.search import RESULT_LIMIT, Index, select
 from dragoman.catalog.tokens import cost_of
-from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
+from dragoman.catalog.tools import BuiltinTool, Tool
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError
 from dragoman.view import ServerView
@@ -39,26 +40,6 @@ GONE_LIMIT: Final = 10_000
 GROWTH: Final = 2
 GROWTH_TOKENS: Final = 200
 """A shown tool may come to cost so many times what it did, and so much more."""
-
-
-class ToolHost(Protocol):
-    """What is needed of a host."""
-
-    @property
-    def servers(self) -> Mapping[str, ServerView]: ...
-    async def ready(
-        self, timeout: float | None = None, *, only: Collection[str] | None = None
-    ) -> Mapping[str, ServerView]: ...
-    def tools(self) -> list[ServerTool]: ...
-    async def call(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        timeout_seconds: float | None = None,
-        on_progress: OnProgress | None = None,
-        own: Mapping[str, BuiltinTool] | None = None,
-    ) -> CallOutcome: ...
 
 
 class Found(Struct, frozen=True):
@@ -78,7 +59,7 @@ class Toolbox:
     """A conversation's tools. Made by `Host.toolbox`."""
 
     def __init__(
-        self, host: ToolHost, builtins: Iterable[BuiltinTool] = (), *, budget: Budget | None = None
+        self, host: HasTools, builtins: Iterable[BuiltinTool] = (), *, budget: Budget | None = None
     ) -> None:
         self._host = host
         self._budget = budget or Budget()
