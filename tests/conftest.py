@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,12 +14,15 @@ pytest_plugins = ["tests.tiers"]
 
 hypothesis_settings.register_profile("house", deadline=None, print_blob=True)
 hypothesis_settings.register_profile("quick", deadline=None, print_blob=True, max_examples=20)
-hypothesis_settings.load_profile("quick" if "--quick" in sys.argv else "house")
 
 _numbers = itertools.count()
 UNIT_TESTS = Path(__file__).parent / "unit"
 FOREIGN_PREFIXES = ("MCP_", "DRAGOMAN_", "XDG_", "ANTHROPIC_", "OPENAI_", "CLAUDE_")
 FOREIGN_NAMES = {"MAX_MCP_OUTPUT_TOKENS", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis_settings.load_profile("quick" if config.getoption("quick") else "house")
 
 
 def is_foreign(name: str) -> bool:

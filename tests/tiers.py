@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 TIERS = ("unit", "integration", "e2e", "torture", "interop-python", "interop-node", "interop-conformance")
+TALLIES = "dragoman-tallies"
+"""Under which key a worker leaves what it knows, if several run side by side."""
 QUICK_TIERS = ("unit", "integration", "e2e")
 
 
@@ -112,7 +114,20 @@ class TierPlugin:
             return "it has no tests"
         return None
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """A worker is done: each has looked at all tests, so one of them says what could not run."""
+        for tier, (missing, left_out) in getattr(node, "workeroutput", {}).get(TALLIES, {}).items():
+            self.tallies[tier].missing.update(missing)
+            self.tallies[tier].left_out = left_out
+
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        workeroutput = getattr(session.config, "workeroutput", None)
+        if workeroutput is not None:
+            workeroutput[TALLIES] = {
+                tier: (dict(tally.missing), tally.left_out) for tier, tally in self.tallies.items()
+            }
+            return
         troubled = any(self._trouble(tally) for tally in self.tallies.values())
         if troubled and os.environ.get("CI") == "true" and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -201,7 +201,7 @@ def test_t52_no_command_shows_a_secret(secrets: list[str], command: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["mcp list", "mcp get", "tools", "config explain", "call"])
+@pytest.mark.parametrize("command", ["mcp list", "mcp get", "tools list", "config explain", "call"])
 def test_t52_nor_does_one_in_a_terminal(secrets: list[str], command: str):
     for words in invocations(command, secrets[:2]):
         with Terminal(*words) as terminal:

@@ -338,7 +338,8 @@ def _status_of(reply: Json) -> int:
 
 
 def _wants(ask: Ask, message: Json) -> bool:
-    wanted, (_, kind, *what) = ask.params.get("notifications") or {}, message["method"].split("/")
+    wanted = ask.params.get("notifications") or {}
+    _, kind, *what = f"{message.get('method', '')}//".split("/")[:3]
     if what == ["list_changed"]:
         return bool(wanted.get(f"{kind}ListChanged"))
     if what == ["updated"]:
