@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.cli import exit_codes
 from tests.e2e.command import Terminal, config, entry, plain, run
+from tests.servers import zoo
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAT-10"), pytest.mark.requirement("CLI-2")]
 
@@ -38,7 +39,7 @@ def test_a_server_that_fails_is_told_beside_the_others():
         ("tone", False),
     ]
 
-    done = run("prompts", "--mcp-config", "demo")
+    done = run("prompts", "--mcp-config", config(calm=zoo("calm.py")))
     assert (done.returncode, done.stderr) == (exit_codes.OK, "no server offers prompts\n")
 
 

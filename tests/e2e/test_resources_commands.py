@@ -12,6 +12,7 @@ import pytest
 from dragoman.cli import exit_codes
 from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, Terminal, config, entry, in_terminal, plain, run
 from tests.e2e.server import PIXEL
+from tests.servers import zoo
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAT-9"), pytest.mark.requirement("CLI-2")]
 
@@ -49,7 +50,7 @@ def test_a_server_that_fails_is_told_beside_the_others():
     done = run("resources", "--server", "e2e", *BESIDE)
     assert done.returncode == exit_codes.OK, "a resource that cannot be used is no failure of its server"
 
-    done = run("resources", "--mcp-config", "demo")
+    done = run("resources", "--mcp-config", config(calm=zoo("calm.py")))
     assert (done.returncode, done.stderr) == (exit_codes.OK, "no server offers resources\n")
 
 
