@@ -10,7 +10,6 @@ fall between whole characters and say that they cut.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
 from itertools import groupby
 from typing import Final
@@ -85,6 +84,8 @@ def replaced(text: str, how: Callable[[str], str]) -> str:
 
 def _lowered(signs: str, how: Callable[[str], str]) -> str:
     """The signs with towers of marks cut off at a height that languages use."""
+    import unicodedata  # a megabyte, and few texts need it
+
     parts: list[str] = []
     for is_mark, group in groupby(signs, lambda sign: unicodedata.category(sign)[0] == "M"):
         part = "".join(group)
@@ -107,6 +108,8 @@ def cut(text: str, limit: int | None, beyond: int = 0) -> str:
 
 def _clings(text: str, place: int) -> bool:
     """Whether the character there belongs to the one before it."""
+    import unicodedata
+
     character = text[place]
     is_mark = unicodedata.category(character)[0] == "M"
     return is_mark or character in _MODIFIERS or text[place - 1] == "\u200d"

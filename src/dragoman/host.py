@@ -20,7 +20,6 @@ from dragoman.calls.pipeline import Pipeline, ToolCall
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.prompts import Prompts
 from dragoman.calls.resources import Resources
-from dragoman.catalog.deferral import Budget
 from dragoman.catalog.pool import Admit, Catalog
 from dragoman.catalog.tools import BuiltinTool, ServerTool
 from dragoman.clock import Clock, SystemClock
@@ -231,6 +230,7 @@ class Host:
         tools to list and read resources.
         """
         from dragoman.calls.resource_tools import resource_tools
+        from dragoman.catalog.deferral import Budget
         from dragoman.toolbox import Toolbox
 
         settings = self.configuration.settings

@@ -5,6 +5,8 @@ I own: the list. `dragoman` itself hands these names out when they are first use
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from dragoman.agent_servers import AgentServers
 from dragoman.calls.outcome import CallOutcome
 from dragoman.catalog.tools import BuiltinTool, Tool
@@ -47,9 +49,20 @@ from dragoman.errors import (
 )
 from dragoman.host import Host
 from dragoman.interaction import Interaction, PermissionAnswer, PermissionQuestion
-from dragoman.toolbox import Toolbox
 from dragoman.view import ServerView
 from dragoman.wire.peer import Progress
+
+if TYPE_CHECKING:
+    from dragoman.toolbox import Toolbox
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Toolbox":  # with all that searching needs; many programs never use it
+        from dragoman.toolbox import Toolbox
+
+        return Toolbox
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "AgentServers",

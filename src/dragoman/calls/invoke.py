@@ -6,7 +6,7 @@ I own: the `tools/call` request itself: its parameters and its headers. Its roun
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from msgspec import Raw
@@ -22,7 +22,7 @@ from dragoman.wire.peer import ProgressCallback
 Result = tuple[ToolResult, tuple[Block, ...]]
 
 
-async def invoke(
+def invoke(
     session: Session,
     tool: ServerTool,
     arguments: Mapping[str, Any],
@@ -30,8 +30,8 @@ async def invoke(
     timeout_seconds: float,
     on_progress: ProgressCallback | None,
     answerer: Answerer,
-) -> Result:
-    return await ask_in_rounds(
+) -> Awaitable[Result]:
+    return ask_in_rounds(
         session,
         "tools/call",
         {"name": tool.wire_name, "arguments": arguments},

@@ -106,7 +106,7 @@ class _Shape(msgspec.Struct, gc=False):
     """What an ordinary input schema looks like; what is deeper in it is passed over."""
 
     type: Literal["object"] = "object"
-    properties: dict[str, _Part | bool] = {}
+    properties: dict[str, _Part] = {}
     required: list[str] = []
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from dragoman.names import QualifiedName, ServerName, WireToolName
 
@@ -108,7 +108,7 @@ def _doubtful(names: Mapping[Key, QualifiedName], servers: Iterable[str]) -> set
 def _alone(tools: Sequence[Key]) -> dict[Key, QualifiedName]:
     """The name each would have by itself. There may be ten thousand, and most need no second look."""
     if _ALL_LEGAL.fullmatch("".join([tool for _, tool in tools])):
-        full = {key: QualifiedName(prefix(key[0]) + key[1]) for key in tools}
+        full = cast("dict[Key, QualifiedName]", {key: prefix(key[0]) + key[1] for key in tools})
         long = [key for key, name in full.items() if len(name) > LIMIT]
         return {**full, **{key: qualify(*key) for key in long}} if long else full
     return {key: qualify(*key) for key in tools}

@@ -39,7 +39,7 @@ class Catalog:
         self._wanted: dict[ServerName, Callable[[str], bool]] = {}
         self._servers: frozenset[str] = frozenset()
         self._beside: frozenset[str] = frozenset()
-        self._tools: dict[QualifiedName, ServerTool] | None = None
+        self._tools: dict[str, ServerTool] | None = None
         self._problems: dict[ServerName, list[str]] = {}
         self._left_out: dict[str, str] = {}
         """Tools that were not admitted, and why."""
@@ -99,12 +99,12 @@ class Catalog:
 
     def resolve(self, name: str) -> ServerTool:
         pool = self._pool()
-        tool = pool.get(QualifiedName(name))
+        tool = pool.get(name)
         if tool is None:
             raise UnknownTool(name, near=near(name, pool), left_out=self._left_out.get(name))
         return tool
 
-    def _pool(self) -> dict[QualifiedName, ServerTool]:
+    def _pool(self) -> dict[str, ServerTool]:
         if self._tools is None:
             definitions: dict[Key, ToolDefinition] = {
                 (server, WireToolName(definition.name)): definition
@@ -119,7 +119,9 @@ class Catalog:
                     f"tool {one_line(key[1], 80)!r} is called {names.of[key]}: another would share its name",
                 )
             named = sorted((name, key) for key, name in names.of.items())
-            tools = {name: ServerTool(key[0], name, definitions[key]) for name, key in named}
+            tools: dict[str, ServerTool] = {
+                name: ServerTool(key[0], name, definitions[key]) for name, key in named
+            }
             if self._admit is not None:
                 tools = {name: tool for name, tool in tools.items() if self._is_admitted(tool, self._admit)}
             self._tools = tools

@@ -49,15 +49,17 @@ class Tool:
         if not own:
             annotated = self.annotations.get("title")
             own = annotated if isinstance(annotated, str) and annotated else self.definition.name
-        return self._cleaned(own, TITLE_LIMIT)
+        if self.definition.is_plain and len(own) <= TITLE_LIMIT:
+            return own
+        return for_model(own, TITLE_LIMIT)
 
     @property
     def description(self) -> str:
         """Cleaned, and cut visibly where it is longer than models are given."""
-        return self._cleaned(self.definition.description or "", DESCRIPTION_LIMIT)
-
-    def _cleaned(self, text: str, limit: int) -> str:
-        return text if self.definition.is_plain and len(text) <= limit else for_model(text, limit)
+        text = self.definition.description or ""
+        if self.definition.is_plain and len(text) <= DESCRIPTION_LIMIT:  # the common case, found quickly
+            return text
+        return for_model(text, DESCRIPTION_LIMIT)
 
     @property
     def input_schema_bytes(self) -> int:
