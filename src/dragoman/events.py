@@ -124,6 +124,15 @@ class PermissionAsked(CallEvent, frozen=True, kw_only=True):
     reason: str
 
 
+class HookReported(Event, frozen=True, kw_only=True):
+    """A hook failed, or has something to say to the person."""
+
+    event: str
+    hook: str
+    text: str
+    is_failure: bool
+
+
 class ConfigurationChanged(Event, frozen=True, kw_only=True):
     """Configuration was read again; the servers named were started, ended, or replaced."""
 

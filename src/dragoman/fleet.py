@@ -18,6 +18,7 @@ from dragoman.catalog.refresh import Refresher
 from dragoman.catalog.tools import ServerTool, Tool
 from dragoman.clock import Clock
 from dragoman.config.load import Configuration
+from dragoman.config.masking import secrets_of
 from dragoman.config.merge import ConfiguredServer, stand
 from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig
 from dragoman.config.plan import Plan
@@ -43,9 +44,10 @@ from dragoman.connections.state import Disable, Hold
 from dragoman.connections.supervisor import Supervisor
 from dragoman.connections.turns import Turns
 from dragoman.connections.watching import Watching
+from dragoman.content.redact import Redactor
 from dragoman.errors import ConfigError, DragomanError, HostClosed, NotConnected, PolicyRefused
 from dragoman.events import EventBus
-from dragoman.interaction import FillsForms, Interaction
+from dragoman.interaction import FillsForms, VisitsPages
 from dragoman.names import ServerName
 from dragoman.transports.base import Transport
 from dragoman.version import VERSION
@@ -66,19 +68,22 @@ class Fleet:
         catalog: Catalog,
         bus: EventBus,
         clock: Clock,
-        interaction: Interaction | None,
+        forms: FillsForms | None,
+        pages: VisitsPages | None,
         seams: Seams,
     ) -> None:
         self.configuration = configuration
         self._settings = configuration.settings
         self._catalog = catalog
-        self._forms = interaction if isinstance(interaction, FillsForms) else None
+        self._forms = forms
+        self._pages = pages
         self._seams = seams
         self._refresher = Refresher(catalog, bus, clock, self.request_seconds)
         self.lists = Lists(clock, bus, self.request_seconds)
         """What servers offer besides tools."""
         self._servers: dict[ServerName, ConfiguredServer] = {}
         self._timeouts: dict[ServerName, float] = {}
+        self._redactors: dict[ServerName, Redactor] = {}
         self._connections: dict[ServerName, Connection] = {}
         self._is_open = True
         self._around = Surroundings(
@@ -242,16 +247,23 @@ class Fleet:
     def timeout_of(self, server: ServerName) -> float:
         return self._timeouts[server]
 
+    def redactor_of(self, server: ServerName) -> Redactor | None:
+        """What covers the secrets of a server's entry; None if it has none."""
+        return self._redactors.get(server) or None
+
+    def is_trusted(self, server: str) -> bool:
+        """Whether the person takes the server at its word."""
+        known = self._servers.get(ServerName(server))
+        return known is not None and known.config is not None and known.config.trusted
+
     def answerer_of(self, server: ServerName) -> Inbound:
         return self._connection(server).inbound
 
     def is_harmless(self, tool: Tool) -> bool:
         """Whether a call may be repeated on the word of its server."""
-        server = self._servers.get(tool.server)  # it may have left while the call was under way
-        config = server.config if server is not None else None
-        if not self._settings["DRAGOMAN_REPEAT_SAFE_CALLS"] or config is None:
+        if not self._settings["DRAGOMAN_REPEAT_SAFE_CALLS"]:
             return False
-        return config.trusted and is_harmless(tool.annotations)
+        return self.is_trusted(tool.server) and is_harmless(tool.annotations)
 
     async def list_again(self, server: ServerName, session: Session, seconds: float) -> None:
         await self._refresher.load(server, session, seconds)
@@ -262,6 +274,7 @@ class Fleet:
         name, config = ServerName(server.name), server.config or ServerConfig(type=UNUSABLE)
         self._servers[name] = server
         self._timeouts[name] = self._timeout_for(config)
+        self._redactors[name] = Redactor(secrets_of(config))
         self._limit(name, config)
         held, error = _held(server)
         is_lazy = config.lazy and config.type == "stdio" and held is None
@@ -280,6 +293,7 @@ class Fleet:
             error=error,
             older_transport=self._maker(name, server, self._make_older) if config.type == "http" else None,
             forms=self._forms,
+            pages=self._pages,
             knock=_knocker(config),
             idle_seconds=self._settings.seconds("DRAGOMAN_IDLE_STOP_MS") if is_lazy else None,
             rests_first=is_lazy and self._recall(name, config),

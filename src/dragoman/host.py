@@ -34,12 +34,16 @@ from dragoman.config.scopes import IN_PROJECT, Sources
 from dragoman.connections.factory import (
     Seams,
 )
+from dragoman.content.prepare import Limits, Preparer
 from dragoman.errors import ConfigError, DragomanError, HostClosed
 from dragoman.events import ConfigurationChanged, Event, EventBus
 from dragoman.fleet import Fleet
-from dragoman.hooks.points import NoHooks
-from dragoman.interaction import Interaction
-from dragoman.permissions.gate import MODES, ModeGate, PermissionMode
+from dragoman.guard import Guard
+from dragoman.hooks.declared import Hook
+from dragoman.hooks.forms import HookedForms
+from dragoman.interaction import FillsForms, Interaction, VisitsPages
+from dragoman.permissions.classifier import Classifier
+from dragoman.permissions.modes import PermissionMode
 from dragoman.view import ServerView
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
@@ -60,8 +64,12 @@ class Host:
         self,
         servers: Mapping[str, ServerConfig | Mapping[str, Any] | object] | Sources,
         *,
-        permission_mode: PermissionMode = "default",
+        permission_mode: PermissionMode | None = None,
+        rules: Mapping[str, Sequence[str]] | None = None,
+        hooks: Sequence[Hook] = (),
         interaction: Interaction | None = None,
+        classifier: Classifier | None = None,
+        audit: bool | None = None,
         settings: Mapping[str, int] | None = None,
         clock: Clock | None = None,
         watch: bool = False,
@@ -70,46 +78,72 @@ class Host:
         bearer: Callable[[str], Credentials] | None = None,
         frozen: Path | None = None,
     ) -> None:
-        """`watch`: follow changes of the configuration files while running. `only`: of all servers, these.
+        """`rules`: permission rules by kind, `{"allow": ["mcp__box"]}`, besides those of files. Without
+        `permission_mode` the files' `defaultMode` counts. `hooks`: see `dragoman.hooks.declared.hook`.
+        `classifier` decides in mode `auto`. `audit`: whether calls are written down; if not said, for hosts
+        that read configuration files.
+
+        `watch`: follow changes of the configuration files while running. `only`: of all servers, these.
         `frozen`: a tool lock; tools that are not as it says are left out.
 
         `control` carries the messages of servers that live in an embedding program (type `sdk`); `bearer`
         gives, by server, who signs requests to an organisation's connectors (type `claudeai-proxy`).
         """
-        if permission_mode not in MODES:
-            raise ConfigError(
-                f"unknown permission_mode {permission_mode!r}", hint=f"One of {', '.join(MODES)}."
-            )
         if not isinstance(servers, Sources):
             servers = Sources.here(given=servers, only_given=True)
         if settings:
             servers = structs.replace(servers, overrides={**servers.overrides, **settings})
         self._sources = servers
-        self._permission_mode: PermissionMode = permission_mode
-        self._interaction = interaction
+        self._manners: dict[str, Any] = {
+            "permission_mode": permission_mode,
+            "rules": rules,
+            "hooks": hooks,
+            "interaction": interaction,
+            "classifier": classifier,
+            "audit": audit,
+            "clock": clock,
+            "frozen": frozen,
+        }
+        """What hosts of agents' own servers have in common with this one."""
         self._only = None if only is None else frozenset(only)
         self._watch = watch
-        self._frozen = frozen
         configuration = self._narrowed(load(servers))
         self._clock = clock or SystemClock()
         self._bus = EventBus()
         self._catalog = Catalog(_admission(frozen) if frozen is not None else None)
+        self._guard = Guard(
+            configuration,
+            mode=permission_mode,
+            rules=rules,
+            hooks=hooks,
+            classifier=classifier,
+            interaction=interaction,
+            is_trusted=self._is_trusted,
+            bus=self._bus,
+            audit=not servers.only_given if audit is None else audit,
+        )
+        forms = interaction if isinstance(interaction, FillsForms) else None
+        pages = interaction if isinstance(interaction, VisitsPages) else None
         self._fleet = Fleet(
             configuration,
             catalog=self._catalog,
             bus=self._bus,
             clock=self._clock,
-            interaction=interaction,
+            forms=None if forms is None else HookedForms(forms, self._guard.hooks),
+            pages=pages,
             seams=Seams(control, bearer, servers.cwd),
         )
-        self._gate = ModeGate(permission_mode, interaction, self._bus)
+        self._preparer = Preparer(limits=_limits(configuration))
         self._pipeline = Pipeline(
             catalog=self._catalog,
-            hooks=NoHooks(),
-            permissions=self._gate,
+            hooks=self._guard.hooks,
+            permissions=self._guard.gate,
             links=self._fleet,
+            preparer=self._preparer,
             bus=self._bus,
             clock=self._clock,
+            audit=self._guard.audit,
+            pages=pages,
         )
         self._resources = Resources(self._fleet, self._clock)
         self._prompts = Prompts(self._fleet, self._clock)
@@ -149,6 +183,7 @@ class Host:
         if self._stage != "new":
             raise HostClosed
         self._stage = "open"
+        await self._guard.start()
         self._fleet.start()
         for work in (self._ask_for_connectors(), self._keep_in_mind(self._fleet.configuration)):
             self._background.append(asyncio.create_task(work, name="dragoman settle in"))
@@ -192,6 +227,7 @@ class Host:
         await asyncio.gather(*self._background, *self._reloads, return_exceptions=True)
         await asyncio.gather(*(child.close() for child in self._children))
         await self._fleet.close()
+        await self._guard.close()
         self._bus.close()
 
     # What there is.
@@ -286,8 +322,13 @@ class Host:
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
         own: Mapping[str, BuiltinTool] | None = None,
+        extends: bool = False,
+        whole: bool = False,
     ) -> CallOutcome:
         """Calls a tool by its qualified name; first among the caller's `own`, if there are any.
+
+        `extends`: the time limit begins anew with each progress. `whole`: the result as it came, not as it is
+        fit for a model.
 
         What the tool or its server answers, errors included, is the outcome. Raised are only
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
@@ -295,7 +336,9 @@ class Host:
         """
         if self._stage != "open":
             raise HostClosed
-        return await self._pipeline.call(ToolCall(name, arguments or {}, timeout_seconds, on_progress, own))
+        return await self._pipeline.call(
+            ToolCall(name, arguments or {}, timeout_seconds, on_progress, own, extends, whole)
+        )
 
     async def reconnect(self, name: str) -> ServerView:
         """Connects a server anew, with all its attempts before it; returns when that succeeded or failed."""
@@ -359,19 +402,16 @@ class Host:
     def _child(self, servers: Mapping[str, object]) -> Host:
         """A host for an agent's own servers, in everything else like this one."""
         sources = structs.replace(self._sources, given=servers, given_source="agent", only_given=True)
-        child = Host(
-            sources,
-            permission_mode=self._permission_mode,
-            interaction=self._interaction,
-            clock=self._clock,
-            frozen=self._frozen,
-        )
+        child = Host(sources, **self._manners)
         # Beside tools of this host no other may have the same name.
         child._catalog.stand_beside(self._fleet.configuration.servers)
         self._children.add(child)
         return child
 
     # Configuration while running.
+
+    def _is_trusted(self, server: str) -> bool:
+        return self._fleet.is_trusted(server)
 
     def _narrowed(self, configuration: Configuration) -> Configuration:
         return configuration if self._only is None else configuration.narrowed(self._only)
@@ -387,7 +427,9 @@ class Host:
     async def _apply(self, new: Configuration, plan: Plan) -> None:
         known = self._fleet.configuration.problems
         for name in (*plan.removed, *plan.changed):
-            self._gate.forget(name)
+            self._guard.gate.forget(name)
+        self._guard.adopt(new)
+        self._preparer.limits = _limits(new)
         await self._fleet.adopt(new, plan)
         if self._stage != "open":
             return
@@ -446,6 +488,10 @@ class Host:
             if server.approval and server.approval.pin and server.standing == "ready" and path is not None:
                 given: Any = server.candidate.given
                 approval.remember(configuration.sources.approvals_file, path, server.name, given, "approved")
+
+
+def _limits(configuration: Configuration) -> Limits:
+    return Limits(tokens=configuration.settings["MAX_MCP_OUTPUT_TOKENS"])
 
 
 def _admission(lock: Path) -> Admit:

@@ -14,12 +14,23 @@ from msgspec import Struct
 
 
 class PermissionQuestion(Struct, frozen=True, kw_only=True):
-    """May this call be made?"""
+    """May this call be made? Title and arguments come from a server and a model: show them as data."""
 
     server: str
+    """Empty for a built-in tool."""
     tool: str
     title: str
     arguments: Mapping[str, Any]
+    risk: Literal["reads", "writes", "destroys"] = "writes"
+    """By the server's own word, which sets the tone and nothing else."""
+    reaches_out: bool = True
+    """Whether it deals with more than its server's own data, by the same word."""
+    reason: str = ""
+    """Why it is asked."""
+    rule: str = ""
+    """The rule that a lasting yes writes."""
+    is_rememberable: bool = True
+    """False where a yes holds for this call only, because a rule wants to be asked each time."""
     has_changed: bool = False
     """Whether it was allowed before, and its definition is another since."""
 
@@ -30,6 +41,12 @@ class PermissionAnswer(Struct, frozen=True):
     """What the person says to the model along with a no."""
     for_session: bool = False
     """Whether a yes holds for further calls of this tool, as it is now, while this host runs."""
+    always: Literal["user", "local"] | None = None
+    """The scope to which a lasting yes is written: everywhere, or in this project."""
+
+
+class NobodyToAsk(Exception):
+    """Raised by an `Interaction` that cannot reach a person now; its text says what would help."""
 
 
 class FormQuestion(Struct, frozen=True, kw_only=True):
@@ -47,6 +64,17 @@ class FormAnswer(Struct, frozen=True):
     """The values, if accepted. Left out fields take the defaults of the schema."""
 
 
+class PageQuestion(Struct, frozen=True, kw_only=True):
+    """A server wants a page to be visited before it goes on. Show who asks and the whole address.
+
+    Nothing has been fetched from it, and nothing may be before the person said yes.
+    """
+
+    server: str
+    message: str
+    url: str
+
+
 class Interaction(Protocol):
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer: ...
 
@@ -56,3 +84,12 @@ class FillsForms(Protocol):
     """An `Interaction` that can also ask for values."""
 
     async def fill(self, question: FormQuestion) -> FormAnswer: ...
+
+
+@runtime_checkable
+class VisitsPages(Protocol):
+    """An `Interaction` through which a person can be sent to a page."""
+
+    async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
+        """Returns `accept` when the person agreed and has been there."""
+        ...

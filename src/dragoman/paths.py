@@ -31,6 +31,11 @@ def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
     return config_dir(environ) / "state"
 
 
+def logs_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """What Dragoman writes down about what it did."""
+    return config_dir(environ) / "logs"
+
+
 def managed_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """The administrator's folder. Where there is a managed file, no variable moves it."""
     is_mac = sys.platform == "darwin"

@@ -33,7 +33,7 @@ FLOORS: list[set[str]] = [
     {"connections"},
     {"catalog", "permissions", "hooks", "content"},
     {"calls"},
-    {"host", "fleet", "view", "agent_servers", "toolbox"},
+    {"host", "fleet", "guard", "view", "agent_servers", "toolbox"},
     {FACE, "public"},
     {"agent", "adapters", "demo", "testing"},
     {"cli", "tui", "gateway"},

@@ -34,7 +34,8 @@ def fleet_of(configuration: Configuration) -> Fleet:
         catalog=Catalog(),
         bus=EventBus(),
         clock=FakeClock(),
-        interaction=None,
+        forms=None,
+        pages=None,
         seams=Seams(),
     )
 

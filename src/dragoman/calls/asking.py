@@ -102,7 +102,7 @@ class Asking:
                     answerer=self.servers.answerer_of(server),
                 )
             except ConnectionLost as error:
-                if react(error, attempt=attempt, harmless=True) == "give up":
+                if react(error, attempt=attempt, harmless=True).reaction == "give up":
                     raise
                 attempt += 1
 

@@ -15,7 +15,7 @@ from dragoman.calls.rounds import Answerer, ask_in_rounds
 from dragoman.catalog.tools import ServerTool
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
-from dragoman.content.result import ToolResult, read_result
+from dragoman.content.result import ToolResult, is_large, read_large, read_result
 from dragoman.wire.mirroring import argument_headers
 from dragoman.wire.peer import ProgressCallback
 
@@ -30,6 +30,7 @@ def invoke(
     timeout_seconds: float,
     on_progress: ProgressCallback | None,
     answerer: Answerer,
+    extends: bool = False,
 ) -> Awaitable[Result]:
     return ask_in_rounds(
         session,
@@ -41,9 +42,17 @@ def invoke(
         answerer=answerer,
         on_progress=on_progress,
         headers=argument_headers(tool.mirrored, arguments) if session.mirrors_arguments else None,
+        extends=extends,
     )
 
 
-def _read(raw: Raw) -> tuple[str, Result]:
+def _read(raw: Raw) -> tuple[str, Result] | Awaitable[tuple[str, Result]]:
+    if is_large(raw):
+        return _read_large(raw)
     result = read_result(raw)
+    return result[0].result_type, result
+
+
+async def _read_large(raw: Raw) -> tuple[str, Result]:
+    result = await read_large(raw)
     return result[0].result_type, result

@@ -6,14 +6,16 @@ refusal, and an error the server answers are outcomes; only failures of the plum
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from dragoman.cleaning import visible
 from dragoman.content.blocks import Block, TextBlock
-from dragoman.content.result import ToolResult
+from dragoman.content.prepare import Prepared
+from dragoman.content.result import ToolResult, Undecoded, decoded
+from dragoman.content.spill import Saved
 from dragoman.errors import CallError
 
 
@@ -28,6 +30,10 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
     meta: Mapping[str, Any] | None = None
     duration_seconds: float = 0.0
     structured_content: Any = UNSET
+    saved: tuple[Saved, ...] = ()
+    """Files with what was too large for a model, or is not for reading."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with the result though the call went well: it does not fit its own schema …"""
 
     @property
     def text(self) -> str:
@@ -37,7 +43,7 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
     @property
     def structured(self) -> Any:
         """`structuredContent`; None both when it is absent and when it is null (see `has_structured`)."""
-        return None if self.structured_content is UNSET else self.structured_content
+        return None if self.structured_content is UNSET else decoded(self.structured_content)
 
     @property
     def has_structured(self) -> bool:
@@ -53,17 +59,28 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
 
 
 def outcome_of(
-    server: str, tool: str, result: ToolResult, content: tuple[Block, ...], duration_seconds: float
+    server: str, tool: str, result: ToolResult, prepared: Prepared, duration_seconds: float
 ) -> CallOutcome:
+    left_out: tuple[str, ...] = ()
+    if isinstance(result.meta, Undecoded):
+        left_out = (f"its _meta of {result.meta.size_bytes} bytes is left out",)
     return CallOutcome(
         server=server,
         tool=tool,
-        content=content,
+        content=prepared.content,
         is_error=result.is_error,
-        meta=result.meta,
+        meta=None if left_out else result.meta,
         duration_seconds=duration_seconds,
         structured_content=result.structured,
+        saved=prepared.saved,
+        problems=(*prepared.problems, *left_out),
     )
+
+
+def with_context(outcome: CallOutcome, context: Iterable[str]) -> CallOutcome:
+    """The outcome, and after it what hooks have to say to the model."""
+    added = tuple(TextBlock(text) for text in context)
+    return structs.replace(outcome, content=(*outcome.content, *added)) if added else outcome
 
 
 def outcome_of_error(server: str, tool: str, error: CallError, duration_seconds: float = 0.0) -> CallOutcome:

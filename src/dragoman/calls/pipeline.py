@@ -1,32 +1,39 @@
 """The story of one call, from name to outcome.
 
-I own: the order of its steps. The order is the security model, so it stays in one function: every
+I own: the order of its steps. The order is the security model, so it stays in one function, `_make`: every
 front end goes through it, and there is no second way to a server. Each step is someone else's.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Final, Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, structs
 
-from dragoman.calls.invoke import invoke
-from dragoman.calls.outcome import CallOutcome, outcome_of, outcome_of_error
+from dragoman.calls.audit import AuditLog, Entry
+from dragoman.calls.invoke import Result, invoke
+from dragoman.calls.outcome import CallOutcome, outcome_of, outcome_of_error, with_context
+from dragoman.calls.pages import send_to_pages
 from dragoman.calls.progress import OnProgress, ProgressRelay
 from dragoman.calls.recovery import react
 from dragoman.calls.rounds import Answerer
-from dragoman.calls.validate import ArgumentChecker
+from dragoman.calls.validate import Checker, is_large
 from dragoman.catalog.pool import Catalog
-from dragoman.catalog.tools import BuiltinResult, BuiltinTool, ServerTool, Tool
+from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.clock import Clock
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block, TextBlock
+from dragoman.content.prepare import Prepared, Preparer
+from dragoman.content.redact import Redactor
 from dragoman.content.result import ToolResult
 from dragoman.errors import (
     CallError,
     ConnectionLost,
+    HttpError,
     InvalidArguments,
     NotConnected,
     PermissionRefused,
@@ -35,8 +42,11 @@ from dragoman.errors import (
 )
 from dragoman.events import CallFinished, CallStarted, EventBus
 from dragoman.hooks.points import Hooks
+from dragoman.hooks.verdicts import HookWord
+from dragoman.interaction import VisitsPages
 from dragoman.names import ServerName
-from dragoman.permissions.gate import Gate
+from dragoman.permissions.gate import Decision
+from dragoman.wire.messages import ABSENT
 
 
 class ToolCall(Struct, frozen=True):
@@ -46,6 +56,18 @@ class ToolCall(Struct, frozen=True):
     on_progress: OnProgress | None = None
     own: Mapping[str, BuiltinTool] | None = None
     """The caller's built-in tools; they are found before those of servers."""
+    extends: bool = False
+    """Whether the time limit begins anew with each progress."""
+    whole: bool = False
+    """Whether the result is wanted as it came, whatever its size: a person reads it, not a model."""
+
+
+class Gate(Protocol):
+    """Who decides whether a call may be made."""
+
+    async def decide(
+        self, tool: Tool, arguments: Mapping[str, Any], word: HookWord | None = None
+    ) -> Decision: ...
 
 
 class Links(Protocol):
@@ -55,6 +77,7 @@ class Links(Protocol):
     async def awaited_session(self, server: ServerName, seconds: float) -> Session: ...
     def timeout_of(self, server: ServerName) -> float: ...
     def answerer_of(self, server: ServerName) -> Answerer: ...
+    def redactor_of(self, server: ServerName) -> Redactor | None: ...
     def is_harmless(self, tool: Tool) -> bool: ...
     async def list_again(self, server: ServerName, session: Session, seconds: float) -> None: ...
 
@@ -67,101 +90,102 @@ class Pipeline:
         hooks: Hooks,
         permissions: Gate,
         links: Links,
+        preparer: Preparer,
         bus: EventBus,
         clock: Clock,
+        audit: AuditLog | None = None,
+        pages: VisitsPages | None = None,
     ) -> None:
         self._catalog = catalog
         self._hooks = hooks
         self._permissions = permissions
         self._links = links
+        self._preparer = preparer
         self._bus = bus
         self._clock = clock
-        self._checker = ArgumentChecker()
+        self._audit = audit
+        self._pages = pages
+        self._checker = Checker()
 
     async def call(self, request: ToolCall) -> CallOutcome:
-        """What the call comes to. Raises only when the plumbing fails."""
+        """What the call comes to. Raises only when the plumbing fails. Either way it is written down."""
+        entry = Entry(tool=request.name)
+        if self._audit is None:
+            return await self._make(request, entry)
+        began, started = time.time(), self._clock.monotonic()
+        entry.outcome = "cancelled"
+        try:
+            outcome = await self._make(request, entry)
+            entry.outcome = _in_a_word(outcome)
+            return outcome
+        except CallError as error:
+            entry.outcome = error.code
+            raise
+        finally:
+            entry.duration_ms = round((self._clock.monotonic() - started) * 1000, 3)
+            self._audit.write(entry, request.arguments, began)
+
+    async def _make(self, request: ToolCall, entry: Entry) -> CallOutcome:
+        hooks, arguments, word, context = self._hooks, request.arguments, None, ()
         try:
             tool = self._resolve(request)
-            self._checker.check(tool, request.arguments)
+            entry.server = tool.server
+            if is_large(arguments):
+                await self._checker.check_large(tool, arguments)
+            else:
+                self._checker.check(tool, arguments)
+            if hooks.wants("PreToolUse", tool.name):
+                before = await hooks.before_call(tool, arguments)
+                word, context = before.word, before.context
+                if before.arguments is not arguments:
+                    arguments = before.arguments
+                    await self._checker.check_large(tool, arguments)
         except (UnknownTool, InvalidArguments) as error:
             return outcome_of_error(error.server or "", request.name, error)
-        arguments = await self._hooks.before_call(tool, request.arguments)
-        if arguments is not request.arguments:
-            try:
-                self._checker.check(tool, arguments)
-            except InvalidArguments as error:
-                return outcome_of_error(tool.server, tool.name, error)
-        decision = await self._permissions.decide(tool, arguments)
+        decision = await self._permissions.decide(tool, arguments, word)
+        _note(entry, decision)
         if not decision.allowed:
-            return outcome_of_error(
-                tool.server, tool.name, PermissionRefused(tool.server, tool.name, decision.reason)
-            )
-        if isinstance(tool, BuiltinTool):
-            outcome = await self._run(tool, arguments, request.timeout_seconds)
-        else:
-            outcome = await self._deliver(tool, arguments, request)
-        return await self._hooks.after_call(tool, outcome)
+            refused = PermissionRefused(tool.server, tool.name, decision.reason)
+            return with_context(outcome_of_error(tool.server, tool.name, refused), context)
+        outcome = await self._carry_out(tool, arguments, request)
+        if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool.name):
+            outcome = await self._look_over(tool, arguments, outcome)
+        return with_context(outcome, context)
 
     def _resolve(self, request: ToolCall) -> ServerTool | BuiltinTool:
         own = request.own.get(request.name) if request.own is not None else None
         return self._catalog.resolve(request.name) if own is None else own
 
-    async def _run(
-        self, tool: BuiltinTool, arguments: Mapping[str, Any], seconds: float | None
-    ) -> CallOutcome:
-        started = self._tell_start(tool)
-        is_error, error_code = True, "cancelled"
-        try:
-            result = await _in_time(tool, arguments, seconds)
-            is_error, error_code = False, None
-        except CallError as error:
-            error_code = error.code
-            return outcome_of_error(tool.server, tool.name, error, self._clock.monotonic() - started)
-        finally:
-            self._tell_end(tool, started, is_error, error_code)
-        content = (TextBlock(result),) if isinstance(result, str) else result
-        took = self._clock.monotonic() - started
-        return CallOutcome(server=tool.server, tool=tool.name, content=content, duration_seconds=took)
+    # The call itself, allowed by now.
 
-    async def _deliver(
-        self, tool: ServerTool, arguments: Mapping[str, Any], request: ToolCall
+    async def _carry_out(
+        self, tool: ServerTool | BuiltinTool, arguments: Mapping[str, Any], request: ToolCall
     ) -> CallOutcome:
-        links = self._links
-        seconds = request.timeout_seconds
-        if seconds is None:
-            seconds = links.timeout_of(tool.server)
-        deadline = self._clock.monotonic() + seconds
-        session = links.session_of(tool.server)
-        if session is None:
-            session = await links.awaited_session(tool.server, seconds)
-            seconds = self._left(deadline)
-        relay = self._relay(tool, request)
-        started = self._tell_start(tool)
-        is_error, error_code = True, "cancelled"
-        try:
-            result, content = await self._invoke(session, tool, arguments, seconds, deadline, relay)
-            outcome = outcome_of(tool.server, tool.name, result, content, self._clock.monotonic() - started)
-            is_error, error_code = outcome.is_error, None
-        except (RemoteError, InvalidArguments, UnknownTool) as error:
-            error_code = error.code
-            outcome = outcome_of_error(tool.server, tool.name, error, self._clock.monotonic() - started)
-        except CallError as error:
-            error_code = error.code
-            raise
-        else:
-            if relay is not None:
-                await relay.finish()
-        finally:
-            if relay is not None:
-                relay.stop()
-            self._tell_end(tool, started, is_error, error_code)
-        return outcome
-
-    def _tell_start(self, tool: Tool) -> float:
-        """Tells that a call begins; returns when."""
+        """Tells when it begins and how it ends; a failure of the plumbing is told to hooks, and raised."""
         if self._bus.has_listeners:
             self._bus.publish(CallStarted(server=tool.server, tool=tool.name))
-        return self._clock.monotonic()
+        started = self._clock.monotonic()
+        is_error, error_code = True, "cancelled"
+        try:
+            if isinstance(tool, BuiltinTool):
+                result, content = await _run(tool, arguments, request.timeout_seconds)
+            else:
+                result, content = await self._deliver(tool, arguments, request)
+            prepared = await self._prepared(tool, result, content, request)
+            outcome = outcome_of(tool.server, tool.name, result, prepared, self._clock.monotonic() - started)
+            is_error, error_code = outcome.is_error, None
+            return outcome
+        except CallError as error:
+            error_code = error.code
+            if isinstance(tool, BuiltinTool) or isinstance(error, _ANSWERS):
+                return outcome_of_error(tool.server, tool.name, error, self._clock.monotonic() - started)
+            if self._hooks.wants("PostToolUseFailure", tool.name):
+                await self._hooks.after_call(
+                    tool, arguments, str(error), is_error=True, error_code=error.code
+                )
+            raise
+        finally:
+            self._tell_end(tool, started, is_error, error_code)
 
     def _tell_end(self, tool: Tool, started: float, is_error: bool, error_code: str | None) -> None:
         if self._bus.has_listeners:
@@ -175,16 +199,38 @@ class Pipeline:
                 )
             )
 
+    async def _deliver(self, tool: ServerTool, arguments: Mapping[str, Any], request: ToolCall) -> Result:
+        """Finds the way to the server, and waits for what it answers."""
+        links = self._links
+        seconds = request.timeout_seconds
+        if seconds is None:
+            seconds = links.timeout_of(tool.server)
+        deadline = self._clock.monotonic() + seconds
+        session = links.session_of(tool.server)
+        if session is None:
+            session = await links.awaited_session(tool.server, seconds)
+            seconds = self._left(deadline)
+        relay = self._relay(tool, request)
+        if relay is None:
+            return await self._invoke(session, tool, arguments, request, seconds, deadline, None)
+        try:
+            result = await self._invoke(session, tool, arguments, request, seconds, deadline, relay)
+            await relay.finish()
+            return result
+        finally:
+            relay.stop()
+
     async def _invoke(
         self,
         session: Session,
         tool: ServerTool,
         arguments: Mapping[str, Any],
+        request: ToolCall,
         seconds: float,
         deadline: float,
         relay: ProgressRelay | None,
-    ) -> tuple[ToolResult, tuple[Block, ...]]:
-        """Hands the call over, and once more where `recovery` finds that safe."""
+    ) -> Result:
+        """Hands the call over, and again where `recovery` finds that right."""
         attempt = 1
         while True:
             try:
@@ -195,20 +241,65 @@ class Pipeline:
                     timeout_seconds=seconds,
                     on_progress=relay,
                     answerer=self._links.answerer_of(tool.server),
+                    extends=request.extends,
                 )
-            except (ConnectionLost, RemoteError) as error:
-                reaction = react(error, attempt=attempt, harmless=self._links.is_harmless(tool))
-                if reaction == "give up":
-                    raise
-                attempt += 1
-                try:
-                    session = await self._links.awaited_session(tool.server, self._left(deadline))
-                except NotConnected:
-                    raise error from None  # it says what became of the call
-                if reaction == "list again and repeat":
-                    await self._links.list_again(tool.server, session, self._left(deadline))
-                    tool = self._catalog.resolve(tool.name)
-                seconds = self._left(deadline)
+            except (ConnectionLost, RemoteError, HttpError) as error:
+                session, tool = await self._recover(error, attempt, tool, session, deadline)
+                attempt, seconds = attempt + 1, self._left(deadline)
+
+    async def _recover(
+        self, error: CallError, attempt: int, tool: ServerTool, session: Session, deadline: float
+    ) -> tuple[Session, ServerTool]:
+        """With whom and what the call is to be made again; the error, if it is not."""
+        step = react(error, attempt=attempt, harmless=self._links.is_harmless(tool))
+        if step.reaction == "give up" or step.wait_seconds >= self._left(deadline):
+            raise error
+        if step.reaction == "send the person to a page and repeat" and not await self._visited(error):
+            raise error
+        if step.wait_seconds:
+            await asyncio.sleep(step.wait_seconds)
+        try:
+            session = await self._links.awaited_session(tool.server, self._left(deadline))
+        except NotConnected:
+            raise error from None  # it says what became of the call
+        if step.reaction == "list again and repeat":
+            await self._links.list_again(tool.server, session, self._left(deadline))
+            tool = self._catalog.resolve(tool.name)
+        return session, tool
+
+    # What it came to.
+
+    async def _prepared(
+        self,
+        tool: ServerTool | BuiltinTool,
+        result: ToolResult,
+        content: tuple[Block, ...],
+        request: ToolCall,
+    ) -> Prepared:
+        """The result as a model can use it."""
+        redactor = self._links.redactor_of(tool.server) if tool.server else None
+        check = None
+        if result.structured is not UNSET and tool.definition.output_schema is not ABSENT:
+            check = partial(self._checker.output_problems, tool)
+        if request.whole:
+            return await self._preparer.prepare_whole(result, content, redact=redactor, output_check=check)
+        prepared = self._preparer.prepare_quickly(result, content, redact=redactor, output_check=check)
+        if prepared is not None:
+            return prepared
+        return await self._preparer.prepare(result, content, redact=redactor, output_check=check)
+
+    async def _look_over(self, tool: Tool, arguments: Mapping[str, Any], outcome: CallOutcome) -> CallOutcome:
+        """Hooks see what the model will see, may put other words in its place, and add to it."""
+        code = outcome.error.code if outcome.error is not None else None
+        after = await self._hooks.after_call(
+            tool, arguments, outcome.text, is_error=outcome.is_error, error_code=code
+        )
+        if after.replacement is not None:
+            outcome = structs.replace(outcome, content=(TextBlock(after.replacement),))
+        return with_context(outcome, after.context)
+
+    async def _visited(self, error: CallError) -> bool:
+        return isinstance(error, RemoteError) and await send_to_pages(self._pages, error)
 
     def _left(self, deadline: float) -> float:
         return max(0.001, deadline - self._clock.monotonic())
@@ -219,12 +310,32 @@ class Pipeline:
         return ProgressRelay(tool.server, tool.name, request.on_progress, self._bus)
 
 
-async def _in_time(tool: BuiltinTool, arguments: Mapping[str, Any], seconds: float | None) -> BuiltinResult:
+_ANSWERS: Final = (RemoteError, InvalidArguments, UnknownTool)
+"""What a server has to say to a model, in the form of an error."""
+
+
+async def _run(tool: BuiltinTool, arguments: Mapping[str, Any], seconds: float | None) -> Result:
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            return await tool.run(arguments)
+            found = await tool.run(arguments)
     except TimeoutError:
         if not limit.expired():
             raise  # the tool's own
         raise CallError(tool.server, f"{tool.name} took longer than {seconds:g} s") from None
+    return ToolResult(), (TextBlock(found),) if isinstance(found, str) else found
+
+
+def _note(entry: Entry, decision: Decision) -> None:
+    entry.decision, entry.by, entry.reason = _WORDS[decision.allowed], decision.by, decision.reason
+    if decision.rule is not None:
+        entry.rule, entry.rule_source = decision.rule.text, decision.rule.source
+
+
+_WORDS: Final = {True: "allow", False: "deny"}
+
+
+def _in_a_word(outcome: CallOutcome) -> str:
+    if outcome.error is not None:
+        return outcome.error.code
+    return "tool-error" if outcome.is_error else "ok"

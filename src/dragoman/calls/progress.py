@@ -1,7 +1,8 @@
 """Progress on its way to whoever asked for it.
 
-I own: calling a person's or program's callback without letting it harm the call. A callback that
-raises is reported and called no more; an async one that is slow sees only the newest progress.
+I own: calling a person's or program's callback without letting it harm the call, and not more often than
+anybody can look. A callback that raises is reported and called no more; an async one that is slow sees only
+the newest progress. The last progress of a call is always told.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from dragoman.events import CallProgressed, EventBus, ServerLogged
 from dragoman.wire.peer import Progress
 
 LAST_WORD_SECONDS: Final = 0.5
+PAUSE_SECONDS: Final = 0.05
+"""Between two that are told, on average; what comes sooner waits, and is replaced by what comes after it."""
+AT_ONCE: Final = 10
+"""How many are told without a pause, after a while of silence."""
 
 OnProgress = Callable[[Progress], Awaitable[None] | None]
 
@@ -28,8 +33,30 @@ class ProgressRelay:
         self._bus = bus
         self._running: asyncio.Task[None] | None = None
         self._newest: Progress | None = None
+        self._loop = asyncio.get_running_loop()
+        self._free_at = 0.0
+        """When the pauses of all that were told are over."""
+        self._held: Progress | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def __call__(self, progress: Progress) -> None:
+        wait = self._free_at - (AT_ONCE - 1) * PAUSE_SECONDS - self._loop.time()
+        if wait <= 0:
+            self._held = None
+            self._tell(progress)
+            return
+        self._held = progress
+        if self._timer is None:
+            self._timer = self._loop.call_later(wait, self._tell_held)
+
+    def _tell_held(self) -> None:
+        self._timer = None
+        if self._held is not None:
+            progress, self._held = self._held, None
+            self._tell(progress)
+
+    def _tell(self, progress: Progress) -> None:
+        self._free_at = max(self._free_at, self._loop.time()) + PAUSE_SECONDS
         if self._bus.has_listeners:
             self._bus.publish(
                 CallProgressed(
@@ -47,11 +74,15 @@ class ProgressRelay:
 
     async def finish(self) -> None:
         """Gives an async callback a moment for the last progress; it does not outlive its call."""
+        self._tell_held()
         if self._running is not None:
             await asyncio.wait([self._running], timeout=LAST_WORD_SECONDS)
             self.stop()
 
     def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._running is not None:
             self._running.cancel()
 

@@ -1,38 +1,162 @@
 """What follows when a call came to nothing: the table.
 
-I own: one pure decision. A call is repeated only when that is certainly safe: it never reached the server,
-or the tool says that repeating does no harm, by the word of a server the person trusts and where the setting
-allows it. In every other case whoever called is told that it may have run.
+I own: one pure decision, as data. A call is repeated only when that is certainly safe: it never reached the
+server, the server says that it would not take it, or the tool says that repeating does no harm, by the word
+of a server the person trusts and where the setting allows it. In every other case whoever called is told
+that it may have run. Rows are read from the top; the first that fits decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple
 
-from dragoman.errors import CallError, ConnectionLost, RemoteError
-from dragoman.protocol import HEADER_MISMATCH
+from dragoman.errors import (
+    CallError,
+    CallTimeout,
+    ConnectionLost,
+    HttpError,
+    RemoteError,
+)
+from dragoman.protocol import HEADER_MISMATCH, URL_ELICITATION_REQUIRED
 
 UNSENT_LIMIT: Final = 3
 """How often a call that never reached its server is tried."""
+PAGES_LIMIT: Final = 4
+"""How often a call is tried before which a person is sent to a page: after each of three visits, once
+more."""
+BUSY_LIMIT: Final = 4
+"""How often a server that wants to be left alone for a while is asked."""
+FIRST_WAIT_SECONDS: Final = 1.0
+LONGEST_WAIT_SECONDS: Final = 60.0
+"""A server may ask for more; then the call fails, and says so."""
 
-Reaction = Literal["give up", "repeat", "list again and repeat"]
+Reaction = Literal[
+    "give up", "repeat", "wait and repeat", "list again and repeat", "send the person to a page and repeat"
+]
 
 
-def react(error: CallError, *, attempt: int, harmless: bool) -> Reaction:
-    """`attempt`: how often the call has been tried, this one included."""
-    match error:
-        case ConnectionLost(may_have_run=False, was_refused=True):
-            return "repeat" if attempt == 1 else "give up"
-        case ConnectionLost(may_have_run=False) if attempt < UNSENT_LIMIT:
-            return "repeat"
-        case ConnectionLost() if harmless and attempt == 1:
-            return "repeat"
-        case RemoteError(remote_code=code, status=400) if code == HEADER_MISMATCH and attempt == 1:
-            # The tool's definition has changed since it was listed; the server did not run anything.
-            return "list again and repeat"
-        case _:
-            return "give up"
+class Row(NamedTuple):
+    """One kind of failure."""
+
+    what: str
+    fits: Callable[[CallError], bool]
+    reaction: Reaction = "give up"
+    attempts: int = 1
+    """How often the call is made at most, the first time included."""
+    if_harmless: bool = False
+    """Whether it may have run, so that only what does no harm is repeated."""
+    then: str = ""
+    """What the caller is told when nothing more is tried, in a word or two."""
+
+
+def _status(*numbers: int) -> Callable[[CallError], bool]:
+    return lambda error: isinstance(error, HttpError) and error.status in numbers
+
+
+def _remote(code: int, status: int | None = None) -> Callable[[CallError], bool]:
+    def fits(error: CallError) -> bool:
+        if not isinstance(error, RemoteError) or error.remote_code != code:
+            return False
+        return status is None or error.status == status
+
+    return fits
+
+
+def _lost(*, may_have_run: bool, was_refused: bool | None = None) -> Callable[[CallError], bool]:
+    def fits(error: CallError) -> bool:
+        if not isinstance(error, ConnectionLost) or error.may_have_run != may_have_run:
+            return False
+        return was_refused is None or error.was_refused == was_refused
+
+    return fits
+
+
+def _any(*kinds: type[CallError]) -> Callable[[CallError], bool]:
+    return lambda error: isinstance(error, kinds)
+
+
+TABLE: Final[tuple[Row, ...]] = (
+    Row(
+        "the session was lost, and the server refused the call for it",
+        _lost(may_have_run=False, was_refused=True),
+        "repeat",
+        2,
+        then="the error",
+    ),
+    Row(
+        "the connection was lost before the call was sent",
+        _lost(may_have_run=False),
+        "repeat",
+        UNSENT_LIMIT,
+        then="the error",
+    ),
+    Row(
+        "the connection or its stream was lost after the call was sent",
+        _lost(may_have_run=True),
+        "repeat",
+        2,
+        if_harmless=True,
+        then="the error: it may have run",
+    ),
+    Row(
+        "-32020: headers do not fit, the tool's definition has changed",
+        _remote(HEADER_MISMATCH, status=400),
+        "list again and repeat",
+        2,
+        then="the server's words",
+    ),
+    Row(
+        "-32042: a page is to be visited first",
+        _remote(URL_ELICITATION_REQUIRED),
+        "send the person to a page and repeat",
+        PAGES_LIMIT,
+        then="the server's words",
+    ),
+    Row(
+        "any other JSON-RPC error: -32700, -32600, -32601, -32602, -32603, the server's own",
+        _any(RemoteError),
+        then="the server's words",
+    ),
+    Row(
+        "401, after credentials that can be renewed were renewed once",
+        _status(401),
+        then="the error; the server needs a sign-in",
+    ),
+    Row("403: not allowed, or not with these credentials", _status(403), then="the error"),
+    Row("429: too many requests", _status(429), "wait and repeat", BUSY_LIMIT, then="the error"),
+    Row(
+        "5xx",
+        _status(*range(500, 1000)),
+        "wait and repeat",
+        3,
+        if_harmless=True,
+        then="the error: it may have run",
+    ),
+    Row("any other status", _any(HttpError), then="the error"),
+    Row("no answer in time", _any(CallTimeout), then="the error: it may have run"),
+    Row("anything else: a reply that cannot be read, or is too large", _any(CallError), then="the error"),
+)
+
+
+class Step(NamedTuple):
+    reaction: Reaction
+    wait_seconds: float = 0.0
+
+
+GIVE_UP: Final = Step("give up")
+
+
+def react(error: CallError, *, attempt: int, harmless: bool) -> Step:
+    """What to do now. `attempt`: how often the call has been tried, this one included."""
+    row = next(row for row in TABLE if row.fits(error))
+    if row.reaction == "give up" or attempt >= row.attempts or (row.if_harmless and not harmless):
+        return GIVE_UP
+    if row.reaction != "wait and repeat":
+        return Step(row.reaction)
+    asked = error.retry_after_seconds if isinstance(error, HttpError) else None
+    wait = FIRST_WAIT_SECONDS * 2 ** (attempt - 1) if asked is None else asked
+    return Step(row.reaction, wait) if wait <= LONGEST_WAIT_SECONDS else GIVE_UP
 
 
 def is_harmless(annotations: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ round's parameters, the limit on rounds and the time over all of them. Who answe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -43,8 +43,9 @@ class InputRequired(Struct, rename="camel"):
     request_state: str | UnsetType = UNSET
 
 
-Read = Callable[[Raw], tuple[str, T]]
-"""What kind of result it is, and the result; `Unreadable` if it is neither."""
+Read = Callable[[Raw], "tuple[str, T] | Awaitable[tuple[str, T]]"]
+"""What kind of result it is, and the result; `Unreadable` if it is neither. What is large may take a
+while."""
 
 
 async def ask_in_rounds(
@@ -58,15 +59,24 @@ async def ask_in_rounds(
     answerer: Answerer,
     on_progress: ProgressCallback | None = None,
     headers: Mapping[str, str] | None = None,
+    extends: bool = False,
 ) -> T:
-    """The complete result. `about`: what the request names, for the sentence if it cannot be written."""
+    """The complete result. `about`: what the request names, for the sentence if it cannot be written.
+
+    `extends`: the time limit begins anew with each progress.
+    """
     carried = params
     limit_seconds = timeout_seconds
     deadline = asyncio.get_running_loop().time() + limit_seconds
     for round_number in range(ROUND_LIMIT + 1):
         try:
             raw = await session.request(
-                method, carried, timeout_seconds=timeout_seconds, on_progress=on_progress, headers=headers
+                method,
+                carried,
+                timeout_seconds=timeout_seconds,
+                on_progress=on_progress,
+                headers=headers,
+                extends=extends,
             )
         except ConnectionLost as lost:
             if not round_number:
@@ -81,7 +91,8 @@ async def ask_in_rounds(
             # The encoder's: nothing was sent.
             raise InvalidArguments(session.server, about, (f"cannot be written as JSON: {error}",)) from None
         try:
-            kind, result = read(raw)
+            found = read(raw)
+            kind, result = found if isinstance(found, tuple) else await found
         except Unreadable as problem:
             raise MalformedReply(session.server, problem.detail) from None
         if kind == "complete":

@@ -1,53 +1,22 @@
-"""What text and tools cost of a model's context. Pure.
+"""What tools cost of a model's context. Pure.
 
-I own: an estimate in tokens, without any model's tokenizer. Each kind of character counts with the share of a
-token that it takes on average, rounded up a little. The shares are fitted to a byte-pair tokenizer of 49 000
-tokens; over real tool definitions they lie 10 % above it. Larger vocabularies need fewer tokens.
+I own: what of a tool is counted. The count is `content/tokens.py`'s.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from dragoman.catalog.tools import Tool
+from dragoman.content.tokens import estimate
 
-_ALL: Final = bytes(range(256))
-_SMALL: Final = bytes(range(ord("a"), ord("z") + 1))
-_LARGE: Final = bytes(range(ord("A"), ord("Z") + 1))
-_DIGITS: Final = b"0123456789"
-_SPACE: Final = b" "
-_JOINTS: Final = b"_-"
-_MARKS: Final = bytes(byte for byte in range(128) if byte not in _SMALL + _LARGE + _DIGITS + _SPACE + _JOINTS)
-_BEYOND_ASCII: Final = bytes(range(128, 256))
+__all__ = ["as_sent", "cost_of", "estimate"]
 
-_SHARES: Final = tuple(
-    (bytes(byte for byte in _ALL if byte not in kind), share)
-    for kind, share in (
-        (_SMALL, 0.16),
-        (_LARGE, 0.5),
-        (_DIGITS, 1.0),
-        (_SPACE, 0.33),
-        (_JOINTS, 0.9),  # after one, the next word of a name begins
-        (_MARKS, 0.55),  # quotes, braces and colons of JSON come in pairs
-        (_BEYOND_ASCII, 0.45),  # a Chinese sign is three such bytes and rather more than one token
-    )
-)
-LEAST_SHARE: Final = 1 / 4.5
-"""No text takes less per byte than English prose: gibberish is not cheap."""
 AROUND: Final = 4
 """What an API puts around each definition."""
-
-
-def estimate(text: str | bytes) -> int:
-    """About how many tokens a text takes, rather too many than too few."""
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    counted = sum(share * len(data.translate(None, others)) for others, share in _SHARES)
-    return math.ceil(max(counted, LEAST_SHARE * len(data)))
-
 
 _known: WeakKeyDictionary[Tool, int] = WeakKeyDictionary()
 

@@ -172,8 +172,11 @@ class BuiltinTool(Tool):
         annotations: Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
         needs_permission: bool = True,
+        shell_argument: str | None = None,
     ) -> None:
-        """`needs_permission`: false only for what looks at nothing but the host itself."""
+        """`needs_permission`: false only for what looks at nothing but the host itself. `shell_argument`:
+        which
+        of its arguments is a command for the shell."""
         if name.startswith(RESERVED):
             raise ConfigError(f"built-in tool {name!r}: names that begin with {RESERVED} are servers'")
         schema = Raw(msgspec.json.encode(input_schema))
@@ -191,3 +194,4 @@ class BuiltinTool(Tool):
         )
         self.run = run
         self.needs_permission = needs_permission
+        self.shell_argument = shell_argument

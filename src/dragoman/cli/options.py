@@ -25,6 +25,7 @@ from dragoman.errors import ConfigError, ConfigFileError
 if TYPE_CHECKING:
     from dragoman.config.load import Configuration
     from dragoman.host import Host
+    from dragoman.interaction import Interaction
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -187,8 +188,12 @@ def run_with_host(
     only: Collection[str] | None = None,
     watch: bool = False,
     frozen: Path | None = None,
+    interaction: Interaction | None = None,
 ) -> T:
-    """Runs one command's work in an open host. A polite signal closes the host before the end."""
+    """Runs one command's work in an open host. A polite signal closes the host before the end.
+
+    `interaction`: who is asked about calls. Without one the command makes none.
+    """
     import asyncio
     import signal
 
@@ -201,7 +206,12 @@ def run_with_host(
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, task.cancel)
         async with Host(
-            sources, permission_mode="bypassPermissions", only=only, watch=watch, frozen=frozen
+            sources,
+            permission_mode="default",
+            interaction=interaction,
+            only=only,
+            watch=watch,
+            frozen=frozen,
         ) as host:
             return await work(host)
 

@@ -69,14 +69,14 @@ def _entries_in(path: Path) -> dict[str, Any]:
 def put_server(sources: Sources, scope: Scope, name: str, entry: Mapping[str, Any]) -> Path:
     """Writes the entry into the file of the scope, in place of one of the same name."""
     path = sources.file_of(scope)
-    _edit(sources, scope, path, lambda text: jsonc.set_value(text, ["mcpServers", name], dict(entry)))
+    edit_file(sources, scope, path, lambda text: jsonc.set_value(text, ["mcpServers", name], dict(entry)))
     if scope in IN_PROJECT:
         approval.remember(sources.approvals_file, path, name, entry, "approved")
     return path
 
 
 def remove_server(sources: Sources, scope: Scope, path: Path, name: str) -> None:
-    _edit(sources, scope, path, lambda text: jsonc.remove(text, ["mcpServers", name]))
+    edit_file(sources, scope, path, lambda text: jsonc.remove(text, ["mcpServers", name]))
     if scope in IN_PROJECT:
         approval.forget(sources.approvals_file, (path,), name)
 
@@ -103,7 +103,7 @@ def switch_off(configuration: Configuration, server: ConfiguredServer) -> Path:
     sources = configuration.sources
     scope: Scope = "local" if server.scope in IN_PROJECT else "user"
     path = sources.file_of(scope)
-    _edit(sources, scope, path, lambda text: _with_off(text, server.name, off=True))
+    edit_file(sources, scope, path, lambda text: _with_off(text, server.name, off=True))
     return path
 
 
@@ -115,7 +115,7 @@ def switch_on(configuration: Configuration, name: str) -> list[Path]:
     changed: list[Path] = []
     for scope, path in own:
         if name in _off_in(path):
-            _edit(sources, scope, path, lambda text: _with_off(text, name, off=False))
+            edit_file(sources, scope, path, lambda text: _with_off(text, name, off=False))
             changed.append(path)
     return changed
 
@@ -144,7 +144,8 @@ def forget_choices(sources: Sources) -> int:
     return approval.forget(sources.approvals_file, files)
 
 
-def _edit(sources: Sources, scope: Scope, path: Path, change: Callable[[str], str]) -> None:
+def edit_file(sources: Sources, scope: Scope, path: Path, change: Callable[[str], str]) -> None:
+    """Changes a file of a scope as such files are to be."""
     from dragoman.config.writer import edit
 
     boundary = sources.project_root_of(path) if scope in IN_PROJECT else None

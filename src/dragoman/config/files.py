@@ -23,7 +23,9 @@ from dragoman.config.schema import PermissionRules
 from dragoman.config.scopes import Scope, Sources
 from dragoman.errors import ConfigError, ConfigFileError
 
-_RAW: Final = frozenset({"allowedMcpServers", "deniedMcpServers", "allowManagedMcpServersOnly", "mcpServers"})
+_RAW: Final = frozenset(
+    {"allowedMcpServers", "deniedMcpServers", "allowManagedMcpServersOnly", "hooks", "mcpServers"}
+)
 """Keys that others judge, entry by entry."""
 
 _POLICY: Final = frozenset({"allowedMcpServers", "deniedMcpServers"})
@@ -108,7 +110,7 @@ class _Reader:
         self.parts = [
             Part(scope=part.scope, source=part.source, values=policy)
             for part in self.parts
-            if (policy := {key: value for key, value in part.values.items() if key in _POLICY})
+            if (policy := _forbidding(part.values))
         ]
 
     def read_managed(self, path: Path) -> str | None:
@@ -122,7 +124,7 @@ class _Reader:
         self.parts.append(part)
         if "mcpServers" in read[1] and not isinstance(read[1]["mcpServers"], dict):
             return f'{path}: "mcpServers" must be an object'
-        return None
+        return _unreadable_rules(path, read[1].get("permissions", {}))
 
     def _part(self, scope: Scope, path: Path, text: str, document: dict[str, Any]) -> Part:
         keys = schema.keys_of(_SHAPES[scope])
@@ -179,6 +181,11 @@ class _Reader:
                 rules[name] = self._salvaged(path, text, place, item, None)
             elif name in ("allow", "ask", "deny"):
                 self._complain(path, text, place, f"permissions: {name} must be a list; it is left out")
+            elif name == "defaultMode" and self._fits(path, text, place, item, str | None):
+                rules["default_mode"] = item
+            elif name == "disableBypassPermissionsMode":
+                # Whatever it says, somebody wanted it off.
+                rules["disable_bypass_permissions_mode"] = item if isinstance(item, str | bool) else True
         return rules
 
     def _fits(self, path: Path, text: str, place: list[str | int], item: Any, kind: Any) -> bool:
@@ -197,6 +204,24 @@ class _Reader:
 
     def _complain(self, path: Path, text: str, place: Sequence[str | int], reason: str) -> None:
         self.problems.append(str(at(path, text, place, reason)))
+
+
+def _forbidding(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a part forbids, or wants to be asked."""
+    kept = {key: value for key, value in values.items() if key in _POLICY}
+    rules = values.get("permissions")
+    if isinstance(rules, PermissionRules) and (rules.ask or rules.deny):
+        kept["permissions"] = PermissionRules(ask=rules.ask, deny=rules.deny)
+    return kept
+
+
+def _unreadable_rules(path: Path, block: object) -> str | None:
+    """Why what the administrator forbids cannot be known."""
+    if not isinstance(block, dict):
+        return f'{path}: "permissions" must be an object'
+    rules = cast("dict[str, Any]", block)
+    wrong = [kind for kind in ("ask", "deny") if not isinstance(rules.get(kind, []), list)]
+    return f'{path}: "permissions": "{wrong[0]}" must be a list' if wrong else None
 
 
 def _hidden(path: Path) -> str | None:

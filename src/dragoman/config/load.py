@@ -27,19 +27,12 @@ from dragoman.config.merge import (
     stand,
 )
 from dragoman.config.model import IN_PROCESS, ServerConfig, fingerprint, parse_entry
-from dragoman.config.schema import ConnectorsConfig, PermissionRules
+from dragoman.config.permissions import PermissionPart, counting
+from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.config.subjects import subject_of
 from dragoman.errors import ConfigError
 from dragoman.settings import NAMES, Layer, Settings
-
-
-class PermissionPart(Struct, frozen=True, kw_only=True):
-    """The permission rules of one file."""
-
-    scope: Scope
-    source: str
-    rules: PermissionRules
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
@@ -112,6 +105,7 @@ def load(sources: Sources, *, running: Mapping[str, str] | None = None) -> Confi
     settings = _settings(sources, reading.parts)
     rules = policy.gather(map(_policy_part, reading.parts), broken=reading.broken)
     judge = _judgements(sources, reading.parts, answers, environ, rules, running)
+    permissions = tuple(counting(reading.parts, answers))
     merged = merge(_candidates(reading.parts), judge, exclusive=_is_exclusive(reading.parts))
     return Configuration(
         sources=sources,
@@ -127,10 +121,11 @@ def load(sources: Sources, *, running: Mapping[str, str] | None = None) -> Confi
             *answer_problems,
             *rules.problems,
             *settings.problems,
+            *(part.problem for part in permissions if part.problem),
         ),
         settings=settings,
         policy=rules,
-        permissions=tuple(_permissions(reading.parts)),
+        permissions=permissions,
         connectors=_connectors(reading.parts),
         unconfirmed_variables=unconfirmed,
         judgements=judge,
@@ -283,12 +278,6 @@ def _environment(
     if managed and answers.confirmed_variables != fingerprint(managed):
         return environ, managed
     return {**environ, **managed}, {}
-
-
-def _permissions(parts: tuple[Part, ...]) -> Iterator[PermissionPart]:
-    for part in parts:
-        if "permissions" in part.values:
-            yield PermissionPart(scope=part.scope, source=part.source, rules=part.values["permissions"])
 
 
 def _connectors(parts: tuple[Part, ...]) -> ConnectorsConfig | None:

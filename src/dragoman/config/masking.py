@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
+
+if TYPE_CHECKING:
+    from dragoman.config.model import ServerConfig
 
 COVER: Final = "•••"
 
@@ -44,6 +47,17 @@ def literal_secrets(entry: Mapping[str, Any]) -> list[str]:
         pairs = cast("Mapping[str, Any]", values).items() if isinstance(values, Mapping) else ()
         found += [name for name, value in pairs if _SECRET_NAME.search(name) and COVER in masked_value(value)]
     return sorted(found)
+
+
+def secrets_of(config: ServerConfig) -> tuple[str, ...]:
+    """The values of an entry that nobody but its server is to see, with variables expanded."""
+    found = [value for name, value in config.env.items() if _SECRET_NAME.search(name)]
+    for value in config.headers.values():
+        scheme, space, rest = value.partition(" ")
+        found.append(rest if space and scheme in _HARMLESS else value)
+    _, _, query = (config.url or "").partition("?")
+    found += [pair.partition("=")[2] for pair in query.partition("#")[0].split("&")]
+    return tuple(value for value in found if value)
 
 
 def masked_value(value: object) -> str:

@@ -6,7 +6,7 @@ key (`files.py`); these types say what a good file looks like.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -41,6 +41,32 @@ class PermissionRules(Struct, frozen=True, rename="camel", omit_defaults=True):
     disable_bypass_permissions_mode: Annotated[
         str | bool | None, Meta(description="Managed settings only: forbids bypassPermissions.")
     ] = None
+
+
+class HookEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What is run: a command of the shell, or an address that the event is sent to."""
+
+    type: Literal["command", "http"]
+    command: Annotated[str | None, Meta(description="Run by /bin/sh; gets the event as JSON.")] = None
+    url: Annotated[str | None, Meta(description="Where the event is sent, as JSON.")] = None
+    headers: Annotated[dict[str, str], Meta(description="Sent along; values may use ${VARIABLE}.")] = {}
+    timeout: Annotated[float, Meta(gt=0, le=86400, description="Seconds it may take; 60 unless said.")] = 60.0
+    on_error: Annotated[
+        Literal["block", "ignore"] | None,
+        Meta(description="What its failure does; ignore unless said, block in the administrator's file."),
+    ] = None
+
+    def __repr__(self) -> str:
+        return "<HookEntry>"
+
+
+class HookGroup(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Hooks with a common matcher."""
+
+    hooks: tuple[HookEntry, ...]
+    matcher: Annotated[
+        str, Meta(description="Names with *, alternatives with |, or a regular expression; empty: any.")
+    ] = ""
 
 
 class ConnectorsConfig(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -89,6 +115,9 @@ class UserFile(LocalFile, frozen=True, rename="camel", omit_defaults=True):
         Policies, Meta(description="Policy: only these. An empty list means none.")
     ] = ()
     connectors: ConnectorsConfig | None = None
+    hooks: Annotated[
+        dict[str, tuple[HookGroup, ...]], Meta(description="What runs before and after calls, by event.")
+    ] = {}
     env: Annotated[
         dict[str, str | int],
         Meta(description="Settings by their names, and variables for ${VAR}."),

@@ -51,7 +51,7 @@ from dragoman.errors import (
     StartFailed,
     Unreachable,
 )
-from dragoman.interaction import FillsForms
+from dragoman.interaction import FillsForms, VisitsPages
 from dragoman.transports.base import Details
 
 LAST_REPLIES_SECONDS: Final = 1.0
@@ -80,6 +80,7 @@ class Connection:
         error: DragomanError | None = None,
         older_transport: MakeTransport | None = None,
         forms: FillsForms | None = None,
+        pages: VisitsPages | None = None,
         knock: Knock | None = None,
         idle_seconds: float | None = None,
         rests_first: bool = False,
@@ -91,7 +92,7 @@ class Connection:
         """
         self.name = name
         self._around = surroundings
-        self._inbound = Inbound(name, forms)
+        self._inbound = Inbound(name, forms, pages)
         self._linker = Linker(
             name,
             make_transport,

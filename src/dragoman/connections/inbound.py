@@ -7,22 +7,25 @@ and nobody is asked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from msgspec import Raw, Struct
 
 from dragoman.cleaning import visible
-from dragoman.interaction import FillsForms, FormQuestion
+from dragoman.interaction import FillsForms, FormQuestion, PageQuestion, VisitsPages
 from dragoman.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
 from dragoman.wire.codec import Unreadable, decode_as, encode_error, encode_result
 from dragoman.wire.messages import ABSENT, MessageId
+from dragoman.wire.uris import is_usable
 
 
 class ElicitParams(Struct, rename="camel"):
     message: str
     requested_schema: dict[str, Any] = {}
     mode: str = "form"
+    url: str = ""
 
 
 class Refusal(Exception):
@@ -35,18 +38,23 @@ class Refusal(Exception):
 
 
 class Inbound:
-    def __init__(self, server: str, forms: FillsForms | None = None) -> None:
+    def __init__(
+        self, server: str, forms: FillsForms | None = None, pages: VisitsPages | None = None
+    ) -> None:
         self._server = server
         self._forms = forms
+        self._pages = pages
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
         """What is declared to servers."""
-        return {"elicitation": {"form": {}}} if self._forms is not None else {}
+        modes = {"form": self._forms, "url": self._pages}
+        offered: dict[str, Any] = {mode: {} for mode, somebody in modes.items() if somebody is not None}
+        return {"elicitation": offered} if offered else {}
 
     def needs_nobody(self, method: str) -> bool:
         """Whether the answer to this request is at hand."""
-        return method != "elicitation/create" or self._forms is None
+        return method != "elicitation/create" or (self._forms is None and self._pages is None)
 
     def reply_at_once(self, request_id: MessageId, method: str) -> bytes:
         """The message that answers a request which needs nobody."""
@@ -65,17 +73,25 @@ class Inbound:
 
     async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
         """The bare result of what somebody has to answer, or `Refusal`."""
-        if method == "elicitation/create" and self._forms is not None:
-            return await self._fill(self._forms, params)
-        raise Refusal(METHOD_NOT_FOUND, _not_offered(method))
-
-    async def _fill(self, forms: FillsForms, params: Raw) -> Mapping[str, Any]:
+        if self.needs_nobody(method):
+            raise Refusal(METHOD_NOT_FOUND, _not_offered(method))
         try:
             asked = decode_as(ElicitParams, params if params is not ABSENT else b"{}")
         except Unreadable as error:
             raise Refusal(INVALID_PARAMS, f"the question cannot be read: {error.detail}") from None
-        if asked.mode != "form":
-            raise Refusal(INVALID_PARAMS, "this client fills forms only")
+        if asked.mode == "form" and self._forms is not None:
+            return await self._fill(self._forms, asked)
+        if asked.mode == "url" and self._pages is not None:
+            return await self._visit(self._pages, asked)
+        raise Refusal(INVALID_PARAMS, f"this client does not offer the mode {asked.mode[:50]!r}")
+
+    async def _visit(self, pages: VisitsPages, asked: ElicitParams) -> Mapping[str, Any]:
+        question = page_question(self._server, asked.url, asked.message)
+        if question is None:
+            raise Refusal(INVALID_PARAMS, "the address cannot be shown to a person")
+        return {"action": await pages.visit(question)}
+
+    async def _fill(self, forms: FillsForms, asked: ElicitParams) -> Mapping[str, Any]:
         answer = await forms.fill(
             FormQuestion(
                 server=self._server, message=visible(asked.message, 4096), schema=asked.requested_schema
@@ -84,6 +100,21 @@ class Inbound:
         if answer.action != "accept":
             return {"action": answer.action}
         return {"action": "accept", "content": {**_defaults(asked.requested_schema), **answer.content}}
+
+
+def page_question(server: str, url: str, message: str) -> PageQuestion | None:
+    """The question about a page; None if its address is not of the web, or could not be seen in full."""
+    scheme, slashes, rest = url.partition("://")
+    if scheme.lower() not in ("http", "https") or not slashes or not rest:
+        return None
+    if not is_usable(url) or not url.isascii() or not _PLAIN.fullmatch(url):
+        return None
+    return PageQuestion(server=server, message=visible(message, 4096), url=url)
+
+
+_PLAIN: Final = re.compile(r"[!#-;=?-\[\]_a-z~]+")
+"""What addresses are made of: no spaces, quotes, backslashes, backticks, or anything a shell would act on
+twice."""
 
 
 def _not_offered(method: str) -> str:

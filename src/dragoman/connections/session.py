@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol, cast
 
 from msgspec import Raw
@@ -23,7 +23,7 @@ from dragoman.protocol import Era
 from dragoman.transports.base import About, Details, Transport, Trouble
 from dragoman.wire.codec import encode_notification
 from dragoman.wire.messages import MessageId
-from dragoman.wire.peer import Peer, ProgressCallback
+from dragoman.wire.peer import Peer, Progress, ProgressCallback
 
 CAUSE_WAIT_SECONDS: Final = 1.0
 
@@ -140,17 +140,22 @@ class Session:
         courtesy_cancel: bool = True,
         headers: Mapping[str, str] | None = None,
         is_standing: bool = False,
+        extends: bool = False,
     ) -> Raw:
         """The raw result, or one of the errors under `CallError`.
 
-        `headers` go along where some are carried. `is_standing`: a stream meant to stay open.
+        `headers` go along where some are carried. `is_standing`: a stream meant to stay open. `extends`: the
+        time limit begins anew with each progress.
         """
         if self._lost_cause is not None:
             raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
         self._standing += is_standing
         future: asyncio.Future[Raw] = self._loop.create_future()
+        deadline: _Deadline = (future, method, timeout_seconds, courtesy_cancel)
+        if extends:
+            on_progress = self._extending(lambda: request_id, timeout_seconds, deadline, on_progress)
         request_id = self._peer.open_request(future, on_progress)
-        self._deadlines.set(request_id, timeout_seconds, (future, method, timeout_seconds, courtesy_cancel))
+        self._deadlines.set(request_id, timeout_seconds, deadline)
         try:
             message = self._driver.encode(request_id, method, params, on_progress is not None)
             if self._transport.congested:
@@ -184,6 +189,22 @@ class Session:
             # Still awaited here only if the caller was cancelled, or if it could not be encoded.
             if self._peer.forget(request_id) and future.cancelled():
                 self._give_up(request_id, "the caller gave up" if courtesy_cancel else None)
+
+    def _extending(
+        self,
+        request_id: Callable[[], str],
+        seconds: float,
+        deadline: _Deadline,
+        on_progress: ProgressCallback | None,
+    ) -> ProgressCallback:
+        """Sets the deadline anew before progress is told."""
+
+        def progressed(progress: Progress) -> None:
+            self._deadlines.set(request_id(), seconds, deadline)
+            if on_progress is not None:
+                on_progress(progress)
+
+        return progressed
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         self._send_quietly(encode_notification(method, params), method=method)

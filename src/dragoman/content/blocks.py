@@ -1,7 +1,8 @@
 """The blocks a tool's result is made of.
 
 I own: reading content blocks. A block of an unknown type, or one whose fields are not as they should
-be, is kept as an `UnknownBlock`; it never costs the rest of the result.
+be, is kept as an `UnknownBlock`; it never costs the rest of the result. A large block stays undecoded, as a
+`LargeBlock`, until it is known what becomes of it.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class ResourceLinkBlock(Struct, frozen=True, rename="camel", tag_field="type", t
     title: str | None = None
     description: str | None = None
     mime_type: str | None = None
+    size: int | float | None = None
+    """In bytes, as its server claims."""
 
     def as_text(self) -> str:
         return f"[resource {self.title or self.name or self.uri}: {self.uri}]"
@@ -81,8 +84,22 @@ class UnknownBlock(Struct, frozen=True):
         return f"[content of unknown type {kind!r}]"
 
 
+class LargeBlock(Struct, frozen=True):
+    """A block of a large result, as it came: a view on the message, which it keeps in memory."""
+
+    raw: Raw
+
+    @property
+    def size_bytes(self) -> int:
+        return memoryview(self.raw).nbytes
+
+    def as_text(self) -> str:
+        """All of it, decoded now: slow, and as large as the block."""
+        return read_block(self.raw).as_text()
+
+
 KnownBlock = TextBlock | ImageBlock | AudioBlock | ResourceLinkBlock | ResourceBlock
-Block = KnownBlock | UnknownBlock
+Block = KnownBlock | UnknownBlock | LargeBlock
 
 _decode = msgspec.json.Decoder(KnownBlock).decode
 

@@ -1,4 +1,4 @@
-"""What a model is given of a resource.
+"""What a model is given of resources, images and other data.
 
 I own: text cleaned and cut, images made to fit, everything else saved to disk and named. What cannot be
 shown becomes a sentence, and never costs the rest. What a part really is, its bytes say; the type that its
@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 from collections.abc import Iterable
-from typing import Final
+from itertools import chain
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from dragoman.cleaning import for_model, one_line
 from dragoman.content import images
+from dragoman.content.binary import NotBase64, from_base64
 from dragoman.content.blocks import Block, ImageBlock, Resource, TextBlock
-from dragoman.content.saving import NotSaved, Saver
+from dragoman.content.saving import NotSaved, Saver, ending
+from dragoman.content.sources import Plain, Source
 
 TEXT_LIMIT: Final = 100_000
 """Characters of text of one resource, all its parts together."""
@@ -25,11 +28,20 @@ IMAGE_LIMIT: Final = 20
 PART_LIMIT: Final = 200
 AT_ONCE: Final = 2
 """Images that are unpacked at the same time: each may take 200 MB while it is."""
+HELD_LIMIT_BYTES: Final = 16 * 1024 * 1024
+"""Data up to this size, still encoded, is looked at as a whole; what is larger goes straight to its file."""
+
+
+class Shown(NamedTuple):
+    block: Block
+    path: Path | None = None
+    """The file that was made of it."""
+    size_bytes: int = 0
 
 
 class Media:
     def __init__(self, saver: Saver | None = None) -> None:
-        self._saver = saver or Saver()
+        self.saver = saver or Saver()
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def shown(self, parts: Iterable[Resource]) -> tuple[Block, ...]:
@@ -39,57 +51,74 @@ class Media:
         everything = list(parts)
         for part in everything[:PART_LIMIT]:
             if len(everything) > 1:
-                blocks.append(TextBlock(f"[{_named(part)}]"))
+                blocks.append(TextBlock(f"[{named(part.uri, part.mime_type)}]"))
             if part.text is not None:
                 block = _text(part.text, room)
                 room = max(0, room - len(block.text))
                 blocks.append(block)
             else:
-                block = await self._blob(part, may_show=shown_images < IMAGE_LIMIT)
+                name, blob = named(part.uri, part.mime_type), Plain(part.blob or "")
+                block = (
+                    await self.data(name, blob, part.mime_type, may_show=shown_images < IMAGE_LIMIT)
+                ).block
                 shown_images += isinstance(block, ImageBlock)
                 blocks.append(block)
         if len(everything) > PART_LIMIT:
             blocks.append(TextBlock(f"[{len(everything) - PART_LIMIT} more parts are not shown]"))
         return tuple(blocks) or (TextBlock("[the resource is empty]"),)
 
-    async def _blob(self, part: Resource, *, may_show: bool) -> Block:
+    async def data(self, name: str, encoded: Source, mime_type: str | None, *, may_show: bool) -> Shown:
+        """Data in base64: an image if it is one and may be shown, otherwise a file and a sentence."""
+        if encoded.most_bytes > HELD_LIMIT_BYTES:
+            return await asyncio.to_thread(self._streamed, name, encoded, mime_type)
         try:
-            data = await asyncio.to_thread(_decoded, part.blob or "")
-        except ValueError:
-            return TextBlock(f"[{_named(part)}: its data is not valid base64]")
+            data = await asyncio.to_thread(lambda: b"".join(from_base64(encoded.pieces())))
+        except NotBase64:
+            return _not_base64(name)
         if not data:
-            return TextBlock(f"[{_named(part)}: empty]")
+            return Shown(TextBlock(f"[{name}: empty]"))
         why = ""
         if may_show and images.kind_of(data) is not None:
             try:
                 async with self._turns:
                     picture = await asyncio.to_thread(images.fit, data)
-                return ImageBlock(base64.b64encode(picture.data).decode(), picture.mime_type)
+                return Shown(ImageBlock(base64.b64encode(picture.data).decode(), picture.mime_type))
             except images.NotAnImage as error:
                 why = f"{error}; "
-        return await self._saved(part, data, why)
+        return await self._saved(f"{name}: {why}{len(data)} bytes", data, mime_type)
 
-    async def _saved(self, part: Resource, data: bytes, why: str) -> Block:
-        about = f"{_named(part)}: {why}{len(data)} bytes"
+    async def _saved(self, about: str, data: bytes, mime_type: str | None) -> Shown:
         try:
-            path = await self._saver.save(data, part.mime_type)
+            path = await self.saver.save(data, mime_type)
         except NotSaved as error:
-            return TextBlock(f"[{about}, not saved: {error}]")
-        return TextBlock(f"[{about}, saved as {path}]")
+            return Shown(TextBlock(f"[{about}, not saved: {error}]"))
+        return Shown(TextBlock(f"[{about}, saved as {path}]"), path, len(data))
+
+    def _streamed(self, name: str, encoded: Source, mime_type: str | None) -> Shown:
+        most_bytes = encoded.most_bytes // 4 * 3 + 3
+        try:
+            if most_bytes > self.saver.file_limit_bytes:
+                raise NotSaved(f"it is larger than the limit of {self.saver.file_limit_bytes} bytes")
+            pieces = from_base64(encoded.pieces())
+            first = next(pieces, b"")
+            end = ending(first, mime_type)
+            path, size = self.saver.save_pieces_now(chain((first,), pieces), most_bytes, end)
+        except NotBase64:
+            return _not_base64(name)
+        except NotSaved as error:
+            return Shown(TextBlock(f"[{name}: about {most_bytes} bytes, not saved: {error}]"))
+        return Shown(TextBlock(f"[{name}: {size} bytes, saved as {path}]"), path, size)
+
+
+def named(what: str, mime_type: str | None) -> str:
+    """For a sentence: what it is, and what its server says it is."""
+    kind = f", said to be {one_line(mime_type, 100)}" if mime_type else ""
+    return f"{one_line(what, 500)}{kind}"
+
+
+def _not_base64(name: str) -> Shown:
+    return Shown(TextBlock(f"[{name}: its data is not valid base64]"))
 
 
 def _text(text: str, room: int) -> TextBlock:
     return TextBlock(for_model(text, room) if room else f"[{len(text)} more characters are not shown]")
-
-
-def _decoded(blob: str) -> bytes:
-    """Strict, but for line breaks, which many encoders put in."""
-    try:
-        return base64.b64decode(blob.replace("\n", "").replace("\r", ""), validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError("not valid base64") from None
-
-
-def _named(part: Resource) -> str:
-    kind = f", said to be {one_line(part.mime_type, 100)}" if part.mime_type else ""
-    return f"{one_line(part.uri, 500)}{kind}"

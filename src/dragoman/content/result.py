@@ -1,20 +1,32 @@
 """A tool's result, read.
 
-I own: telling a result's parts apart. Most results are made of blocks we know and are read in one go;
-only where that fails, each block is read on its own, so that one odd block costs nothing but itself.
+I own: telling a result's parts apart. Most results are small, made of blocks we know, and are read in one go;
+only where that fails, each block is read on its own, so that one odd block costs nothing but itself. A large
+result is taken apart in a worker thread and mostly stays as it came: `Undecoded` values and `LargeBlock`s are
+views on its message. Where there are more blocks than anybody looks at, the last one holds them all, as the
+array that came.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+import asyncio
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from dragoman.content.blocks import Block, KnownBlock, read_block
+from dragoman.content.blocks import Block, KnownBlock, LargeBlock, read_block
+from dragoman.content.walking import Broken, Members, TooIntricate, Walk, first_byte, members_of
 from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as
+from dragoman.wire.messages import ABSENT
 
 BLOCK_LIMIT: Final = 10_000
+LARGE_BYTES: Final = 128 * 1024
+"""What is larger is read by `read_large`: decoding it would hold up everybody else."""
+SMALL_PART_BYTES: Final = 64 * 1024
+"""Parts of a large result up to this size are decoded at once."""
+DECODED_LIMIT_BYTES: Final = 1024 * 1024
+"""All of those together; what comes after stays as it came."""
 
 _WIRE_NAMES = {
     "structured": "structuredContent",
@@ -24,24 +36,53 @@ _WIRE_NAMES = {
 }
 
 
+class Undecoded(Struct, frozen=True):
+    """A large part of a result, as it came."""
+
+    raw: Raw
+
+    @property
+    def size_bytes(self) -> int:
+        return memoryview(self.raw).nbytes
+
+    def decode(self) -> Any:
+        """Its value, or `Unreadable`. Slow, and many times as large as the bytes."""
+        return decode_as(object, self.raw)
+
+
 class ToolResult(Struct, kw_only=True, gc=False, rename=_WIRE_NAMES):
     """All of a result but its content."""
 
     structured: Any = UNSET
+    """The value, or `Undecoded` if it is large; see `decoded`."""
     is_error: bool = False
-    meta: dict[str, Any] | None = None
+    meta: Any = None
+    """An object, None, or `Undecoded`."""
     result_type: str = "complete"
 
 
-class _Known(ToolResult, gc=False, rename=_WIRE_NAMES):
+class _Shaped(ToolResult, gc=False, rename=_WIRE_NAMES):
+    meta: dict[str, Any] | None = None
+
+
+class _Known(_Shaped, gc=False, rename=_WIRE_NAMES):
     content: tuple[KnownBlock, ...] = ()
 
 
-class _Odd(ToolResult, gc=False, rename=_WIRE_NAMES):
+class _Odd(_Shaped, gc=False, rename=_WIRE_NAMES):
     content: list[Raw] = []
 
 
 _decode_known = msgspec.json.Decoder(_Known).decode
+
+
+def decoded(part: Any) -> Any:
+    """A part of a result as a value, whatever its size. `Unreadable` if it is nested too deeply."""
+    return part.decode() if isinstance(part, Undecoded) else part
+
+
+def is_large(raw: Raw) -> bool:
+    return memoryview(raw).nbytes > LARGE_BYTES
 
 
 def read_result(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
@@ -51,6 +92,87 @@ def read_result(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
     except DECODE_ERRORS:
         odd = decode_as(_Odd, raw)
         if len(odd.content) > BLOCK_LIMIT:
-            raise Unreadable(f"more than {BLOCK_LIMIT} blocks of content") from None
+            return read_large_now(raw)
         return odd, tuple([read_block(block) for block in odd.content])
     return known, known.content
+
+
+async def read_large(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
+    """The same for a large result, off the loop."""
+    return await asyncio.to_thread(read_large_now, raw)
+
+
+def read_large_now(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
+    reader = _LargeReader(memoryview(raw))
+    try:
+        return reader.read()
+    except Broken as problem:
+        raise Unreadable(str(problem)) from None
+
+
+class _Parts(Members, rename={"meta": "_meta"}):
+    content: Raw = ABSENT
+    structuredContent: Raw = ABSENT
+    isError: Raw = ABSENT
+    meta: Raw = ABSENT
+    resultType: Raw = ABSENT
+
+
+class _LargeReader:
+    def __init__(self, view: memoryview) -> None:
+        self._view = view
+        self._room = DECODED_LIMIT_BYTES
+
+    def read(self) -> tuple[ToolResult, tuple[Block, ...]]:
+        parts = members_of(self._view, _Parts)
+        result = ToolResult(
+            structured=self._value(parts.get("structuredContent"), UNSET),
+            is_error=_typed(parts.get("isError"), bool, False),
+            meta=self._meta(parts.get("_meta")),
+            result_type=_typed(parts.get("resultType"), str, "complete"),
+        )
+        return result, self._content(parts.get("content"))
+
+    def _content(self, part: memoryview | None) -> tuple[Block, ...]:
+        if part is None:
+            return ()
+        if first_byte(part) != b"[":
+            raise Broken("Expected `array` - at `$.content`")
+        blocks: list[Block] = []
+        try:
+            for begin, end in Walk(part).elements(0):
+                if len(blocks) == BLOCK_LIMIT:
+                    raise TooIntricate
+                blocks.append(self._block(part[begin:end]))
+        except TooIntricate:
+            blocks.append(LargeBlock(Raw(part)))  # all of them, for the file
+        return tuple(blocks)
+
+    def _block(self, part: memoryview) -> Block:
+        return read_block(Raw(part)) if self._has_room(part) else LargeBlock(Raw(part))
+
+    def _value(self, part: memoryview | None, default: Any) -> Any:
+        if part is None:
+            return default
+        raw = Raw(part)
+        if self._has_room(part):
+            return decode_as(object, raw)
+        # A copy lets go of the message, where that is much larger.
+        return Undecoded(raw.copy() if part.nbytes < self._view.nbytes // 2 else raw)
+
+    def _meta(self, part: memoryview | None) -> Any:
+        meta = self._value(part, None)
+        if not isinstance(meta, dict | Undecoded | None):
+            raise Broken("Expected `object | null` - at `$._meta`")
+        return cast("Any", meta)
+
+    def _has_room(self, part: memoryview) -> bool:
+        """Whether a part is to be decoded at once."""
+        if part.nbytes > min(SMALL_PART_BYTES, self._room):
+            return False
+        self._room -= part.nbytes
+        return True
+
+
+def _typed(part: memoryview | None, kind: type[Any], default: Any) -> Any:
+    return default if part is None else decode_as(kind, Raw(part))

@@ -14,11 +14,14 @@ import os
 import re
 import secrets
 import stat
+import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from dragoman import paths
+from dragoman.cleaning import one_line
 from dragoman.clock import Clock, SystemClock
 
 QUOTA_BYTES: Final = 512 * 1024 * 1024
@@ -29,6 +32,8 @@ SPARED_SECONDS: Final = 3600.0
 """What is newer is not removed to make room: somebody has just been told where it is."""
 
 _NAME = re.compile(r"\d{8}-\d{6}-[0-9a-f]{16}(\.[a-z0-9]{1,5})")
+
+_HANDLE = re.compile(r"[0-9a-f]{16}")
 
 _BEGINNINGS: Final = (
     (b"%PDF-", ".pdf"),
@@ -82,6 +87,11 @@ def ending(data: bytes, mime_type: str | None = None) -> str:
     return _BY_CLAIM.get(claimed, ".bin")
 
 
+def handle_of(name: str) -> str:
+    """What a saved file is called by: the part of its name that nobody can guess."""
+    return name.partition(".")[0][-16:]
+
+
 class Saver:
     """One folder for everything that is saved."""
 
@@ -102,6 +112,13 @@ class Saver:
         self._file_count_limit = file_count_limit
         self._keep_seconds = keep_seconds
         self._turn = asyncio.Lock()
+        self._making_room = threading.Lock()
+        self._being_written = 0
+
+    @property
+    def file_limit_bytes(self) -> int:
+        """The most that is saved of data; text may be as large as the quota."""
+        return self._file_limit_bytes
 
     @property
     def folder(self) -> Path:
@@ -116,18 +133,49 @@ class Saver:
     def save_now(self, data: bytes, mime_type: str | None = None) -> Path:
         if len(data) > self._file_limit_bytes:
             raise NotSaved(f"it is larger than the limit of {self._file_limit_bytes} bytes")
+        return self.save_pieces_now((data,), len(data), ending(data, mime_type))[0]
+
+    def save_pieces_now(self, pieces: Iterable[bytes], most_bytes: int, end: str) -> tuple[Path, int]:
+        """The new file and its size, of pieces that come one by one; `most_bytes`: all of them at most."""
+        if most_bytes > self._quota_bytes:
+            raise NotSaved(f"it is larger than the limit of {self._quota_bytes} bytes")
         try:
             folder = self._open_folder()
         except OSError as error:
             raise NotSaved(f"the folder {self.folder} cannot be used: {error.strerror}") from None
         try:
-            self._make_room(folder, len(data))
-            name = self._write(folder, data, ending(data, mime_type))
+            with self._making_room:  # several threads may save at once
+                self._make_room(folder, most_bytes + self._being_written)
+                self._being_written += most_bytes
+            try:
+                name, size = self._write(folder, pieces, most_bytes, end)
+            finally:
+                with self._making_room:
+                    self._being_written -= most_bytes
         except OSError as error:
             raise NotSaved(f"it cannot be written to {self.folder}: {error.strerror}") from None
         finally:
             os.close(folder)
-        return self.folder / name
+        return self.folder / name, size
+
+    def open_saved(self, handle: str) -> tuple[int, str]:
+        """A descriptor of the file with this handle, and its name; `NotSaved` if there is none."""
+        if not _HANDLE.fullmatch(handle):
+            raise NotSaved(f"{one_line(handle, 100)!r} is no handle")
+        try:
+            folder = self._open_folder()
+        except OSError as error:
+            raise NotSaved(f"the folder {self.folder} cannot be used: {error.strerror}") from None
+        try:
+            for name in os.listdir(folder):
+                if _NAME.fullmatch(name) and handle_of(name) == handle:
+                    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+                    return os.open(name, flags, dir_fd=folder), name
+        except OSError as error:
+            raise NotSaved(f"it cannot be read: {error.strerror}") from None
+        finally:
+            os.close(folder)
+        raise NotSaved("there is no such result any more, or there never was one")
 
     def _open_folder(self) -> int:
         """The folder, certain to be ours alone: everything else is done relative to it."""
@@ -144,18 +192,23 @@ class Saver:
             raise
         return folder
 
-    def _write(self, folder: int, data: bytes, end: str) -> str:
+    def _write(self, folder: int, pieces: Iterable[bytes], most_bytes: int, end: str) -> tuple[str, int]:
         began = time.strftime("%Y%m%d-%H%M%S", time.gmtime(self._clock.now()))
         name = f"{began}-{secrets.token_hex(8)}{end}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(name, flags, 0o600, dir_fd=folder)
+        size = 0
         try:
             with os.fdopen(file, "wb") as stream:
-                stream.write(data)
-        except OSError:
+                for piece in pieces:
+                    size += len(piece)
+                    if size > most_bytes:
+                        raise NotSaved("it is larger than it was said to be")
+                    stream.write(piece)
+        except BaseException:
             os.unlink(name, dir_fd=folder)  # half a file is worse than none
             raise
-        return name
+        return name, size
 
     def _make_room(self, folder: int, needed: int) -> None:
         now = self._clock.now()

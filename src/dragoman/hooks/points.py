@@ -1,31 +1,119 @@
-"""The points at which hooks may act.
+"""The points at which hooks may act, as the rest of the host sees them.
 
-I own: the face the pipeline calls. `NoHooks` is the host's until hooks are configured.
+I own: the face that the pipeline and the host call, and what hooks come to at each point. `NoHooks` is the
+host's where none are configured; `active.ActiveHooks` runs them. What a hook is given and may answer is
+`contract.py`'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 from dragoman.catalog.tools import Tool
+from dragoman.hooks.verdicts import HookWord
+from dragoman.interaction import FormAnswer
 
-Outcome = TypeVar("Outcome")
+
+class Before(Struct, frozen=True):
+    """What the hooks before a call came to."""
+
+    arguments: Mapping[str, Any]
+    """To go on with: the very ones that were given, if no hook changed them."""
+    word: HookWord | None = None
+    """The strictest of all."""
+    context: tuple[str, ...] = ()
+    """For the model, added to the outcome. Clean and bounded."""
+
+
+class After(Struct, frozen=True):
+    """What the hooks after a call came to."""
+
+    context: tuple[str, ...] = ()
+    replacement: str | None = None
+    """The result's text as the model is to see it; None: as it is."""
 
 
 class Hooks(Protocol):
-    async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments to go on with."""
+    """Nothing here raises because of a hook: one that fails is reported, and blocks where it is to."""
+
+    def wants(self, event: str, subject: str) -> bool:
+        """Whether any hook would run: cheap, and mostly no. The subject of events of calls is the tool's
+        qualified name, of the others what `contract.EVENTS` says."""
         ...
 
-    async def after_call(self, tool: Tool, outcome: Outcome) -> Outcome:
-        """The outcome to hand back."""
+    async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
+        """PreToolUse."""
+        ...
+
+    async def after_call(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        text: str,
+        *,
+        is_error: bool,
+        error_code: str | None = None,
+    ) -> After:
+        """PostToolUse, or PostToolUseFailure for an error."""
+        ...
+
+    async def permission_requested(self, tool: Tool, arguments: Mapping[str, Any]) -> HookWord | None:
+        """PermissionRequest: allow or deny in the person's place; None: ask the person."""
+        ...
+
+    async def elicited(self, server: str, message: str, schema: Mapping[str, Any]) -> FormAnswer | None:
+        """Elicitation: the answer in the person's place; None: ask the person."""
+        ...
+
+    async def elicitation_answered(self, server: str, answer: FormAnswer) -> FormAnswer:
+        """ElicitationResult: the answer to send."""
+        ...
+
+    async def tell(self, event: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
+        """Any other event; returns when every hook has ended. What is returned is context for the model,
+        and only `SessionStart` has any."""
+        ...
+
+    async def close(self) -> None:
+        """Ends every hook that runs; none is started after that."""
         ...
 
 
 class NoHooks:
-    async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        return arguments
+    def wants(self, event: str, subject: str) -> bool:
+        return False
 
-    async def after_call(self, tool: Tool, outcome: Outcome) -> Outcome:
-        return outcome
+    async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
+        return Before(arguments)
+
+    async def after_call(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        text: str,
+        *,
+        is_error: bool,
+        error_code: str | None = None,
+    ) -> After:
+        return _NOTHING
+
+    async def permission_requested(self, tool: Tool, arguments: Mapping[str, Any]) -> HookWord | None:
+        return None
+
+    async def elicited(self, server: str, message: str, schema: Mapping[str, Any]) -> FormAnswer | None:
+        return None
+
+    async def elicitation_answered(self, server: str, answer: FormAnswer) -> FormAnswer:
+        return answer
+
+    async def tell(self, event: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
+        return ()
+
+    async def close(self) -> None:
+        return None
+
+
+_NOTHING = After()

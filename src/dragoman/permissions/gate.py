@@ -1,73 +1,152 @@
 """The gate every call passes.
 
-I own: the decision for one call, with its reason. Until rules exist, a mode decides alone or a
-person is asked; without anyone to ask, the answer is no. A yes for the session is bound to the tool's
-definition: one that became another is asked about again.
+I own: the decision for one call, with its reason and who made it: rules and mode first (`decide.py`), then a
+classifier, a hook in the person's place, and the person, one question at a time. A yes for the session is
+bound to the tool's definition: one that became another is asked about again. Without anyone to ask, the
+answer is no, and names the rule that would make it a yes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal, Protocol
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from dragoman.catalog.tools import BuiltinTool, Tool
+from dragoman.cleaning import one_line
 from dragoman.events import EventBus, PermissionAsked
-from dragoman.interaction import Interaction, PermissionAnswer, PermissionQuestion
+from dragoman.hooks.points import Hooks
+from dragoman.hooks.verdicts import HookWord
+from dragoman.interaction import Interaction, NobodyToAsk, PermissionAnswer, PermissionQuestion
+from dragoman.permissions.classifier import Classifier, Opinion
+from dragoman.permissions.decide import Verdict, decide, rule_for
+from dragoman.permissions.grants import SessionGrants
+from dragoman.permissions.modes import PermissionMode
+from dragoman.permissions.rules import Call, Rule, Rulebook
 
-PermissionMode = Literal["default", "bypassPermissions", "dontAsk"]
-MODES: Final[tuple[PermissionMode, ...]] = ("default", "bypassPermissions", "dontAsk")
+Decider = Literal["rule", "grant", "hook", "mode", "classifier", "person", "host"]
+Keep = Callable[[str, str], Awaitable[None]]
+"""Writes an allow rule to a scope, and sees to it that it counts from now on."""
 
 
 class Decision(Struct, frozen=True):
     allowed: bool
     reason: str
-
-
-class Gate(Protocol):
-    async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision: ...
+    by: Decider = "mode"
+    rule: Rule | None = None
 
 
 _BYPASSED = Decision(True, "permission mode bypassPermissions")
 
-_GRANTED = Decision(True, "allowed by the person for this session")
-_OUR_OWN = Decision(True, "it only looks at what the host knows")
+_is_asking: ContextVar[bool] = ContextVar("dragoman is asking", default=False)
+"""Whether this is the work of somebody who is being asked: whoever is asked may call tools to find out."""
 
 
-class ModeGate:
-    def __init__(self, mode: PermissionMode, interaction: Interaction | None, bus: EventBus) -> None:
-        self._mode = mode
+class Gate:
+    def __init__(
+        self,
+        book: Rulebook,
+        mode: PermissionMode,
+        *,
+        interaction: Interaction | None,
+        hooks: Hooks,
+        classifier: Classifier,
+        bus: EventBus,
+        keep: Keep,
+    ) -> None:
         self._interaction = interaction
+        self._hooks = hooks
+        self._classifier = classifier
         self._bus = bus
-        self._granted: dict[tuple[str, str], str] = {}
-        """Tools that were allowed for the session, by server and name, and their digests then."""
+        self._keep = keep
+        self._grants = SessionGrants()
+        self._turn = asyncio.Lock()
+        self.adopt(book, mode)
 
-    async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
-        if self._mode == "bypassPermissions":
+    def adopt(self, book: Rulebook, mode: PermissionMode) -> None:
+        """Decides by these rules from now on."""
+        self._book = book
+        self.mode: PermissionMode = mode
+        self._decides_nothing = mode == "bypassPermissions" and not book.rules
+
+    def forget(self, server: str) -> None:
+        """A server's entry is another now, or gone: no yes given to it holds."""
+        self._grants.forget(server)
+
+    async def decide(
+        self, tool: Tool, arguments: Mapping[str, Any], word: HookWord | None = None
+    ) -> Decision:
+        if self._decides_nothing and word is None:
             return _BYPASSED
-        if isinstance(tool, BuiltinTool) and not tool.needs_permission:
-            return _OUR_OWN
-        if self._mode == "dontAsk":
-            return Decision(False, "permission mode dontAsk refuses what no rule allows")
+        call = call_of(tool, arguments)
+        verdict = self._judge(call, word)
+        if verdict.behaviour == "ask":
+            return await self._ask(tool, call, verdict, word)
+        return self._decided(call, verdict, word)
+
+    def explain(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict:
+        """What rules and mode say of a call; nobody is asked."""
+        return self._judge(call_of(tool, arguments), None)
+
+    def _judge(self, call: Call, word: HookWord | None) -> Verdict:
+        return decide(call, self._book.about(call), self.mode, granted=self._grants.state(call), word=word)
+
+    def _decided(self, call: Call, verdict: Verdict, word: HookWord | None) -> Decision:
+        """What rules, mode and hooks came to, and which of them it was."""
+        allowed, reason = verdict.behaviour == "allow", verdict.reason
+        if verdict.rule is not None:
+            return Decision(allowed, reason, "rule", verdict.rule)
+        if word is not None and word.behaviour == verdict.behaviour:
+            return Decision(allowed, reason, "hook")
+        if not allowed:
+            # A refusal for want of a rule names the rule.
+            return Decision(False, f"{reason}; {_advice(call)}" if self.mode == "dontAsk" else reason)
+        if call.is_own:
+            return Decision(True, reason, "host")
+        return Decision(True, reason, "grant" if self._grants.state(call) == "yes" else "mode")
+
+    async def _ask(self, tool: Tool, call: Call, verdict: Verdict, word: HookWord | None) -> Decision:
+        if verdict.asks == "classifier":
+            opinion = await self._opinion(call)
+            if opinion.behaviour != "ask":
+                return Decision(opinion.behaviour == "allow", opinion.reason, "classifier")
+        if self._hooks.wants("PermissionRequest", tool.name):
+            said = await self._hooks.permission_requested(tool, call.arguments)
+            if said is not None and said.behaviour == "deny":
+                return Decision(False, said.reason, "hook")
+            # Where an administrator wants a person to be asked, a hook cannot say yes in their place.
+            if said is not None and said.behaviour == "allow" and not _is_managed(verdict):
+                return Decision(True, said.reason, "hook")
         if self._interaction is None:
-            return Decision(
-                False, "there is nobody to ask; give the host an interaction or another permission_mode"
-            )
-        granted = self._granted.get((tool.server, tool.name))
-        if granted is not None and granted == tool.digest:
-            return _GRANTED
-        question = PermissionQuestion(
-            server=tool.server,
-            tool=tool.name,
-            title=tool.title,
-            arguments=arguments,
-            has_changed=granted is not None,
-        )
-        answer = await self._interaction.allow(question)
-        self._remember(tool, answer)
+            return Decision(False, self._nobody(call, verdict), "mode", verdict.rule)
+        if _is_asking.get():
+            return await self._put(self._interaction, tool, call, verdict)
+        async with self._turn:
+            # The answer to the question before may have been one to this, too.
+            verdict = self._judge(call, word)
+            if verdict.behaviour != "ask":
+                return self._decided(call, verdict, word)
+            return await self._put(self._interaction, tool, call, verdict)
+
+    async def _put(self, interaction: Interaction, tool: Tool, call: Call, verdict: Verdict) -> Decision:
+        """Puts the question, keeps the answer, and tells."""
+        question = question_about(tool, call, verdict)
+        await self._hooks.tell("Notification", {"notification_type": "permission", "tool_name": tool.name})
+        token = _is_asking.set(True)
+        try:
+            answer = await interaction.allow(question)
+        except NobodyToAsk as why:
+            return Decision(False, f"{verdict.reason}; {why}", "mode", verdict.rule)
+        except Exception as error:  # border: a front end's code
+            answer = PermissionAnswer(False, f"asking failed: {type(error).__name__}: {one_line(str(error))}")
+        finally:
+            _is_asking.reset(token)
+        await self._remember(call, question, answer)
         said = "allowed by the person" if answer.allowed else "the person said no"
-        decision = Decision(answer.allowed, f"{said}: {answer.word}" if answer.word else said)
+        decision = Decision(answer.allowed, f"{said}: {answer.word}" if answer.word else said, "person")
         self._bus.publish(
             PermissionAsked(
                 server=tool.server, tool=tool.name, allowed=decision.allowed, reason=decision.reason
@@ -75,14 +154,68 @@ class ModeGate:
         )
         return decision
 
-    def forget(self, server: str) -> None:
-        """A server's entry is another now, or gone: no yes given to it holds."""
-        for key in [key for key in self._granted if key[0] == server]:
-            del self._granted[key]
-
-    def _remember(self, tool: Tool, answer: PermissionAnswer) -> None:
-        # A yes to a built-in tool is one to these arguments: it may read from any server.
-        if answer.allowed and answer.for_session and not isinstance(tool, BuiltinTool):
-            self._granted[tool.server, tool.name] = tool.digest
+    async def _remember(self, call: Call, question: PermissionQuestion, answer: PermissionAnswer) -> None:
+        lasts = answer.allowed and question.is_rememberable
+        if lasts and (answer.for_session or answer.always):
+            self._grants.remember(call)
         else:
-            self._granted.pop((tool.server, tool.name), None)
+            self._grants.revoke(call)
+        if lasts and answer.always is not None:
+            await self._keep(answer.always, question.rule)
+
+    async def _opinion(self, call: Call) -> Opinion:
+        try:
+            return await self._classifier.judge(call)
+        except Exception as error:  # border: a model, or a program's own
+            return Opinion("ask", f"the classifier failed: {type(error).__name__}")
+
+    def _nobody(self, call: Call, verdict: Verdict) -> str:
+        if verdict.rule is not None:
+            return f"{verdict.reason}, and there is nobody to ask"
+        return f"no rule allows it, and there is nobody to ask; {_advice(call)}"
+
+
+def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
+    """The call as rules see it."""
+    if isinstance(tool, BuiltinTool):
+        command = arguments.get(tool.shell_argument) if tool.shell_argument is not None else None
+        return Call(
+            tool=tool.name,
+            arguments=arguments,
+            hints=tool.hints,
+            digest=tool.digest,
+            command=command if isinstance(command, str) else None,
+            is_own=not tool.needs_permission,
+        )
+    return Call(
+        tool=tool.name,
+        server=tool.server,
+        wire_name=tool.definition.name,
+        arguments=arguments,
+        hints=tool.hints,
+        digest=tool.digest,
+    )
+
+
+def question_about(tool: Tool, call: Call, verdict: Verdict) -> PermissionQuestion:
+    return PermissionQuestion(
+        server=tool.server,
+        tool=tool.name,
+        title=tool.title,
+        arguments=call.arguments,
+        risk=tool.hints.risk,
+        reaches_out=tool.hints.open_world,
+        reason=verdict.reason,
+        rule=rule_for(call),
+        is_rememberable=verdict.is_rememberable,
+        has_changed=verdict.has_changed,
+    )
+
+
+def _advice(call: Call) -> str:
+    rule = call.tool if call.server else rule_for(call)
+    return f"the rule that would allow it is {rule} (`dragoman permissions add allow '{rule}'`)"
+
+
+def _is_managed(verdict: Verdict) -> bool:
+    return verdict.rule is not None and verdict.rule.is_managed

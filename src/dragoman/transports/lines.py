@@ -2,16 +2,20 @@
 
 I own: cutting a byte stream at 0x0A (and nothing else: U+2028 or a lone CR inside a string are not
 line ends), and the size limit. A line over the limit is not kept: its head and tail are, so that
-whoever waits for it can be told. A line over `FLOOD_FACTOR` limits is a flood and raises.
+whoever waits for it can be told. A line over `FLOOD_FACTOR` limits is a flood and raises. A long line is
+never in memory twice, not even when its last part is put to the others.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Final
 
 END_BYTES: Final = 4096
 FLOOD_FACTOR: Final = 4
+LONG_BYTES: Final = 1024 * 1024
+"""A line longer than this grows in one buffer: joining its parts would take its size once more."""
 
 
 class Flood(Exception):
@@ -29,6 +33,8 @@ class LineFramer:
         self._on_oversized = on_oversized
         self._limit_bytes = limit_bytes
         self._parts: list[bytes] = []
+        self._buffer: io.BytesIO | None = None
+        """What a long line has come to so far, instead of its parts."""
         self._size = 0
         self._head: bytes | None = None
         """The head of a line that is already over the limit; None otherwise."""
@@ -61,25 +67,41 @@ class LineFramer:
             self._on_line(line)
 
     def _keep(self, data: bytes) -> None:
-        self._parts.append(data)
         self._size += len(data)
+        if self._buffer is None:
+            self._parts.append(data)
+        else:
+            self._buffer.write(data)
         if self._size <= self._limit_bytes:
+            if self._size > LONG_BYTES and self._buffer is None:
+                self._buffer = io.BytesIO()
+                self._buffer.writelines(self._parts)
+                self._parts = []
             return
+        line = self._taken()
         if self._head is None:
-            self._head = b"".join(self._parts)[:END_BYTES]
+            self._head = line[:END_BYTES]
             # Told at once: the rest of the line may never come.
             self._settled = self._on_oversized(self._head, b"")
-        self._parts = [b"".join(self._parts)[-END_BYTES:]]
+        self._parts = [line[-END_BYTES:]]
         if self._size > FLOOD_FACTOR * self._limit_bytes:
             raise Flood
 
     def _finish(self) -> bytes:
         """The line that is now complete; empty if it was over the limit."""
-        line = b"".join(self._parts)
-        head = self._head
-        self._parts, self._size, self._head = [], 0, None
+        line, head = self._taken(), self._head
+        self._size, self._head = 0, None
         if head is None:
             return line
         if not self._settled:
             self._on_oversized(head, line[-END_BYTES:])
         return b""
+
+    def _taken(self) -> bytes:
+        """What was kept of the line; nothing is kept any more."""
+        if self._buffer is not None:
+            line = self._buffer.getvalue()  # the buffer's own bytes, not a copy
+        else:
+            line = b"".join(self._parts)
+        self._parts, self._buffer = [], None
+        return line

@@ -193,11 +193,12 @@ async def trouble_of_status(
     return Trouble(
         "status",
         cause,
-        # Refused before anything ran, unless the far end broke while working on it.
-        may_have_run=status >= 500 and status != 503,
+        # Refused before anything ran, unless the far end broke while working on it: some proxies say 503
+        # when a server went away in the middle.
+        may_have_run=status >= 500,
         hint=_HINTS.get(status),
         status=status,
-        retry_after_seconds=retry_after(response.headers.get("Retry-After")),
+        retry_after_seconds=asked_wait(response.headers),
         challenge=response.headers.get("WWW-Authenticate"),
         body=body,
         in_session=in_session,
@@ -256,12 +257,20 @@ def _in_words(body: bytes, content_type: str, hide: Iterable[str]) -> str:
     return one_line(text[:400], 200).strip()
 
 
+def asked_wait(headers: Mapping[str, str]) -> float | None:
+    """How long an answer asks to wait, whichever way it says so."""
+    precise = headers.get("Retry-After-Ms", "").strip()
+    if re.fullmatch(r"\d{1,12}", precise):
+        return min(int(precise) / 1000, LONGEST_RETRY_SECONDS)
+    return retry_after(headers.get("Retry-After"))
+
+
 def retry_after(value: str | None) -> float | None:
     """`Retry-After` in seconds: a number or a date, never negative, never beyond reason."""
     if value is None:
         return None
     value = value.strip()
-    if re.fullmatch(r"\d{1,12}", value):
+    if re.fullmatch(r"\d{1,12}(\.\d{1,9})?", value):
         return min(float(value), LONGEST_RETRY_SECONDS)
     try:
         import datetime  # wanted for dates only

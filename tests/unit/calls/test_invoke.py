@@ -35,7 +35,14 @@ class Session:
         self.limits: list[float] = []
 
     async def request(
-        self, method: str, params: Any, *, timeout_seconds: float, on_progress: Any, headers: Any
+        self,
+        method: str,
+        params: Any,
+        *,
+        timeout_seconds: float,
+        on_progress: Any,
+        headers: Any,
+        extends: bool,
     ) -> Raw:
         self.sent.append(encode_request("d1", method, params))
         self.headers.append(headers)

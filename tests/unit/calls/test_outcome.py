@@ -5,12 +5,14 @@ from msgspec import Raw
 
 from dragoman.calls.outcome import CallOutcome, outcome_of, outcome_of_error
 from dragoman.content.blocks import ImageBlock, TextBlock
+from dragoman.content.prepare import Prepared
 from dragoman.content.result import read_result
 from dragoman.errors import CallError, RemoteError, UnknownTool
 
 
 def outcome(result: bytes) -> CallOutcome:
-    return outcome_of("box", "mcp__box__open", *read_result(Raw(result)), 0.5)
+    read, content = read_result(Raw(result))
+    return outcome_of("box", "mcp__box__open", read, Prepared(content), 0.5)
 
 
 def test_a_result_becomes_an_outcome_with_all_its_parts():

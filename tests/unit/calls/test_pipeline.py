@@ -13,6 +13,8 @@ from dragoman.calls.pipeline import Pipeline, ToolCall
 from dragoman.catalog.listing import ToolList
 from dragoman.catalog.pool import Catalog
 from dragoman.catalog.tools import BuiltinTool, Tool
+from dragoman.content.prepare import Preparer
+from dragoman.content.redact import Redactor
 from dragoman.errors import (
     CallError,
     CallTimeout,
@@ -27,6 +29,8 @@ from dragoman.errors import (
     UnknownTool,
 )
 from dragoman.events import CallFinished, CallProgressed, CallStarted, EventBus
+from dragoman.hooks.points import After, Before
+from dragoman.hooks.verdicts import HookWord
 from dragoman.names import ServerName
 from dragoman.permissions.gate import Decision
 from dragoman.testing import FakeClock
@@ -50,7 +54,11 @@ class World:
         self.progress: list[Progress] = []
         self.decision = Decision(True, "fine with me")
         self.changed_arguments: Mapping[str, Any] | None = None
-        self.changed_outcome: CallOutcome | None = None
+        self.wanted = {"PreToolUse", "PostToolUse", "PostToolUseFailure"}
+        self.after = After()
+        self.word: HookWord | None = None
+        self.heard: HookWord | None = None
+        self.context: tuple[str, ...] = ()
         self.no_session: Exception | None = None
         self.later_replies: list[bytes | Exception] = []
         self.is_away = False
@@ -62,6 +70,7 @@ class World:
             hooks=self,
             permissions=self,
             links=self,  # type: ignore[arg-type]
+            preparer=Preparer(),
             bus=self.bus,
             clock=self.clock,
         )
@@ -73,17 +82,26 @@ class World:
 
     # hooks
 
-    async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.story.append(("before", tool.name, arguments))
-        return arguments if self.changed_arguments is None else self.changed_arguments
+    def wants(self, event: str, subject: str) -> bool:
+        return event in self.wanted
 
-    async def after_call(self, tool: Tool, outcome: CallOutcome) -> CallOutcome:
-        self.story.append(("after", tool.name, outcome.text))
-        return self.changed_outcome or outcome
+    async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
+        self.story.append(("before", tool.name, arguments))
+        changed = arguments if self.changed_arguments is None else self.changed_arguments
+        return Before(changed, self.word, self.context)
+
+    async def after_call(
+        self, tool: Tool, arguments: Any, text: str, *, is_error: bool, error_code: str | None = None
+    ) -> After:
+        self.story.append(("after", tool.name, text))
+        return self.after
 
     # permissions
 
-    async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
+    async def decide(
+        self, tool: Tool, arguments: Mapping[str, Any], word: HookWord | None = None
+    ) -> Decision:
+        self.heard = word
         self.story.append(("decide", tool.name, arguments))
         return self.decision
 
@@ -106,6 +124,11 @@ class World:
     def answerer_of(self, server: ServerName) -> Nobody:
         return Nobody()
 
+    def redactor_of(self, server: ServerName) -> Redactor | None:
+        return self.redactor
+
+    redactor: Redactor | None = None
+
     def is_harmless(self, tool: Tool) -> bool:
         return self.harmless
 
@@ -125,7 +148,14 @@ class World:
     driver = SimpleNamespace(era="modern")
 
     async def request(
-        self, method: str, params: Any, *, timeout_seconds: float, on_progress: Any, headers: Any
+        self,
+        method: str,
+        params: Any,
+        *,
+        timeout_seconds: float,
+        on_progress: Any,
+        headers: Any,
+        extends: bool,
     ) -> Raw:
         self.story.append((method, params, timeout_seconds))
         self.headers = headers
@@ -216,9 +246,24 @@ async def test_what_hooks_made_of_the_arguments_is_checked_again(world: World):
 
 
 async def test_hooks_have_the_last_word_on_the_outcome(world: World):
-    world.changed_outcome = CallOutcome(server="box", tool=NAME)
+    world.after = After(("mind the gap",), "other words")
+    world.context = ("asked for by a hook",)
 
-    assert await world.call() is world.changed_outcome
+    assert (await world.call()).text == "other words\nmind the gap\nasked for by a hook"
+
+
+async def test_a_hooks_word_before_the_call_is_heard_at_the_gate(world: World):
+    world.word = HookWord("ask", "not sure", "careful")
+    await world.call()
+
+    assert world.heard == world.word
+
+
+async def test_where_no_hook_wants_to_know_none_is_told(world: World):
+    world.wanted = set()
+    await world.call()
+
+    assert [step[0] for step in world.story] == ["decide", "tools/call"]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +312,9 @@ async def test_a_server_that_is_not_there_is_raised_after_the_gate(world: World,
     with pytest.raises(type(error)):
         await world.call()
 
-    assert [step[0] for step in world.story] == ["before", "decide"]
+    assert [step[0] for step in world.story] == ["before", "decide"] + ["after"] * isinstance(
+        error, CallError
+    )
 
 
 @pytest.mark.parametrize(

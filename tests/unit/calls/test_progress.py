@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dragoman.calls.progress import OnProgress, ProgressRelay
+from dragoman.calls.progress import AT_ONCE, OnProgress, ProgressRelay
 from dragoman.events import CallProgressed, EventBus, ServerLogged
 from dragoman.wire.peer import Progress
 
@@ -18,21 +18,40 @@ async def heard(bus: EventBus, listener: object) -> list[object]:
     return [event async for event in listener]  # type: ignore[attr-defined]
 
 
-def test_a_plain_callback_sees_every_step():
+@pytest.mark.requirement("CAL-3")
+async def test_a_plain_callback_sees_the_first_steps_and_the_newest_and_no_flood():
     seen: list[Progress] = []
     hand_on = relay(seen.append)
-    for n in range(3):
+    for n in range(1000):
         hand_on(Progress(n))
+    await hand_on.finish()
 
-    assert seen == [Progress(0), Progress(1), Progress(2)]
+    assert seen == [*map(Progress, range(AT_ONCE)), Progress(999)]
 
 
-async def test_listeners_see_every_step_as_an_event():
+async def test_a_step_that_had_to_wait_is_told_though_nothing_comes_after_it():
+    told = asyncio.Event()
+
+    def see(progress: Progress) -> None:
+        if progress.progress == AT_ONCE:
+            told.set()
+
+    hand_on = relay(see)
+    for n in range(AT_ONCE + 1):
+        hand_on(Progress(n))
+    assert not told.is_set()
+    async with asyncio.timeout(5):
+        await told.wait()
+    hand_on.stop()
+
+
+async def test_listeners_see_steps_as_events():
     bus = EventBus()
     listener = bus.listen()
     hand_on = relay(None, bus)
     hand_on(Progress(1, 4, "reading"))
     hand_on(Progress(2))
+    await hand_on.finish()
 
     assert await heard(bus, listener) == [
         CallProgressed(server="box", tool="mcp__box__open", progress=1, total=4, message="reading"),

@@ -4,7 +4,17 @@ from typing import Any
 
 import pytest
 
-from dragoman.calls.recovery import UNSENT_LIMIT, Reaction, is_harmless, react
+from dragoman.calls.recovery import (
+    BUSY_LIMIT,
+    GIVE_UP,
+    LONGEST_WAIT_SECONDS,
+    TABLE,
+    UNSENT_LIMIT,
+    Reaction,
+    Step,
+    is_harmless,
+    react,
+)
 from dragoman.errors import (
     CallError,
     CallTimeout,
@@ -53,7 +63,7 @@ MISMATCH = RemoteError("box", -32020, "header mismatch", status=400)
     ids=str,
 )
 def test_the_table(error: CallError, attempt: int, harmless: bool, reaction: Reaction):
-    assert react(error, attempt=attempt, harmless=harmless) == reaction
+    assert react(error, attempt=attempt, harmless=harmless).reaction == reaction
 
 
 @pytest.mark.parametrize(
@@ -66,9 +76,15 @@ def test_the_table(error: CallError, attempt: int, harmless: bool, reaction: Rea
         RemoteError("box", 0, ""),
         CallTimeout("box", "tools/call", 1),
         CallTimeout("box", "tools/call", 1, may_have_run=False),
-        HttpError("box", 500, "HTTP 500", may_have_run=True),
-        HttpError("box", 503, "HTTP 503", may_have_run=False, retry_after_seconds=1),
-        HttpError("box", 429, "HTTP 429", may_have_run=False),
+        RemoteError("box", -32700, "parse error"),
+        RemoteError("box", -32600, "invalid request"),
+        RemoteError("box", -32602, "invalid params"),
+        RemoteError("box", -32603, "internal error", status=500),
+        HttpError("box", 400, "HTTP 400", may_have_run=False),
+        HttpError("box", 401, "HTTP 401", may_have_run=False),
+        HttpError("box", 403, "HTTP 403", may_have_run=False, challenge='Bearer error="insufficient_scope"'),
+        HttpError("box", 404, "HTTP 404", may_have_run=False, retry_after_seconds=1),
+        HttpError("box", 429, "HTTP 429", may_have_run=False, retry_after_seconds=301),
         MalformedReply("box", "html"),
         MessageTooLarge("box", 1),
         NotConnected("box", "failed", "gone"),
@@ -78,13 +94,75 @@ def test_the_table(error: CallError, attempt: int, harmless: bool, reaction: Rea
 @pytest.mark.parametrize("harmless", [True, False])
 @pytest.mark.parametrize("attempt", [1, 2])
 def test_everything_else_is_told_to_whoever_called(error: CallError, harmless: bool, attempt: int):
-    assert react(error, attempt=attempt, harmless=harmless) == "give up"
+    assert react(error, attempt=attempt, harmless=harmless) == GIVE_UP
+
+
+def _status(status: int, after: float | None = None) -> HttpError:
+    return HttpError("box", status, f"HTTP {status}", may_have_run=status >= 500, retry_after_seconds=after)
+
+
+@pytest.mark.requirement("CAL-5")
+@pytest.mark.parametrize(
+    ("error", "attempt", "harmless", "step"),
+    [
+        # It would not take the call now: again after a while, as long as that is soon.
+        (_status(429), 1, False, Step("wait and repeat", 1)),
+        (_status(429), 2, False, Step("wait and repeat", 2)),
+        (_status(429), 3, False, Step("wait and repeat", 4)),
+        (_status(429), BUSY_LIMIT, False, GIVE_UP),
+        (_status(429, 0), 1, False, Step("wait and repeat", 0)),
+        (_status(429, 7.5), 3, True, Step("wait and repeat", 7.5)),
+        (_status(429, LONGEST_WAIT_SECONDS), 1, False, Step("wait and repeat", LONGEST_WAIT_SECONDS)),
+        (_status(429, LONGEST_WAIT_SECONDS + 1), 1, False, GIVE_UP),
+        # It broke: it may have run, so only what does no harm.
+        *[(_status(status), 1, False, GIVE_UP) for status in (500, 501, 502, 503, 504, 599)],
+        *[(_status(status), 1, True, Step("wait and repeat", 1)) for status in (500, 502, 503, 504)],
+        (_status(503, 3), 1, True, Step("wait and repeat", 3)),
+        (_status(503, 3), 1, False, GIVE_UP),
+        (_status(500), 2, True, Step("wait and repeat", 2)),
+        (_status(500), 3, True, GIVE_UP),
+        # A person has to go somewhere first, three times at most.
+        *[
+            (
+                RemoteError("box", -32042, "visit"),
+                attempt,
+                False,
+                Step("send the person to a page and repeat"),
+            )
+            for attempt in (1, 2, 3)
+        ],
+        (RemoteError("box", -32042, "visit"), 4, True, GIVE_UP),
+    ],
+    ids=str,
+)
+def test_what_a_busy_or_broken_server_is_given(error: CallError, attempt: int, harmless: bool, step: Step):
+    assert react(error, attempt=attempt, harmless=harmless) == step
+
+
+@pytest.mark.requirement("CAL-5")
+def test_every_row_decides_something_and_nothing_is_left_over():
+    assert TABLE[-1].fits(CallError("box", "whatever"))
+    assert all((row.reaction == "give up") == (row.attempts == 1) for row in TABLE)
+    assert all(row.then for row in TABLE)
+
+
+@pytest.mark.requirement("CAL-5")
+@pytest.mark.parametrize("status", range(400, 600))
+@pytest.mark.parametrize("attempt", [1, 2, 9])
+def test_nothing_that_may_have_run_is_made_again_unless_it_is_harmless(status: int, attempt: int):
+    error = _status(status)
+
+    assert not error.may_have_run or react(error, attempt=attempt, harmless=False) == GIVE_UP
 
 
 @pytest.mark.parametrize("harmless", [True, False])
-@pytest.mark.parametrize("error", [UNSENT, IN_DOUBT, MISMATCH], ids=str)
+@pytest.mark.parametrize(
+    "error", [UNSENT, IN_DOUBT, MISMATCH, HttpError("box", 429, "", may_have_run=False)], ids=str
+)
 def test_nothing_is_repeated_for_ever(error: CallError, harmless: bool):
-    assert {react(error, attempt=attempt, harmless=harmless) for attempt in range(3, 100)} == {"give up"}
+    steps = {react(error, attempt=attempt, harmless=harmless) for attempt in range(4, 100)}
+
+    assert steps == {GIVE_UP}
 
 
 @pytest.mark.parametrize(

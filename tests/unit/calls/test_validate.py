@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.calls.validate import PROBLEM_LIMIT, ArgumentChecker
+from dragoman.calls.validate import PROBLEM_LIMIT, Checker
 from dragoman.errors import InvalidArguments
 from tests.unit.fakes import tool
 
@@ -18,7 +18,7 @@ INTEGER_X = {"type": "object", "properties": {"x": {"type": "integer"}}, "requir
 
 def problems(schema: dict[str, Any], arguments: Any) -> tuple[str, ...]:
     try:
-        ArgumentChecker().check(tool(schema), arguments)
+        Checker().check(tool(schema), arguments)
     except InvalidArguments as error:
         return error.problems
     return ()
@@ -68,7 +68,7 @@ def test_each_argument_that_does_not_fit_is_named(
 
 def test_the_complaint_names_server_and_tool():
     with pytest.raises(InvalidArguments) as caught:
-        ArgumentChecker().check(tool(INTEGER_X), {})
+        Checker().check(tool(INTEGER_X), {})
     assert (caught.value.server, caught.value.tool) == ("box", "mcp__box__open")
 
 
@@ -79,7 +79,7 @@ def test_only_the_first_few_problems_are_told():
 
 
 def test_a_tool_listed_anew_is_checked_by_its_new_schema():
-    checker = ArgumentChecker()
+    checker = Checker()
     checker.check(tool(INTEGER_X), {"x": 1})
 
     with pytest.raises(InvalidArguments):
@@ -151,7 +151,7 @@ def test_a_schema_that_refers_to_itself_is_survived(schema: dict[str, Any]):
 
 DOUBLING = """
 import sys
-from dragoman.calls.validate import ArgumentChecker
+from dragoman.calls.validate import Checker
 from tests.unit.fakes import tool
 
 spelling, own, shelf = sys.argv[1:]
@@ -162,7 +162,7 @@ for n in range(60):
 if name:
     parts = {key: {**part, own: name % int(key[1:])} for key, part in parts.items()}
 schema = {"$id": "http://root/", "allOf": [{"$ref": spelling % 0}], shelf: parts}
-ArgumentChecker().check(tool(schema), {"x": 1})
+Checker().check(tool(schema), {"x": 1})
 """
 
 
@@ -197,11 +197,11 @@ def test_a_schema_that_doubles_itself_takes_no_time(spelling: str, own: str, she
 )
 def test_arguments_that_are_no_json_are_invalid_arguments(value: object):
     with pytest.raises(InvalidArguments):
-        ArgumentChecker().check(tool(INTEGER_X), {"x": value})
+        Checker().check(tool(INTEGER_X), {"x": value})
 
 
 def test_any_mapping_will_do_as_arguments():
-    ArgumentChecker().check(tool(INTEGER_X), MappingProxyType({"x": 1}))
+    Checker().check(tool(INTEGER_X), MappingProxyType({"x": 1}))
 
 
 def test_what_multiplies_with_every_level_of_the_value_is_not_run():
@@ -214,12 +214,12 @@ def test_what_multiplies_with_every_level_of_the_value_is_not_run():
     for _ in range(12):
         value = {"a": value}
     started = time.process_time()
-    ArgumentChecker().check(tool(schema), value)
+    Checker().check(tool(schema), value)
     assert time.process_time() - started < 2
 
 
 def test_a_schema_that_is_merely_large_is_priced_in_no_time():
     parts = [{"$ref": f"#/allOf/{n}"} for n in range(1, 5000)] + [{"type": "object"}]
     started = time.process_time()
-    ArgumentChecker().check(tool({"type": "object", "allOf": parts}), {})
+    Checker().check(tool({"type": "object", "allOf": parts}), {})
     assert time.process_time() - started < 2

@@ -1,11 +1,19 @@
-"""Whether a call may be made: the mode decides, or a person is asked."""
+"""Whether a call may be made: rules and the mode decide, or a person is asked."""
+
+import asyncio
+from typing import Any
 
 import pytest
 
 from dragoman.catalog.tools import BuiltinTool
+from dragoman.config.schema import PermissionRules
 from dragoman.events import EventBus, PermissionAsked
+from dragoman.hooks.points import NoHooks
 from dragoman.interaction import PermissionAnswer, PermissionQuestion
-from dragoman.permissions.gate import MODES, Decision, ModeGate, PermissionMode
+from dragoman.permissions.classifier import ByAnnotations
+from dragoman.permissions.gate import Decision, Gate
+from dragoman.permissions.modes import MODES, PermissionMode
+from dragoman.permissions.rules import Rulebook
 from dragoman.testing import ScriptedUser
 from tests.unit.fakes import tool
 
@@ -13,8 +21,21 @@ TOOL = tool()
 ARGUMENTS = {"n": 1}
 
 
+KEPT: list[tuple[str, str]] = []
+
+
+async def _keep(scope: str, rule: str) -> None:
+    KEPT.append((scope, rule))
+
+
+def gate_of(mode: PermissionMode, user: Any, bus: EventBus, **rules: tuple[str, ...]) -> Gate:
+    book = Rulebook.of([("user", "settings.json", PermissionRules(**rules))])
+    classifier = ByAnnotations(lambda server: False)
+    return Gate(book, mode, interaction=user, hooks=NoHooks(), classifier=classifier, bus=bus, keep=_keep)
+
+
 async def decide(mode: PermissionMode, user: ScriptedUser | None, bus: EventBus | None = None) -> Decision:
-    return await ModeGate(mode, user, bus or EventBus()).decide(TOOL, ARGUMENTS)
+    return await gate_of(mode, user, bus or EventBus()).decide(TOOL, ARGUMENTS)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +48,9 @@ async def decide(mode: PermissionMode, user: ScriptedUser | None, bus: EventBus 
         ("bypassPermissions", None, True, False),
         ("dontAsk", True, False, False),
         ("dontAsk", None, False, False),
+        ("auto", True, True, True),
+        ("auto", None, False, False),
+        ("plan", True, False, False),
     ],
 )
 async def test_who_decides(mode: PermissionMode, answer: bool | None, allowed: bool, asked: bool):
@@ -39,7 +63,7 @@ async def test_who_decides(mode: PermissionMode, answer: bool | None, allowed: b
 
 
 def test_the_table_knows_every_mode():
-    assert MODES == ("default", "bypassPermissions", "dontAsk")
+    assert set(MODES) == {"default", "bypassPermissions", "auto", "dontAsk", "plan"}
 
 
 async def test_the_question_says_everything_that_matters():
@@ -47,7 +71,15 @@ async def test_the_question_says_everything_that_matters():
     await decide("default", user)
 
     assert user.asked == [
-        PermissionQuestion(server="box", tool="mcp__box__open", title="open", arguments={"n": 1})
+        PermissionQuestion(
+            server="box",
+            tool="mcp__box__open",
+            title="open",
+            arguments={"n": 1},
+            risk="writes",
+            reason="no rule allows it",
+            rule=f"mcp__box__open@{TOOL.digest[:32]}",
+        )
     ]
 
 
@@ -61,11 +93,11 @@ async def test_the_question_says_everything_that_matters():
     ids=str,
 )
 async def test_the_persons_word_is_part_of_the_reason(answer: PermissionAnswer, reason: str):
-    assert await decide("default", ScriptedUser(answer)) == Decision(answer.allowed, reason)
+    assert await decide("default", ScriptedUser(answer)) == Decision(answer.allowed, reason, "person")
 
 
 async def test_without_anyone_to_ask_the_reason_says_what_to_do():
-    assert "permission_mode" in (await decide("default", None)).reason
+    assert "permissions add allow 'mcp__box__open'" in (await decide("default", None)).reason
 
 
 async def test_every_question_is_an_event_with_its_answer():
@@ -82,7 +114,7 @@ async def test_every_question_is_an_event_with_its_answer():
 
 async def test_every_call_is_asked_anew():
     user = ScriptedUser(True, False)
-    gate = ModeGate("default", user, EventBus())
+    gate = gate_of("default", user, EventBus())
 
     assert [(await gate.decide(TOOL, ARGUMENTS)).allowed for _ in range(3)] == [True, False, False]
     assert len(user.asked) == 3
@@ -90,7 +122,7 @@ async def test_every_call_is_asked_anew():
 
 async def test_a_yes_for_the_session_is_asked_for_once():
     user = ScriptedUser(PermissionAnswer(True, for_session=True))
-    gate = ModeGate("default", user, EventBus())
+    gate = gate_of("default", user, EventBus())
 
     assert [(await gate.decide(TOOL, {"n": number})).allowed for number in range(3)] == [True] * 3
     assert len(user.asked) == 1
@@ -102,7 +134,7 @@ async def test_a_yes_for_the_session_is_asked_for_once():
 @pytest.mark.parametrize("again", [True, False])
 async def test_a_tool_that_became_another_is_asked_about_again_and_marked(again: bool):
     user = ScriptedUser(PermissionAnswer(True, for_session=True), PermissionAnswer(again))
-    gate = ModeGate("default", user, EventBus())
+    gate = gate_of("default", user, EventBus())
     await gate.decide(TOOL, {})
     turned = tool({"type": "object", "properties": {"key": {"type": "string"}}})
 
@@ -112,7 +144,7 @@ async def test_a_tool_that_became_another_is_asked_about_again_and_marked(again:
 
 async def test_a_no_takes_an_earlier_yes_back():
     user = ScriptedUser(PermissionAnswer(True, for_session=True), False, True)
-    gate = ModeGate("default", user, EventBus())
+    gate = gate_of("default", user, EventBus())
     await gate.decide(TOOL, {})
     turned = tool({"type": "object", "maxProperties": 3})
 
@@ -123,7 +155,7 @@ async def test_a_no_takes_an_earlier_yes_back():
 
 async def test_a_yes_does_not_outlive_the_entry_it_was_given_to():
     user = ScriptedUser(PermissionAnswer(True, for_session=True))
-    gate = ModeGate("default", user, EventBus())
+    gate = gate_of("default", user, EventBus())
     for server in ("box", "other"):
         await gate.decide(tool(server=server), {})
     gate.forget("box")
@@ -138,9 +170,88 @@ async def test_a_yes_to_a_built_in_tool_is_one_to_what_was_asked():
         return "read"
 
     user = ScriptedUser(PermissionAnswer(True, for_session=True))
-    gate = ModeGate("default", user, EventBus())
+    gate = gate_of("default", user, EventBus())
     builtin = BuiltinTool("read", read, description="", input_schema={"type": "object"})
     for server in ("a", "b"):
         await gate.decide(builtin, {"server": server})
 
     assert [question.arguments["server"] for question in user.asked] == ["a", "b"]
+
+
+@pytest.mark.requirement("PRM-3")
+@pytest.mark.parametrize("scope", ["user", "local"])
+async def test_a_lasting_yes_is_written_as_the_rule_that_was_shown(scope: Any):
+    KEPT.clear()
+    user = ScriptedUser(PermissionAnswer(True, always=scope))
+    gate = gate_of("default", user, EventBus())
+
+    assert (await gate.decide(TOOL, {})).allowed
+    assert [(scope, user.asked[0].rule)] == KEPT
+    assert (await gate.decide(TOOL, {})).by == "grant", "it holds at once, written or not"
+    assert len(user.asked) == 1
+
+
+async def test_where_a_rule_wants_a_question_each_is_put_and_no_yes_is_kept():
+    KEPT.clear()
+    user = ScriptedUser(PermissionAnswer(True, for_session=True, always="user"))
+    gate = gate_of("bypassPermissions", user, EventBus(), ask=("mcp__box",))
+
+    for _ in range(2):
+        assert (await gate.decide(TOOL, {})).allowed
+    assert [question.is_rememberable for question in user.asked] == [False, False]
+    assert KEPT == []
+
+
+async def test_one_question_at_a_time_and_its_answer_counts_for_those_that_wait():
+    class Slow(ScriptedUser):
+        async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+            self.most = max(getattr(self, "most", 0), len(self.asked) - getattr(self, "done", 0) + 1)
+            await asyncio.sleep(0)
+            answer = await super().allow(question)
+            self.done = len(self.asked)
+            return answer
+
+    user = Slow(PermissionAnswer(True, for_session=True))
+    gate = gate_of("default", user, EventBus())
+    decisions = await asyncio.gather(*(gate.decide(TOOL, {"n": number}) for number in range(20)))
+
+    assert all(decision.allowed for decision in decisions)
+    assert (len(user.asked), user.most) == (1, 1)
+
+
+async def test_whoever_is_asked_may_ask_for_calls_and_does_not_wait_for_themselves():
+    class Curious:
+        depth = 0
+
+        async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+            self.depth += 1
+            if self.depth < 3:
+                async with asyncio.timeout(5):
+                    return PermissionAnswer((await gate.decide(TOOL, {"n": self.depth})).allowed)
+            return PermissionAnswer(True)
+
+    gate = gate_of("default", Curious(), EventBus())
+
+    assert (await gate.decide(TOOL, {})).allowed
+
+
+async def test_a_front_end_that_fails_is_a_no():
+    class Broken:
+        async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+            raise RuntimeError("no screen")
+
+    decision = await gate_of("default", Broken(), EventBus()).decide(TOOL, {})
+
+    assert not decision.allowed
+    assert "no screen" in decision.reason
+
+
+async def test_rules_that_changed_hold_for_the_next_call():
+    gate = gate_of("default", None, EventBus(), allow=("mcp__box",))
+    assert (await gate.decide(TOOL, {})).by == "rule"
+    gate.adopt(Rulebook.of([("enterprise", "managed", PermissionRules(deny=("mcp__box__open",)))]), "default")
+    decision = await gate.decide(TOOL, {})
+
+    assert not decision.allowed
+    assert decision.rule is not None
+    assert decision.rule.source == "managed"

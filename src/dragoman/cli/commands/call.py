@@ -10,6 +10,7 @@ import click
 from dragoman.calls.outcome import CallOutcome
 from dragoman.catalog.naming import LIMIT, prefix
 from dragoman.cli import exit_codes
+from dragoman.cli.asking import CommandLineUser
 from dragoman.cli.opening import opened
 from dragoman.cli.options import (
     frozen_option,
@@ -31,6 +32,7 @@ from dragoman.host import Host
 @mcp_config_option
 @json_option
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask; what a rule denies stays denied.")
 @frozen_option
 def command(
     tool: str,
@@ -39,12 +41,15 @@ def command(
     strict: bool,
     as_json: bool,
     timeout: float | None,
+    yes: bool,
     frozen: Path | None,
 ) -> None:
     """Calls TOOL (as `dragoman tools` names it) with ARGUMENTS: one JSON object, or key=value words.
 
-    Running this command is the permission. Exit codes: 0 success, 1 the tool reports an error, 2 the
-    arguments do not fit, 4 a server is not connected, 5 no such tool, 7 time limit.
+    Typing this command is a yes to the call. Only where a rule wants a question, or the tool itself says that
+    it may destroy things, you are asked once more; in a script give --yes. Exit codes: 0 success, 1 the tool
+    reports an error, 2 the arguments do not fit, 4 a server is not connected, 5 no such tool, 6 not allowed,
+    7 time limit.
     """
     sources, configuration = opened(given, strict)
     only = servers_of(tool, configuration)
@@ -56,9 +61,10 @@ def command(
             raise_if_failed(host)
         words = parse_arguments(arguments, found.input_schema if found else {})
         with ProgressLine() as line:
-            return await host.call(tool, words, timeout_seconds=timeout, on_progress=line.update)
+            return await host.call(tool, words, timeout_seconds=timeout, on_progress=line.update, whole=True)
 
-    outcome = run_with_host(sources, work, only=only, frozen=frozen)
+    user = CommandLineUser(sources, says_yes=yes)
+    outcome = run_with_host(sources, work, only=only, frozen=frozen, interaction=user)
     if as_json:
         json.echo(json.outcome(outcome))
     elif outcome.error is not None:

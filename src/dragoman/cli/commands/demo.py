@@ -15,6 +15,7 @@ import msgspec
 from dragoman.calls.outcome import CallOutcome
 from dragoman.cleaning import visible
 from dragoman.cli import exit_codes
+from dragoman.cli.asking import CommandLineUser
 from dragoman.cli.options import json_option, run_with_host
 from dragoman.cli.render import json
 from dragoman.cli.render.picture import draw
@@ -43,7 +44,9 @@ def command(as_json: bool) -> None:
     tour = _tour_quietly if as_json else _tour
     sources = Sources.here(given={"demo": demo_server(), "piped": _piped_entry()}, only_given=True)
     _check_policy(load(sources))
-    succeeded = run_with_host(sources, tour)
+    # Whoever runs the tour wants its calls made.
+    user = CommandLineUser(sources, says_yes=True)
+    succeeded = run_with_host(sources, tour, interaction=user)
     sys.exit(exit_codes.OK if succeeded else exit_codes.TOOL_ERROR)
 
 

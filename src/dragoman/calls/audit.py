@@ -1,0 +1,158 @@
+"""The audit log: every call, who decided it and how it ended, as JSON lines.
+
+I own: the lines, their file, and that writing them never holds up a call: a thread of its own writes them,
+in order. What a call was given and what it returned is not in them, only the names of its arguments, so no
+secret can be. The file is for its owner alone, is only ever added to, and makes way for a new one when it is
+large.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from dragoman import paths
+from dragoman.cleaning import one_line
+
+FILE: Final = "audit.jsonl"
+FILE_LIMIT_BYTES: Final = 16 * 1024 * 1024
+FILES_KEPT: Final = 8
+ARGUMENT_LIMIT: Final = 50
+BATCH: Final = 1000
+_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class Entry(Struct, kw_only=True, omit_defaults=True):
+    """One call. Filled in on its way, and written when it ends."""
+
+    time: str = ""
+    session: str = ""
+    pid: int = 0
+    server: str = ""
+    tool: str
+    arguments: tuple[str, ...] = ()
+    """Their names. Values may be secret."""
+    decision: str = "none"
+    """`allow`, `deny`, or `none` if it came to no decision."""
+    by: str = ""
+    """Who decided: `rule`, `person`, `grant`, `hook`, `mode`, `classifier`, `host`."""
+    reason: str = ""
+    rule: str = ""
+    rule_source: str = ""
+    outcome: str = ""
+    """`ok`, `tool-error`, `cancelled`, or the code of an error."""
+    duration_ms: float = 0.0
+
+
+class AuditLog:
+    """Where entries go. Opened with the first one."""
+
+    def __init__(self, folder: Path, report: Callable[[str], None], session: str) -> None:
+        self.path = folder / FILE
+        self._report = report
+        self._session = session
+        self._queue: SimpleQueue[Entry | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def write(self, entry: Entry, arguments: Mapping[str, Any], started: float) -> None:
+        """Takes an entry over; `started` by `time.time`."""
+        entry.time, entry.session, entry.pid = _stamp(started), self._session, os.getpid()
+        entry.arguments = tuple([one_line(name, 100) for name in list(arguments)[:ARGUMENT_LIMIT]])
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="dragoman audit", daemon=True)
+            self._thread.start()
+        self._queue.put(entry)
+
+    def close(self) -> None:
+        """Returns when everything is written. Waits for the disk: call it in a thread."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _work(self) -> None:
+        is_told = False
+        while (batch := self._next_batch()) is not None:
+            try:
+                self._append(b"".join(map(_line, batch)))
+                is_told = False
+            except OSError as error:  # border: the disk
+                if not is_told:
+                    self._report(f"the audit log {self.path} cannot be written: {error.strerror}")
+                is_told = True
+
+    def _next_batch(self) -> list[Entry] | None:
+        """Everything that waits; None when nothing will come any more."""
+        entry = self._queue.get()
+        if entry is None:
+            return None
+        batch = [entry]
+        while len(batch) < BATCH and not self._queue.empty():
+            entry = self._queue.get()
+            if entry is None:
+                self._queue.put(None)
+                break
+            batch.append(entry)
+        return batch
+
+    def _append(self, data: bytes) -> None:
+        paths.make_private(self.path.parent)
+        descriptor = os.open(self.path, _FLAGS, 0o600)
+        try:
+            # One write per batch: lines of several processes do not mix.
+            size = os.fstat(descriptor).st_size
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
+        if size + len(data) > FILE_LIMIT_BYTES:
+            _make_room(self.path)
+
+
+def _line(entry: Entry) -> bytes:
+    return msgspec.json.encode(entry) + b"\n"
+
+
+def _stamp(seconds: float) -> str:
+    whole, fraction = divmod(seconds, 1)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{int(fraction * 1000):03d}Z"
+
+
+def _make_room(path: Path) -> None:
+    """The full file gets a number; the oldest goes. Whoever comes second finds nothing to do."""
+    from filelock import FileLock
+
+    with FileLock(path.with_suffix(".lock"), mode=0o600):
+        if path.stat().st_size <= FILE_LIMIT_BYTES:
+            return
+        older = [path.with_suffix(f".{number}.jsonl") for number in range(1, FILES_KEPT)]
+        for newer, file in reversed(list(zip([path, *older], older))):
+            if newer.exists():
+                newer.replace(file)
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """The files of a log, oldest first."""
+    path = folder / FILE
+    older = (path.with_suffix(f".{number}.jsonl") for number in range(FILES_KEPT - 1, 0, -1))
+    yield from (file for file in (*older, path) if file.exists())
+
+
+def read(folder: Path) -> Iterator[dict[str, Any]]:
+    """Every entry, oldest first; lines that cannot be read are passed over."""
+    for file in files(folder):
+        with file.open("rb") as lines:
+            for line in lines:
+                try:
+                    entry = msgspec.json.decode(line)
+                except msgspec.DecodeError:
+                    continue
+                if isinstance(entry, dict):
+                    yield entry

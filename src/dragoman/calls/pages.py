@@ -1,0 +1,53 @@
+"""Pages that a person has to visit before a server goes on with a call (-32042).
+
+I own: reading which pages an error names, and putting them to the person one by one. Nothing is fetched. An
+address that a person could not see in full, or that is not of the web, is not put to them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.connections.inbound import page_question
+from dragoman.errors import RemoteError
+from dragoman.interaction import PageQuestion, VisitsPages
+
+PAGE_LIMIT: Final = 5
+
+
+class _Elicitation(Struct):
+    url: str
+    message: str = ""
+
+
+class _Data(Struct):
+    elicitations: list[_Elicitation]
+
+
+def pages_of(error: RemoteError) -> tuple[PageQuestion, ...]:
+    """The pages an error names; none, if one of them cannot be put to a person."""
+    try:
+        named = msgspec.convert(error.remote_data, _Data).elicitations
+    except msgspec.ValidationError:
+        return ()
+    questions = [page_question(error.server or "", page.url, page.message) for page in named[:PAGE_LIMIT]]
+    usable = tuple(question for question in questions if question is not None)
+    return usable if len(usable) == len(named) else ()
+
+
+async def send_to_pages(pages: VisitsPages | None, error: RemoteError) -> bool:
+    """Whether the person has been to every page, so that the call can be made again."""
+    questions = pages_of(error)
+    if pages is None or not questions:
+        return False
+    for question in questions:
+        try:
+            answer = await pages.visit(question)
+        except Exception:  # border: a front end's code; without an answer nothing is repeated
+            return False
+        if answer != "accept":
+            return False
+    return True

@@ -1,0 +1,83 @@
+"""A model's way into results that were too large to be shown: one built-in tool.
+
+I own: what a model may ask of a saved result, and how it is told. Looking at what this host has saved changes
+nothing and leaves nothing, so nobody is asked for permission. Finding the answer is `content/store.py`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from dragoman.catalog.tools import BuiltinResult, BuiltinTool
+from dragoman.content.budget import Limits
+from dragoman.content.store import ANSWER_LIMIT, BadQuestion, NotSaved, Store
+from dragoman.content.tokens import MOST_PER_CHARACTER
+from dragoman.errors import InvalidArguments
+
+NAME: Final = "read_result"
+WORDS_CHARACTERS: Final = 200
+"""Room for the words about how to go on."""
+
+_WAYS: Final[dict[str, Any]] = {
+    "lines": {
+        "type": "string",
+        "maxLength": 40,
+        "description": 'Lines by number, from 1: "100-200", "100-" or "7".',
+    },
+    "jsonpath": {
+        "type": "string",
+        "maxLength": 1000,
+        "description": "For JSON: $ .key ['key'] [0] [0:20] [*] ..key [?(@.key == \"value\")], "
+        'for instance "$.items[0:20]" or "$..name".',
+    },
+    "grep": {
+        "type": "string",
+        "maxLength": 1000,
+        "description": "Lines that contain these words, with their numbers. "
+        'Between slashes it is a regular expression: "/err(or)?/".',
+    },
+    "offset": {"type": "integer", "minimum": 0, "description": "Text from this byte on."},
+}
+_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "handle": {"type": "string", "maxLength": 100, "description": "The result's handle, as it was told."},
+        **_WAYS,
+    },
+    "required": ["handle"],
+    "additionalProperties": False,
+}
+
+
+def result_tool(store: Store, limits: Callable[[], Limits] = Limits) -> BuiltinTool:
+    """`read_result`. Its answers fit the limits, so that they are never saved in turn."""
+
+    async def read(arguments: Mapping[str, Any]) -> BuiltinResult:
+        question = {way: arguments[way] for way in _WAYS if arguments.get(way) is not None}
+        if len(question) > 1:
+            raise _wrong(f"give one of {', '.join(_WAYS)}, not several")
+        try:
+            return await store.ask(arguments["handle"], question, _answer_limit(limits()))
+        except (BadQuestion, NotSaved) as error:
+            raise _wrong(str(error)) from None
+
+    return BuiltinTool(
+        NAME,
+        read,
+        title="Read a large result",
+        description="Reads on in a tool's result that was too large to be shown whole. Give the handle that "
+        "was told with it, and one of lines, jsonpath, grep or offset; the handle alone reads the beginning.",
+        input_schema=_SCHEMA,
+        annotations={"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
+        needs_permission=False,
+    )
+
+
+def _answer_limit(limits: Limits) -> int:
+    room = min(limits.characters, limits.tokens // MOST_PER_CHARACTER) - WORDS_CHARACTERS
+    return max(WORDS_CHARACTERS, min(ANSWER_LIMIT, room))
+
+
+def _wrong(why: str) -> InvalidArguments:
+    return InvalidArguments("", NAME, (why,))

@@ -1,0 +1,61 @@
+"""Permission rules in files: which of them count.
+
+I own: that nothing in a project's folder allows anything by itself. A file there may have come from a
+stranger, so its `allow` rules count only if the person wrote them through Dragoman; what it forbids, or wants
+to be asked, counts at once. What rules mean is `permissions/`'s, writing them is `rule_edits.py`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct, structs
+
+from dragoman.config import approval
+from dragoman.config.files import Part
+from dragoman.config.schema import PermissionRules
+from dragoman.config.scopes import IN_PROJECT, Scope
+
+
+class PermissionPart(Struct, frozen=True, kw_only=True):
+    """The permission rules of one file."""
+
+    scope: Scope
+    source: str
+    rules: PermissionRules
+    unapproved: tuple[str, ...] = ()
+    """Its `allow` rules that do not count, because the person did not write them."""
+
+    @property
+    def problem(self) -> str | None:
+        if not self.unapproved:
+            return None
+        first, *others = self.unapproved
+        also = f" (and {len(others)} more)" if others else ""
+        return (
+            f"{self.source}: the allow rule {first}{also} came with the project and does not count; "
+            f"`dragoman permissions add allow '{first}' --scope local` makes it yours"
+        )
+
+
+def counting(parts: Iterable[Part], answers: approval.Answers) -> Iterator[PermissionPart]:
+    """The rules of every part, without those that do not count."""
+    for part in parts:
+        rules = part.values.get("permissions")
+        if not isinstance(rules, PermissionRules):
+            continue
+        unapproved: tuple[str, ...] = ()
+        if part.scope in IN_PROJECT:
+            unapproved = tuple(rule for rule in rules.allow if not _is_approved(part, rule, answers))
+            rules = structs.replace(rules, allow=tuple(r for r in rules.allow if r not in unapproved))
+        yield PermissionPart(scope=part.scope, source=part.source, rules=rules, unapproved=unapproved)
+
+
+def _is_approved(part: Part, rule: str, answers: approval.Answers) -> bool:
+    answer = answers.of(part.path, about(rule))
+    return answer is not None and answer.decision == "approved"
+
+
+def about(rule: str) -> str:
+    """How answers about a rule are filed: no server has such a name."""
+    return f"permissions.allow {rule}"

@@ -1,0 +1,68 @@
+"""What fits a model's context, and what is kept of what does not. Pure.
+
+I own: the limits, the judgement, and where text is cut. Counting is only done where the length alone does not
+tell; a real tokenizer is only asked where its word could change the judgement.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.cleaning import cut
+from dragoman.content.tokens import MOST_PER_CHARACTER, Counter, estimate
+
+DOUBT: Final = 2
+"""An estimate that is over the limit by more than this is not doubted."""
+WORDS_TOKENS: Final = 400
+"""What our own words about a cut may take."""
+
+
+class Limits(Struct, frozen=True):
+    """The largest result that a model is given whole, and what it is given of a larger one."""
+
+    characters: int = 100_000
+    tokens: int = 25_000
+    head_characters: int = 8_000
+    tail_characters: int = 2_000
+
+
+def fits(text: str, limits: Limits, counter: Counter | None = None) -> bool:
+    size = len(text)
+    if size > limits.characters:
+        return False
+    if size * MOST_PER_CHARACTER <= limits.tokens:
+        return True
+    tokens = estimate(text)
+    if tokens <= limits.tokens:
+        return True
+    return counter is not None and tokens <= DOUBT * limits.tokens and counter(text) <= limits.tokens
+
+
+def head_of(text: str, limits: Limits) -> str:
+    """The beginning; it ends with a line where that costs little."""
+    text = _within(text[: limits.head_characters], limits.tokens // 2)
+    end = text.rfind("\n", len(text) * 3 // 4)
+    return text if end < 0 else text[:end]
+
+
+def tail_of(text: str, limits: Limits) -> str:
+    """The end; it begins with a line where that costs little."""
+    text = _within(text[-limits.tail_characters :], limits.tokens // 8, from_end=True)
+    start = text.find("\n", 0, len(text) // 4)
+    return text if start < 0 else text[start + 1 :]
+
+
+def cut_to_fit(text: str, limits: Limits, beyond: int = 0) -> str:
+    """As much of the beginning as fits, and how much is missing. `beyond`: characters besides those given."""
+    kept = _within(text[: limits.characters], max(1, limits.tokens - WORDS_TOKENS))
+    return cut(text, len(kept), beyond)
+
+
+def _within(text: str, tokens: int, *, from_end: bool = False) -> str:
+    """The most of it that is estimated at so many tokens, found in a few steps."""
+    while text and len(text) * MOST_PER_CHARACTER > tokens and (taken := estimate(text)) > tokens:
+        size = min(len(text) - 1, len(text) * tokens // taken)
+        text = text[len(text) - size :] if from_end else text[:size]
+    return text

@@ -1,0 +1,268 @@
+"""What a model is given of a tool's result.
+
+I own: the order in which a result is made fit: its blocks taken apart, its structured content said once,
+secrets taken out, and what is too large written to a file of which the model gets the ends and the way to
+read on. Small plain results take a short way that awaits nothing. Everything slow happens in worker threads,
+in steps that let the event loop run; I hold on to nothing of a result once it is prepared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct, structs
+
+from dragoman.content.blocks import Block, ImageBlock, LargeBlock, ResourceBlock, TextBlock, read_block
+from dragoman.content.budget import Limits, cut_to_fit, fits
+from dragoman.content.media import Media
+from dragoman.content.normalize import Parts, gathered, opened
+from dragoman.content.redact import Redactor
+from dragoman.content.result import ToolResult, Undecoded
+from dragoman.content.sameness import is_said, is_said_at_length
+from dragoman.content.saving import NotSaved, Saver
+from dragoman.content.sources import AsItCame, Joined, Plain, Source
+from dragoman.content.spill import Kind, Saved, note_of, spill
+from dragoman.content.tokens import MOST_PER_CHARACTER, Counter
+from dragoman.content.walking import first_byte
+from dragoman.wire.codec import Unreadable
+
+__all__ = ["Limits", "OutputCheck", "Prepared", "Preparer", "Redactor", "Saved"]
+
+OutputCheck = Callable[[Any], Sequence[str]]
+"""What is wrong with structured content, in words; nothing if it is as the tool promised."""
+
+BLOCK_COUNT_LIMIT: Final = 100
+"""Texts that a model is given one by one; more of them are joined."""
+NOTE_LIMIT: Final = 50
+CHECKED_LIMIT_BYTES: Final = 1024 * 1024
+"""Larger structured content is not checked: decoding it would hold up everybody else."""
+PROBLEM_LIMIT: Final = 20
+LONGEST_ESCAPE: Final = 12
+"""Bytes that one character of text takes at most, as JSON may write it."""
+
+
+class Prepared(Struct, frozen=True):
+    content: tuple[Block, ...]
+    """What the model is given."""
+    saved: tuple[Saved, ...] = ()
+    """Files of this result."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with it, for instance that it is not what the tool promised."""
+
+
+class _Group(Struct):
+    """Text that stays together: either the blocks' or the structured content."""
+
+    sources: tuple[Source, ...]
+    kind: Kind
+    text: str | None
+    """All of it, or None if it is certainly too large."""
+
+
+class Preparer:
+    def __init__(
+        self,
+        media: Media | None = None,
+        *,
+        limits: Limits | None = None,
+        counter: Counter | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self._media = media or Media()
+        self._counter = counter
+
+    @property
+    def saver(self) -> Saver:
+        return self._media.saver
+
+    def prepare_quickly(
+        self,
+        result: ToolResult,
+        content: tuple[Block, ...],
+        *,
+        redact: Redactor | None = None,
+        output_check: OutputCheck | None = None,
+    ) -> Prepared | None:
+        """For small results made of text alone; None if `prepare` is needed."""
+        room = min(self.limits.characters, self.limits.tokens // MOST_PER_CHARACTER)
+        for block in content:
+            if type(block) is not TextBlock:
+                return None
+            room -= len(block.text) + 1
+        if room < 0 or len(content) > BLOCK_COUNT_LIMIT:
+            return None
+        structured, problems = result.structured, ()
+        if structured is not UNSET:
+            if isinstance(structured, Undecoded):
+                return None
+            if structured is not None and not is_said(structured, [block.as_text() for block in content]):
+                text = msgspec.json.encode(structured).decode()
+                if len(text) > room:
+                    return None
+                content = (*content, TextBlock(text))
+            if output_check is not None:
+                problems = tuple(output_check(structured))[:PROBLEM_LIMIT]
+        if redact:
+            content = tuple([TextBlock(redact.text(block.as_text())) for block in content])
+        return Prepared(content, (), problems)
+
+    async def prepare(
+        self,
+        result: ToolResult,
+        content: tuple[Block, ...],
+        *,
+        redact: Redactor | None = None,
+        output_check: OutputCheck | None = None,
+    ) -> Prepared:
+        """What the model is given, whatever the result is like. Raises nothing a server could cause."""
+        problems: tuple[str, ...] = ()
+        if output_check is not None and result.structured is not UNSET:
+            problems = await asyncio.to_thread(_problems, result.structured, output_check)
+        parts = await gathered(await asyncio.to_thread(opened, content), self._media)
+        return await asyncio.to_thread(self._fitted, result, parts, redact, problems)
+
+    async def prepare_whole(
+        self,
+        result: ToolResult,
+        content: tuple[Block, ...],
+        *,
+        redact: Redactor | None = None,
+        output_check: OutputCheck | None = None,
+    ) -> Prepared:
+        """The result as it came, whatever its size: for a person, or a program. Only secrets are taken
+        out."""
+        return await asyncio.to_thread(_as_it_came, result, content, redact, output_check)
+
+    def _fitted(
+        self, result: ToolResult, parts: Parts, redact: Redactor | None, problems: tuple[str, ...]
+    ) -> Prepared:
+        groups = [_Group(parts.texts, "text", None)] if parts.texts else []
+        if (structured := _structured(result.structured, parts.texts)) is not None:
+            groups.append(_Group((structured,), "json", None))
+        for group in groups:
+            group.text = self._whole(Joined(group.sources, redact))
+        saved = list(parts.saved)
+        notes = _notes(parts.notes)
+        given = {id(group): self._ends(group, redact, saved) for group in self._too_large(groups, notes)}
+        shown: list[Block] = []
+        for group in groups:
+            blocks = given.get(id(group))
+            if blocks is not None:
+                shown += blocks
+            elif group.kind == "text":
+                shown += _in_order(parts, group.text or "", redact)
+            else:
+                shown.append(TextBlock(group.text or ""))
+        if not groups or id(groups[0]) in given or groups[0].kind == "json":
+            shown += [part for part in parts.shown if isinstance(part, ImageBlock)]
+        shown += [TextBlock(note) for note in notes]
+        return Prepared(tuple(shown), tuple(saved), problems)
+
+    def _whole(self, joined: Joined) -> str | None:
+        if joined.most_bytes > LONGEST_ESCAPE * self.limits.characters:
+            return None
+        return b"".join(joined.pieces()).decode("utf-8", "replace")
+
+    def _too_large(self, groups: list[_Group], notes: list[str]) -> list[_Group]:
+        """The groups that have to go to files, the largest first, until what is left fits."""
+        left = sorted(groups, key=lambda group: -len(group.text) if group.text is not None else -(2**62))
+        gone: list[_Group] = []
+        while left:
+            texts = [group.text for group in left]
+            text = "\n".join([*filter(None, texts), *notes])
+            if None not in texts and fits(text, self.limits, self._counter):
+                break
+            gone.append(left.pop(0))
+        return gone
+
+    def _ends(self, group: _Group, redact: Redactor | None, saved: list[Saved]) -> list[Block]:
+        """The ends of what is written to a file, and the words about it; a cut if it cannot be written."""
+        joined = Joined(group.sources, redact)
+        try:
+            spilled = spill(joined.pieces(), joined.most_bytes, self.saver, self.limits, kind=group.kind)
+        except NotSaved as error:
+            return [TextBlock(self._cut(group, joined)), TextBlock(f"[the rest is not saved: {error}]")]
+        saved.append(spilled.saved)
+        texts = (spilled.head, note_of(spilled), spilled.tail)
+        return [TextBlock(text) for text in texts if text]
+
+    def _cut(self, group: _Group, joined: Joined) -> str:
+        if group.text is not None:
+            return cut_to_fit(group.text, self.limits)
+        held, size = b"", 0
+        for piece in joined.pieces():
+            size += len(piece)
+            if len(held) < 4 * self.limits.characters:
+                held += piece
+        text = held.decode("utf-8", "ignore")
+        return cut_to_fit(text, self.limits, size - len(held))
+
+
+def _as_it_came(
+    result: ToolResult, content: tuple[Block, ...], redact: Redactor | None, check: OutputCheck | None
+) -> Prepared:
+    blocks = tuple([_whole_block(block, redact) for block in content])
+    problems = () if check is None or result.structured is UNSET else _problems(result.structured, check)
+    return Prepared(blocks, (), problems)
+
+
+def _whole_block(block: Block, redact: Redactor | None) -> Block:
+    if isinstance(block, LargeBlock):
+        if first_byte(memoryview(block.raw)) == b"[":
+            return TextBlock("[there are more blocks of content than are shown]")
+        block = read_block(block.raw)
+    if not redact:
+        return block
+    if isinstance(block, TextBlock):
+        return TextBlock(redact.text(block.text))
+    if isinstance(block, ResourceBlock) and block.resource.text is not None:
+        return ResourceBlock(structs.replace(block.resource, text=redact.text(block.resource.text)))
+    return block
+
+
+def _in_order(parts: Parts, text: str, redact: Redactor | None) -> list[Block]:
+    """Texts and images as they came; very many texts as one."""
+    if len(parts.shown) > BLOCK_COUNT_LIMIT:
+        images = [part for part in parts.shown if isinstance(part, ImageBlock)]
+        return [TextBlock(text), *images]
+    return [part if isinstance(part, ImageBlock) else TextBlock(_text(part, redact)) for part in parts.shown]
+
+
+def _text(source: Source, redact: Redactor | None) -> str:
+    if isinstance(source, Plain) and not redact:
+        return source.text
+    return b"".join(Joined((source,), redact).pieces()).decode("utf-8", "replace")
+
+
+def _notes(notes: list[str]) -> list[str]:
+    if len(notes) <= NOTE_LIMIT:
+        return notes
+    return [*notes[:NOTE_LIMIT], f"[{len(notes) - NOTE_LIMIT} more remarks about data are left out]"]
+
+
+def _structured(value: Any, texts: tuple[Source, ...]) -> Source | None:
+    """The structured content as text, unless the blocks say it already."""
+    if value is UNSET or value is None:
+        return None
+    if isinstance(value, Undecoded):
+        source = AsItCame(memoryview(value.raw))
+        return None if is_said_at_length(source, texts) else source
+    if all(isinstance(text, Plain) for text in texts) and is_said(
+        value, [text.text for text in texts if isinstance(text, Plain)]
+    ):
+        return None
+    return Plain(msgspec.json.encode(value).decode())
+
+
+def _problems(structured: Any, check: OutputCheck) -> tuple[str, ...]:
+    if isinstance(structured, Undecoded):
+        if structured.size_bytes > CHECKED_LIMIT_BYTES:
+            return (f"structuredContent was not checked: it has {structured.size_bytes} bytes",)
+        try:
+            structured = structured.decode()
+        except Unreadable as problem:
+            return (f"structuredContent was not checked: {problem.detail}",)
+    return tuple(check(structured))[:PROBLEM_LIMIT]

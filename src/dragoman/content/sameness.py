@@ -1,0 +1,93 @@
+"""Whether a result's text already says what its structured content says. Pure.
+
+I own: the ways in which servers say the same thing twice: as JSON in one text block, as the bare value where
+the structured content wraps it as `{"result": …}`, or as one block for each element of it. Large ones are
+compared as they came, blanks left out, without decoding either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from dragoman.content.sources import Source
+from dragoman.wire.codec import DECODE_ERRORS
+
+WRAPPER: Final = "result"
+COMPARED_LIMIT: Final = 256 * 1024
+"""Characters of text that are decoded to be compared."""
+_BLANKS: Final = b" \t\r\n"
+_OPENING: Final = f'{{"{WRAPPER}":'.encode()
+
+
+def is_said(structured: Any, texts: Sequence[str]) -> bool:
+    """Whether one of the texts, or all of them together, say it."""
+    inner = _unwrapped(structured)
+    if isinstance(inner, list):
+        elements = cast("list[Any]", inner)
+        if len(elements) == len(texts) and all(map(_says, texts, elements)):
+            return True
+    return any(_says(text, structured) or (inner is not structured and _says(text, inner)) for text in texts)
+
+
+def is_said_at_length(structured: Source, texts: Sequence[Source]) -> bool:
+    """The same for what is too large to be decoded."""
+    near = [text for text in texts if text.most_bytes >= structured.most_bytes // 2]
+    if not near:
+        return False
+    wanted = _digests(structured.pieces())
+    return any(_digest(text.pieces()) in wanted for text in near)
+
+
+def _says(text: str, value: Any) -> bool:
+    if isinstance(value, str) and text == value:
+        return True
+    if len(text) > COMPARED_LIMIT or not text or not _may_be_json(text, value):
+        return False
+    try:
+        return bool(msgspec.json.decode(text) == value)
+    except (*DECODE_ERRORS, UnicodeEncodeError):
+        return False
+
+
+def _may_be_json(text: str, value: Any) -> bool:
+    """Rules out most texts by a look at their first letter."""
+    first = text.lstrip()[:1]
+    if isinstance(value, dict):
+        return first == "{"
+    return first == "[" if isinstance(value, list) else first not in "{["
+
+
+def _unwrapped(structured: Any) -> Any:
+    if isinstance(structured, dict):
+        members = cast("dict[str, Any]", structured)
+        if len(members) == 1 and WRAPPER in members:
+            return members[WRAPPER]
+    return cast("Any", structured)
+
+
+def _digest(pieces: Iterable[bytes]) -> bytes:
+    found = hashlib.sha256()
+    for piece in pieces:
+        found.update(piece.translate(None, _BLANKS))
+    return found.digest()
+
+
+def _digests(pieces: Iterable[bytes]) -> set[bytes]:
+    """Of all of it, and of what is wrapped, if something is."""
+    whole, inner = hashlib.sha256(), hashlib.sha256()
+    held, is_wrapped, is_first = b"", False, True
+    for piece in pieces:
+        piece = piece.translate(None, _BLANKS)
+        whole.update(piece)
+        if is_first:
+            is_first, is_wrapped = False, piece.startswith(_OPENING)
+            piece = piece.removeprefix(_OPENING)
+        # The last bracket is the wrapper's, so the last byte is held back.
+        held += piece
+        inner.update(held[:-1])
+        held = held[-1:]
+    return {whole.digest(), inner.digest()} if is_wrapped else {whole.digest()}

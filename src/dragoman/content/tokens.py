@@ -1,0 +1,78 @@
+"""How many tokens a text takes of a model's context.
+
+I own: an estimate without any model's tokenizer, and the seam for a real one. Each kind of character counts
+with the share of a token that it takes on average, rounded up a little. The shares are fitted to a byte-pair
+tokenizer of 49 000 tokens; over real tool definitions they lie 10 % above it. Larger vocabularies need fewer
+tokens. I guarantee that no tokenizer is ever downloaded: one counts only if its data is already here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+Counter = Callable[[str], int]
+"""How many tokens a text takes."""
+
+_ALL: Final = bytes(range(256))
+_SMALL: Final = bytes(range(ord("a"), ord("z") + 1))
+_LARGE: Final = bytes(range(ord("A"), ord("Z") + 1))
+_DIGITS: Final = b"0123456789"
+_SPACE: Final = b" "
+_JOINTS: Final = b"_-"
+_MARKS: Final = bytes(byte for byte in range(128) if byte not in _SMALL + _LARGE + _DIGITS + _SPACE + _JOINTS)
+_BEYOND_ASCII: Final = bytes(range(128, 256))
+
+_SHARES: Final = tuple(
+    (bytes(byte for byte in _ALL if byte not in kind), share)
+    for kind, share in (
+        (_SMALL, 0.16),
+        (_LARGE, 0.5),
+        (_DIGITS, 1.0),
+        (_SPACE, 0.33),
+        (_JOINTS, 0.9),  # after one, the next word of a name begins
+        (_MARKS, 0.55),  # quotes, braces and colons of JSON come in pairs
+        (_BEYOND_ASCII, 0.45),  # a Chinese sign is three such bytes and rather more than one token
+    )
+)
+LEAST_SHARE: Final = 1 / 4.5
+"""No text takes less per byte than English prose: gibberish is not cheap."""
+MOST_PER_CHARACTER: Final = 2
+"""No character is estimated at more: what is short enough need not be counted at all."""
+
+_ENCODING: Final = "o200k_base"
+_ENCODING_ADDRESS: Final = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
+
+
+def estimate(text: str | bytes) -> int:
+    """About how many tokens a text takes, rather too many than too few."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    counted = sum(share * len(data.translate(None, others)) for others, share in _SHARES)
+    return math.ceil(max(counted, LEAST_SHARE * len(data)))
+
+
+def installed_counter(environ: Mapping[str, str] = os.environ) -> Counter | None:
+    """A real tokenizer's count if tiktoken is installed and its data lies where the person put it."""
+    folder = environ.get("TIKTOKEN_CACHE_DIR")
+    # The name under which tiktoken looks for it; where it is missing, tiktoken would download it.
+    name = hashlib.sha1(_ENCODING_ADDRESS.encode(), usedforsecurity=False).hexdigest()
+    if not folder or not Path(folder, name).is_file():
+        return None
+    try:
+        import tiktoken  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        return None
+    library: Any = tiktoken
+    encoding: Any = None
+
+    def count(text: str) -> int:
+        nonlocal encoding
+        if encoding is None:  # a second's work, and a hundred megabytes
+            encoding = library.get_encoding(_ENCODING)
+        return len(encoding.encode(text, disallowed_special=()))
+
+    return count

@@ -1,0 +1,213 @@
+"""What stands between a call and its server: rules, hooks and the audit log, as configuration wants them.
+
+I own: making them from what every source says, and following when it changes. Decisions are `permissions/`'s,
+running hooks is `hooks/`'s, what an audit line says is `calls/audit.py`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final
+
+from dragoman import paths
+from dragoman.calls.audit import AuditLog
+from dragoman.config.load import Configuration, load
+from dragoman.config.permissions import PermissionPart
+from dragoman.config.rule_edits import add_rule
+from dragoman.config.schema import PermissionRules
+from dragoman.config.scopes import Sources
+from dragoman.errors import ConfigError, DragomanError
+from dragoman.events import (
+    ConfigurationChanged,
+    Event,
+    EventBus,
+    HookReported,
+    ServerConnected,
+    ServerFailed,
+    ServerStateChanged,
+    ToolsChanged,
+)
+from dragoman.hooks.active import ActiveHooks
+from dragoman.hooks.configured import from_parts
+from dragoman.hooks.declared import Hook
+from dragoman.interaction import Interaction
+from dragoman.permissions.classifier import ByAnnotations, Classifier
+from dragoman.permissions.gate import Gate
+from dragoman.permissions.modes import MODES, PermissionMode, effective
+from dragoman.permissions.rules import Rulebook
+
+CONNECTION_EVENTS: Final = frozenset({"ServerConnected", "ServerFailed", "NeedsAuth", "ToolsChanged"})
+
+_Part = tuple[str, str, PermissionRules]
+
+
+class Guard:
+    def __init__(
+        self,
+        configuration: Configuration,
+        *,
+        mode: PermissionMode | None,
+        rules: Mapping[str, Any] | PermissionRules | None,
+        hooks: Sequence[Hook],
+        classifier: Classifier | None,
+        interaction: Interaction | None,
+        is_trusted: Callable[[str], bool],
+        bus: EventBus,
+        audit: bool,
+    ) -> None:
+        """`rules` and `hooks`: those of the program, besides what files say."""
+        self._wanted = _checked_mode(mode)
+        self._rules = rules_in_code(rules)
+        self._own_hooks = tuple(hooks)
+        self._bus = bus
+        self._sources = configuration.sources
+        self._told: asyncio.Task[None] | None = None
+        self.session_id = os.urandom(8).hex()
+        book, first_mode, declared = self._read(configuration)
+        if mode is not None and first_mode != mode:
+            raise ConfigError(self.problems[-1], hint="Use another permission_mode.")
+        self.hooks = ActiveHooks(
+            declared,
+            session_id=self.session_id,
+            cwd=str(configuration.sources.cwd),
+            permission_mode=lambda: self.gate.mode,
+            report=self._hook_failed,
+            say=self._hook_said,
+        )
+        self.gate = Gate(
+            book,
+            first_mode,
+            interaction=interaction,
+            hooks=self.hooks,
+            classifier=classifier or ByAnnotations(is_trusted),
+            bus=bus,
+            keep=self._keep,
+        )
+        self.audit = AuditLog(paths.logs_dir(), self._complain, self.session_id) if audit else None
+
+    # Following configuration.
+
+    def adopt(self, configuration: Configuration) -> None:
+        """Goes by what configuration says now."""
+        self._sources = configuration.sources
+        book, mode, declared = self._read(configuration)
+        self.gate.adopt(book, mode)
+        self.hooks.replace(declared)
+        if self._told is not None or self._wants_connection_events:
+            self.listen()
+
+    def _read(self, configuration: Configuration) -> tuple[Rulebook, PermissionMode, tuple[Hook, ...]]:
+        parts = self._parts(configuration.permissions)
+        book = Rulebook.of(parts)
+        mode, problem = effective(self._wanted, parts, asked_in_code=self._wanted is not None)
+        configured = from_parts(configuration.parts, configuration.environ)
+        declared = (*self._own_hooks, *configured.hooks)
+        self._wants_connection_events = any(hook.event in CONNECTION_EVENTS for hook in declared)
+        self.problems = (*book.problems, *configured.problems, *([problem] if problem else []))
+        """What files say about permission and hooks that cannot be used."""
+        return book, mode, declared
+
+    def _parts(self, files: Sequence[PermissionPart]) -> list[_Part]:
+        own: list[_Part] = [] if self._rules is None else [("dynamic", "code", self._rules)]
+        return [*((part.scope, part.source, part.rules) for part in files), *own]
+
+    async def _keep(self, scope: str, rule: str) -> None:
+        """Writes an allow rule, and goes by it from now on."""
+        try:
+            await asyncio.to_thread(_write_rule, self._sources, scope, rule)
+            configuration = await asyncio.to_thread(load, self._sources)
+        except DragomanError as error:
+            self._complain(f"the rule could not be kept: {error}")
+            return
+        book, mode, _ = self._read(configuration)
+        self.gate.adopt(book, mode)
+
+    # Life.
+
+    async def start(self) -> None:
+        """Tells hooks that a session begins."""
+        if self._wants_connection_events:
+            self.listen()
+        if self.hooks.wants("SessionStart", "startup"):
+            await self.hooks.tell("SessionStart", {"source": "startup"})
+
+    def listen(self) -> None:
+        """Tells hooks what happens to connections. Listeners cost every call a little, so only when
+        wanted."""
+        if self._told is None:
+            self._told = asyncio.create_task(self._tell_hooks(self._bus.listen()), name="dragoman hooks")
+
+    async def close(self) -> None:
+        if self._told is not None:
+            self._told.cancel()
+            await asyncio.gather(self._told, return_exceptions=True)
+        if self.hooks.wants("SessionEnd", "close"):
+            await self.hooks.tell("SessionEnd", {"reason": "close"})
+        await self.hooks.close()
+        if self.audit is not None:
+            await asyncio.to_thread(self.audit.close)
+
+    async def _tell_hooks(self, events: AsyncIterator[Event]) -> None:
+        async with asyncio.TaskGroup() as telling:
+            async for event in events:
+                told = _as_told(event)
+                if told is not None and self.hooks.wants(told[0], told[1]["server_name"]):
+                    telling.create_task(self.hooks.tell(*told))
+
+    def _hook_failed(self, hook: str, event: str, reason: str) -> None:
+        self._bus.publish(HookReported(event=event, hook=hook, text=reason, is_failure=True))
+
+    def _hook_said(self, hook: str, event: str, text: str) -> None:
+        self._bus.publish(HookReported(event=event, hook=hook, text=text, is_failure=False))
+
+    def _complain(self, problem: str) -> None:
+        self._bus.publish(ConfigurationChanged(problems=(problem,)))
+
+
+def _checked_mode(mode: PermissionMode | None) -> PermissionMode | None:
+    if mode is not None and mode not in MODES:
+        raise ConfigError(f"unknown permission_mode {mode!r}", hint=f"One of {', '.join(MODES)}.")
+    return mode
+
+
+def rules_in_code(rules: Mapping[str, Any] | PermissionRules | None) -> PermissionRules | None:
+    """Rules of a program; unlike those of files, one that cannot be read is an error."""
+    if rules is None:
+        return None
+    if not isinstance(rules, PermissionRules):
+        unknown = rules.keys() - {"allow", "ask", "deny"}
+        if unknown:
+            raise ConfigError(f"rules: unknown key {sorted(unknown)[0]!r}", hint="One of allow, ask, deny.")
+        rules = PermissionRules(
+            tuple(rules.get("allow", ())), tuple(rules.get("ask", ())), tuple(rules.get("deny", ()))
+        )
+    problems = Rulebook.of([("dynamic", "code", rules)]).problems
+    if problems:
+        raise ConfigError(problems[0].partition("; ")[0])
+    return rules
+
+
+def _write_rule(sources: Sources, scope: str, rule: str) -> None:
+    if scope not in ("user", "local"):
+        raise ConfigError(f"no rules are kept in scope {scope!r}")
+    add_rule(sources, scope, "allow", rule)
+
+
+def _as_told(event: Event) -> tuple[str, dict[str, Any]] | None:
+    """The hook event that something which happened to a connection is."""
+    match event:
+        case ServerConnected():
+            return "ServerConnected", {
+                "server_name": event.server,
+                "protocol_version": event.protocol_version,
+            }
+        case ServerFailed():
+            return "ServerFailed", {"server_name": event.server, "reason": event.reason}
+        case ServerStateChanged(status="needs-auth"):
+            return "NeedsAuth", {"server_name": event.server, "reason": event.reason or ""}
+        case ToolsChanged():
+            return "ToolsChanged", {"server_name": event.server, "tool_count": event.tool_count}
+        case _:
+            return None

@@ -1,0 +1,188 @@
+"""A host's hooks, as the pipeline meets them.
+
+I own: which hooks an event concerns (found once for each name), what they are given, and telling of those
+that fail. Running them is `runner.py`'s, what their answers come to is `merging.py`'s.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import structs
+
+from dragoman.catalog.tools import Tool
+from dragoman.hooks import merging
+from dragoman.hooks.contract import EVENTS
+from dragoman.hooks.declared import Hook
+from dragoman.hooks.points import After, Before
+from dragoman.hooks.runner import Occasion, Runner
+from dragoman.hooks.verdicts import Answer, HookWord
+from dragoman.interaction import FormAnswer
+
+REMEMBERED_NAMES: Final = 20_000
+"""Names for which it is known which hooks they concern; servers choose them, so there is an end to it."""
+
+Report = Callable[[str, str, str], None]
+"""Told the hook, the event, and what there is to say."""
+
+_NONE: Final[tuple[Hook, ...]] = ()
+
+
+class ActiveHooks:
+    """Runs hooks. Made once for a host, on its loop."""
+
+    def __init__(
+        self,
+        hooks: Sequence[Hook],
+        *,
+        session_id: str,
+        cwd: str,
+        permission_mode: Callable[[], str],
+        report: Report,
+        say: Report | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        """`report`: told of each failure. `say`: told what hooks have to say to the person."""
+        self._session_id = session_id
+        self._cwd = cwd
+        self._permission_mode = permission_mode
+        self._report = report
+        self._say = say
+        self._runner = Runner(cwd, environ)
+        self._concerned: dict[tuple[str, str], tuple[Hook, ...]] = {}
+        self._of_event: dict[str, list[Hook]] = {}
+        self.replace(hooks)
+
+    def replace(self, hooks: Sequence[Hook]) -> None:
+        """Other hooks from now on; those that run are not touched."""
+        self._of_event = {}
+        for hook in hooks:
+            self._of_event.setdefault(hook.event, []).append(hook)
+        self._concerned.clear()
+
+    def wants(self, event: str, subject: str) -> bool:
+        return bool(self._hooks_for(event, subject))
+
+    async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
+        hooks = self._hooks_for("PreToolUse", tool.name)
+        if not hooks:
+            return Before(arguments)
+        answers = await self._ask(hooks, "PreToolUse", _of_call(tool, arguments))
+        if not answers:
+            return Before(arguments)
+        before, conflicts = merging.before(arguments, answers)
+        self._tell_conflicts("PreToolUse", conflicts)
+        return before
+
+    async def after_call(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        text: str,
+        *,
+        is_error: bool,
+        error_code: str | None = None,
+    ) -> After:
+        event = "PostToolUseFailure" if is_error else "PostToolUse"
+        hooks = self._hooks_for(event, tool.name)
+        if not hooks:
+            return _UNCHANGED
+        facts = _of_call(tool, arguments)
+        facts |= {"error": text, "error_code": error_code} if is_error else {"tool_response": text}
+        answers = await self._ask(hooks, event, facts)
+        if not answers:
+            return _UNCHANGED
+        after, conflicts = merging.after(answers)
+        self._tell_conflicts(event, conflicts)
+        return after
+
+    async def permission_requested(self, tool: Tool, arguments: Mapping[str, Any]) -> HookWord | None:
+        hooks = self._hooks_for("PermissionRequest", tool.name)
+        if not hooks:
+            return None
+        return merging.permission(await self._ask(hooks, "PermissionRequest", _of_call(tool, arguments)))
+
+    async def elicited(self, server: str, message: str, schema: Mapping[str, Any]) -> FormAnswer | None:
+        hooks = self._hooks_for("Elicitation", server)
+        if not hooks:
+            return None
+        facts = {"mcp_server_name": server, "message": message, "requested_schema": dict(schema)}
+        answer, conflicts = merging.elicited(await self._ask(hooks, "Elicitation", facts))
+        self._tell_conflicts("Elicitation", conflicts)
+        return answer
+
+    async def elicitation_answered(self, server: str, answer: FormAnswer) -> FormAnswer:
+        hooks = self._hooks_for("ElicitationResult", server)
+        if not hooks:
+            return answer
+        facts = {"mcp_server_name": server, "action": answer.action, "content": dict(answer.content)}
+        answers = await self._ask(hooks, "ElicitationResult", facts)
+        changed, conflicts = merging.elicitation_answered(answer, answers)
+        self._tell_conflicts("ElicitationResult", conflicts)
+        return changed
+
+    async def tell(self, event: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
+        spec = EVENTS[event]
+        hooks = self._hooks_for(event, str(facts.get(spec.matched, "")))
+        return merging.contexts(await self._ask(hooks, event, facts)) if hooks else ()
+
+    async def close(self) -> None:
+        await self._runner.close()
+
+    def _hooks_for(self, event: str, subject: str) -> tuple[Hook, ...]:
+        key = (event, subject)
+        found = self._concerned.get(key)
+        if found is None:
+            if len(self._concerned) >= REMEMBERED_NAMES:
+                self._concerned.clear()
+            declared = self._of_event.get(event)
+            found = _NONE if declared is None else _distinct(declared, subject)
+            self._concerned[key] = found
+        return found
+
+    async def _ask(self, hooks: Sequence[Hook], event: str, facts: Mapping[str, Any]) -> list[Answer]:
+        given = {
+            "session_id": self._session_id,
+            "cwd": self._cwd,
+            "hook_event_name": event,
+            "permission_mode": self._permission_mode(),
+            **facts,
+        }
+        answers = await self._runner.run(hooks, Occasion(event, given))
+        for answer in answers:
+            for problem in answer.problems:
+                self._report(answer.hook, event, problem)
+            if answer.message and self._say is not None:
+                self._say(answer.hook, event, answer.message)
+        return answers
+
+    def _tell_conflicts(self, event: str, conflicts: Sequence[merging.Conflict]) -> None:
+        for conflict in conflicts:
+            self._report(conflict.hook, event, conflict.problem)
+
+
+_UNCHANGED: Final = After()
+
+
+def _of_call(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {"tool_name": tool.name, "tool_input": arguments, "mcp_server_name": tool.server}
+
+
+def _distinct(declared: Sequence[Hook], subject: str) -> tuple[Hook, ...]:
+    """Those whose matcher fits, each once. Of two that do the same, the stricter terms hold."""
+    kept: list[Hook] = []
+    for hook in declared:
+        if not hook.matches(subject):
+            continue
+        place = next((number for number, each in enumerate(kept) if each.is_same(hook)), None)
+        if place is None:
+            kept.append(hook)
+        else:
+            kept[place] = structs.replace(
+                kept[place],
+                blocks_on_error=kept[place].blocks_on_error or hook.blocks_on_error,
+                is_managed=kept[place].is_managed or hook.is_managed,
+            )
+    return tuple(kept)

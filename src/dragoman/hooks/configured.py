@@ -1,0 +1,227 @@
+"""Hooks from configuration files.
+
+I own: reading the key `hooks` of the person's and the administrator's file, entry by entry; what cannot be
+used is told with its place. Files that lie in a project have no such key: they may come from strangers, and
+a hook is a program that runs unasked.
+
+A person's hook that cannot be read is left out. An administrator's, or one that is to block on error, is not:
+where its matcher cannot be read it concerns everything, and where it cannot be run it blocks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, cast
+
+from msgspec import Struct
+
+from dragoman.cleaning import one_line
+from dragoman.config.expand import expand_entry, variables_in
+from dragoman.config.files import Part, at
+from dragoman.config.urls import parse_url
+from dragoman.errors import ConfigError
+from dragoman.hooks import matchers
+from dragoman.hooks.contract import EVENTS
+from dragoman.hooks.declared import (
+    LONGEST_TIMEOUT_SECONDS,
+    TIMEOUT_SECONDS,
+    Command,
+    Hook,
+    Post,
+    Unusable,
+    name_of_command,
+)
+
+_SCOPES: Final = ("user", "enterprise")
+_GROUP_KEYS: Final = frozenset({"matcher", "hooks"})
+_ENTRY_KEYS: Final = frozenset({"type", "command", "url", "headers", "timeout", "onError"})
+_NAMELESS: Final = "that cannot be read"
+_UNREADABLE: Final = "the administrator's hooks cannot be read"
+
+Place = tuple[str | int, ...]
+
+
+class Configured(Struct, frozen=True):
+    hooks: tuple[Hook, ...]
+    """In declared order, the administrator's last: of several changes the last one wins."""
+    problems: tuple[str, ...]
+
+
+def from_parts(parts: Iterable[Part], environ: Mapping[str, str] = os.environ) -> Configured:
+    """The hooks of all files. `environ`: the variables that headers may use."""
+    hooks: list[Hook] = []
+    problems: list[str] = []
+    for part in sorted(parts, key=lambda part: part.scope == "enterprise"):
+        if part.scope in _SCOPES and "hooks" in part.values:
+            reader = _Reader(part, environ)
+            hooks += reader.all(part.values["hooks"])
+            problems += reader.problems
+    return Configured(tuple(hooks), tuple(problems))
+
+
+class _Wrong(Exception):
+    """Why an entry cannot be used."""
+
+
+class _Reader:
+    def __init__(self, part: Part, environ: Mapping[str, str]) -> None:
+        self._part = part
+        self._environ = environ
+        self._is_managed = part.scope == "enterprise"
+        self.problems: list[str] = []
+
+    def all(self, block: object) -> Iterator[Hook]:
+        events = _as_object(block)
+        if events is None:
+            self._complain(("hooks",), '"hooks" must be an object')
+            yield from self._stand_ins("PreToolUse", _UNREADABLE)
+            return
+        for event, groups in events.items():
+            if event not in EVENTS:
+                self._complain(("hooks", event), _unknown_event(event))
+            else:
+                yield from self._event(event, groups)
+
+    def _event(self, event: str, groups: object) -> Iterator[Hook]:
+        place: Place = ("hooks", event)
+        if not isinstance(groups, list):
+            self._complain(place, f"hooks: {event} must be a list")
+            yield from self._stand_ins(event, _UNREADABLE)
+            return
+        for number, group in enumerate(cast("list[object]", groups)):
+            yield from self._group(event, group, (*place, number))
+
+    def _group(self, event: str, group: object, place: Place) -> Iterator[Hook]:
+        fields = _as_object(group)
+        entries = None if fields is None else fields.get("hooks")
+        if fields is None or not isinstance(entries, list):
+            self._complain(place, f'hooks: each item of {event} must be an object with a list "hooks"')
+            yield from self._stand_ins(event, _UNREADABLE)
+            return
+        self._unknown(fields, _GROUP_KEYS, place)
+        matches = self._matcher(fields.get("matcher"), place)
+        for number, entry in enumerate(cast("list[object]", entries)):
+            yield from self._entry(event, matches, entry, (*place, "hooks", number))
+
+    def _matcher(self, text: object, place: Place) -> matchers.Matcher | None:
+        if text is None:
+            return matchers.everything
+        try:
+            if not isinstance(text, str):
+                raise matchers.BadMatcher("a matcher must be text")
+            return matchers.parse(text)
+        except matchers.BadMatcher as error:
+            self._complain((*place, "matcher"), f"hooks: {error}")
+            return None
+
+    def _entry(
+        self, event: str, matches: matchers.Matcher | None, entry: object, place: Place
+    ) -> Iterator[Hook]:
+        fields = _as_object(entry) or {}
+        blocks = self._blocks(fields, place)
+        if matches is None and not blocks:
+            return  # told already
+        seconds = self._seconds(fields, place)
+        try:
+            what, name = self._what(fields)
+        except _Wrong as wrong:
+            self._complain(place, f"hooks: {event}: {wrong}" + ("" if blocks else "; the hook is left out"))
+            if not blocks:
+                return
+            what, name = Unusable(f"it cannot be used: {wrong}"), _NAMELESS
+        self._unknown(fields, _ENTRY_KEYS, place)
+        yield Hook(
+            event=event,
+            what=what,
+            name=f"{name} (the administrator's)" if self._is_managed else name,
+            matches=matches or matchers.everything,
+            timeout_seconds=seconds,
+            blocks_on_error=blocks,
+            is_managed=self._is_managed,
+        )
+
+    def _what(self, fields: Mapping[str, Any]) -> tuple[Command | Post, str]:
+        kind = fields.get("type", "http" if "url" in fields else "command")
+        if kind == "command":
+            command = fields.get("command")
+            if not isinstance(command, str) or not command.strip():
+                raise _Wrong('a hook of type command needs a "command"')
+            return Command(command), name_of_command(command)
+        if kind == "http":
+            return self._post(fields)
+        raise _Wrong(f"hooks of type {one_line(str(kind), 40)} cannot be used, only command and http")
+
+    def _post(self, fields: Mapping[str, Any]) -> tuple[Post, str]:
+        url, headers = fields.get("url"), _as_object(fields.get("headers", {}))
+        if not isinstance(url, str):
+            raise _Wrong('a hook of type http needs a "url"')
+        if headers is None or not all(isinstance(value, str) for value in headers.values()):
+            raise _Wrong('"headers" must be an object of texts')
+        written = {"url": url, "headers": headers}
+        if missing := variables_in(written) - self._environ.keys():
+            raise _Wrong(f"it needs the variable {min(missing)}, which is not set")
+        try:
+            expanded = expand_entry("hook", written, self._environ)
+            address = parse_url(expanded["url"])
+        except ConfigError as error:
+            raise _Wrong(str(error)) from None
+        if address.scheme not in ("http", "https"):
+            raise _Wrong("its url must begin with http:// or https://")
+        return Post(str(address), tuple(expanded["headers"].items())), address.origin
+
+    def _blocks(self, fields: Mapping[str, Any], place: Place) -> bool:
+        wanted = fields.get("onError")
+        if wanted in ("block", "ignore"):
+            return wanted == "block"
+        if wanted is not None:
+            # Whoever wrote something here cared for failures.
+            self._complain((*place, "onError"), 'hooks: "onError" must be block or ignore; taken as block')
+            return True
+        return self._is_managed
+
+    def _seconds(self, fields: Mapping[str, Any], place: Place) -> float:
+        seconds = fields.get("timeout")
+        if seconds is None:
+            return TIMEOUT_SECONDS
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if is_number and 0 < seconds <= LONGEST_TIMEOUT_SECONDS:
+            return float(seconds)
+        self._complain(
+            (*place, "timeout"),
+            f'hooks: "timeout" must be a number of seconds, at most a day; {TIMEOUT_SECONDS:g} is used',
+        )
+        return TIMEOUT_SECONDS
+
+    def _stand_ins(self, event: str, reason: str) -> Iterator[Hook]:
+        """What keeps a person from doing what the administrator may have forbidden."""
+        if self._is_managed:
+            yield Hook(
+                event=event,
+                what=Unusable(reason),
+                name=f"{_NAMELESS} (the administrator's)",
+                blocks_on_error=True,
+                is_managed=True,
+            )
+
+    def _unknown(self, fields: Mapping[str, Any], known: frozenset[str], place: Place) -> None:
+        for key in fields.keys() - known:
+            self._complain((*place, key), f"hooks: {one_line(key, 60)} has no effect here")
+
+    def _complain(self, place: Place, reason: str) -> None:
+        part = self._part
+        if part.path is None:
+            self.problems.append(f"{part.source}: {reason}")
+        else:
+            self.problems.append(str(at(part.path, part.text, place, reason)))
+
+
+def _as_object(value: object) -> Mapping[str, Any] | None:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else None
+
+
+def _unknown_event(event: str) -> str:
+    near = difflib.get_close_matches(event, EVENTS, 1)
+    said = f"hooks: there is no event {one_line(event, 60)}"
+    return f"{said}; did you mean {near[0]}?" if near else f"{said}; it is ignored"

@@ -1,0 +1,203 @@
+"""What a hook is given and what it may answer, event by event: the contract, as data.
+
+I own: the names of events, what their matchers look at, and the fields of their JSON in both directions.
+The guide's tables are made from this; names and meanings are those of Claude Code's hooks wherever it has
+the event, so that hooks written for it work here.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Field(NamedTuple):
+    name: str
+    kind: str
+    meaning: str
+
+
+class EventSpec(NamedTuple):
+    name: str
+    when: str
+    matched: str
+    """The field whose value the matcher looks at."""
+    given: tuple[Field, ...]
+    """What a hook is given, besides `COMMON`."""
+    answers: tuple[Field, ...] = ()
+    """What of `hookSpecificOutput` counts."""
+    blocking: str = ""
+    """What exit code 2, `"decision": "block"` and `"continue": false` do; empty: nothing."""
+    failing: str = ""
+    """What a hook that fails does where it is to block."""
+
+
+COMMON: Final = (
+    Field("session_id", "text", "the same for everything one host does"),
+    Field("cwd", "text", "the folder the host looks from"),
+    Field("hook_event_name", "text", "the event"),
+    Field("permission_mode", "text", "the permission mode in force"),
+)
+
+ANSWERS: Final = (
+    Field("decision", "text", '`"block"` says no; `"approve"` is an older word for allow'),
+    Field("reason", "text", "why"),
+    Field("continue", "boolean", "`false` says no as well"),
+    Field("stopReason", "text", "why"),
+    Field("systemMessage", "text", "shown to the person"),
+    Field("hookSpecificOutput", "object", "the event's own fields, and perhaps `hookEventName`"),
+)
+"""What every event's answer may hold."""
+
+_TOOL: Final = (
+    Field("tool_name", "text", "the tool's qualified name"),
+    Field("tool_input", "object", "the arguments"),
+    Field("mcp_server_name", "text", "its server; empty for a built-in tool"),
+)
+_SERVER: Final = Field("mcp_server_name", "text", "the server's name")
+_CONTEXT: Final = Field("additionalContext", "text", "told to the model along with the result")
+_OUTPUT: Final = Field(
+    "updatedMCPToolOutput", "text or list of text blocks", "what the model sees instead of the result"
+)
+_REFUSES: Final = "the call is refused, with the reason"
+_DECLINES: Final = "the server is told that the question was declined"
+
+_SPECS: Final = (
+    EventSpec(
+        "PreToolUse",
+        "before a call, and before it is decided whether it may be made",
+        "tool_name",
+        _TOOL,
+        (
+            Field("permissionDecision", "text", "`allow`, `ask` or `deny`"),
+            Field("permissionDecisionReason", "text", "why"),
+            Field("updatedInput", "object", "the arguments to use instead, all of them"),
+            _CONTEXT,
+        ),
+        _REFUSES,
+        "the call is refused",
+    ),
+    EventSpec(
+        "PostToolUse",
+        "after a call that went well",
+        "tool_name",
+        (*_TOOL, Field("tool_response", "text", "the result's text as the model is to see it")),
+        (_CONTEXT, _OUTPUT),
+        "the model is told the reason along with the result",
+        "the model is not given the result",
+    ),
+    EventSpec(
+        "PostToolUseFailure",
+        "after a call that came to an error",
+        "tool_name",
+        (
+            *_TOOL,
+            Field("error", "text", "the error as the model is to see it"),
+            Field("error_code", "text or null", "what kind of error; null if it is the tool's own"),
+        ),
+        (_CONTEXT, _OUTPUT),
+        "the model is told the reason along with the error",
+        "the model is not given the error",
+    ),
+    EventSpec(
+        "PermissionRequest",
+        "before a person is asked whether a call may be made",
+        "tool_name",
+        _TOOL,
+        (
+            Field("decision.behavior", "text", "`allow` or `deny`; without it the person is asked"),
+            Field("decision.message", "text", "why"),
+        ),
+        _REFUSES,
+        "the call is refused",
+    ),
+    EventSpec(
+        "Elicitation",
+        "before a server's question is put to a person",
+        "mcp_server_name",
+        (
+            _SERVER,
+            Field("message", "text", "the question, in the server's words"),
+            Field("requested_schema", "object", "the form, as JSON Schema"),
+        ),
+        (
+            Field("action", "text", "`accept`, `decline` or `cancel`; without it the person is asked"),
+            Field("content", "object", "the values, if accepted"),
+        ),
+        _DECLINES,
+        _DECLINES,
+    ),
+    EventSpec(
+        "ElicitationResult",
+        "before the answer to a server's question is sent",
+        "mcp_server_name",
+        (
+            _SERVER,
+            Field("action", "text", "`accept`, `decline` or `cancel`"),
+            Field("content", "object", "the values"),
+        ),
+        (
+            Field("action", "text", "another action; what was declined or cancelled stays so"),
+            Field("content", "object", "the values to send instead, all of them"),
+        ),
+        _DECLINES,
+        _DECLINES,
+    ),
+    EventSpec(
+        "SessionStart",
+        "when a host has started",
+        "source",
+        (Field("source", "text", "`startup`"),),
+        (Field("additionalContext", "text", "told to the model; text that is no JSON counts as well"),),
+    ),
+    EventSpec(
+        "SessionEnd",
+        "before a host ends",
+        "reason",
+        (Field("reason", "text", "why it ends"),),
+    ),
+    EventSpec(
+        "Notification",
+        "when the person's attention is wanted",
+        "notification_type",
+        (
+            Field("message", "text", "what for"),
+            Field("title", "text", "in a few words"),
+            Field("notification_type", "text", "`permission_prompt`, `elicitation_dialog` and the like"),
+        ),
+    ),
+    EventSpec(
+        "ServerConnected",
+        "when a server can be used",
+        "mcp_server_name",
+        (_SERVER, Field("protocol_version", "text", "the revision it speaks")),
+    ),
+    EventSpec(
+        "ServerFailed",
+        "when a server could not be connected",
+        "mcp_server_name",
+        (
+            _SERVER,
+            Field("reason", "text", "why"),
+            Field("hint", "text or null", "what may help"),
+        ),
+    ),
+    EventSpec(
+        "NeedsAuth",
+        "when a server wants a sign-in",
+        "mcp_server_name",
+        (_SERVER, Field("reason", "text", "why")),
+    ),
+    EventSpec(
+        "ToolsChanged",
+        "when a server's list of tools was read",
+        "mcp_server_name",
+        (
+            _SERVER,
+            Field("tool_count", "number", "how many there are"),
+            Field("changed", "list of text", "tools whose definition is another than before"),
+            Field("problems", "list of text", "what had to be left out, and why"),
+        ),
+    ),
+)
+
+EVENTS: Final = {spec.name: spec for spec in _SPECS}

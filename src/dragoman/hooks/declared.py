@@ -1,0 +1,130 @@
+"""Hooks as they are declared, in files and in code.
+
+I own: the values that say what runs when, and `hook`, with which programs declare a function. What a hook is
+called in words never holds its whole command or address: both may hold secrets, and reasons reach models.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dragoman.cleaning import one_line
+from dragoman.errors import ConfigError
+from dragoman.hooks import matchers
+from dragoman.hooks.contract import EVENTS
+
+TIMEOUT_SECONDS: Final = 60.0
+LONGEST_TIMEOUT_SECONDS: Final = 24 * 3600.0
+
+Given = dict[str, Any]
+Said = Mapping[str, Any] | None
+HookFunction = Callable[[Given], Said | Awaitable[Said]]
+"""A function or coroutine function: takes what a command gets as JSON, returns what a command prints."""
+
+
+class Command(Struct, frozen=True):
+    """Run by the shell, as the person wrote it."""
+
+    command: str
+
+    def __repr__(self) -> str:
+        return "<Command>"
+
+
+class Post(Struct, frozen=True):
+    """Sent to an address. Never printed: both parts may hold secrets."""
+
+    url: str
+    """In canonical form."""
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        return "<Post>"
+
+
+class Function(Struct, frozen=True):
+    function: HookFunction
+
+
+class Unusable(Struct, frozen=True):
+    """Stands for a hook that is to block and cannot be understood."""
+
+    reason: str
+
+
+class Hook(Struct, frozen=True, kw_only=True):
+    event: str
+    what: Command | Post | Function | Unusable
+    name: str
+    """As people and models are told."""
+    matches: matchers.Matcher = matchers.everything
+    timeout_seconds: float = TIMEOUT_SECONDS
+    blocks_on_error: bool = False
+    is_managed: bool = False
+
+    def is_same(self, other: Hook) -> bool:
+        """Whether both would do the same thing."""
+        return self.event == other.event and self.what == other.what
+
+
+def hook(
+    function: HookFunction,
+    event: str,
+    *,
+    matcher: str = "",
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    blocks_on_error: bool = False,
+    name: str | None = None,
+) -> Hook:
+    """A function of this program as a hook.
+
+    A plain function runs on the event loop: keep it short. A coroutine function has `timeout_seconds`.
+    `blocks_on_error`: whether what it watches is refused when it fails.
+    """
+    if event not in EVENTS:
+        raise ConfigError(f"there is no hook event {event!r}", hint=f"One of {', '.join(EVENTS)}.")
+    if not callable(function):
+        raise ConfigError("a hook must be a function")
+    if not 0 < timeout_seconds <= LONGEST_TIMEOUT_SECONDS:
+        raise ConfigError("a hook's time limit must be more than 0 s and at most a day")
+    try:
+        matches = matchers.parse(matcher)
+    except matchers.BadMatcher as error:
+        raise ConfigError(f"hook for {event}: {error}") from None
+    return Hook(
+        event=event,
+        what=Function(function),
+        name=one_line(name or name_of_function(function), 80),
+        matches=matches,
+        timeout_seconds=timeout_seconds,
+        blocks_on_error=blocks_on_error,
+    )
+
+
+def name_of_function(function: object) -> str:
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    return name.replace("<locals>.", "")
+
+
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_WORD: Final = re.compile(r"""[^\s"'`|&;<>()]+""")
+_INTERPRETERS: Final = frozenset(
+    {"bash", "bun", "deno", "env", "exec", "node", "npx", "perl", "php", "python", "python3", "ruby", "sh",
+     "uv", "uvx", "zsh"}
+)  # fmt: skip
+
+
+def name_of_command(command: str) -> str:
+    """The program that a command runs, without its arguments."""
+    named: list[str] = []
+    for word in _WORD.findall(command[:2000]):
+        if _ASSIGNMENT.match(word) or (named and word.startswith("-")):
+            continue
+        named.append(word)
+        if word.rpartition("/")[2] not in _INTERPRETERS or len(named) == 2:
+            break
+    return one_line(" ".join(named) or "a command", 80)

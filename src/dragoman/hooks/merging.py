@@ -1,0 +1,157 @@
+"""What the answers of several hooks come to. Pure.
+
+I own: deny beats ask beats allow; among equals an administrator's hook speaks, then the first declared.
+Changes are taken in declared order, the last one wins, and a conflict is a problem in words. An allow speaks
+only for the arguments that its hook was shown, or gave itself: where another hook's change won, it does not
+count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from dragoman.hooks.points import After, Before
+from dragoman.hooks.verdicts import Answer, HookWord
+from dragoman.interaction import FormAnswer
+
+_STRICTNESS: Final = {"deny": 2, "ask": 1, "allow": 0}
+_ACTIONS: Final = {"decline": 2, "cancel": 1, "accept": 0}
+
+
+class Conflict(NamedTuple):
+    """Two hooks that want different things; the second had its way."""
+
+    hook: str
+    problem: str
+
+
+def before(arguments: Mapping[str, Any], answers: Sequence[Answer]) -> tuple[Before, list[Conflict]]:
+    final, conflicts = _updated(arguments, answers)
+    speaking = answers
+    if final is not arguments:
+        speaking = [each for each in answers if _speaks_for(each, arguments, final)]
+    return Before(final, _word(speaking), contexts(answers)), conflicts
+
+
+def _updated(
+    arguments: Mapping[str, Any], answers: Sequence[Answer]
+) -> tuple[Mapping[str, Any], list[Conflict]]:
+    final, winner, conflicts = arguments, None, list[Conflict]()
+    for answer in answers:
+        if (wanted := answer.updated_input) is None:
+            continue
+        if winner is not None and not _is_same(wanted, final):
+            conflicts.append(Conflict(answer.hook, f"its changed arguments replace those of {winner}"))
+        final, winner = wanted, answer.hook
+    return final, conflicts
+
+
+def _speaks_for(answer: Answer, arguments: Mapping[str, Any], final: Mapping[str, Any]) -> bool:
+    seen = arguments if answer.updated_input is None else answer.updated_input
+    return answer.behaviour != "allow" or _is_same(seen, final)
+
+
+def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether both are the same JSON: to Python, true is 1, and to a tool it is not."""
+    if one is other:
+        return True
+    try:
+        return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
+    except (TypeError, ValueError, RecursionError):  # what JSON has no words for
+        return False
+
+
+def permission(answers: Sequence[Answer]) -> HookWord | None:
+    return _word(answers)
+
+
+def _word(answers: Sequence[Answer]) -> HookWord | None:
+    spoken = [answer for answer in answers if answer.behaviour is not None]
+    if not spoken:
+        return None
+    strictest = max(spoken, key=lambda each: (_STRICTNESS[each.behaviour or "allow"], each.is_managed))
+    behaviour = strictest.behaviour or "allow"
+    return HookWord(behaviour, strictest.reason or _REASONS[behaviour], strictest.hook)
+
+
+_REASONS: Final = {
+    "allow": "a hook allows it",
+    "ask": "a hook wants it to be asked",
+    "deny": "a hook refuses it",
+}
+
+
+def after(answers: Sequence[Answer]) -> tuple[After, list[Conflict]]:
+    """A refusal comes too late here: its reason is told along with the result."""
+    told: list[str] = []
+    replacement, winner, conflicts = None, None, list[Conflict]()
+    for answer in answers:
+        told += contexts([answer])
+        if answer.behaviour == "deny" and not answer.has_failed and answer.reason:
+            told.append(answer.reason)
+        if answer.replacement is not None:
+            if winner is not None and answer.replacement != replacement:
+                conflicts.append(Conflict(answer.hook, f"its text replaces that of {winner}"))
+            replacement, winner = answer.replacement, answer.hook
+    failed = next((answer for answer in answers if answer.has_failed), None)
+    if failed is not None:
+        replacement = f"[the result is withheld: {failed.reason}]"
+    return After(tuple(told), replacement), conflicts
+
+
+def elicited(answers: Sequence[Answer]) -> tuple[FormAnswer | None, list[Conflict]]:
+    """The answer in the person's place: the strictest, and of several that accept the last."""
+    chosen: Answer | None = None
+    conflicts: list[Conflict] = []
+    for answer in answers:
+        if (action := _action(answer)) is None:
+            continue
+        if chosen is not None and _ACTIONS[action] < _ACTIONS[_action(chosen) or "accept"]:
+            continue
+        if chosen is not None and (_action(chosen), chosen.content) != (action, answer.content):
+            conflicts.append(Conflict(answer.hook, f"its answer replaces that of {chosen.hook}"))
+        chosen = answer
+    if chosen is None:
+        return None, conflicts
+    return _form(_action(chosen), chosen.content or {}), conflicts
+
+
+def _action(answer: Answer) -> str | None:
+    return "decline" if answer.behaviour == "deny" else answer.action
+
+
+def _form(action: str | None, content: Mapping[str, Any]) -> FormAnswer:
+    match action:
+        case "accept":
+            return FormAnswer("accept", content)
+        case "cancel":
+            return FormAnswer("cancel")
+        case _:
+            return FormAnswer("decline")
+
+
+def elicitation_answered(answer: FormAnswer, answers: Sequence[Answer]) -> tuple[FormAnswer, list[Conflict]]:
+    """The answer to send. A no stays a no: hooks may change what a person sends, and hold it back."""
+    conflicts: list[Conflict] = []
+    content, winner = answer.content, None
+    action = answer.action
+    for each in answers:
+        wanted = _action(each)
+        if wanted == "accept" and answer.action != "accept":
+            conflicts.append(Conflict(each.hook, "it cannot accept what was not accepted"))
+        elif wanted is not None and _ACTIONS[wanted] > _ACTIONS[action]:
+            action = _form(wanted, {}).action
+        if each.content is not None:
+            if winner is not None and each.content != content:
+                conflicts.append(Conflict(each.hook, f"its values replace those of {winner}"))
+            content, winner = each.content, each.hook
+    if action == answer.action and content is answer.content:
+        return answer, conflicts
+    return _form(action, content), conflicts
+
+
+def contexts(answers: Sequence[Answer]) -> tuple[str, ...]:
+    return tuple(answer.context for answer in answers if answer.context)

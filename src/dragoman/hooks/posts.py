@@ -1,0 +1,57 @@
+"""Hooks that are addresses: JSON is sent there, and the answer decides.
+
+I own: one client per address, bodies within limits, and plain words for what goes wrong. Redirects are not
+followed: they would take arguments, and the headers, to where nobody wanted them. Time limits are the
+caller's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dragoman.hooks.declared import Post
+
+if TYPE_CHECKING:  # aiohttp is loaded when the first hook is sent
+    from aiohttp import ClientSession
+
+ANSWER_LIMIT_BYTES: Final = 1024 * 1024
+
+
+class PostTrouble(Exception):
+    """Why there is no answer, in words."""
+
+
+class Postman:
+    def __init__(self) -> None:
+        self._clients: dict[Post, ClientSession] = {}
+
+    async def send(self, post: Post, given: bytes) -> bytes:
+        """The body of a successful answer, perhaps empty."""
+        from dragoman.transports import web
+
+        headers = {**dict(post.headers), "Content-Type": web.JSON, "Accept": web.JSON}
+        client = self._client(post)
+        address = web.Network(post.url).address
+        try:
+            async with client.post(address, data=given, headers=headers, allow_redirects=False) as response:
+                if not 200 <= response.status < 300:
+                    raise PostTrouble(f"it answered with HTTP {response.status}")
+                return await web.read_body(response, ANSWER_LIMIT_BYTES)
+        except web.TooLarge:
+            raise PostTrouble(f"its answer has more than {ANSWER_LIMIT_BYTES // 1024 // 1024} MB") from None
+        except web.FAULTS as error:
+            raise PostTrouble(web.trouble_of(error).cause) from None
+
+    def _client(self, post: Post) -> ClientSession:
+        client = self._clients.get(post)
+        if client is None:
+            from dragoman.transports import web
+
+            network = web.Network(post.url, proxy=web.proxy_for(post.url))
+            client = self._clients[post] = web.open_client("hook", network)
+        return client
+
+    async def close(self) -> None:
+        clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            await client.close()

@@ -1,0 +1,283 @@
+"""Running the hooks of one event.
+
+I own: that all of them run side by side, each within its time; that whatever a hook does (hang, crash, flood,
+talk nonsense) becomes an `Answer` in words; and that none is left running when the caller is cancelled or the
+host closes. Which hooks an event concerns is `active.py`'s, what their answers come to is `merging.py`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import json
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+import msgspec
+
+from dragoman.cleaning import one_line
+from dragoman.errors import ConfigError
+from dragoman.hooks import commands, verdicts
+from dragoman.hooks.declared import Command, Function, Given, Hook, Post, Unusable
+from dragoman.hooks.posts import Postman, PostTrouble
+from dragoman.hooks.verdicts import Answer
+from dragoman.wire.codec import Unreadable, decode_as
+
+COMMANDS_AT_ONCE: Final = 16
+"""Programs that run at the same time; waiting for a place is not part of a hook's time."""
+STDERR_CHARACTERS: Final = 300
+END_SECONDS: Final = 5.0
+
+_CLOSING: Final = "the host is closing"
+_CANCELLED: Final = "it was cancelled"
+
+T = TypeVar("T")
+
+
+class Occasion:
+    """One event, as its hooks are given it."""
+
+    def __init__(self, event: str, facts: Mapping[str, Any]) -> None:
+        self.event = event
+        self.facts = facts
+
+    def for_function(self) -> Given:
+        """Of its own for each function, so that one cannot change what the next, or the tool, is given."""
+        given = dict(self.facts)
+        if (arguments := given.get("tool_input")) is not None:
+            given["tool_input"] = dict(arguments)
+        return given
+
+    @functools.cached_property
+    def as_json(self) -> bytes:
+        given = self.for_function()
+        try:
+            return msgspec.json.encode(given)
+        except UnicodeEncodeError:  # half a character: JSON has an escape for it, UTF-8 has not
+            return json.dumps(given).encode()
+
+
+class _Work(NamedTuple):
+    """A hook that takes time, not begun yet."""
+
+    number: int
+    hook: Hook
+    begin: Callable[[], Coroutine[Any, Any, Answer]]
+    said: object = None
+    """What a function returned, if it must be awaited."""
+
+    def drop(self) -> None:
+        """Without the warning about coroutines that nobody awaited."""
+        if inspect.iscoroutine(self.said):
+            self.said.close()
+
+
+class Runner:
+    def __init__(self, cwd: str, environ: Mapping[str, str] = os.environ) -> None:
+        self._cwd = cwd
+        self._environ = environ
+        self._places = asyncio.Semaphore(COMMANDS_AT_ONCE)
+        self._postman = Postman()
+        self._tasks: set[asyncio.Task[Answer]] = set()
+        self._limits: dict[asyncio.Timeout, asyncio.Future[None]] = {}
+        """Of hooks whose time runs, in tasks of their own or in their callers', and when each is over."""
+        self._closed = False
+
+    async def run(self, hooks: Sequence[Hook], occasion: Occasion) -> list[Answer]:
+        """Their answers in declared order, without those that had nothing to say."""
+        answers: dict[int, Answer] = {}
+        works: list[_Work] = []
+        try:
+            for number, hook in enumerate(hooks):
+                said = self._begin(number, hook, occasion)
+                if isinstance(said, _Work):
+                    works.append(said)
+                elif said is not None:
+                    answers[number] = said
+        except BaseException:  # a function ends the program
+            for work in works:
+                work.drop()
+            raise
+        if not works:
+            return list(answers.values())
+        if len(works) == 1:  # no task: the loop's turns cost more than most functions
+            answers[works[0].number] = await self._contained(works[0])
+        else:
+            answers |= await self._together(works)
+        return [answers[number] for number in sorted(answers)]
+
+    async def close(self) -> None:
+        """Ends whatever runs: those that wait for a place, and those whose time has begun."""
+        self._closed = True
+        now = asyncio.get_running_loop().time()
+        for limit in self._limits:
+            if not limit.expired():
+                limit.reschedule(now)
+        for task in self._tasks:
+            task.cancel()
+        if ends := [*self._limits.values(), *self._tasks]:
+            await asyncio.wait(ends, timeout=END_SECONDS)
+        await self._postman.close()
+
+    def _begin(self, number: int, hook: Hook, occasion: Occasion) -> Answer | _Work | None:
+        """The answer of a plain function; the work that is left for whatever takes time."""
+        if self._closed:
+            return _failure(hook, _CLOSING)
+        what = hook.what
+        if isinstance(what, Function):
+            try:
+                said = what.function(occasion.for_function())
+            except Exception as error:  # border: somebody else's code
+                return _failure(hook, _raised(error))
+            if said is None:
+                return None
+            if type(said) is dict or isinstance(said, Mapping):  # the first is the common one, and quicker
+                return _read(hook, said)
+            return _Work(number, hook, lambda: self._awaited(hook, said), said)
+        match what:
+            case Command():
+                return _Work(number, hook, lambda: self._command(hook, what, occasion))
+            case Post():
+                return _Work(number, hook, lambda: self._post(hook, what, occasion))
+            case Unusable(reason):
+                return _failure(hook, reason)
+
+    async def _together(self, works: Sequence[_Work]) -> dict[int, Answer]:
+        tasks: dict[asyncio.Task[Answer], _Work] = {}
+        for work in works:
+            task = asyncio.create_task(self._contained(work))
+            tasks[task] = work
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(lambda _, work=work: work.drop())
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=END_SECONDS)
+            raise
+        return {
+            work.number: _failure(work.hook, _CANCELLED) if task.cancelled() else task.result()
+            for task, work in tasks.items()
+        }
+
+    async def _contained(self, work: _Work) -> Answer:
+        """Whatever a hook raises is an answer; only our own being cancelled is not."""
+        try:
+            return await work.begin()
+        except TimeoutError:
+            seconds = work.hook.timeout_seconds
+            return _failure(work.hook, _CLOSING if self._closed else f"it took longer than {seconds:g} s")
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return _failure(work.hook, _CANCELLED)
+        except _NOT_JSON as error:
+            return _failure(work.hook, f"the event cannot be written as JSON: {one_line(str(error), 200)}")
+
+    async def _in_time(self, hook: Hook, work: Awaitable[T]) -> T:
+        over = asyncio.get_running_loop().create_future()
+        async with asyncio.timeout(hook.timeout_seconds) as limit:
+            self._limits[limit] = over
+            try:
+                return await work
+            finally:
+                del self._limits[limit]
+                over.set_result(None)
+
+    async def _awaited(self, hook: Hook, said: object) -> Answer:
+        result = said
+        if inspect.isawaitable(said):
+            try:
+                result = await self._in_time(hook, _told(said))
+            except _Raised as raised:
+                return _failure(hook, str(raised))
+        if result is None or isinstance(result, Mapping):
+            return _read(hook, cast("Mapping[str, Any] | None", result)) or Answer(hook=hook.name)
+        return _failure(hook, f"it returned {type(result).__name__}, not a dict or None")
+
+    async def _command(self, hook: Hook, what: Command, occasion: Occasion) -> Answer:
+        given = occasion.as_json
+        try:
+            env = commands.environment(self._environ, self._facts(occasion))
+            async with self._places:
+                command = commands.run(what.command, given, env=env, cwd=self._cwd)
+                return _judged(hook, await self._in_time(hook, command))
+        except commands.CommandTrouble as trouble:
+            return _failure(hook, str(trouble))
+
+    async def _post(self, hook: Hook, what: Post, occasion: Occasion) -> Answer:
+        given = occasion.as_json
+        try:
+            return _decided(hook, await self._in_time(hook, self._postman.send(what, given)))
+        except (PostTrouble, ConfigError) as trouble:
+            return _failure(hook, str(trouble))
+
+    def _facts(self, occasion: Occasion) -> dict[str, str]:
+        return {
+            "DRAGOMAN_HOOK_EVENT": occasion.event,
+            "DRAGOMAN_SESSION_ID": str(occasion.facts.get("session_id", "")),
+            "DRAGOMAN_PROJECT_DIR": self._cwd,
+            # Hooks written for Claude Code find their files by this name.
+            "CLAUDE_PROJECT_DIR": self._cwd,
+        }
+
+
+class _Raised(Exception):
+    """What a function raised, in words."""
+
+
+async def _told(said: Awaitable[object]) -> object:
+    try:
+        return await said
+    except Exception as error:  # border: somebody else's code, whose TimeoutError is not ours
+        raise _Raised(_raised(error)) from None
+
+
+_NOT_JSON: Final = (TypeError, ValueError, OverflowError, RecursionError)
+"""What encoding raises for values that JSON has no words for."""
+
+
+def _judged(hook: Hook, ended: commands.Ended) -> Answer:
+    """What a program's end means."""
+    if ended.exit_code == 0:
+        return _decided(hook, ended.stdout)
+    words = ended.stderr.decode("utf-8", "replace").strip()
+    if ended.exit_code == 2:
+        return verdicts.blocked(hook.name, words, is_managed=hook.is_managed)
+    how = f"exit code {ended.exit_code}" if ended.exit_code > 0 else f"signal {-ended.exit_code}"
+    last = one_line(words.rpartition("\n")[2][:STDERR_CHARACTERS])
+    return _failure(hook, f"it ended with {how}" + (f": {last}" if last else ""))
+
+
+def _decided(hook: Hook, output: bytes) -> Answer:
+    """What a program printed, or a server answered: an object decides, other text is mere text."""
+    output = output.strip().removeprefix(b"\xef\xbb\xbf")
+    if output.startswith(b"{"):
+        try:
+            return _read(hook, decode_as(dict[str, Any], output)) or Answer(hook=hook.name)
+        except Unreadable as error:
+            return _failure(hook, f"its JSON cannot be read: {error.detail}")
+    if b'"hookSpecificOutput"' in output or b'"decision"' in output:
+        return _failure(hook, "it wrote something before its JSON, which must stand alone")
+    if hook.event != "SessionStart" or not output:
+        return Answer(hook=hook.name)
+    return Answer(hook=hook.name, context=verdicts.cleaned_context(output.decode("utf-8", "replace")))
+
+
+def _read(hook: Hook, said: Mapping[str, Any] | None) -> Answer | None:
+    if not said:
+        return None
+    return verdicts.read(hook.event, hook.name, said, blocks=hook.blocks_on_error, is_managed=hook.is_managed)
+
+
+def _failure(hook: Hook, problem: str) -> Answer:
+    return verdicts.failed(hook.name, problem, blocks=hook.blocks_on_error, is_managed=hook.is_managed)
+
+
+def _raised(error: BaseException) -> str:
+    return f"it raised {type(error).__name__}: {one_line(str(error), 200)}"

@@ -1,0 +1,238 @@
+"""What a hook says, read with care. Pure.
+
+I own: turning the JSON of one hook into an `Answer`, by the rules of the event it was asked about. An answer
+that cannot be read in full keeps what is strict in it (a deny, an ask) and loses what is lenient (an allow,
+a change): a hook that allowed other arguments than we understood has not allowed these. What several
+answers come to is `merging.py`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, cast, get_args
+
+from msgspec import Struct, structs
+
+from dragoman.cleaning import for_model, one_line
+
+CONTEXT_LIMIT: Final = 10_000
+"""Characters of context that one hook may add."""
+REASON_LIMIT: Final = 2_000
+
+Behaviour = Literal["allow", "ask", "deny"]
+Action = Literal["accept", "decline", "cancel"]
+_BEHAVIOURS: Final = get_args(Behaviour)
+_ACTIONS: Final = get_args(Action)
+
+
+class HookWord(Struct, frozen=True):
+    """A hook's word on whether a call may be made."""
+
+    behaviour: Literal["allow", "ask", "deny"]
+    reason: str
+    hook: str
+    """Which hook said so, as people are told."""
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What one hook said of one event."""
+
+    hook: str
+    is_managed: bool = False
+    behaviour: Behaviour | None = None
+    reason: str = ""
+    updated_input: Mapping[str, Any] | None = None
+    context: str = ""
+    replacement: str | None = None
+    action: Action | None = None
+    content: Mapping[str, Any] | None = None
+    message: str = ""
+    """For the person."""
+    problems: tuple[str, ...] = ()
+    """Why the hook failed, or what of its answer could not be read."""
+    has_failed: bool = False
+    """Whether it failed and is to block when it does."""
+
+
+def blocked(hook: str, reason: str, *, is_managed: bool = False) -> Answer:
+    """The answer of a hook that says no without JSON."""
+    return Answer(hook=hook, is_managed=is_managed, behaviour="deny", reason=_reason(reason))
+
+
+def failed(hook: str, problem: str, *, blocks: bool, is_managed: bool = False) -> Answer:
+    """What stands for the answer of a hook that gave none."""
+    answer = Answer(hook=hook, is_managed=is_managed, problems=(one_line(problem, 400),))
+    return _blocking(answer) if blocks else answer
+
+
+def read(
+    event: str, hook: str, document: Mapping[str, Any], *, blocks: bool = False, is_managed: bool = False
+) -> Answer:
+    """A hook's answer. `blocks`: whether one that cannot be read in full blocks."""
+    reader = _Reader(event, document)
+    found = reader.fields()
+    answer = Answer(hook=hook, is_managed=is_managed, problems=tuple(reader.problems), **found)
+    if not answer.problems:
+        return answer
+    strict = structs.replace(
+        answer,
+        behaviour=None if answer.behaviour == "allow" else answer.behaviour,
+        updated_input=None,
+        replacement=None,
+        action=None if answer.action == "accept" else answer.action,
+        content=None,
+    )
+    return _blocking(strict) if blocks else strict
+
+
+def _blocking(answer: Answer) -> Answer:
+    # Nothing of the problem itself: the reason reaches the model, and a program's words may hold secrets.
+    reason = f"the hook {answer.hook} failed, and what it watches is refused until it works"
+    has_own = answer.behaviour == "deny" and answer.reason
+    return structs.replace(
+        answer, behaviour="deny", reason=answer.reason if has_own else reason, has_failed=True
+    )
+
+
+def _reason(text: str) -> str:
+    return for_model(text.strip(), REASON_LIMIT)
+
+
+class _Reader:
+    """Reads one document, field by field."""
+
+    def __init__(self, event: str, document: Mapping[str, Any]) -> None:
+        self.problems: list[str] = []
+        self._event = event
+        self._document = document
+        self._specific = self._object(document, "hookSpecificOutput") or {}
+        named = self._specific.get("hookEventName", event)
+        if named != event:
+            self.problems.append(f"it answers {one_line(str(named), 60)}, not {event}")
+
+    def fields(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if message := self._text(self._document, "systemMessage"):
+            found["message"] = for_model(message, REASON_LIMIT)
+        if (read := _OF_EVENT.get(self._event)) is not None:
+            read(self, found)
+        self._top_level(found)
+        return found
+
+    def _top_level(self, found: dict[str, Any]) -> None:
+        """`decision` and `continue`, which every event knows. A no beats what stands deeper."""
+        document = self._document
+        if (goes_on := document.get("continue", True)) is not True:
+            if goes_on is not False:
+                self.problems.append('"continue" must be true or false')
+            else:
+                found |= {"behaviour": "deny", "reason": _reason(self._text(document, "stopReason") or "")}
+        match document.get("decision"):
+            case None:
+                return
+            case "block" | "deny":
+                found |= {"behaviour": "deny", "reason": _reason(self._text(document, "reason") or "")}
+            case "approve" | "allow":
+                found.setdefault("behaviour", "allow")
+                found.setdefault("reason", _reason(self._text(document, "reason") or ""))
+            case _:
+                self.problems.append('"decision" must be "block" or "approve"')
+
+    def before(self, found: dict[str, Any]) -> None:
+        specific = self._specific
+        self._behaviour(found, specific, "permissionDecision", "permissionDecisionReason", _BEHAVIOURS)
+        if (arguments := self._object(specific, "updatedInput")) is not None:
+            found["updated_input"] = arguments
+        self.context(found)
+
+    def after(self, found: dict[str, Any]) -> None:
+        if (given := self._specific.get("updatedMCPToolOutput")) is not None:
+            text = _text_of(given)
+            if text is None:
+                self.problems.append('"updatedMCPToolOutput" must be text or a list of text blocks')
+            found["replacement"] = text
+        self.context(found)
+
+    def permission(self, found: dict[str, Any]) -> None:
+        decision = self._object(self._specific, "decision")
+        if decision is None:
+            return
+        self._behaviour(found, decision, "behavior", "message", ("allow", "deny"))
+        if decision.get("updatedInput") is not None:
+            self.problems.append('"updatedInput" has no effect here; change arguments in PreToolUse')
+
+    def form(self, found: dict[str, Any]) -> None:
+        action = self._specific.get("action")
+        if action is not None and action not in _ACTIONS:
+            self.problems.append(f'"action" must be one of {", ".join(_ACTIONS)}')
+        elif action is not None:
+            found["action"] = action
+        if (content := self._object(self._specific, "content")) is not None:
+            found["content"] = content
+
+    def context(self, found: dict[str, Any]) -> None:
+        if text := self._text(self._specific, "additionalContext"):
+            found["context"] = cleaned_context(text)
+
+    def _behaviour(
+        self, found: dict[str, Any], place: Mapping[str, Any], key: str, why: str, words: tuple[str, ...]
+    ) -> None:
+        behaviour = place.get(key)
+        if behaviour is None:
+            return
+        if behaviour not in words:
+            self.problems.append(f'"{key}" must be one of {", ".join(words)}')
+        else:
+            found |= {"behaviour": behaviour, "reason": _reason(self._text(place, why) or "")}
+
+    def _text(self, place: Mapping[str, Any], key: str) -> str | None:
+        value = place.get(key)
+        if value is None or isinstance(value, str):
+            return value
+        self.problems.append(f'"{key}" must be text')
+        return None
+
+    def _object(self, place: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+        value = place.get(key)
+        if value is None or _is_object(value):
+            return value
+        self.problems.append(f'"{key}" must be an object')
+        return None
+
+
+_OF_EVENT: Final[dict[str, Callable[[_Reader, dict[str, Any]], None]]] = {
+    "PreToolUse": _Reader.before,
+    "PostToolUse": _Reader.after,
+    "PostToolUseFailure": _Reader.after,
+    "PermissionRequest": _Reader.permission,
+    "Elicitation": _Reader.form,
+    "ElicitationResult": _Reader.form,
+    "SessionStart": _Reader.context,
+}
+
+
+def cleaned_context(text: str) -> str:
+    return for_model(text.strip(), CONTEXT_LIMIT)
+
+
+def _is_object(value: object) -> bool:
+    # Only a function of this process can give keys that are not text; JSON has no words for them.
+    return isinstance(value, Mapping) and all(
+        isinstance(key, str) for key in cast("Mapping[object, Any]", value)
+    )
+
+
+def _text_of(given: object) -> str | None:
+    """Text, or the text blocks of a result as a server would write them."""
+    if isinstance(given, str):
+        return for_model(given)
+    if not isinstance(given, list):
+        return None
+    texts: list[str] = []
+    for block in cast("list[object]", given):
+        match block:
+            case {"type": "text", "text": str(text)}:
+                texts.append(text)
+            case _:
+                return None
+    return for_model("\n".join(texts))

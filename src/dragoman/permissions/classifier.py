@@ -1,0 +1,42 @@
+"""Who decides in mode `auto`, before a person is asked.
+
+I own: the face of a classifier, and the careful one that needs no model. It can say yes or have a person
+asked; that a rule denies or asks was settled before it is heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from dragoman.permissions.rules import Call
+
+
+class Opinion(Struct, frozen=True):
+    behaviour: Literal["allow", "ask", "deny"]
+    reason: str
+    """A sentence for the person, and for the audit."""
+
+
+class Classifier(Protocol):
+    async def judge(self, call: Call) -> Opinion:
+        """What is to become of a call that no rule decides."""
+        ...
+
+
+class ByAnnotations:
+    """Believes a tool that it only reads if its server's entry says `trusted`, and nothing else."""
+
+    def __init__(self, is_trusted: Callable[[str], bool]) -> None:
+        self._is_trusted = is_trusted
+
+    async def judge(self, call: Call) -> Opinion:
+        if not call.server:
+            return Opinion("ask", "it is a tool of this computer")
+        if not self._is_trusted(call.server):
+            return Opinion("ask", "what its server says of it is not believed")
+        if not call.hints.read_only:
+            return Opinion("ask", "it does not say that it only reads")
+        return Opinion("allow", "it only reads, by the word of a trusted server")

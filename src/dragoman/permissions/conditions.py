@@ -1,0 +1,276 @@
+"""What a rule asks of a call besides its tool: what the tool says of itself, and arguments. Pure.
+
+I own: conditions in words (`readOnly`, `!openWorld`, `repo=org/*`, `owner.name!="a, b"`) and whether they
+hold. Each errs to the careful side of its rule: where an argument is absent, odd or hidden in a list, an
+allow does not hold and a deny or an ask does.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.catalog.annotations import Hints
+from dragoman.permissions.patterns import Glob, fold
+
+HINTS: Final = {
+    "readOnly": "read_only",
+    "destructive": "destructive",
+    "idempotent": "idempotent",
+    "openWorld": "open_world",
+}
+"""What a tool may say of itself, as rules name it → as `Hints` does."""
+_HINT_OF: Final = {name.lower(): name for name in HINTS}
+
+
+class BadRule(ValueError):
+    """A rule that cannot be read; its words say what to write instead."""
+
+
+class HintCondition(Struct, frozen=True, tag=True):
+    name: str
+    wanted: bool
+
+    def holds(self, arguments: Mapping[str, Any], hints: Hints, *, carefully: bool) -> bool:
+        return getattr(hints, HINTS[self.name]) is self.wanted
+
+    def spelled(self) -> str:
+        return self.name if self.wanted else f"!{self.name}"
+
+
+class ArgumentCondition(Struct, frozen=True, tag=True):
+    path: tuple[str, ...]
+    glob: Glob
+    is_negated: bool
+
+    def holds(self, arguments: Mapping[str, Any], hints: Hints, *, carefully: bool) -> bool:
+        """`carefully`: for an allow. A negation is careful by looking loosely, and the other way round."""
+        if not self.is_negated:
+            return self._all_fit(arguments) if carefully else self._any_fits(arguments)
+        if carefully:
+            return _all_plain(_exactly(arguments, self.path)) and not self._any_fits(arguments)
+        return not self._all_fit(arguments)
+
+    def _all_fit(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether it is there, and all of it fits exactly as sent."""
+        values = list(_leaves(_exactly(arguments, self.path)))
+        return bool(values) and all(
+            (text := _text(value)) is not None and self.glob.fits_carefully(text) for value in values
+        )
+
+    def _any_fits(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether anything in it fits, however it is written."""
+        path = tuple(map(fold, self.path))
+        values = _leaves(_loosely(arguments, path), into_objects=True)
+        return any(self.glob.fits_loosely(text) for value in values for text in _texts(value))
+
+    def spelled(self) -> str:
+        return f"{'.'.join(self.path)}{'!=' if self.is_negated else '='}{_spelled_value(self.glob)}"
+
+
+Condition = HintCondition | ArgumentCondition
+
+_ABSENT: Final = object()
+"""Stands for a value that is not there, or that something beside it may replace."""
+
+
+def _exactly(arguments: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Any]:
+    """What stands at the path, by exactly these names; in a list of objects, of each. A dot may be a
+    name's own."""
+    todo: list[tuple[Any, tuple[str, ...]]] = [(arguments, path)]
+    while todo:
+        node, rest = todo.pop()
+        if not rest:
+            yield node
+        elif isinstance(node, Mapping):
+            steps = list(_steps(cast("Mapping[str, Any]", node), rest))
+            todo.extend(steps)
+            if not steps or _has_double(cast("Mapping[str, Any]", node), rest):
+                yield _ABSENT
+        elif isinstance(node, list | tuple) and node:
+            todo.extend((item, rest) for item in cast("Sequence[Any]", node))
+        else:
+            yield _ABSENT
+
+
+def _steps(node: Mapping[str, Any], rest: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    for count in range(1, len(rest) + 1):
+        key = ".".join(rest[:count])
+        if key in node:
+            yield node[key], rest[count:]
+
+
+def _has_double(node: Mapping[str, Any], rest: tuple[str, ...]) -> bool:
+    """Whether another name here looks like the one that is meant: who knows which of them the server
+    reads."""
+    names = {".".join(rest[:count]) for count in range(1, len(rest) + 1)}
+    folded = {fold(name) for name in names}
+    return any(fold(str(key)) in folded for key in node if key not in names)
+
+
+def _loosely(arguments: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Any]:
+    """What stands at the path by any names that look like these."""
+    todo: list[tuple[Any, tuple[str, ...]]] = [(arguments, path)]
+    while todo:
+        node, rest = todo.pop()
+        if not rest:
+            yield node
+        elif isinstance(node, Mapping):
+            ways = {".".join(rest[:count]): count for count in range(1, len(rest) + 1)}
+            for key, value in cast("Mapping[Any, Any]", node).items():
+                count = ways.get(fold(str(key)).strip())
+                if count is not None:
+                    todo.append((value, rest[count:]))
+        elif isinstance(node, list | tuple):
+            todo.extend((item, rest) for item in cast("Sequence[Any]", node))
+
+
+def _leaves(values: Iterator[Any], *, into_objects: bool = False) -> Iterator[Any]:
+    """The items of lists one by one; an empty list is no value at all."""
+    todo = list(values)
+    while todo:
+        value = todo.pop()
+        if isinstance(value, list | tuple):
+            todo.extend(cast("Sequence[Any]", value) or (_ABSENT,))
+        elif into_objects and isinstance(value, Mapping):
+            todo.extend(cast("Mapping[Any, Any]", value).values())
+        else:
+            yield value
+
+
+def _all_plain(values: Iterator[Any]) -> bool:
+    leaves = list(_leaves(values))
+    return bool(leaves) and all(_text(value) is not None for value in leaves)
+
+
+def _text(value: Any) -> str | None:
+    """A string as it is; numbers, truth values and null as JSON writes them; None for all else."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        # Python writes no number of more than some thousand digits in decimals.
+        return str(value) if value.bit_length() < 10_000 else None
+    if isinstance(value, float) and math.isfinite(value):
+        return msgspec.json.encode(value).decode()
+    return None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text it may be compared by."""
+    if value is _ABSENT:
+        return
+    text = _text(value)
+    yield repr(value) if text is None else text
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e300:
+        yield str(int(value))
+
+
+# ── reading and writing ───────────────────────────────────────────────────────────────────────────────────
+
+_PATH = re.compile(r'[^=!,()"\s][^=!,()"]*')
+_NEEDS_QUOTES = re.compile(r'[,)"\\]|\A\s|\s\Z|\A\Z')
+
+
+def read_conditions(text: str) -> tuple[Condition, ...]:
+    """The conditions between the parentheses of a rule. The closing one is the text's last character."""
+    conditions: list[Condition] = []
+    at = 0
+    while True:
+        condition, at = _read_one(text, at)
+        conditions.append(condition)
+        if text[at : at + 1] != ",":
+            break
+        at += 1
+    if text[at:] != ")":
+        raise BadRule(
+            'the conditions do not end with the closing parenthesis; quote a value that has one: name="…"'
+        )
+    return tuple(conditions)
+
+
+def _read_one(text: str, at: int) -> tuple[Condition, int]:
+    start = at
+    while at < len(text) and text[at] not in '=,)"':
+        at += 1
+    head = text[start:at].strip()
+    if text[at : at + 1] != "=":
+        return _hint(head), at
+    is_negated = head.endswith("!")
+    path = head.removesuffix("!").rstrip()
+    if not _PATH.fullmatch(path) or "" in path.split("."):
+        raise BadRule("an argument's name stands before each = (dots lead into objects): repo=org/*")
+    glob, at = _read_value(text, at + 1)
+    return ArgumentCondition(tuple(path.split(".")), glob, is_negated), at
+
+
+def _hint(word: str) -> HintCondition:
+    name = _HINT_OF.get(word.removeprefix("!").strip().lower())
+    if name is None:
+        known = ", ".join(HINTS)
+        raise BadRule(f"a condition is one of {known} (each also with ! before it), or argument=pattern")
+    return HintCondition(name, not word.startswith("!"))
+
+
+def _read_value(text: str, at: int) -> tuple[Glob, int]:
+    while text[at : at + 1].isspace():
+        at += 1
+    if text[at : at + 1] == '"':
+        return _read_quoted(text, at + 1)
+    start = at
+    while at < len(text) and text[at] not in ',)"':
+        at += 1
+    value = text[start:at].rstrip()
+    if not value:
+        raise BadRule('there is no pattern behind =; for an empty text write ""')
+    return Glob.plainly(value), at
+
+
+def _read_quoted(text: str, at: int) -> tuple[Glob, int]:
+    end = at
+    while end < len(text) and text[end] != '"':
+        end += 2 if text[end] == "\\" else 1
+    if end >= len(text):
+        raise BadRule('a quoted value has no closing "')
+    glob = Glob.of(read_escaped(text[at:end]))
+    end += 1
+    while text[end : end + 1].isspace():
+        end += 1
+    return glob, end
+
+
+_ESCAPED = re.compile(r'\\([\\*"])|(\*)')
+
+
+def read_escaped(text: str) -> tuple[str, ...]:
+    r"""The parts between wildcards. `\*`, `\\` and `\"` stand for the character itself."""
+    parts = [""]
+    at = 0
+    for match in _ESCAPED.finditer(text):
+        parts[-1] += text[at : match.start()]
+        at = match.end()
+        if match[2]:
+            parts.append("")
+        else:
+            parts[-1] += match[1]
+    parts[-1] += text[at:]
+    return tuple(parts)
+
+
+def escaped(text: str) -> str:
+    """The text so that `read_escaped` finds it in one part."""
+    return re.sub(r'[\\*"]', r"\\\g<0>", text)
+
+
+def _spelled_value(glob: Glob) -> str:
+    if any("*" in part for part in glob.parts) or _NEEDS_QUOTES.search("*".join(glob.parts)):
+        return '"' + "*".join(map(escaped, glob.parts)) + '"'
+    return "*".join(glob.parts)

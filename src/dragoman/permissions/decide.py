@@ -1,0 +1,209 @@
+"""Whether a call may be made, and why. Pure.
+
+I own: the order in which rules, hooks, grants and the mode are heard.
+
+1. a deny rule, or a hook's deny                         → deny, in every mode
+2. mode plan, and the tool does not only read            → deny
+3. a built-in tool that only looks at the host           → allow
+4. an administrator's ask rule                           → ask
+5. an administrator's allow rule                         → allow
+6. any other ask rule, or a hook's ask                   → ask, in every mode
+7. an allow rule, a hook's allow, a yes for the session  → allow
+8. the mode: bypassPermissions allows, dontAsk denies, auto has a classifier asked, the others a person
+
+In dontAsk whatever would be asked is denied. So deny always wins, and no mode but bypassPermissions allows
+what no rule, hook or person allowed. One thing bypassPermissions asks about: a shell command of which it
+cannot be said whether a deny or an ask means it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from dragoman.cleaning import one_line
+from dragoman.hooks.verdicts import HookWord
+from dragoman.permissions import shell
+from dragoman.permissions.conditions import HintCondition
+from dragoman.permissions.grants import Granted, is_rememberable
+from dragoman.permissions.modes import PermissionMode
+from dragoman.permissions.rules import DIGEST_SHORTEST, Behaviour, Call, Concerning, Rule, key_of
+from dragoman.permissions.shell_pattern import pattern_for
+
+Asks = Literal["person", "classifier"]
+
+
+class Considered(Struct, frozen=True):
+    """A rule about the tool, and what it had to say on this call."""
+
+    rule: Rule
+    matched: bool
+    why_not: str | None = None
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    behaviour: Behaviour
+    reason: str
+    rule: Rule | None = None
+    """The rule that decided, if one did."""
+    has_changed: bool = False
+    """Whether a yes was given to the tool when its definition was another."""
+    asks: Asks = "person"
+    """Who is to be asked, if anybody."""
+    is_rememberable: bool = False
+    """Whether a yes for longer than this call would keep it from being asked again."""
+    call: Call
+    rules: Concerning
+
+    @property
+    def considered(self) -> tuple[Considered, ...]:
+        """Every rule about the tool, the strictest first. Made when looked at: few calls are explained."""
+        return tuple(_considered(rule, self.call) for rule in self.rules)
+
+
+def decide(
+    call: Call,
+    rules: Sequence[Rule],
+    mode: PermissionMode,
+    *,
+    granted: Granted = "no",
+    word: HookWord | None = None,
+) -> Verdict:
+    """`rules`: any; what `Rulebook.about` gives for the call is not searched again."""
+    mine = (
+        rules if isinstance(rules, Concerning) and rules.key == key_of(call) else Concerning.of(rules, call)
+    )
+    rule = _hit(mine.deny, call)
+    if rule is not None:
+        return _deny(call, mine, rule.told, rule)
+    if word is not None and word.behaviour == "deny":
+        return _deny(call, mine, _said(word))
+    if mode == "plan" and not (call.hints.read_only or call.is_own):
+        return _deny(call, mine, "permission mode plan allows only tools that read")
+    if call.is_own:
+        return _allow(call, mine, "it only looks at what the host knows")
+    rule = _hit(mine.managed_ask, call)
+    if rule is not None:
+        return _ask(call, mine, mode, rule.told, rule)
+    rule = _allowing(mine.managed_allow, call, mine)
+    if rule is not None:
+        return _allow(call, mine, rule.told, rule)
+    rule = _hit(mine.ask, call)
+    if rule is not None:
+        return _ask(call, mine, mode, rule.told, rule)
+    if word is not None and word.behaviour == "ask":
+        return _ask(call, mine, mode, _said(word))
+    rule = _allowing(mine.allow, call, mine)
+    if rule is not None:
+        return _allow(call, mine, rule.told, rule)
+    if word is not None:
+        return _allow(call, mine, _said(word))
+    if granted == "yes":
+        return _allow(call, mine, "allowed by the person for this session")
+    return _by_mode(call, mine, mode, granted)
+
+
+def _by_mode(call: Call, mine: Concerning, mode: PermissionMode, granted: Granted) -> Verdict:
+    """What becomes of a call that nothing decided."""
+    has_changed = granted == "lapsed" or any(rule.digest and rule.is_stale(call) for rule in mine.allow)
+    doubt = None if call.command is None else shell.doubt(call.command, mine)
+    if mode == "bypassPermissions" and doubt is None:
+        return _allow(call, mine, "permission mode bypassPermissions")
+    if mode == "dontAsk":
+        reason = "permission mode dontAsk refuses what no rule allows"
+        return _deny(call, mine, reason, has_changed=has_changed)
+    reason = "no rule allows it"
+    if call.command is not None:
+        reason = doubt or shell.uncovered(call.command, mine)
+    elif has_changed:
+        reason = "its definition has changed since it was allowed"
+    asks: Asks = "classifier" if mode == "auto" and doubt is None else "person"
+    return Verdict(
+        behaviour="ask",
+        reason=reason,
+        has_changed=has_changed,
+        asks=asks,
+        is_rememberable=is_rememberable(call),
+        call=call,
+        rules=mine,
+    )
+
+
+def _allow(call: Call, mine: Concerning, reason: str, rule: Rule | None = None) -> Verdict:
+    return Verdict(behaviour="allow", reason=reason, rule=rule, call=call, rules=mine)
+
+
+def _deny(
+    call: Call, mine: Concerning, reason: str, rule: Rule | None = None, *, has_changed: bool = False
+) -> Verdict:
+    return Verdict(behaviour="deny", reason=reason, rule=rule, has_changed=has_changed, call=call, rules=mine)
+
+
+def _ask(
+    call: Call, mine: Concerning, mode: PermissionMode, reason: str, rule: Rule | None = None
+) -> Verdict:
+    """An ask rule or a hook wants a person asked; it would want so again, whatever is answered now."""
+    if mode == "dontAsk":
+        return _deny(call, mine, f"permission mode dontAsk refuses what would be asked: {reason}", rule)
+    return Verdict(behaviour="ask", reason=reason, rule=rule, call=call, rules=mine)
+
+
+def _said(word: HookWord) -> str:
+    said = {"allow": "allowed", "ask": "to be asked", "deny": "refused"}[word.behaviour]
+    reason = f": {one_line(word.reason, 500)}" if word.reason else ""
+    return f"{said} by the hook {one_line(word.hook, 200)}{reason}"
+
+
+def _hit(rules: tuple[Rule, ...], call: Call) -> Rule | None:
+    """The first deny or ask that holds for the call."""
+    for rule in rules:
+        if rule.applies(call) and (rule.shell is None or shell.hits(rule.shell, call.command)):
+            return rule
+    return None
+
+
+def _allowing(rules: tuple[Rule, ...], call: Call, mine: Concerning) -> Rule | None:
+    """The first allow that covers the call, or the first of those that cover it together."""
+    if call.command is not None:
+        return _allowing_command(rules, call, call.command, mine)
+    for rule in rules:
+        if rule.applies(call):
+            return rule
+    return None
+
+
+def _allowing_command(rules: tuple[Rule, ...], call: Call, command: str, mine: Concerning) -> Rule | None:
+    patterns = [rule for rule in rules if rule.shell is not None and rule.applies(call)]
+    covering = shell.covering(command, patterns, mine)
+    if covering:
+        return covering[0]
+    for rule in rules:
+        if rule.shell is None and _may_allow_commands(rule) and rule.applies(call):
+            # Also where everything is allowed, what may be meant by a deny is not.
+            return rule if shell.doubt(command, mine) is None else None
+    return None
+
+
+def _may_allow_commands(rule: Rule) -> bool:
+    """A pattern for an argument does not take a command apart, so it allows none."""
+    return all(isinstance(each, HintCondition) for each in rule.conditions)
+
+
+def _considered(rule: Rule, call: Call) -> Considered:
+    why_not = rule.why_not(call)
+    if why_not is None and rule.shell is not None:
+        why_not = shell.why_not(rule, call.command)
+    if why_not is None and rule.behaviour == "allow" and call.command is not None:
+        why_not = None if _may_allow_commands(rule) else "commands are allowed by Bash(…), not by arguments"
+    return Considered(rule, why_not is None, why_not)
+
+
+def rule_for(call: Call) -> str:
+    """The rule that would allow exactly this: the tool as it is now, or this very command of the shell."""
+    if call.command is not None:
+        return f"{call.tool}({pattern_for(call.command)})"
+    if not call.server:
+        return call.tool
+    return f"{call.tool}@{call.digest[:DIGEST_SHORTEST]}" if call.digest else call.tool

@@ -1,0 +1,51 @@
+"""What a person allowed for this session.
+
+I own: the yes of a session, bound to what it was given to: a tool of a server with its definition, or one
+exact command of the shell. A tool that became another is asked about again. A yes to any other built-in tool
+is one to its arguments (it may read from any server), and is not kept.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dragoman.permissions.rules import Call
+
+Granted = Literal["no", "yes", "lapsed"]
+_Key = tuple[str, str, str | None]
+
+
+def is_rememberable(call: Call) -> bool:
+    """Whether a yes to it could hold for anything but this call."""
+    return bool(call.server) or call.command is not None
+
+
+class SessionGrants:
+    def __init__(self) -> None:
+        self._digests: dict[_Key, str] = {}
+        """What was allowed → the digest of its definition then."""
+
+    def state(self, call: Call) -> Granted:
+        if not self._digests:  # on every call's way; most sessions hold none
+            return "no"
+        digest = self._digests.get(_key(call))
+        if digest is None:
+            return "no"
+        return "yes" if digest == call.digest else "lapsed"
+
+    def remember(self, call: Call) -> None:
+        if is_rememberable(call):
+            self._digests[_key(call)] = call.digest
+
+    def revoke(self, call: Call) -> None:
+        """The person said no, or yes only once, where there was a yes for the session."""
+        self._digests.pop(_key(call), None)
+
+    def forget(self, server: str) -> None:
+        """A server's entry is another now, or gone: no yes given to it holds."""
+        for key in [key for key in self._digests if key[0] == server]:
+            del self._digests[key]
+
+
+def _key(call: Call) -> _Key:
+    return call.server, call.wire_name or call.tool, call.command

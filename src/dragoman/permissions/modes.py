@@ -1,0 +1,85 @@
+"""Permission modes: what happens to a call that no rule decides. Pure.
+
+I own: the modes, and which one a host is in. Rules are read before the mode: in every mode a deny denies and
+an ask asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal, get_args
+
+from dragoman.cleaning import one_line
+from dragoman.config.schema import PermissionRules
+
+PermissionMode = Literal["default", "bypassPermissions", "auto", "dontAsk", "plan"]
+MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
+
+MEANINGS: Final[dict[PermissionMode, str]] = {
+    "default": "a person is asked",
+    "bypassPermissions": "it is allowed",
+    "auto": "a classifier decides, or has a person asked",
+    "dontAsk": "it is refused",
+    "plan": "it is refused unless it only reads, and then a person is asked",
+}
+"""What becomes of a call that no rule decides."""
+
+_FOR_ANY_PROJECT: Final = ("default", "dontAsk", "plan")
+"""The modes that a file of a project may ask for: a repository does not talk anybody into less asking."""
+_OWN_WORD: Final = ("user", "enterprise")
+_RANKS: Final = ("enterprise", "local", "project", "dynamic", "user", "plugin")
+"""Whose default mode counts first."""
+
+Part = tuple[str, str, PermissionRules]
+"""Scope, source (a file, or "code"), and what it says."""
+
+
+def effective(
+    wanted: str | None, parts: Iterable[Part], *, asked_in_code: bool = False
+) -> tuple[PermissionMode, str | None]:
+    """The mode to be in, and what is wrong with what was wanted, if anything.
+
+    `asked_in_code`: `wanted` was said outright, by a program or a flag, and comes before every file's
+    `defaultMode`; otherwise it is what holds when no file says anything.
+    """
+    ranked = sorted(parts, key=lambda part: _rank(part[0]))
+    problems: list[str] = []
+    mode = _known(wanted, "permission mode", problems)
+    if mode is None or not asked_in_code:
+        mode = _by_default(ranked, problems) or mode or "default"
+    forbidder = _forbids_bypass(ranked)
+    if mode == "bypassPermissions" and forbidder is not None:
+        mode = "default"
+        problems.append(
+            f"the administrator's file {forbidder} forbids bypassPermissions; the mode is default"
+        )
+    return mode, "; ".join(problems) or None
+
+
+def _rank(scope: str) -> int:
+    return _RANKS.index(scope) if scope in _RANKS else len(_RANKS)
+
+
+def _known(mode: str | None, where: str, problems: list[str]) -> PermissionMode | None:
+    if mode is None or mode in MODES:
+        return mode
+    problems.append(f"{where} {one_line(str(mode), 100)!r} is not known; modes: {', '.join(MODES)}")
+    return None
+
+
+def _by_default(ranked: Iterable[Part], problems: list[str]) -> PermissionMode | None:
+    for scope, source, rules in ranked:
+        mode = _known(rules.default_mode, f"{one_line(source)}: defaultMode", problems)
+        if mode is None:
+            continue
+        if scope in _OWN_WORD or mode in _FOR_ANY_PROJECT:
+            return mode
+        problems.append(f"{one_line(source)}: defaultMode {mode} counts only in your own settings")
+    return None
+
+
+def _forbids_bypass(parts: Iterable[Part]) -> str | None:
+    for scope, source, rules in parts:
+        if scope == "enterprise" and rules.disable_bypass_permissions_mode not in (None, False, "", "enable"):
+            return one_line(source)
+    return None

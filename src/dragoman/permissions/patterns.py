@@ -1,0 +1,155 @@
+r"""Patterns with `*`, in the two ways permissions read them. Pure.
+
+I own: `Glob`, and what "the same text" means on either side. An allow is read *carefully*: exactly what is
+sent, a `*` climbs out of no folder and, unless it ends the pattern, does not cross `/ \ ? # @`. A deny or an
+ask is read *loosely*: letter case, look-alike Unicode, invisible characters and ways to spell a path mean
+nothing.
+
+Both run in a time that grows with pattern plus text: literal parts are looked for one after the other, the
+leftmost place always being as good as any later one. No regular expression is made of what people write.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+_DECODINGS: Final = 3
+"""How often percent encoding is undone; what is encoded still deeper is taken for a way to climb."""
+
+_SEPARATOR = re.compile(r"[/\\?#@\x00-\x1f]|%(?:2f|5c|3f|23|40|25|[01][0-9a-f])", re.IGNORECASE)
+_CLIMB = re.compile(r"(?<![\w.\-])\.\.(?![\w.\-])")
+_IGNORED_IN_URLS = re.compile(r"[\t\r\n]")
+_SLASHES = re.compile(r"/{2,}")
+
+
+def fold(text: str) -> str:
+    """The same for texts that differ in case, in look-alike characters, or in what nobody sees.
+
+    Decomposed (NFKD), not composed: two texts are equal in one exactly if they are in the other, and only
+    here does `cafe*` still fit an `e` that got an accent.
+    """
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    return "".join(char for char in folded if unicodedata.category(char) != "Cf")
+
+
+class Glob(Struct, frozen=True):
+    """Literal parts with a `*` between each two."""
+
+    parts: tuple[str, ...]
+    folded: tuple[str, ...]
+
+    @staticmethod
+    def of(parts: tuple[str, ...]) -> Glob:
+        return Glob(parts, tuple(map(fold, parts)))
+
+    @staticmethod
+    def plainly(text: str) -> Glob:
+        """Every `*` of the text is a wildcard."""
+        return Glob.of(tuple(text.split("*")))
+
+    @property
+    def is_exact(self) -> bool:
+        return len(self.parts) == 1
+
+    def fits_carefully(self, text: str) -> bool:
+        return _fits_carefully(self.parts, text)
+
+    def fits_loosely(self, text: str) -> bool:
+        """Whether any way to spell the text fits."""
+        return any(fits(self.folded, spelling) for spelling in spellings(text))
+
+
+def fits(parts: tuple[str, ...], text: str) -> bool:
+    """Whether the parts are found in this order, the first at the beginning and the last at the end."""
+    if len(parts) == 1:
+        return text == parts[0]
+    first, *middle, last = parts
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for part in middle:
+        found = text.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
+
+def _fits_carefully(parts: tuple[str, ...], text: str) -> bool:
+    if len(parts) == 1:
+        return text == parts[0]
+    first, *middle, last = parts
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for part in middle:
+        # Leftmost is enough here, too: a gap without separators that reaches further holds this one.
+        found = text.find(part, at, end)
+        if found < 0 or _crosses(text[at:found]):
+            return False
+        at = found + len(part)
+    if last and _crosses(text[at:end]):
+        return False
+    # What the pattern itself says may climb; from its last whole folder on, nothing may.
+    return not climbs(text[max(first.rfind("/"), first.rfind("\\"), 0) :])
+
+
+def _crosses(gap: str) -> bool:
+    if not gap.isascii():
+        gap = unicodedata.normalize("NFKC", gap)
+    return _SEPARATOR.search(gap) is not None
+
+
+def climbs(text: str) -> bool:
+    """Whether there is a `..` between separators, plain or encoded."""
+    if ".." not in text and "%" not in text and text.isascii() and "." not in text:
+        return False
+    for _ in range(_DECODINGS + 1):
+        seen = text if text.isascii() else unicodedata.normalize("NFKC", text)
+        if _CLIMB.search(_IGNORED_IN_URLS.sub("", seen)):
+            return True
+        decoded = _decoded(seen)
+        if decoded == seen:
+            return False
+        text = decoded
+    return True
+
+
+def _decoded(text: str) -> str:
+    if "%" not in text:
+        return text
+    from urllib.parse import unquote
+
+    return unquote(text)
+
+
+def spellings(text: str) -> Iterator[str]:
+    """The ways to write the same, folded: as it is, without blanks around, decoded, with its path
+    resolved."""
+    seen: set[str] = set()
+    for _ in range(_DECODINGS):
+        for spelling in _resolved(fold(text)):
+            if spelling not in seen:
+                seen.add(spelling)
+                yield spelling
+        decoded = _decoded(text)
+        if decoded == text:
+            return
+        text = decoded
+
+
+def _resolved(text: str) -> Iterator[str]:
+    yield text
+    yield text.strip()
+    if "/" in text or "\\" in text:
+        slashed = _SLASHES.sub("/", text.strip().replace("\\", "/"))
+        path = posixpath.normpath(slashed)
+        yield from (slashed, path, f"{path}/", path.replace("/", "\\"))

@@ -1,0 +1,272 @@
+r"""Permission rules: how they are written, and which calls they are about. Pure.
+
+I own: the grammar, rules as values, whether one applies to a call, and the book of all rules. What several
+rules come to is `decide.py`'s.
+
+    rule       = ( tools | shell ) ;
+    tools      = subject , [ "@" , digest ] , [ "(" , condition , { "," , condition } , ")" ] ;
+    shell      = "Bash" , [ "@" , digest ] , [ "(" , command pattern , ")" ] ;      (see shell_pattern.py)
+    subject    = "mcp__" , server                        every tool of the server
+               | "mcp__" , server , "__" , tool          one tool; * anywhere stands for any run of characters
+               | name of a built-in tool                 with * likewise
+               | "*" ;                                   everything
+    digest     = 32 or more hexadecimal digits ;         the beginning of the digest of the tool's definition
+    condition  = [ "!" ] , ( "readOnly" | "destructive" | "idempotent" | "openWorld" )
+               | argument , ( "=" | "!=" ) , value ;
+    argument   = name , { "." , name } ;                 dots lead into objects, and through lists
+    value      = text without , ) "                      * stands for any run of characters
+               | '"' , text with \" \\ \* for the characters themselves , '"' ;
+
+An allow errs towards not allowing, a deny and an ask towards holding: see `patterns`, `subjects`,
+`conditions`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from dragoman.catalog.annotations import Hints
+from dragoman.catalog.naming import RESERVED
+from dragoman.cleaning import one_line
+from dragoman.config.schema import PermissionRules
+from dragoman.permissions.conditions import BadRule, Condition, read_conditions
+from dragoman.permissions.patterns import fold
+from dragoman.permissions.shell_pattern import ShellPattern, read_pattern
+from dragoman.permissions.subjects import Subject
+
+__all__ = ["BEHAVIOURS", "BadRule", "Behaviour", "Call", "Concerning", "Rule", "Rulebook", "parse"]
+
+Behaviour = Literal["allow", "ask", "deny"]
+BEHAVIOURS: Final[tuple[Behaviour, ...]] = ("deny", "ask", "allow")
+"""The strictest first."""
+
+SHELL: Final = "Bash"
+LENGTH_LIMIT: Final = 20_000
+DIGEST_SHORTEST: Final = 32
+_CACHED_TOOLS: Final = 50_000
+
+_DIGEST = re.compile(r"@([0-9a-fA-F]+)\Z")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """What is judged."""
+
+    tool: str
+    """Its name in the pool: `mcp__server__tool`, or a built-in's."""
+    server: str = ""
+    """As configured; empty for a built-in tool."""
+    wire_name: str = ""
+    """What the server calls the tool."""
+    arguments: Mapping[str, Any] = {}
+    hints: Hints = Hints()
+    digest: str = ""
+    """Of the tool's definition, in hexadecimal digits."""
+    command: str | None = None
+    """What the shell would run."""
+    is_own: bool = False
+    """A built-in tool that only looks at the host itself."""
+
+
+class Rule(Struct, frozen=True):
+    text: str
+    """As it was written."""
+    behaviour: Behaviour
+    scope: str
+    source: str
+    """The file it stands in, or "code"."""
+    subject: Subject
+    told: str
+    """How people are told of it."""
+    digest: str = ""
+    conditions: tuple[Condition, ...] = ()
+    shell: ShellPattern | None = None
+
+    @property
+    def is_managed(self) -> bool:
+        return self.scope == "enterprise"
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it applies to every call of its tools."""
+        return not self.conditions and not self.digest and self.shell is None
+
+    def is_about(self, call: Call) -> bool:
+        """Whether it could concern the tool, whatever the arguments."""
+        if self.behaviour == "allow":
+            return self.subject.means(call.tool, call.server, call.wire_name)
+        return self.subject.may_mean(call.tool, call.server, call.wire_name)
+
+    def is_stale(self, call: Call) -> bool:
+        """Whether it allowed the tool as it was, before its definition became another."""
+        return self.behaviour == "allow" and bool(call.digest) and not call.digest.startswith(self.digest)
+
+    def why_not(self, call: Call) -> str | None:
+        """Why it does not apply to a call of its tool; None if it does. Shell patterns are judged
+        elsewhere."""
+        if self.digest and self.behaviour == "allow" and not call.digest.startswith(self.digest):
+            return "the tool's definition is not the one that was allowed"
+        is_allow = self.behaviour == "allow"
+        for condition in self.conditions:
+            if not condition.holds(call.arguments, call.hints, carefully=is_allow):
+                return f"{one_line(condition.spelled(), 200)} does not hold"
+        return None
+
+    def applies(self, call: Call) -> bool:
+        """The same as a yes or no; on the way of every call."""
+        if self.is_bare:
+            return True
+        return self.why_not(call) is None
+
+    def spelled(self) -> str:
+        """The rule in one spelling: two that mean the same by the letter are spelled the same."""
+        digest = f"@{self.digest}" if self.digest else ""
+        inside = ""
+        if self.shell is not None:
+            inside = f"({self.shell.text})"
+        elif self.conditions:
+            inside = f"({', '.join(condition.spelled() for condition in self.conditions)})"
+        return f"{self.subject.text}{digest}{inside}"
+
+
+def parse(text: str, behaviour: Behaviour, *, scope: str, source: str) -> Rule:
+    """The rule that is written there, or `BadRule` with a sentence about it."""
+    written, text = text, text.strip()
+    if not text:
+        raise BadRule("a rule is empty; write mcp__server, mcp__server__tool or Bash(command)")
+    if len(text) > LENGTH_LIMIT:
+        raise BadRule(f"a rule has at most {LENGTH_LIMIT} characters")
+    head, opening, inside = text.partition("(")
+    name, digest = _read_head(head.strip())
+    conditions: tuple[Condition, ...] = ()
+    shell: ShellPattern | None = None
+    if opening:
+        if not inside.endswith(")"):
+            raise BadRule("there is no closing parenthesis at the end")
+        if fold(name) == SHELL.lower():
+            shell = read_pattern(inside[:-1], is_allow=behaviour == "allow")
+        else:
+            conditions = read_conditions(inside)
+    told = _told(behaviour, text, scope, source)
+    subject = Subject.of(name)
+    return Rule(written, behaviour, scope, source, subject, told, digest, conditions, shell)
+
+
+def _read_head(head: str) -> tuple[str, str]:
+    """The subject, and the digest if there is one."""
+    name, digest = head, ""
+    found = _DIGEST.search(head)
+    if found:
+        name, digest = head[: found.start()].rstrip(), found[1].lower()
+        if len(digest) < DIGEST_SHORTEST:
+            raise BadRule(f"behind @ stand at least {DIGEST_SHORTEST} digits of the tool's digest")
+    if not name:
+        raise BadRule("no tool stands before the parenthesis or the @; for every tool write *")
+    if ")" in name or _CONTROL.search(name):
+        raise BadRule("the name of a tool has no closing parenthesis and no control characters")
+    if name.startswith(RESERVED) and (name == RESERVED or name.endswith("__")):
+        raise BadRule("a server or a tool is missing; write mcp__server or mcp__server__tool")
+    return name, digest
+
+
+def _told(behaviour: Behaviour, text: str, scope: str, source: str) -> str:
+    return f"{behaviour} rule {one_line(text, 300)} of {scope} ({one_line(source, 300)})"
+
+
+Key = tuple[str, str, str]
+
+
+class Concerning(tuple[Rule, ...]):
+    """The rules about one tool, sorted by what they do."""
+
+    key: Key
+    deny: tuple[Rule, ...]
+    managed_ask: tuple[Rule, ...]
+    managed_allow: tuple[Rule, ...]
+    ask: tuple[Rule, ...]
+    allow: tuple[Rule, ...]
+
+    @staticmethod
+    def of(rules: Iterable[Rule], call: Call) -> Concerning:
+        about = [rule for rule in rules if rule.is_about(call)]
+        about.sort(key=lambda rule: (BEHAVIOURS.index(rule.behaviour), not rule.is_managed))
+        self = Concerning(about)
+        self.key = key_of(call)
+        self.deny = tuple(rule for rule in about if rule.behaviour == "deny")
+        self.managed_ask = tuple(rule for rule in about if rule.behaviour == "ask" and rule.is_managed)
+        self.managed_allow = tuple(rule for rule in about if rule.behaviour == "allow" and rule.is_managed)
+        self.ask = tuple(rule for rule in about if rule.behaviour == "ask")
+        self.allow = tuple(rule for rule in about if rule.behaviour == "allow")
+        return self
+
+
+def key_of(call: Call) -> Key:
+    return call.tool, call.server, call.wire_name
+
+
+class Rulebook:
+    """All rules in effect."""
+
+    def __init__(self, rules: Iterable[Rule] = (), problems: Iterable[str] = ()) -> None:
+        self.rules = tuple(rules)
+        self.problems = tuple(problems)
+        """What could not be read, and what becomes of it, in words."""
+        self._about: dict[Key, Concerning] = {}
+
+    @staticmethod
+    def of(parts: Iterable[tuple[str, str, PermissionRules]]) -> Rulebook:
+        rules: list[Rule] = []
+        problems: list[str] = []
+        for scope, source, given in parts:
+            for behaviour in BEHAVIOURS:
+                for text in getattr(given, behaviour):
+                    _add(text, behaviour, scope, source, rules, problems)
+        return Rulebook(rules, problems)
+
+    def about(self, call: Call) -> Concerning:
+        """The rules that could concern the tool, the strictest first."""
+        found = self._about.get((call.tool, call.server, call.wire_name))
+        if found is None:
+            if len(self._about) >= _CACHED_TOOLS:
+                self._about.clear()
+            found = self._about[key_of(call)] = Concerning.of(self.rules, call)
+        return found
+
+
+def _add(
+    text: str, behaviour: Behaviour, scope: str, source: str, rules: list[Rule], problems: list[str]
+) -> None:
+    try:
+        rules.append(parse(text, behaviour, scope=scope, source=source))
+        return
+    except BadRule as error:
+        reason = str(error)
+    stands_in = None if behaviour == "allow" else _standing_in(text, behaviour, scope, source)
+    if stands_in is None:
+        effect = "it is left out"
+    else:
+        rules.append(stands_in)
+        effect = f"until it is corrected it holds for all calls of {one_line(stands_in.subject.text, 200)}"
+    problems.append(f"{one_line(source)}: {behaviour} rule {one_line(text, 200)!r}: {reason}; {effect}")
+
+
+def _standing_in(text: str, behaviour: Behaviour, scope: str, source: str) -> Rule | None:
+    """What holds in place of a deny or an ask that cannot be read: its tools, whatever the arguments.
+
+    If not even those can be read, an administrator's holds for everything: they meant something by it.
+    """
+    head = re.split(r"[(@)]", text.strip()[:LENGTH_LIMIT], maxsplit=1)[0].strip()
+    if head.startswith(RESERVED) and head.endswith("__"):
+        head += "*"
+    for name in (head, "*") if scope == "enterprise" else (head,):
+        try:
+            rule = parse(name, behaviour, scope=scope, source=source)
+        except BadRule:
+            continue
+        told = _told(behaviour, f"{text!r} (which cannot be read)", scope, source)
+        return Rule(text, behaviour, scope, source, rule.subject, told)
+    return None

@@ -1,0 +1,253 @@
+r"""The shell's rules compared with a command: what `Bash(git *)` allows, and what it does not carry along.
+
+I own: whether a deny or an ask hits a command, and whether allows cover all of it. Every simple command of a
+text must be allowed by itself. An unclear text, a redirection to a file, and programs that run other programs
+are covered by no wildcard; a rule that is exactly the text covers it, whatever it is. A deny sees through
+other ways to start a program: `command git`, `\git`, `/usr/bin/git`, `env git`, `sh -c 'git …'`, `xargs git`.
+
+That a program is allowed means everything it does by itself: `Bash(python *)` is every program there is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.cleaning import one_line
+from dragoman.permissions.patterns import fold
+from dragoman.permissions.rules import Rule
+from dragoman.permissions.shell_pattern import FILES, UNKNOWN, ShellPattern, is_known
+from dragoman.permissions.shell_script import SimpleCommand, take_apart
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_STARTERS: Final = _names(
+    "command builtin exec env nohup time nice timeout sudo doas xargs setsid stdbuf ionice",
+)
+"""Programs whose arguments are another program and its arguments, passed on as they are."""
+_EVALUATORS: Final = _names(
+    """eval trap alias source . enable hash bind complete compgen fc read mapfile readarray export declare
+    typeset readonly local set shopt coproc watch parallel script su runuser sg newgrp pkexec at batch flock
+    entr busybox toybox chroot unshare nsenter strace ltrace gdb taskset chrt systemd-run start-stop-daemon
+    rlwrap expect unbuffer caffeinate"""
+)
+"""Programs that run what they are given in ways of their own, or change what later commands mean."""
+_SHELLS: Final = _names("sh bash dash zsh ksh mksh fish ash csh tcsh rbash pwsh powershell")
+
+_CARRIES: Final[dict[str, re.Pattern[str]]] = {
+    "find": re.compile(r"-(?:exec|ok)(?:dir)?\Z"),
+    "fd": re.compile(r"-[^-]*[xX]|--exec"),
+    "git": re.compile(
+        r"--exec|--config-env|--upload-pack|--receive-pack|-[xuO]|--extcmd|--open-files-in-pager"
+        r"|(?:foreach|run|config|filter-branch|difftool|mergetool)\Z|.*ext::"
+    ),
+    "tar": re.compile(r"--(?:to-c|ch|use-c|rsh|rmt|info-s|new-v)|-[^-]*[IF]"),
+    "rsync": re.compile(r"-[^-]*e|--rsh"),
+    "ssh": re.compile(r"-o|(?i:.*(?:proxycommand|localcommand))"),
+    "printf": re.compile(r"-v"),
+}
+"""Programs that only with certain words run others (or, `printf -v PATH`, change what they are)."""
+_GIT_TAKES_A_WORD: Final = ("-C", "--git-dir", "--work-tree", "--namespace")
+
+_DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
+_PROGRAM = re.compile(r"[A-Za-z./][\w./+-]*")
+_SUFFIXES: Final = 64
+"""How many words of a starter's arguments may be the program, for a deny."""
+_NESTED: Final = 3
+
+
+def hits(pattern: ShellPattern, command: str | None) -> bool:
+    """For a deny or an ask: whether any part of the command, or all of it, is meant."""
+    if command is None or pattern.is_any or pattern.is_exactly(command):
+        return True
+    if pattern.hits(command.split()):
+        return True
+    return any(
+        pattern.hits(words) for each in take_apart(command).commands for words in _readings(each.words)
+    )
+
+
+def covering(command: str, allows: Sequence[Rule], rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """The allows that cover the command together; none if anything is left. `rules`: all about the shell."""
+    for rule in allows:
+        if rule.shell is not None and rule.shell.is_exactly(command):
+            return (rule,)
+    for rule in allows:
+        if rule.shell is not None and rule.shell.is_any:
+            return (rule,) if doubt(command, rules) is None else ()
+    script = take_apart(command)
+    if script.unclear is not None or script.redirection is not None:
+        return ()
+    strict = _strict_patterns(rules)
+    covering: list[Rule] = []
+    for each in script.commands:
+        rule = _covering_one(each, allows)
+        if rule is None or _may_be_hit(each, strict):
+            return ()
+        covering.append(rule)
+    return tuple(dict.fromkeys(covering))
+
+
+def doubt(command: str, rules: Sequence[Rule]) -> str | None:
+    """Why it cannot be said that no deny or ask means the command; None if it can."""
+    strict = _strict_patterns(rules)
+    if not strict:
+        return None
+    script = take_apart(command)
+    if script.unclear is not None:
+        return f"it cannot be compared with the rules for the shell: {one_line(script.unclear, 200)}"
+    for each in script.commands:
+        rule = _may_be_hit(each, strict)
+        if rule is not None:
+            return f"parts of it are known only when it runs, and may be what a rule means: {rule.told}"
+    return None
+
+
+def uncovered(command: str, rules: Sequence[Rule]) -> str:
+    """What of the command no rule allows, in words."""
+    script = take_apart(command)
+    if script.unclear is not None:
+        return f"it cannot be taken apart: {one_line(script.unclear, 200)}"
+    allows = [rule for rule in rules if rule.behaviour == "allow" and rule.shell is not None]
+    for each in script.commands:
+        if _covering_one(each, allows) is None:
+            return f"no rule allows {_told(each)}"
+    if script.redirection is not None:
+        return f"no rule allows the redirection {one_line(script.redirection, 200)}"
+    return "no rule allows it"
+
+
+def why_not(rule: Rule, command: str | None) -> str | None:
+    """Why a shell rule does not apply to the command by itself; None if it does."""
+    if rule.shell is None or command is None:
+        return None if rule.behaviour != "allow" else "there is no command"
+    if rule.behaviour != "allow":
+        return None if hits(rule.shell, command) else "no part of the command is meant"
+    if covering(command, [rule], []):
+        return None
+    script = take_apart(command)
+    if any(_covers(rule.shell, each) for each in script.commands):
+        return f"it does not allow all of the command: {uncovered(command, [rule])}"
+    return "no part of the command is meant"
+
+
+def _told(command: SimpleCommand) -> str:
+    return one_line(" ".join(command.all_words).replace(UNKNOWN, "…").replace(FILES, "…"), 200)
+
+
+class _Strict(Struct, frozen=True):
+    rule: Rule
+    pattern: ShellPattern
+
+
+def _strict_patterns(rules: Sequence[Rule]) -> list[_Strict]:
+    return [
+        _Strict(rule, rule.shell) for rule in rules if rule.behaviour != "allow" and rule.shell is not None
+    ]
+
+
+def _may_be_hit(command: SimpleCommand, strict: Sequence[_Strict]) -> Rule | None:
+    if not strict or all(map(is_known, command.words)):
+        return None
+    readings = list(_readings(command.words))
+    for each in strict:
+        if any(each.pattern.may_hit(words) for words in readings):
+            return each.rule
+    return None
+
+
+def _covering_one(command: SimpleCommand, allows: Sequence[Rule]) -> Rule | None:
+    """The allow for one simple command: exact before wildcard."""
+    found = [rule for rule in allows if rule.shell is not None and _covers(rule.shell, command)]
+    return min(found, key=lambda rule: rule.shell is None or rule.shell.exact is None, default=None)
+
+
+def _covers(pattern: ShellPattern, command: SimpleCommand) -> bool:
+    if not command.assignments:
+        inner = _started(command.words)
+        if inner and _covers(pattern, SimpleCommand(inner)):
+            return True
+    if not pattern.covers(command.all_words, len(command.assignments)):
+        return False
+    if pattern.exact is not None or not _carries(command.words):
+        return True
+    return _names_what_starts(pattern, command)
+
+
+def _started(words: tuple[str, ...]) -> tuple[str, ...]:
+    """What a harmless starter starts, if it has no options: `nohup make` is `make`."""
+    if len(words) < 2 or words[0] not in ("command", "nohup", "time", "nice", "env", "timeout", "builtin"):
+        return ()
+    inner = words[1:]
+    if words[0] == "timeout":
+        inner = words[2:] if _DURATION.fullmatch(words[1]) else ()
+    return inner if inner and _PROGRAM.fullmatch(inner[0]) else ()
+
+
+def _names_what_starts(pattern: ShellPattern, command: SimpleCommand) -> bool:
+    """Whether a wildcard comes only behind the name of the program that is started: `sudo apt *`."""
+    if command.assignments or command.words[0] not in _STARTERS:
+        return False
+    count = 3 if command.words[0] == "timeout" else 2
+    head = pattern.words[:count]
+    if len(head) < count or not all(word.is_exact for word in head):
+        return False
+    inner = command.words[count - 1 :]
+    has_time = count == 2 or _DURATION.fullmatch(command.words[1]) is not None
+    return has_time and _PROGRAM.fullmatch(inner[0]) is not None and not _carries(inner)
+
+
+def _carries(words: Sequence[str]) -> bool:
+    """Whether a program may run another that its arguments name."""
+    if not words:
+        return False
+    name = _base(words[0])
+    if name in _STARTERS or name in _EVALUATORS:
+        return True
+    if name in _SHELLS:
+        return any(word[:1] in ("-", "+", "", UNKNOWN, FILES) for word in words[1:]) or len(words) == 1
+    option = _CARRIES.get(name)
+    if option is None:
+        return False
+    if name == "git" and _git_sets_anything(words):
+        return True
+    return any(word.startswith(UNKNOWN) or option.match(word) for word in words[1:])
+
+
+def _git_sets_anything(words: Sequence[str]) -> bool:
+    """Whether settings, among them programs to run, stand before git's own command: `git -c core.pager=…`."""
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        if words[at].startswith(("-c", "--config-env", "--exec-path")):
+            return True
+        at += 2 if words[at] in _GIT_TAKES_A_WORD else 1
+    return False
+
+
+def _base(program: str) -> str:
+    return fold(re.split(r"[/\\]", program)[-1]).removesuffix(".exe")
+
+
+def _readings(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
+    """A command in every way a deny may mean it: itself, by its bare name, and whatever it would start."""
+    if not words:
+        return
+    yield words
+    bare = (_base(words[0]), *words[1:])
+    yield bare
+    if depth >= _NESTED or not (_carries(words) or bare[0] in _SHELLS):
+        return
+    for start in range(1, min(len(words), _SUFFIXES)):
+        rest = words[start:]
+        yield rest
+        yield (_base(rest[0]), *rest[1:])
+    for text in (*words[1:], " ".join(words[1:])):
+        if " " in text or "\t" in text or "\n" in text or ";" in text or bare[0] in _SHELLS:
+            for each in take_apart(text.replace(UNKNOWN, "$_").replace(FILES, "?")).commands:
+                yield from _readings(each.words, depth + 1)

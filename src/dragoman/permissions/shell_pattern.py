@@ -1,0 +1,173 @@
+r"""The patterns of shell rules: what stands between the parentheses of `Bash(…)`. Pure.
+
+I own: reading them, and one command's words compared with them.
+
+- Words are separated by blanks; quotes keep blanks inside a word. `\*`, `\\` and `\"` stand for the
+  character itself.
+- A `*` that stands alone is one word or more; as a part of a word it stays inside that word.
+- `npm run:*` is `npm run` alone or with anything behind it. `*` alone is every command.
+- Without any wildcard a pattern also means exactly this text, whatever is in it: `Bash(make && make
+  install)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.permissions.conditions import BadRule, escaped, read_escaped
+from dragoman.permissions.patterns import Glob, fits, fold
+
+UNKNOWN: Final = "\x1e"
+"""Stands in a word for what only the running shell knows: a variable or a substitution."""
+FILES: Final = "\x1d"
+"""Stands in a word for a pattern of files, a list in braces, a home directory."""
+BREAK: Final = "\x1f"
+"""Stands between words where they are compared as one text; no word of a command that is understood has
+it."""
+
+ANY: Final = ("", "")
+"""The parts of a word that is `*` alone."""
+
+_JOINS_COMMANDS = re.compile(r"[;&|<>()`\n$]")
+_TOKEN = re.compile(
+    r"""\\(?P<plain>[\\*" ])|(?P<star>\*)|(?P<quote>["'])|(?P<blank>[ \t]+)|(?P<other>.)""", re.DOTALL
+)
+
+
+class ShellPattern(Struct, frozen=True):
+    text: str
+    exact: str | None
+    """The one text it means, if it has no wildcard."""
+    words: tuple[Glob, ...]
+    """Empty if it cannot be one simple command."""
+    may_end: bool
+    """Whether the words may end before the last `*`: `npm run:*`."""
+    parts: tuple[str, ...]
+    """All words as one folded text, for a deny."""
+
+    @property
+    def is_any(self) -> bool:
+        return self.text in ("*", ":*")
+
+    def is_exactly(self, command: str) -> bool:
+        return self.exact is not None and self.exact == command.strip()
+
+    def covers(self, words: Sequence[str], assignments: int) -> bool:
+        """For an allow: whether a simple command, assignments first, is one of those meant.
+
+        Assignments change what a program is or does (`PATH=`, `GIT_SSH=`), so no `*` stands for one.
+        """
+        mine = self.words
+        if not mine or any(not word.is_exact for word in mine[:assignments]) or len(mine) < assignments:
+            return False
+        if self.may_end and _in_order(mine[:-1], words):
+            return True
+        return _in_order(mine, words)
+
+    def hits(self, words: Sequence[str]) -> bool:
+        """For a deny or an ask: whether a command fits, in any writing."""
+        text = BREAK.join(map(fold, words))
+        if fits(self.parts, text):
+            return True
+        # `rm *` and `rm:*` also mean `rm` with nothing behind it.
+        return len(self.words) > 1 and self.words[-1].parts == ANY and fits(self.parts, text + BREAK)
+
+    def may_hit(self, words: Sequence[str]) -> bool:
+        """Whether it could fit once the shell has filled in what is not known. Errs towards yes."""
+        head, is_open, _ = BREAK.join(map(fold, words)).replace(FILES, UNKNOWN).partition(UNKNOWN)
+        if not is_open:
+            return False
+        start = self.parts[0].rstrip(BREAK)
+        return head.startswith(start) or start.startswith(head)
+
+
+def read_pattern(text: str, *, is_allow: bool) -> ShellPattern:
+    text = text.strip()
+    if not text:
+        raise BadRule("there is no command between the parentheses; for every command write Bash")
+    plain = read_escaped(text)
+    may_end = text.endswith(":*") and len(plain) > 1 and plain[-1] == ""
+    is_one = not _JOINS_COMMANDS.search(text)
+    if is_allow and not is_one and len(plain) > 1:
+        raise BadRule("a pattern with * is for one command without ; & | < > ( ) ` $: write a rule for each")
+    words = _read_words(text[:-2] + " *" if may_end else text)
+    return ShellPattern(
+        text,
+        plain[0] if len(plain) == 1 else None,
+        tuple(map(Glob.of, words)) if is_one else (),
+        may_end,
+        tuple(map(fold, _joined(words))),
+    )
+
+
+def _read_words(text: str) -> list[tuple[str, ...]]:
+    words: list[list[str]] = []
+    is_open, quote = False, ""
+    for match in _TOKEN.finditer(text):
+        if match["blank"] and not quote:
+            is_open = False
+            continue
+        if not is_open:
+            words.append([""])
+            is_open = True
+        if match["quote"] and quote in ("", match["quote"]):
+            quote = "" if quote else match["quote"]
+        elif match["star"]:
+            words[-1].append("")
+        else:
+            words[-1][-1] += match["plain"] or match[0]
+    return [tuple(word) for word in words]
+
+
+def _joined(words: Sequence[tuple[str, ...]]) -> list[str]:
+    """The parts of all words as if they were one."""
+    parts = [""]
+    for number, word in enumerate(words):
+        parts[-1] += (BREAK if number else "") + word[0]
+        parts.extend(word[1:])
+    return parts
+
+
+def _in_order(patterns: Sequence[Glob], words: Sequence[str]) -> bool:
+    """Whether the words fit one by one, a lone `*` taking one or more of them."""
+    runs: list[list[Glob]] = [[]]
+    for pattern in patterns:
+        if pattern.parts == ANY:
+            runs.append([])
+        else:
+            runs[-1].append(pattern)
+    if len(runs) == 1:
+        return len(words) == len(runs[0]) and _fit(runs[0], words, 0)
+    first, *middle, last = runs
+    at, end = len(first), len(words) - len(last)
+    if at >= end or not _fit(first, words, 0) or not _fit(last, words, end):
+        return False
+    for run in middle:
+        at += 1
+        while at + len(run) < end and not _fit(run, words, at):
+            at += 1
+        if at + len(run) >= end:
+            return False
+        at += len(run)
+    return True
+
+
+def _fit(patterns: Sequence[Glob], words: Sequence[str], at: int) -> bool:
+    return all(
+        is_known(word) and pattern.fits_carefully(word)
+        for pattern, word in zip(patterns, words[at : at + len(patterns)], strict=True)
+    )
+
+
+def is_known(word: str) -> bool:
+    """Whether nothing in it is filled in by the shell."""
+    return UNKNOWN not in word and FILES not in word
+
+
+def pattern_for(command: str) -> str:
+    """The pattern that means exactly this command."""
+    return escaped(command.strip())

@@ -1,0 +1,110 @@
+r"""One word of a shell command, read as bash reads it. Pure.
+
+I own: quotes, escapes, and what of a word is known before it runs. A word is read only if every character of
+it is accounted for; anything else is `Unclear`. Texts have one character per byte (Latin-1), as the parser
+counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman.permissions.shell_pattern import FILES, UNKNOWN
+
+_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./^!#\]}\x80-\xff-]+")
+_PATTERN = re.compile(r"[*?\[{]")
+_VARIABLE = re.compile(
+    r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!_-]|\{[A-Za-z_][A-Za-z0-9_]*\}|\{[0-9@*#?$!]\})"
+)
+_ANSI = re.compile(r"\$'(?:[^'\\]|\\.)*'", re.DOTALL)
+_IN_QUOTES = re.compile(r'[^"\\$`]+')
+_TILDE_BEFORE: Final = ("", "=", ":")
+
+Holes = Mapping[int, int]
+"""Where substitutions begin → where they end. What is inside them is read for itself."""
+
+
+class Unclear(Exception):
+    """Not understood; in words."""
+
+
+def read_word(source: str, start: int, end: int, holes: Holes) -> str:
+    """The word's text, `UNKNOWN` standing for what the shell fills in."""
+    if source[start : start + 1] == "#":
+        raise Unclear("a word that begins with #")
+    parts: list[str] = []
+    at = start
+    while at < end:
+        at, part = _step(source, at, end, holes, source[at - 1] if at > start else "")
+        parts.append(part)
+    if at != end:
+        raise Unclear("a word that does not end where it seems to")
+    return _decoded("".join(parts))
+
+
+def _step(source: str, at: int, end: int, holes: Holes, before: str) -> tuple[int, str]:
+    if at in holes:
+        return holes[at], UNKNOWN
+    if match := _PLAIN.match(source, at, end):
+        return match.end(), match[0]
+    char = source[at]
+    if char == "'":
+        closing = source.find("'", at + 1, end)
+        if closing < 0:
+            raise Unclear("a quote that is not closed")
+        return closing + 1, source[at + 1 : closing]
+    if char == '"':
+        return _quoted(source, at + 1, end, holes)
+    if char == "\\":
+        return _escaped(source, at, end)
+    if char == "~":
+        return at + 1, FILES if before in _TILDE_BEFORE else char
+    if _PATTERN.match(char):
+        return at + 1, FILES
+    if match := _VARIABLE.match(source, at, end) or _ANSI.match(source, at, end):
+        return match.end(), UNKNOWN
+    raise Unclear(f"{source[at : at + 2]!r} in a word")
+
+
+def _escaped(source: str, at: int, end: int) -> tuple[int, str]:
+    if at + 1 >= end or source[at + 1] == "\n":
+        raise Unclear("a line that goes on in the middle of a word")
+    return at + 2, source[at + 1]
+
+
+def _quoted(source: str, at: int, end: int, holes: Holes) -> tuple[int, str]:
+    parts: list[str] = []
+    while at < end:
+        char = source[at]
+        if at in holes:
+            at, part = holes[at], UNKNOWN
+        elif char == '"':
+            return at + 1, "".join(parts)
+        elif match := _IN_QUOTES.match(source, at, end):
+            # A substitution may begin inside what looks plain: the parser counts blanks before it as its own.
+            at, part = match.end(), match[0]
+        elif char == "\\":
+            at, part = _escaped_in_quotes(source, at, end)
+        elif match := _VARIABLE.match(source, at, end):
+            at, part = match.end(), UNKNOWN
+        elif char == "$" and source[at + 1 : at + 2] in ("", " ", '"', "\n", "\t", "/", ".", ","):
+            at, part = at + 1, char
+        else:
+            raise Unclear(f"{source[at : at + 2]!r} in quotes")
+        parts.append(part)
+    raise Unclear("a quote that is not closed")
+
+
+def _escaped_in_quotes(source: str, at: int, end: int) -> tuple[int, str]:
+    following = source[at + 1 : at + 2]
+    if not following or at + 1 >= end:
+        raise Unclear("a quote that is not closed")
+    if following == "\n":
+        return at + 2, ""
+    return at + 2, following if following in '"\\$`' else f"\\{following}"
+
+
+def _decoded(text: str) -> str:
+    return text if text.isascii() else text.encode("latin-1").decode(errors="replace")

@@ -1,0 +1,96 @@
+"""Which tools a rule is about. Pure.
+
+I own: the names a tool goes by, and the subject of a rule compared with them. A deny or an ask finds a tool
+by every name it has or could have; an allow by the one name it has now, and a server only as itself:
+`mcp__a` is no beginning of `mcp__a__b`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from msgspec import Struct
+
+from dragoman.catalog.naming import HASH_LENGTHS, RESERVED, plain, prefix, qualify
+from dragoman.permissions.patterns import Glob, fits, fold
+
+
+class Subject(Struct, frozen=True):
+    text: str
+    glob: Glob
+    plain_parts: tuple[str, ...]
+    """The folded parts in the characters that tools' names have."""
+
+    @staticmethod
+    def of(text: str) -> Subject:
+        glob = Glob.plainly(text)
+        return Subject(text, glob, tuple(map(plain, glob.folded)))
+
+    def may_mean(self, tool: str, server: str, wire_name: str) -> bool:
+        """For deny and ask: by any of its names."""
+        return any(
+            fits(self.glob.folded, name) or fits(self.plain_parts, name)
+            for name in all_names(tool, server, wire_name)
+        )
+
+    def means(self, tool: str, server: str, wire_name: str) -> bool:
+        """For allow: by the name it has now, or as a tool of exactly this server."""
+        if self.text in (tool, "*"):
+            return True
+        if not tool.startswith(RESERVED):
+            return not server and not self.text.startswith(RESERVED) and self.glob.fits_carefully(tool)
+        if not self.text.startswith(RESERVED):
+            return False
+        body = self.text[len(RESERVED) :]
+        return body == "*" or (bool(server) and _means_some(body, tool, server, wire_name))
+
+
+def _means_some(body: str, tool: str, server: str, wire_name: str) -> bool:
+    """Whether `body`, which stands behind `mcp__`, means this server, or tools of it that this is one of.
+
+    Where the server's name ends is not written, and each `__` may be the place. A body with one is never a
+    whole server's: `mcp__a__b`, meant for the tool `b` of `a`, says nothing of a server that is called
+    `a__b`.
+    """
+    start = prefix(server)
+    own = tool[len(start) :] if tool.startswith(start) else None
+    has_plain_name = own is not None and own == plain(wire_name)
+    if "__" not in body:
+        return _means_server(body, server, has_plain_name)
+    at = body.find("__")
+    while at >= 0:
+        of, which = body[:at], body[at + len("__") :]
+        if which and _means_tool(which, own) and _means_server(of, server, has_plain_name):
+            return True
+        at = body.find("__", at + 1)
+    return False
+
+
+def _means_tool(pattern: str, own: str | None) -> bool:
+    return pattern == "*" or (own is not None and fits(tuple(pattern.split("*")), own))
+
+
+def _means_server(pattern: str, server: str, has_plain_name: bool) -> bool:
+    """`has_plain_name`: whether the tool has the name it would have if its server were the only one.
+
+    Servers that look alike (`a.b`, `a_b`) begin their tools' names alike, and then a hash ends each name.
+    """
+    if pattern == server:
+        return True
+    name = prefix(server)[len(RESERVED) : -len("__")]
+    if "*" in pattern:
+        return fits(tuple(pattern.split("*")), name)
+    return has_plain_name and pattern == name
+
+
+@lru_cache(maxsize=8192)
+def all_names(tool: str, server: str, wire_name: str) -> frozenset[str]:
+    """Every name of the tool and of its server, folded, as it is and in plain characters."""
+    names = {tool}
+    if server or wire_name:
+        servers = {f"{RESERVED}{server}", f"{RESERVED}{plain(server)}", prefix(server)[: -len("__")]}
+        names |= servers
+        names |= {f"{start}__{end}" for start in servers for end in (wire_name, plain(wire_name))}
+        names |= {qualify(server, wire_name, length) for length in HASH_LENGTHS}
+    folded = {fold(name) for name in names}
+    return frozenset(folded | {plain(name) for name in folded})

@@ -1,0 +1,239 @@
+"""Hooks from configuration files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.config.files import read_parts
+from dragoman.config.schema import FILES, json_schema
+from dragoman.config.scopes import Sources
+from dragoman.errors import ConfigError
+from dragoman.hooks.configured import Configured, from_parts
+from dragoman.hooks.declared import Command, Function, Hook, Post, Unusable, hook, name_of_command
+
+ENVIRON = {"TOKEN": "s3cret"}
+
+
+def group(*hooks: Any, **more: Any) -> dict[str, Any]:
+    return {"hooks": list(hooks), **more}
+
+
+def command(text: str = "./check", **more: Any) -> dict[str, Any]:
+    return {"type": "command", "command": text, **more}
+
+
+def configured(home: Path, *, user: Any = None, managed: Any = None) -> Configured:
+    for folder, name, block in (
+        (home / ".dragoman", "settings.json", user),
+        (home / "managed", "managed-mcp.json", managed),
+    ):
+        if block is not None:
+            folder.mkdir(exist_ok=True)
+            (folder / name).write_text(json.dumps({"hooks": block}, indent=1))
+    reading = read_parts(Sources.here())
+    assert reading.problems == ()
+    assert reading.broken is None
+    return from_parts(reading.parts, ENVIRON)
+
+
+@pytest.mark.requirement("PRM-5")
+def test_commands_and_addresses_are_read_as_people_write_them(home: Path):
+    found = configured(
+        home,
+        user={
+            "PreToolUse": [
+                group(
+                    command("python3 ./guard.py --token abc", timeout=10, onError="block"),
+                    {
+                        "type": "http",
+                        "url": "https://hooks.example.com/secret/path",
+                        "headers": {"Authorization": "Bearer ${TOKEN}"},
+                    },
+                    matcher="mcp__gh__*",
+                )
+            ],
+            "SessionEnd": [group(command("./bye"))],
+        },
+    )
+    assert found.problems == ()
+    first, second, third = found.hooks
+    assert (first.what, first.timeout_seconds) == (Command("python3 ./guard.py --token abc"), 10)
+    assert first.name == "python3 ./guard.py"
+    assert first.blocks_on_error
+    assert first.matches("mcp__gh__x")
+    assert not first.matches("mcp__db__x")
+    assert second.what == Post("https://hooks.example.com/secret/path", (("Authorization", "Bearer s3cret"),))
+    assert second.name == "https://hooks.example.com"
+    assert "s3cret" not in repr(second)
+    assert not second.blocks_on_error
+    assert (third.event, third.timeout_seconds) == ("SessionEnd", 60)
+
+
+def test_the_administrators_hooks_come_last_and_block_on_error(home: Path):
+    found = configured(
+        home,
+        user={"PreToolUse": [group(command("./mine"))]},
+        managed={"PreToolUse": [group(command("./theirs"), command("./softly", onError="ignore"))]},
+    )
+    assert [(each.name, each.is_managed, each.blocks_on_error) for each in found.hooks] == [
+        ("./mine", False, False),
+        ("./theirs (the administrator's)", True, True),
+        ("./softly (the administrator's)", True, False),
+    ]
+
+
+@pytest.mark.parametrize("file", [".mcp.json", ".dragoman/settings.local.json"])
+def test_a_project_brings_no_hooks(home: Path, file: str):
+    path = home / "work" / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"hooks": {"PreToolUse": [group(command("./evil"))]}}))
+    reading = read_parts(Sources.here())
+    assert from_parts(reading.parts) == Configured((), ())
+    assert "hooks has no effect here; it belongs in the user file" in reading.problems[0]
+
+
+BAD = [
+    ([], '"hooks" must be an object', "PreToolUse"),
+    ({"PreToolUse": {}}, "PreToolUse must be a list", "PreToolUse"),
+    ({"PreToolUse": [1]}, "each item of PreToolUse", "PreToolUse"),
+    ({"PreToolUse": [{"matcher": "x"}]}, "each item of PreToolUse", "PreToolUse"),
+    ({"PreToolUse": [group("x")]}, 'needs a "command"', "PreToolUse"),
+    ({"PreToolUse": [group({"type": "command"})]}, 'needs a "command"', "PreToolUse"),
+    ({"PreToolUse": [group(command(" "))]}, 'needs a "command"', "PreToolUse"),
+    ({"PreToolUse": [group({"type": "prompt", "prompt": "x"})]}, "type prompt", "PreToolUse"),
+    ({"PostToolUse": [group({"type": "http"})]}, 'needs a "url"', "PostToolUse"),
+    ({"PreToolUse": [group({"type": "http", "url": "ws://x"})]}, "http://", "PreToolUse"),
+    ({"PreToolUse": [group({"type": "http", "url": "nonsense"})]}, "the URL does not", "PreToolUse"),
+    (
+        {"PreToolUse": [group({"type": "http", "url": "http://x", "headers": {"A": 1}})]},
+        "texts",
+        "PreToolUse",
+    ),
+    (
+        {"PreToolUse": [group({"type": "http", "url": "http://x", "headers": {"A": "${GONE}"}})]},
+        "the variable GONE",
+        "PreToolUse",
+    ),
+]
+
+
+@pytest.mark.parametrize(("block", "problem", "event"), BAD)
+def test_a_persons_hook_that_cannot_be_read_is_left_out_and_told(
+    home: Path, block: Any, problem: str, event: str
+):
+    found = configured(home, user=block)
+    assert found.hooks == ()
+    (told,) = found.problems
+    assert problem in told
+    assert "settings.json, line" in told
+
+
+@pytest.mark.parametrize(("block", "problem", "event"), BAD)
+def test_an_administrators_hook_that_cannot_be_read_blocks(home: Path, block: Any, problem: str, event: str):
+    found = configured(home, managed=block)
+    (stand_in,) = found.hooks
+    assert isinstance(stand_in.what, Unusable)
+    assert (stand_in.event, stand_in.blocks_on_error, stand_in.is_managed) == (event, True, True)
+    assert stand_in.matches("anything")
+    assert problem in found.problems[0]
+
+
+def test_a_matcher_that_cannot_be_read_costs_a_persons_hook(home: Path):
+    found = configured(home, user={"PreToolUse": [group(command(), matcher="(")]})
+    assert found.hooks == ()
+    assert "the matcher ( is no regular expression" in found.problems[0]
+
+
+@pytest.mark.parametrize("matcher", ["(", 7, "x" * 10_001])
+def test_a_matcher_that_cannot_be_read_makes_a_blocking_hook_concern_everything(home: Path, matcher: Any):
+    found = configured(
+        home,
+        user={"PreToolUse": [group(command(onError="block"), matcher=matcher)]},
+        managed={"PreToolUse": [group(command(), matcher=matcher)]},
+    )
+    assert [each.matches("anything") for each in found.hooks] == [True, True]
+    assert len(found.problems) == 2
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        (command(timeout=0), '"timeout" must be a number'),
+        (command(timeout=True), '"timeout" must be a number'),
+        (command(timeout="10"), '"timeout" must be a number'),
+        (command(timeout=1e9), '"timeout" must be a number'),
+        (command(**{"async": True}), "async has no effect here"),
+        (command(onError="BLOCK"), '"onError" must be block or ignore'),
+    ],
+)
+def test_a_small_mistake_is_told_and_costs_nothing_else(home: Path, entry: dict[str, Any], problem: str):
+    found = configured(home, user={"PreToolUse": [group(entry)]})
+    (only,) = found.hooks
+    assert only.timeout_seconds == 60
+    assert only.blocks_on_error == (entry.get("onError") is not None)
+    assert problem in found.problems[0]
+
+
+def test_an_unknown_event_is_told(home: Path):
+    found = configured(home, user={"PreTooUse": [], "Stop": [group(command())]})
+    assert "did you mean PreToolUse?" in found.problems[0]
+    assert "there is no event Stop" in found.problems[1]
+
+
+def test_no_problem_tells_a_secret(home: Path):
+    entry = {"type": "http", "url": "https://u:hunter2@x/hunter2", "headers": {"A": "hunter2"}}
+    found = configured(home, user={"PreToolUse": [group(entry)]})
+    assert found.hooks == ()
+    assert "hunter2" not in "".join(found.problems)
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_the_published_schema_knows_hooks_where_they_count(name: str):
+    assert ("hooks" in json_schema(name)["properties"]) == (name in ("user", "managed"))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("./check.sh --key abc", "./check.sh"),
+        ("TOKEN=abc ./check.sh", "./check.sh"),
+        ("python3 -u guard.py abc", "python3 guard.py"),
+        ("/usr/bin/env python3 guard.py", "/usr/bin/env python3"),
+        ('"$CLAUDE_PROJECT_DIR"/hook.sh', "$CLAUDE_PROJECT_DIR"),
+        ("jq -e .x", "jq"),
+        ("'", "a command"),
+        ("\x1b[31mevil", r"\x1b[31mevil"),
+    ],
+)
+def test_a_command_is_called_by_its_program(text: str, name: str):
+    assert name_of_command(text) == name
+
+
+def check(given: dict[str, Any]) -> None:
+    return None
+
+
+@pytest.mark.requirement("PRM-5")
+def test_a_function_is_declared_with_its_terms():
+    declared = hook(check, "PreToolUse", matcher="a|b", timeout_seconds=5, blocks_on_error=True)
+    assert isinstance(declared, Hook)
+    assert declared.what == Function(check)
+    assert (declared.name, declared.timeout_seconds, declared.blocks_on_error) == ("check", 5, True)
+    assert declared.matches("a")
+    assert not declared.matches("c")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "problem"),
+    [
+        ((check, "PreToolUze"), {}, "no hook event"),
+        (("check", "PreToolUse"), {}, "must be a function"),
+        ((check, "PreToolUse"), {"matcher": "("}, "regular expression"),
+        ((check, "PreToolUse"), {"timeout_seconds": 0}, "time limit"),
+    ],
+)
+def test_a_wrong_declaration_is_an_error(arguments: Any, more: Any, problem: str):
+    with pytest.raises(ConfigError, match=problem):
+        hook(*arguments, **more)

@@ -1,0 +1,84 @@
+"""Which names a matcher means."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.hooks import matchers
+
+NAMES = ("mcp__gh__list", "mcp__gh__delete_repo", "mcp__memory__create", "Bash", "my.server", "my-server")
+
+
+def meant(matcher: str) -> set[str]:
+    return set(filter(matchers.parse(matcher), NAMES))
+
+
+@pytest.mark.requirement("PRM-5")
+@pytest.mark.parametrize(
+    ("matcher", "expected"),
+    [
+        ("", set(NAMES)),
+        ("*", set(NAMES)),
+        (".*", set(NAMES)),
+        ("  ", set(NAMES)),
+        ("Bash", {"Bash"}),
+        ("bash", set()),
+        ("Bas", set()),
+        ("mcp__gh__*", {"mcp__gh__list", "mcp__gh__delete_repo"}),
+        ("mcp__*__delete_*", {"mcp__gh__delete_repo"}),
+        ("mcp__memory__.*", {"mcp__memory__create"}),
+        ("mcp__.*__create", {"mcp__memory__create"}),
+        ("mcp__.*__create|Bash", {"mcp__memory__create", "Bash"}),
+        ("mcp__gh__*|mcp__memory__.*", {"mcp__gh__list", "mcp__gh__delete_repo", "mcp__memory__create"}),
+        ("Bash|", {"Bash"}),
+        ("|", set()),
+        ("mcp__gh__list*list", set()),
+        ("m*i*s*t", {"mcp__gh__list"}),
+        ("my.server", {"my.server"}),
+        ("^Bash$", {"Bash"}),
+        ("(?i)bash", {"Bash"}),
+        ("ash", set()),
+        ("as(h)", set()),
+        (r"mcp__\w+__(list|create)", {"mcp__gh__list", "mcp__memory__create"}),
+        ("mcp__[^_]+__.+", {"mcp__gh__list", "mcp__gh__delete_repo", "mcp__memory__create"}),
+        ("my.server+", {"my.server", "my-server"}),
+        ("Bash|(x)", {"Bash"}),
+    ],
+)
+def test_a_matcher_means_these_names(matcher: str, expected: set[str]):
+    assert meant(matcher) == expected
+
+
+@pytest.mark.parametrize("matcher", ["(", "[", "a)|(b", "(?!x).*", r"(a)\1", "a{1000}{1000}{1000}", "+"])
+def test_what_is_no_usable_expression_is_told(matcher: str):
+    with pytest.raises(matchers.BadMatcher, match="regular expression"):
+        matchers.parse(matcher)
+
+
+def test_a_matcher_of_ten_thousand_characters_works_and_a_longer_one_is_told():
+    names = "|".join(f"mcp__s__tool{number}" for number in range(1000))[: matchers.LIMIT_CHARACTERS]
+    assert matchers.parse(names)("mcp__s__tool7")
+    assert matchers.parse(f"({names[:9000]})")("mcp__s__tool7")
+    with pytest.raises(matchers.BadMatcher, match="10001"):
+        matchers.parse("a" * 10_001)
+
+
+@pytest.mark.parametrize("matcher", ["(a+)+b", "(a|a)*b", "(.*)" * 8 + "b", "a*" * 60 + "b"])
+def test_no_name_makes_a_matcher_take_for_ever(matcher: str):
+    matches = matchers.parse(matcher)
+    started = time.perf_counter()
+    assert not matches("a" * 64)
+    assert time.perf_counter() - started < 1
+
+
+def test_a_line_break_does_not_end_a_name():
+    assert not matchers.parse("(Bash)")("Bash\n")
+
+
+@given(st.text("ab*", max_size=12), st.text("ab", max_size=12))
+def test_stars_mean_what_the_same_expression_means(matcher: str, name: str):
+    expression = re.sub(r"\*+", ".*", matcher) or ".*"
+    assert matchers.parse(matcher)(name) == (re.fullmatch(expression, name) is not None)
