@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dragoman import paths
 from dragoman.calls.audit import AuditLog
 from dragoman.config.load import Configuration, load
-from dragoman.config.permissions import PermissionPart
 from dragoman.config.rule_edits import add_rule
 from dragoman.config.schema import PermissionRules
 from dragoman.config.scopes import Sources
@@ -40,7 +39,27 @@ from dragoman.permissions.rules import Rulebook
 
 CONNECTION_EVENTS: Final = frozenset({"ServerConnected", "ServerFailed", "NeedsAuth", "ToolsChanged"})
 
-_Part = tuple[str, str, PermissionRules]
+
+class Rules(NamedTuple):
+    """What the permission rules of all sources come to."""
+
+    book: Rulebook
+    mode: PermissionMode
+    problems: tuple[str, ...]
+
+    @staticmethod
+    def of(
+        configuration: Configuration,
+        own: PermissionRules | None = None,
+        wanted: PermissionMode | None = None,
+    ) -> Rules:
+        """`own`: a program's own rules; `wanted`: the mode it asks for."""
+        parts = [(part.scope, part.source, part.rules) for part in configuration.permissions]
+        if own is not None:
+            parts.append(("dynamic", "code", own))
+        book = Rulebook.of(parts)
+        mode, problem = effective(wanted, parts, asked_in_code=wanted is not None)
+        return Rules(book, mode, (*book.problems, *([problem] if problem else [])))
 
 
 class Guard:
@@ -58,16 +77,16 @@ class Guard:
         audit: bool,
     ) -> None:
         """`rules` and `hooks`: those of the program, besides what files say."""
-        self._wanted = _checked_mode(mode)
+        self._wanted: PermissionMode | None = _checked_mode(mode)
         self._rules = rules_in_code(rules)
         self._own_hooks = tuple(hooks)
         self._bus = bus
         self._sources = configuration.sources
         self._told: asyncio.Task[None] | None = None
         self.session_id = os.urandom(8).hex()
-        book, first_mode, declared = self._read(configuration)
-        if mode is not None and first_mode != mode:
-            raise ConfigError(self.problems[-1], hint="Use another permission_mode.")
+        found, declared = self._read(configuration)
+        if mode is not None and found.mode != mode:
+            raise ConfigError(found.problems[-1], hint="Use another permission_mode.")
         self.hooks = ActiveHooks(
             declared,
             session_id=self.session_id,
@@ -77,8 +96,8 @@ class Guard:
             say=self._hook_said,
         )
         self.gate = Gate(
-            book,
-            first_mode,
+            found.book,
+            found.mode,
             interaction=interaction,
             hooks=self.hooks,
             classifier=classifier or ByAnnotations(is_trusted),
@@ -92,26 +111,20 @@ class Guard:
     def adopt(self, configuration: Configuration) -> None:
         """Goes by what configuration says now."""
         self._sources = configuration.sources
-        book, mode, declared = self._read(configuration)
-        self.gate.adopt(book, mode)
+        rules, declared = self._read(configuration)
+        self.gate.adopt(rules.book, rules.mode)
         self.hooks.replace(declared)
         if self._told is not None or self._wants_connection_events:
             self.listen()
 
-    def _read(self, configuration: Configuration) -> tuple[Rulebook, PermissionMode, tuple[Hook, ...]]:
-        parts = self._parts(configuration.permissions)
-        book = Rulebook.of(parts)
-        mode, problem = effective(self._wanted, parts, asked_in_code=self._wanted is not None)
+    def _read(self, configuration: Configuration) -> tuple[Rules, tuple[Hook, ...]]:
+        rules = Rules.of(configuration, self._rules, self._wanted)
         configured = from_parts(configuration.parts, configuration.environ)
         declared = (*self._own_hooks, *configured.hooks)
         self._wants_connection_events = any(hook.event in CONNECTION_EVENTS for hook in declared)
-        self.problems = (*book.problems, *configured.problems, *([problem] if problem else []))
+        self.problems = (*rules.problems, *configured.problems)
         """What files say about permission and hooks that cannot be used."""
-        return book, mode, declared
-
-    def _parts(self, files: Sequence[PermissionPart]) -> list[_Part]:
-        own: list[_Part] = [] if self._rules is None else [("dynamic", "code", self._rules)]
-        return [*((part.scope, part.source, part.rules) for part in files), *own]
+        return rules, declared
 
     async def _keep(self, scope: str, rule: str) -> None:
         """Writes an allow rule, and goes by it from now on."""
@@ -121,8 +134,8 @@ class Guard:
         except DragomanError as error:
             self._complain(f"the rule could not be kept: {error}")
             return
-        book, mode, _ = self._read(configuration)
-        self.gate.adopt(book, mode)
+        rules, _ = self._read(configuration)
+        self.gate.adopt(rules.book, rules.mode)
 
     # Life.
 

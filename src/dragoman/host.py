@@ -20,6 +20,7 @@ from dragoman.calls.pipeline import Pipeline, ToolCall
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.prompts import Prompts
 from dragoman.calls.resources import Resources
+from dragoman.calls.turn import take_turn
 from dragoman.catalog.pool import Admit, Catalog
 from dragoman.catalog.tools import BuiltinTool, ServerTool
 from dragoman.clock import Clock, SystemClock
@@ -339,6 +340,14 @@ class Host:
         return await self._pipeline.call(
             ToolCall(name, arguments or {}, timeout_seconds, on_progress, own, extends, whole)
         )
+
+    async def call_all(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[CallOutcome]:
+        """The calls of one turn: those that only read side by side, the others in order.
+
+        Each has its outcome, in the order of the calls; unlike `call`, nothing of one call is raised.
+        """
+        parallel = {str(tool.name) for tool in self.tools() if tool.hints.is_parallel}
+        return await take_turn(calls, self.call, parallel.__contains__)
 
     async def reconnect(self, name: str) -> ServerView:
         """Connects a server anew, with all its attempts before it; returns when that succeeded or failed."""

@@ -21,6 +21,7 @@ from msgspec import Struct
 from dragoman.agent_servers import HasTools
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.progress import OnProgress
+from dragoman.calls.turn import take_turn
 from dragoman.catalog.deferral import Budget, divide
 from dragoman.catalog.overview import described, enumerated, overview
 from dragoman.catalog.search import RESULT_LIMIT, Index, select
@@ -144,6 +145,11 @@ class Toolbox:
         return await self._host.call(
             name, arguments, timeout_seconds=timeout_seconds, on_progress=on_progress, own=self._own
         )
+
+    async def call_all(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[CallOutcome]:
+        """Like `Host.call_all`, with this conversation's built-in tools."""
+        pool = self._look()
+        return await take_turn(calls, self.call, lambda name: name in pool and pool[name].hints.is_parallel)
 
     # Who is where.
 

@@ -13,13 +13,18 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from dragoman import Host, PermissionRefused
+from dragoman.errors import InvalidArguments
+from dragoman.events import HookReported
 from dragoman.hooks import commands
 from dragoman.hooks.active import ActiveHooks
+from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import Command, Hook, Post, hook
 from dragoman.hooks.points import After, Before
 from dragoman.hooks.verdicts import CONTEXT_LIMIT, HookWord
 from dragoman.transports.orphans import group_members
 from tests.integration.waiting import until
+from tests.integration.watched import WatchedServer
 from tests.unit.fakes import tool
 from tests.unit.transports.sinks import open_files, other_tasks, site
 
@@ -241,6 +246,21 @@ async def test_closing_ends_what_runs(home: Path, others: tuple[Hook, ...]):
     assert other_tasks() == []
 
 
+async def test_what_waits_for_a_place_does_not_start_after_closing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("dragoman.hooks.runner.COMMANDS_AT_ONCE", 1)
+    desk = Desk(runs(TREE), runs("touch started", "PostToolUse"))
+    running = asyncio.create_task(desk.before())
+    await pid_in(home / "work" / "pid")
+    waiting = asyncio.create_task(desk.hooks.after_call(TOOL, {}, "", is_error=False))
+    await asyncio.sleep(0)
+    await desk.hooks.close()
+    await asyncio.wait({running, waiting})
+    assert not Path("started").exists()
+    assert desk.reports == ["the host is closing"] * 2
+
+
 @pytest.mark.requirement("PRM-5")
 async def test_commands_run_side_by_side(home: Path):
     def waits_for(mine: str, other: str) -> Hook:
@@ -448,3 +468,126 @@ async def test_programs_addresses_and_functions_decide_together(there: Site):
         hook(lambda given: decides(additionalContext="c"), "PreToolUse"),
     ) as desk:
         assert await desk.before() == Before({}, HookWord("deny", "not today", "h"), ("c",))
+
+
+# --- in a host ---
+
+ADD = "mcp__shop__add"
+
+
+def answers(document: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda given: document
+
+
+@pytest.mark.requirement("PRM-5")
+async def test_a_call_that_a_hook_refuses_does_not_reach_its_server():
+    server = WatchedServer()
+    no = hook(answers({"decision": "block", "reason": "not today"}), "PreToolUse")
+    async with Host({"shop": server}, permission_mode="bypassPermissions", hooks=[no]) as host:
+        await host.ready()
+        outcome = await host.call(ADD, {"a": 1, "b": 2})
+    assert isinstance(outcome.error, PermissionRefused)
+    assert "not today" in outcome.text
+    assert server.calls_received() == 0
+
+
+@pytest.mark.requirement("PRM-5")
+async def test_a_hook_changes_arguments_and_adds_context():
+    change = hook(answers(decides(updatedInput={"a": 20, "b": 22}, additionalContext="look")), "PreToolUse")
+
+    def see(given: dict[str, Any]) -> dict[str, Any]:
+        return {"hookSpecificOutput": {"additionalContext": f"got {given['tool_response']}"}}
+
+    hooks = [change, hook(see, "PostToolUse")]
+    async with Host({"shop": WatchedServer()}, permission_mode="bypassPermissions", hooks=hooks) as host:
+        await host.ready()
+        outcome = await host.call(ADD, {"a": 1, "b": 2})
+    assert outcome.text.startswith("42")
+    assert "look" in outcome.text
+    assert "got 42" in outcome.text
+
+
+async def test_changed_arguments_must_fit_the_tool():
+    server = WatchedServer()
+    change = hook(answers(decides(permissionDecision="allow", updatedInput={"a": "x"})), "PreToolUse")
+    async with Host({"shop": server}, permission_mode="bypassPermissions", hooks=[change]) as host:
+        await host.ready()
+        outcome = await host.call(ADD, {"a": 1, "b": 2})
+    assert isinstance(outcome.error, InvalidArguments)
+    assert server.calls_received() == 0
+
+
+@pytest.mark.requirement("PRM-5")
+async def test_a_hook_allows_what_would_be_asked_but_never_what_is_denied():
+    yes = hook(answers(decides(permissionDecision="allow")), "PreToolUse")
+    granted = hook(answers({"hookSpecificOutput": {"decision": {"behavior": "allow"}}}), "PermissionRequest")
+    for allowing in (yes, granted):
+        server = WatchedServer()
+        async with Host({"shop": server}, hooks=[allowing]) as host:
+            await host.ready()
+            assert (await host.call(ADD, {"a": 1, "b": 2})).text == "3"
+        async with Host({"shop": server}, hooks=[allowing], rules={"deny": [ADD]}) as host:
+            await host.ready()
+            assert isinstance((await host.call(ADD, {"a": 1, "b": 2})).error, PermissionRefused)
+        assert server.calls_received() == 1
+
+
+@pytest.mark.requirement("PRM-5")
+async def test_an_administrators_hook_that_fails_blocks_and_a_persons_is_only_reported(home: Path):
+    failing = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "exit 7"}]}]}}
+    (home / ".dragoman").mkdir()
+    (home / ".dragoman" / "settings.json").write_text(json.dumps(failing))
+    server = WatchedServer()
+    options: dict[str, Any] = {"servers": {"shop": server}, "permission_mode": "bypassPermissions"}
+    async with Host.configured(**options) as host:
+        await host.ready()
+        listener = host.events()
+        assert (await host.call(ADD, {"a": 1, "b": 2})).text == "3"
+    reports = [event async for event in listener if isinstance(event, HookReported)]
+    assert [(report.event, report.text) for report in reports] == [
+        ("PreToolUse", "it ended with exit code 7")
+    ]
+
+    (home / "managed").mkdir()
+    (home / "managed" / "managed-mcp.json").write_text(json.dumps(failing))
+    async with Host.configured(**options) as host:
+        await host.ready()
+        outcome = await host.call(ADD, {"a": 1, "b": 2})
+    assert isinstance(outcome.error, PermissionRefused)
+    assert server.calls_received() == 1
+
+
+@pytest.mark.requirement("PRM-5")
+async def test_hooks_are_told_of_sessions_and_servers():
+    told: list[tuple[str, str]] = []
+
+    def note(given: dict[str, Any]) -> None:
+        told.append((given["hook_event_name"], given[EVENTS[given["hook_event_name"]].matched]))
+
+    # Of the two servers, only one is meant.
+    connections = [hook(note, event, matcher="shop") for event in ("ServerConnected", "ToolsChanged")]
+    sessions = [hook(note, event) for event in ("SessionStart", "SessionEnd")]
+    servers = {"shop": WatchedServer(), "other": WatchedServer()}
+    async with Host(servers, hooks=[*connections, *sessions]) as host:
+        await host.ready()
+        await until(lambda: {event for event, _ in told} >= {"ServerConnected", "ToolsChanged"})
+    assert told[0] == ("SessionStart", "startup")
+    assert set(told[1:-1]) == {("ServerConnected", "shop"), ("ToolsChanged", "shop")}
+    assert told[-1][0] == "SessionEnd"
+
+
+async def test_cancelling_a_call_ends_its_hooks(home: Path):
+    (home / ".dragoman").mkdir()
+    hooks = {"PreToolUse": [{"hooks": [{"type": "command", "command": TREE}]}]}
+    (home / ".dragoman" / "settings.json").write_text(json.dumps({"hooks": hooks}))
+    server = WatchedServer()
+    async with Host.configured(servers={"shop": server}, permission_mode="bypassPermissions") as host:
+        await host.ready()
+        call = asyncio.create_task(host.call(ADD, {"a": 1, "b": 2}))
+        pid = await pid_in(home / "work" / "pid")
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert group_members(pid) == []
+        assert (await host.call("mcp__shop__nothing", {})).is_error
+    assert server.calls_received() == 0

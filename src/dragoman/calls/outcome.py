@@ -61,15 +61,15 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
 def outcome_of(
     server: str, tool: str, result: ToolResult, prepared: Prepared, duration_seconds: float
 ) -> CallOutcome:
-    left_out: tuple[str, ...] = ()
-    if isinstance(result.meta, Undecoded):
-        left_out = (f"its _meta of {result.meta.size_bytes} bytes is left out",)
+    meta, left_out = result.meta, ()
+    if isinstance(meta, Undecoded):
+        meta, left_out = None, (f"its _meta of {meta.size_bytes} bytes is left out",)
     return CallOutcome(
         server=server,
         tool=tool,
         content=prepared.content,
         is_error=result.is_error,
-        meta=None if left_out else result.meta,
+        meta=meta,
         duration_seconds=duration_seconds,
         structured_content=result.structured,
         saved=prepared.saved,

@@ -16,6 +16,8 @@ NOT_CONNECTED: Final = 4
 UNKNOWN_TOOL: Final = 5
 REFUSED: Final = 6
 TIMEOUT: Final = 7
+WOULD_ASK: Final = 8
+"""`permissions test`: a person would be asked."""
 INTERRUPTED: Final = 130
 
 _BY_ERROR: tuple[tuple[type[errors.DragomanError], int], ...] = (

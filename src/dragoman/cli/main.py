@@ -20,7 +20,9 @@ COMMANDS: Final = {
     "call": "Call one tool and print its result.",
     "config": "See what configuration says, and why.",
     "demo": "A short tour: real calls to a built-in server. Needs nothing.",
+    "logs": "Show the audit log: every call, who allowed it and how it ended.",
     "mcp": "Manage servers: add, list, approve, import …",
+    "permissions": "See and change which calls are made, asked or refused.",
     "prompt": "Fill in one prompt of a server and print it.",
     "prompts": "List the prompts of the configured servers.",
     "read": "Read one resource of a server.",
@@ -31,7 +33,7 @@ COMMANDS: Final = {
 COMPLETION: Final = "_DRAGOMAN_COMPLETE"
 """How a shell asks for completions."""
 
-GROUPS: Final = frozenset({"config", "mcp", "tools"})
+GROUPS: Final = frozenset({"config", "mcp", "permissions", "tools"})
 
 JSON_WANTED: Final = "dragoman.json"
 """Where `--json` leaves word in the context, so that an error too becomes a document."""

@@ -136,6 +136,8 @@ class _Reader:
                 self._complain(path, text, [key], _unknown_key(key, keys, scope))
             elif key in _RAW:
                 values[key] = value
+                if key == "hooks" and not isinstance(value, dict):
+                    self._complain(path, text, [key], '"hooks" must be an object')
             else:
                 self._take(values, path, text, key, value, keys[key])
         declares = "mcpServers" in values

@@ -46,7 +46,7 @@ class PermissionRules(Struct, frozen=True, rename="camel", omit_defaults=True):
 class HookEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What is run: a command of the shell, or an address that the event is sent to."""
 
-    type: Literal["command", "http"]
+    type: Annotated[Literal["command", "http"], Meta(description="Which of the two it is.")]
     command: Annotated[str | None, Meta(description="Run by /bin/sh; gets the event as JSON.")] = None
     url: Annotated[str | None, Meta(description="Where the event is sent, as JSON.")] = None
     headers: Annotated[dict[str, str], Meta(description="Sent along; values may use ${VARIABLE}.")] = {}
@@ -63,7 +63,7 @@ class HookEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
 class HookGroup(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Hooks with a common matcher."""
 
-    hooks: tuple[HookEntry, ...]
+    hooks: Annotated[tuple[HookEntry, ...], Meta(description="What is run.")]
     matcher: Annotated[
         str, Meta(description="Names with *, alternatives with |, or a regular expression; empty: any.")
     ] = ""

@@ -1,13 +1,14 @@
 """Whether a result's text already says what its structured content says. Pure.
 
 I own: the ways in which servers say the same thing twice: as JSON in one text block, as the bare value where
-the structured content wraps it as `{"result": …}`, or as one block for each element of it. Large ones are
-compared as they came, blanks left out, without decoding either.
+the structured content wraps it in an object of one member, such as `{"result": …}`, or as one block for each
+element of it. Large ones are compared as they came, blanks left out, without decoding either.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
@@ -16,11 +17,10 @@ import msgspec
 from dragoman.content.sources import Source
 from dragoman.wire.codec import DECODE_ERRORS
 
-WRAPPER: Final = "result"
 COMPARED_LIMIT: Final = 256 * 1024
 """Characters of text that are decoded to be compared."""
 _BLANKS: Final = b" \t\r\n"
-_OPENING: Final = f'{{"{WRAPPER}":'.encode()
+_WRAPPER = re.compile(rb'\{"[^"\\]{0,200}":')
 
 
 def is_said(structured: Any, texts: Sequence[str]) -> bool:
@@ -64,8 +64,8 @@ def _may_be_json(text: str, value: Any) -> bool:
 def _unwrapped(structured: Any) -> Any:
     if isinstance(structured, dict):
         members = cast("dict[str, Any]", structured)
-        if len(members) == 1 and WRAPPER in members:
-            return members[WRAPPER]
+        if len(members) == 1:
+            return next(iter(members.values()))
     return cast("Any", structured)
 
 
@@ -79,15 +79,15 @@ def _digest(pieces: Iterable[bytes]) -> bytes:
 def _digests(pieces: Iterable[bytes]) -> set[bytes]:
     """Of all of it, and of what is wrapped, if something is."""
     whole, inner = hashlib.sha256(), hashlib.sha256()
-    held, is_wrapped, is_first = b"", False, True
+    held, opening, is_first = b"", None, True
     for piece in pieces:
         piece = piece.translate(None, _BLANKS)
         whole.update(piece)
         if is_first:
-            is_first, is_wrapped = False, piece.startswith(_OPENING)
-            piece = piece.removeprefix(_OPENING)
+            is_first, opening = False, _WRAPPER.match(piece)
+            piece = piece[opening.end() :] if opening else piece
         # The last bracket is the wrapper's, so the last byte is held back.
         held += piece
         inner.update(held[:-1])
         held = held[-1:]
-    return {whole.digest(), inner.digest()} if is_wrapped else {whole.digest()}
+    return {whole.digest(), inner.digest()} if opening else {whole.digest()}

@@ -14,12 +14,13 @@ import signal
 from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
 
-from dragoman.transports.orphans import guard
+from dragoman.transports.orphans import group_members, guard
 
 OUTPUT_LIMIT_BYTES: Final = 1024 * 1024
 LAST_WORDS_SECONDS: Final = 0.25
 """How long the output may stay open once the program has ended: a child may hold it."""
 REAP_SECONDS: Final = 2.0
+POLL_SECONDS: Final = 0.005
 DEPTH_LIMIT: Final = 4
 """Hooks that call tools run hooks in turn; so deep at most."""
 DEPTH: Final = "DRAGOMAN_HOOK_DEPTH"
@@ -62,7 +63,10 @@ async def run(command: str, given: bytes, *, env: Mapping[str, str], cwd: str) -
         await protocol.ended
         return Ended(transport.get_returncode() or 0, bytes(protocol.output[1]), bytes(protocol.output[2]))
     finally:
-        await _end(transport, protocol, pid)
+        try:
+            await _end(transport, protocol, pid)
+        finally:
+            guard.release(pid)
 
 
 async def _spawned(
@@ -93,9 +97,26 @@ async def _end(transport: asyncio.SubprocessTransport, protocol: _Conversation, 
             # Not `close`, which waits for a program that will never read.
             cast("asyncio.WriteTransport", transport.get_pipe_transport(0)).abort()
         await asyncio.wait({protocol.exited}, timeout=REAP_SECONDS)
+        await _group_gone(pid)
     finally:
         transport.close()
-        guard.release(pid)
+        if protocol.ended.done() and not protocol.ended.cancelled():
+            protocol.ended.exception()  # looked at, lest asyncio complains that nobody did
+
+
+async def _group_gone(group: int) -> None:
+    """A signal is on its way for a moment; so are the children of a program that has ended."""
+    deadline = asyncio.get_running_loop().time() + REAP_SECONDS
+    while _group_lives(group) and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return bool(group_members(group))  # zombies that nobody reaps answer too
 
 
 class _Conversation(asyncio.SubprocessProtocol):

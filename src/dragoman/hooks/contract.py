@@ -153,14 +153,14 @@ _SPECS: Final = (
         "SessionEnd",
         "before a host ends",
         "reason",
-        (Field("reason", "text", "why it ends"),),
+        (Field("reason", "text", "`close`"),),
     ),
     EventSpec(
         "Notification",
         "when the person's attention is wanted",
         "notification_type",
         (
-            Field("message", "text", "what for"),
+            Field("message", "text", "what for, in words"),
             Field("title", "text", "in a few words"),
             Field("notification_type", "text", "`permission_prompt`, `elicitation_dialog` and the like"),
         ),

@@ -134,7 +134,7 @@ class Runner:
             if said is None:
                 return None
             if type(said) is dict or isinstance(said, Mapping):  # the first is the common one, and quicker
-                return _read(hook, said)
+                return _read(hook, cast("Mapping[str, Any]", said))
             return _Work(number, hook, lambda: self._awaited(hook, said), said)
         match what:
             case Command():
@@ -205,6 +205,8 @@ class Runner:
         try:
             env = commands.environment(self._environ, self._facts(occasion))
             async with self._places:
+                if self._closed:
+                    return _failure(hook, _CLOSING)
                 command = commands.run(what.command, given, env=env, cwd=self._cwd)
                 return _judged(hook, await self._in_time(hook, command))
         except commands.CommandTrouble as trouble:

@@ -169,7 +169,7 @@ def _allowing(rules: tuple[Rule, ...], call: Call, mine: Concerning) -> Rule | N
     if call.command is not None:
         return _allowing_command(rules, call, call.command, mine)
     for rule in rules:
-        if rule.applies(call):
+        if rule.shell is None and rule.applies(call):
             return rule
     return None
 

@@ -36,7 +36,8 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    # Upper case first: the dotless i of Turkish has no other way to become the I it is written as.
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).upper().casefold())
     return "".join(char for char in folded if unicodedata.category(char) != "Cf")
 
 

@@ -50,6 +50,7 @@ DIGEST_SHORTEST: Final = 32
 _CACHED_TOOLS: Final = 50_000
 
 _DIGEST = re.compile(r"@([0-9a-fA-F]+)\Z")
+_UNFINISHED = re.compile(r"mcp__(?:[^_]+(?:_[^_]+)*__)?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -168,7 +169,7 @@ def _read_head(head: str) -> tuple[str, str]:
         raise BadRule("no tool stands before the parenthesis or the @; for every tool write *")
     if ")" in name or _CONTROL.search(name):
         raise BadRule("the name of a tool has no closing parenthesis and no control characters")
-    if name.startswith(RESERVED) and (name == RESERVED or name.endswith("__")):
+    if _UNFINISHED.fullmatch(name):
         raise BadRule("a server or a tool is missing; write mcp__server or mcp__server__tool")
     return name, digest
 

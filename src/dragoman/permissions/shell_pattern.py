@@ -24,7 +24,7 @@ from dragoman.permissions.patterns import Glob, fits, fold
 UNKNOWN: Final = "\x1e"
 """Stands in a word for what only the running shell knows: a variable or a substitution."""
 FILES: Final = "\x1d"
-"""Stands in a word for a pattern of files, a list in braces, a home directory."""
+"""Stands in a word for a pattern of files, a list in braces, a home directory, a sum: for no option."""
 BREAK: Final = "\x1f"
 """Stands between words where they are compared as one text; no word of a command that is understood has
 it."""

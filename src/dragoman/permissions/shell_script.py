@@ -220,7 +220,9 @@ class _Reader:
         self.commands.append(SimpleCommand(tuple(words), tuple(assignments)))
 
     def _may_touch(self, node: Node) -> bool:
-        return node.type in _REDIRECTIONS and self.source[node.start_byte] in "<>&"
+        """A redirection may follow a word at once, unless that could be the number it redirects."""
+        is_redirection = node.type in _REDIRECTIONS and self.source[node.start_byte] in "<>&"
+        return is_redirection and self.source[node.start_byte - 1] not in "0123456789}"
 
     def _check_program(self, node: Node, program: str) -> None:
         name = next((child for child in node.children if child.type == "command_name"), None)
@@ -236,18 +238,21 @@ class _Reader:
     def _holes(self, node: Node, depth: int) -> Holes:
         """The substitutions of a word, each read for itself."""
         holes: dict[int, int] = {}
+        sums: dict[int, int] = {}
         for inner in _outermost(node, _SUBSTITUTIONS):
             text = self.text(inner)
             start = inner.start_byte + len(text) - len(text.lstrip(" \t\n"))
             if inner.type == "arithmetic_expansion":
                 if not _SUM.fullmatch(text.strip()):
                     raise Unclear("arithmetic with more than numbers")
+                sums[start] = inner.end_byte
+                continue
             elif text.lstrip().startswith("`") and _ODD_IN_BACKTICKS.search(text):
                 raise Unclear("quotes or backslashes between backticks")
             else:
                 self.statements(inner, depth + 1)
             holes[start] = inner.end_byte
-        return holes
+        return Holes(holes, sums)
 
     def _redirection(self, node: Node, depth: int) -> None:
         if node.type == "herestring_redirect":
@@ -308,6 +313,6 @@ def _seen(root: Node, reader: _Reader) -> Iterator[SimpleCommand]:
 def _seen_word(node: Node, reader: _Reader) -> str:
     holes = {inner.start_byte: inner.end_byte for inner in _outermost(node, _SUBSTITUTIONS)}
     try:
-        return read_word(reader.source, node.start_byte, node.end_byte, holes)
+        return read_word(reader.source, node.start_byte, node.end_byte, Holes(holes))
     except Unclear:
         return UNKNOWN

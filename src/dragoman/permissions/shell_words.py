@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from dragoman.permissions.shell_pattern import FILES, UNKNOWN
 
@@ -22,8 +22,17 @@ _ANSI = re.compile(r"\$'(?:[^'\\]|\\.)*'", re.DOTALL)
 _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _TILDE_BEFORE: Final = ("", "=", ":")
 
-Holes = Mapping[int, int]
-"""Where substitutions begin → where they end. What is inside them is read for itself."""
+
+class Holes(NamedTuple):
+    """Where substitutions begin → where they end. What is inside them is read for itself."""
+
+    commands: Mapping[int, int]
+    sums: Mapping[int, int] = {}
+
+    def at(self, place: int) -> tuple[int, str] | None:
+        if place in self.commands:
+            return self.commands[place], UNKNOWN
+        return (self.sums[place], FILES) if place in self.sums else None
 
 
 class Unclear(Exception):
@@ -45,8 +54,8 @@ def read_word(source: str, start: int, end: int, holes: Holes) -> str:
 
 
 def _step(source: str, at: int, end: int, holes: Holes, before: str) -> tuple[int, str]:
-    if at in holes:
-        return holes[at], UNKNOWN
+    if hole := holes.at(at):
+        return hole
     if match := _PLAIN.match(source, at, end):
         return match.end(), match[0]
     char = source[at]
@@ -78,8 +87,8 @@ def _quoted(source: str, at: int, end: int, holes: Holes) -> tuple[int, str]:
     parts: list[str] = []
     while at < end:
         char = source[at]
-        if at in holes:
-            at, part = holes[at], UNKNOWN
+        if hole := holes.at(at):
+            at, part = hole
         elif char == '"':
             return at + 1, "".join(parts)
         elif match := _IN_QUOTES.match(source, at, end):

@@ -33,9 +33,9 @@ def configured(home: Path, *, user: Any = None, managed: Any = None) -> Configur
             folder.mkdir(exist_ok=True)
             (folder / name).write_text(json.dumps({"hooks": block}, indent=1))
     reading = read_parts(Sources.here())
-    assert reading.problems == ()
     assert reading.broken is None
-    return from_parts(reading.parts, ENVIRON)
+    found = from_parts(reading.parts, ENVIRON)
+    return Configured(found.hooks, (*reading.problems, *found.problems))
 
 
 @pytest.mark.requirement("PRM-5")
@@ -95,7 +95,6 @@ def test_a_project_brings_no_hooks(home: Path, file: str):
 
 
 BAD = [
-    ([], '"hooks" must be an object', "PreToolUse"),
     ({"PreToolUse": {}}, "PreToolUse must be a list", "PreToolUse"),
     ({"PreToolUse": [1]}, "each item of PreToolUse", "PreToolUse"),
     ({"PreToolUse": [{"matcher": "x"}]}, "each item of PreToolUse", "PreToolUse"),
@@ -117,6 +116,9 @@ BAD = [
         "PreToolUse",
     ),
 ]
+
+
+BAD += [(block, '"hooks" must be an object', "PreToolUse") for block in ([], 7, "x", False)]
 
 
 @pytest.mark.parametrize(("block", "problem", "event"), BAD)

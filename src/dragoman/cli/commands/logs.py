@@ -1,0 +1,63 @@
+"""`dragoman logs`: what was done, and who allowed it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import click
+
+from dragoman import paths
+from dragoman.calls import audit
+from dragoman.cleaning import one_line
+from dragoman.cli import exit_codes
+from dragoman.cli.options import json_option
+
+_COLOURS = {"allow": "green", "deny": "red"}
+
+
+@click.command("logs", short_help="Show the audit log: every call, who allowed it and how it ended.")
+@click.option("--audit", "is_audit", is_flag=True, help="The audit log. (There is no other yet.)")
+@click.option("-n", "--last", type=click.IntRange(min=1), default=50, show_default=True, help="How many.")
+@click.option("--tool", help="Only calls of tools whose name has this in it.")
+@click.option("--denied", is_flag=True, help="Only calls that were not allowed.")
+@json_option
+def command(is_audit: bool, last: int, tool: str | None, denied: bool, as_json: bool) -> None:
+    """Shows the newest calls, oldest first. The log holds names of arguments, never their values.
+
+    With --json one entry per line, as they are in the file.
+    """
+    entries = [entry for entry in audit.read(paths.logs_dir()) if _fits(entry, tool, denied)][-last:]
+    if as_json:
+        import msgspec
+
+        for entry in entries:
+            click.echo(msgspec.json.encode(entry).decode())
+        sys.exit(exit_codes.OK)
+    for entry in entries:
+        click.echo(" ".join(_line(entry)))
+    if not entries:
+        click.echo(f"No calls yet. ({one_line(str(paths.logs_dir() / audit.FILE))})", err=True)
+
+
+def _fits(entry: dict[str, Any], tool: str | None, denied: bool) -> bool:
+    if denied and entry.get("decision") != "deny":
+        return False
+    return tool is None or tool in str(entry.get("tool", ""))
+
+
+def _line(entry: dict[str, Any]) -> Iterator[str]:
+    decision, outcome = str(entry.get("decision", "none")), str(entry.get("outcome", ""))
+    yield click.style(one_line(str(entry.get("time", "")), 30), dim=True)
+    yield click.style(one_line(decision, 10).ljust(5), fg=_COLOURS.get(decision))
+    yield click.style(one_line(str(entry.get("tool", "")), 100), bold=True)
+    names: Any = entry.get("arguments", ())
+    yield f"({', '.join(one_line(str(name), 40) for name in islice(names, 10))})"
+    yield click.style(one_line(outcome, 40), fg="green" if outcome == "ok" else "red")
+    yield f"{entry.get('duration_ms', 0)} ms"
+    yield click.style(
+        f"by {one_line(str(entry.get('by', '')), 20)}: {one_line(str(entry.get('reason', '')), 200)}",
+        dim=True,
+    )

@@ -1,0 +1,1 @@
+"""`dragoman permissions`: one module per command."""

@@ -1,0 +1,49 @@
+"""`dragoman permissions add`: a rule into a settings file."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli.looking import look
+from dragoman.cli.options import json_option
+from dragoman.cli.render.document import echo
+from dragoman.config.rule_edits import KINDS, Kind, add_rule
+from dragoman.config.scopes import Scope
+from dragoman.errors import ConfigError
+from dragoman.permissions.rules import BadRule, parse
+
+
+@click.command("add", short_help="Write a rule to your settings.")
+@click.argument("kind", type=click.Choice(KINDS), metavar="allow|ask|deny")
+@click.argument("rule")
+@click.option(
+    "-s",
+    "--scope",
+    type=click.Choice(["user", "local"]),
+    default="user",
+    show_default=True,
+    help="user: everywhere. local: in this project.",
+)
+@json_option
+def command(kind: str, rule: str, scope: str, as_json: bool) -> None:
+    """Writes RULE to the settings of a scope; there it replaces the same rule of another kind.
+
+    \b
+    dragoman permissions add allow 'mcp__github(readOnly)'      reads are made, the rest is asked
+    dragoman permissions add deny 'mcp__*__delete_*'
+    dragoman permissions add allow 'Bash(npm run *)' -s local
+    """
+    try:
+        parse(rule, cast("Kind", kind), scope=scope, source="command line")
+    except BadRule as problem:
+        raise ConfigError(
+            f"{rule!r} is no rule: {problem}", hint="See `dragoman permissions --help`."
+        ) from None
+    path = add_rule(look().sources, cast("Scope", scope), cast("Kind", kind), rule)
+    if as_json:
+        echo({"added": rule, "kind": kind, "scope": scope, "file": str(path)})
+    else:
+        click.echo(f"Added: {kind} {one_line(rule)} in {scope} ({one_line(str(path))})")

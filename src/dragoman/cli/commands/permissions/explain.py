@@ -1,0 +1,30 @@
+"""`dragoman permissions explain`: what would become of a tool's calls, and why."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dragoman.cli import exit_codes
+from dragoman.cli.judging import judged, show
+from dragoman.cli.options import json_option, mcp_config_option
+from dragoman.cli.render.document import echo
+
+
+@click.command("explain", short_help="Say what would become of a tool's calls, and by which rule.")
+@click.argument("tool")
+@mcp_config_option
+@json_option
+def command(tool: str, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
+    """Names every rule about TOOL, the file and scope it stands in, and which of them decides.
+
+    TOOL is a name as `dragoman tools` lists it. Rules that look at arguments are shown with what they ask
+    for; `dragoman permissions test` tells about one call.
+    """
+    judgement = judged(tool, (), given, strict)
+    if as_json:
+        echo(judgement.as_json())
+    else:
+        show(judgement, with_all=True)
+    sys.exit(exit_codes.OK)

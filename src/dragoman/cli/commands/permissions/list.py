@@ -1,0 +1,53 @@
+"""`dragoman permissions list`: every rule, and where it stands."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli import exit_codes
+from dragoman.cli.looking import look
+from dragoman.cli.options import json_option
+from dragoman.cli.render.columns import Row, table, width
+from dragoman.cli.render.document import echo
+from dragoman.cli.render.servers import show_problem
+from dragoman.guard import Rules
+from dragoman.permissions.modes import MEANINGS
+from dragoman.permissions.rules import BEHAVIOURS
+
+MARKS = {"deny": ("✗", "red"), "ask": ("?", "yellow"), "allow": ("✓", "green")}
+
+
+@click.command("list", short_help="List every rule that counts, and where it stands.")
+@json_option
+def command(as_json: bool) -> None:
+    """Lists the rules of every file, the strictest first, and the mode that decides where no rule does."""
+    configuration = look()
+    rules = Rules.of(configuration)
+    problems = [*configuration.problems, *rules.problems]
+    ranked = sorted(
+        rules.book.rules, key=lambda rule: (BEHAVIOURS.index(rule.behaviour), not rule.is_managed)
+    )
+    if as_json:
+        found = [
+            {"kind": rule.behaviour, "rule": rule.text, "scope": rule.scope, "source": rule.source}
+            for rule in ranked
+        ]
+        echo({"mode": rules.mode, "rules": found, "problems": problems})
+        sys.exit(exit_codes.OK)
+    rows = [
+        Row(
+            one_line(rule.text),
+            rule.behaviour,
+            f"{rule.scope} ({one_line(rule.source)})",
+            *MARKS[rule.behaviour],
+        )
+        for rule in ranked
+    ]
+    for lines in table(rows, width()):
+        click.echo("\n".join(lines))
+    click.echo(f"{'Otherwise' if rows else 'No rules'}, mode {rules.mode}: {MEANINGS[rules.mode]}.")
+    for problem in problems:
+        show_problem(problem)

@@ -1,0 +1,38 @@
+"""`dragoman permissions remove`: a rule out of a settings file."""
+
+from __future__ import annotations
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli.looking import look
+from dragoman.cli.options import json_option
+from dragoman.cli.render.document import echo
+from dragoman.config.rule_edits import files_with_rules, remove_rule
+from dragoman.errors import ConfigError
+
+
+@click.command("remove", short_help="Take a rule out of your settings.")
+@click.argument("rule")
+@click.option("-s", "--scope", type=click.Choice(["user", "local"]), help="Only from this scope.")
+@json_option
+def command(rule: str, scope: str | None, as_json: bool) -> None:
+    """Takes RULE, written as `dragoman permissions list` shows it, out of every file of yours that has it."""
+    sources = look().sources
+    places = [place for place in files_with_rules(sources) if scope in (None, place[0])]
+    removed = [
+        {"kind": kind, "scope": found, "file": str(path)}
+        for found, path in places
+        for kind in remove_rule(sources, found, path, rule)
+    ]
+    if not removed:
+        where = f"the {scope} scope" if scope else "your files"
+        raise ConfigError(
+            f"there is no rule {rule!r} in {where}",
+            hint="`dragoman permissions list` shows where each stands.",
+        )
+    if as_json:
+        echo({"removed": rule, "from": removed})
+    for each in () if as_json else removed:
+        place = f"{each['scope']} ({one_line(each['file'])})"
+        click.echo(f"Removed: {each['kind']} {one_line(rule)} from {place}")

@@ -1,0 +1,36 @@
+"""`dragoman permissions test`: what would become of one call."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import click
+
+from dragoman.cli import exit_codes
+from dragoman.cli.judging import judged, show
+from dragoman.cli.options import json_option, mcp_config_option
+from dragoman.cli.render.document import echo
+
+CODES: Final = {"allow": exit_codes.OK, "deny": exit_codes.REFUSED, "ask": exit_codes.WOULD_ASK}
+
+
+@click.command("test", short_help="Say what would become of one call, without making it.")
+@click.argument("tool")
+@click.argument("arguments", nargs=-1)
+@mcp_config_option
+@json_option
+def command(
+    tool: str, arguments: tuple[str, ...], given: tuple[str, ...], strict: bool, as_json: bool
+) -> None:
+    """Decides on a call of TOOL with ARGUMENTS (one JSON object, or key=value words) as a host would.
+
+    Nothing is called. For the shell: `dragoman permissions test Bash 'git status && make'`. Exit codes: 0 it
+    would be made, 6 refused, 8 asked.
+    """
+    judgement = judged(tool, arguments, given, strict)
+    if as_json:
+        echo(judgement.as_json())
+    else:
+        show(judgement)
+    sys.exit(CODES[judgement.verdict.behaviour])

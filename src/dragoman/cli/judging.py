@@ -1,0 +1,132 @@
+"""What rules say of a call that is not made.
+
+I own: finding the tool a rule would be about (its server is connected to, for rules look at what a tool says
+of itself), and showing the verdict with every rule that was considered. A tool that cannot be found is
+judged by its name alone, and that is said.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import click
+from msgspec import Struct
+
+from dragoman.catalog.tools import ServerTool
+from dragoman.cleaning import one_line
+from dragoman.cli.approving import load_asking
+from dragoman.cli.options import parse_arguments, run_with_host, sources_of
+from dragoman.config.load import Configuration
+from dragoman.config.scopes import Sources
+from dragoman.guard import Rules
+from dragoman.host import Host
+from dragoman.permissions.decide import Considered, Verdict, decide, rule_for
+from dragoman.permissions.gate import call_of
+from dragoman.permissions.rules import SHELL, Call
+
+_COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
+_WORDS = {"allow": "would be made", "ask": "would be asked", "deny": "would be refused"}
+
+
+class Judgement(Struct, frozen=True):
+    verdict: Verdict
+    mode: str
+    doubt: str | None = None
+    """Why the tool itself could not be looked at."""
+
+    def as_json(self) -> dict[str, Any]:
+        verdict = self.verdict
+        return {
+            "tool": verdict.call.tool,
+            "decision": verdict.behaviour,
+            "reason": verdict.reason,
+            "mode": self.mode,
+            "hasChanged": verdict.has_changed,
+            "rules": [_as_json(each, verdict) for each in verdict.considered],
+            "doubt": self.doubt,
+        }
+
+
+def _as_json(each: Considered, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "kind": each.rule.behaviour,
+        "rule": each.rule.text,
+        "scope": each.rule.scope,
+        "source": each.rule.source,
+        "applies": each.matched,
+        "whyNot": each.why_not,
+        "decides": each.rule is verdict.rule,
+    }
+
+
+def judged(name: str, words: tuple[str, ...], given: tuple[str, ...], strict: bool) -> Judgement:
+    sources = sources_of(given, strict)
+    configuration = load_asking(sources)
+    rules = Rules.of(configuration)
+    call, doubt = _call(name, words, sources, configuration)
+    return Judgement(decide(call, rules.book.about(call), rules.mode), rules.mode, doubt)
+
+
+def _call(
+    name: str, words: tuple[str, ...], sources: Sources, configuration: Configuration
+) -> tuple[Call, str | None]:
+    if name == SHELL:
+        return Call(tool=SHELL, command=" ".join(words)), None
+    tool, doubt = _find(name, sources, configuration)
+    if tool is not None:
+        return call_of(tool, parse_arguments(words, tool.input_schema)), None
+    return Call(
+        tool=name, server=_server_of(name, configuration), arguments=parse_arguments(words, {})
+    ), doubt
+
+
+def _find(name: str, sources: Sources, configuration: Configuration) -> tuple[ServerTool | None, str | None]:
+    """The tool, or why it cannot be looked at."""
+    server = _server_of(name, configuration)
+    if not server:
+        return None, "no configured server has a tool of this name; judged by the name alone"
+
+    async def work(host: Host) -> tuple[ServerTool | None, str | None]:
+        await host.ready()
+        found = next((tool for tool in host.tools() if tool.name == name), None)
+        view = host.servers[server]
+        why = view.reason if view.status != "connected" else "it has no such tool"
+        return found, f"{server}: {why}; judged by the name alone"
+
+    return run_with_host(sources, work, only=[server])
+
+
+def _server_of(name: str, configuration: Configuration) -> str:
+    """The configured server with the longest name that the tool's begins with."""
+    from dragoman.catalog.naming import prefix
+
+    fitting = [server for server in configuration.servers if name.startswith(prefix(server))]
+    return max(fitting, key=len, default="")
+
+
+def show(judgement: Judgement, *, with_all: bool = False) -> None:
+    verdict = judgement.verdict
+    word = click.style(_WORDS[verdict.behaviour], fg=_COLOURS[verdict.behaviour], bold=True)
+    click.echo(f"{click.style(one_line(verdict.call.tool), bold=True)} {word}")
+    click.echo(
+        f"  {one_line(verdict.reason)}" + (f" (mode {judgement.mode})" if verdict.rule is None else "")
+    )
+    considered = [each for each in verdict.considered if with_all or each.rule is not verdict.rule]
+    if considered:
+        click.echo("  rules about it:")
+    for each in considered:
+        rule = each.rule
+        mark = click.style("→", bold=True) if rule is verdict.rule else " "
+        click.echo(
+            f"  {mark} {click.style(rule.behaviour, fg=_COLOURS[rule.behaviour])} {one_line(rule.text)}"
+        )
+        why = each.why_not or (
+            "it decides" if rule is verdict.rule else "it applies, but another one decides"
+        )
+        click.secho(f"      {rule.scope}, {one_line(rule.source)}: {one_line(why)}", dim=True)
+    if judgement.doubt:
+        click.secho(f"  ! {one_line(judgement.doubt)}", fg="yellow", err=True)
+    if verdict.behaviour != "allow" and verdict.rule is None and judgement.mode != "plan":
+        rule = verdict.call.tool if verdict.call.command is None else rule_for(verdict.call)
+        click.echo(f"  allow it with: dragoman permissions add allow {shlex.quote(one_line(rule))}")

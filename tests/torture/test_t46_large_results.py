@@ -1,0 +1,212 @@
+"""T46: large and odd results are bounded in what they cost and in what a model gets; the whole is on disk.
+
+The heavy ones are weighed in a process of their own (this module, run as a program): there, nothing but the
+host and the result takes memory, and what it gives back can be seen.
+"""
+
+import asyncio
+import gc
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Host, MalformedReply
+from tests.servers import zoo
+from tests.torture.arena import MEGABYTE, Pulse, at_once, resident_bytes
+
+pytestmark = pytest.mark.requirement("CAL-7")
+
+ENTRY = zoo("answers_at_length.py")
+LIMIT_BYTES = 128 * MEGABYTE
+ALLOWANCE_BYTES = 64 * MEGABYTE
+SHOWN_LIMIT = 30_000
+ROOT = Path(__file__).parents[2]
+
+
+def repeated(before: str, piece: str, count: int, after: str) -> dict[str, Any]:
+    return {"before": before, "piece": piece, "count": count, "after": after}
+
+
+LINE = 'A line of text, "quoted", with a tab\t, an é, a 😀 and a \\ in it.\n'
+TEXT = '"content":[{"type":"text","text":"'
+HEAVY = {
+    "100 MB of text": repeated(TEXT, "plain words, ", 7_700_000, '"}]'),
+    "100 MB of escapes": repeated(TEXT, "\\n", 50_000_000, '"}]'),
+    "100 MB of lines": repeated(TEXT, json.dumps(LINE)[1:-1], 1_150_000, '"}]'),
+    "100 MB of signs": repeated(TEXT, "\\ud83d\\ude00", 8_300_000, '"}]'),
+    "8 MB of numbers": repeated('"content":[],"structuredContent":[1', ",1", 4_000_000, "]"),
+    "32 MB of brackets": repeated('"content":[],"structuredContent":[1', ",[]", 10_600_000, "]"),
+    "a million blocks": repeated('"content":[1', ',{"type":"text","text":"abc"}', 10**6, "]"),
+    "millions of nothings": repeated('"content":[1', ",1", 10_000_000, "]"),
+    "50 MB of audio": repeated('"content":[{"type":"audio","data":"', "AAAA", 12_500_000, '"}]'),
+    "50 MB of an unknown type": repeated('"content":[{"type":"hologram","x":[0', ",1", 25_000_000, "]}]"),
+}
+
+
+def text_of(asked: dict[str, Any]) -> bytes:
+    """The text that a server makes of it."""
+    return json.loads(f'"{asked["piece"]}"').encode() * asked["count"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HEAVY)
+def test_t46_a_heavy_result_costs_its_message_and_little_more_and_gives_it_back(home: Path, name: str):
+    weighed = weigh(HEAVY[name])
+
+    assert weighed["growth_bytes"] < LIMIT_BYTES + ALLOWANCE_BYTES
+    assert weighed["left_bytes"] < ALLOWANCE_BYTES / 2
+    assert weighed["work_seconds"] < weighed["blocked_seconds"], "the loop was kept busy"
+    assert weighed["gap_seconds"] < 2.5, "the loop stood still"
+    assert weighed["shown_characters"] < SHOWN_LIMIT
+    if name.startswith("100 MB"):
+        # One copy of the message, and none of its text.
+        assert weighed["growth_bytes"] < weighed["message_bytes"] + ALLOWANCE_BYTES / 2
+        assert weighed["saved"] == [["text", hashlib.sha256(text_of(HEAVY[name])).hexdigest()]]
+
+
+def weigh(asked: dict[str, Any]) -> dict[str, Any]:
+    command = [sys.executable, "-m", __name__, json.dumps(asked)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, timeout=120, check=True)
+    return json.loads(done.stdout)
+
+
+async def weighed(asked: dict[str, Any]) -> dict[str, Any]:
+    settings = {"DRAGOMAN_MESSAGE_LIMIT_BYTES": LIMIT_BYTES}
+    async with Host({"far": ENTRY}, permission_mode="bypassPermissions", settings=settings) as host:
+        await host.ready(timeout=20)
+        warm = {**asked, "count": 40_000}
+        await host.call("mcp__far__act", warm, timeout_seconds=60)
+        gc.collect()
+        pulse = Pulse()
+        beating = asyncio.create_task(pulse.beat())
+        outcome = await host.call("mcp__far__act", asked, timeout_seconds=100)
+        await asyncio.sleep(0.05)
+        beating.cancel()
+        found = {
+            "growth_bytes": pulse.growth_bytes,
+            "work_seconds": pulse.longest_work_seconds,
+            "gap_seconds": pulse.longest_gap_seconds,
+            "blocked_seconds": pulse.blocked_seconds,
+            "message_bytes": len(asked["piece"].encode()) * asked["count"],
+            "shown_characters": len(outcome.text),
+            "saved": [[saved.kind, digest_of(saved.path)] for saved in outcome.saved],
+        }
+        del outcome
+        gc.collect()
+        return {**found, "left_bytes": resident_bytes() - pulse.first_bytes}
+
+
+def digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# In the arena, with a bystander who must not notice.
+
+
+async def test_t46_fifty_megabytes_are_saved_whole_and_shown_in_part(arena, era):
+    async with arena(zoo("answers_at_length.py", protocol=era)) as a:
+        asked = repeated(TEXT, "0123456789", 5_000_000, '"}]')
+        async with at_once(20):
+            outcome = await a.outcome("act", seconds=30, **asked)
+        (saved,) = outcome.saved
+        assert saved.size_bytes == 50_000_000
+        assert len(outcome.text) < SHOWN_LIMIT
+        assert saved.handle in outcome.text
+        assert a.pulse.growth_bytes < 50 * MEGABYTE + ALLOWANCE_BYTES
+        await a.serves_still()
+
+
+@pytest.mark.parametrize("count", [10_000, 50_000])
+async def test_t46_very_many_blocks_are_bounded(arena, count):
+    async with arena(ENTRY) as a:
+        piece = ',{"type":"text","text":"abc"},{"type":"hologram"},{"type":"resource_link","uri":"x:y"}'
+        outcome = await a.outcome("act", **repeated('"content":[1', piece, count, "]"))
+        assert len(outcome.content) < 200
+        assert len(outcome.text) < SHOWN_LIMIT
+        assert "unknown type 'hologram'" in outcome.text
+        await a.serves_still()
+
+
+@pytest.mark.requirement("CAL-6")
+async def test_t46_an_error_of_very_many_blocks_is_an_outcome_that_can_be_read(arena):
+    async with arena(ENTRY) as a:
+        piece = ',{"type":"text","text":"it went wrong"}'
+        outcome = await a.outcome("act", **repeated('"isError":true,"content":[1', piece, 20_000, "]"))
+        assert outcome.is_error
+        assert "it went wrong" in outcome.text
+        assert len(outcome.text) < SHOWN_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        ('"content":[{"type":"hologram","text":"', "unknown type 'hologram'"),
+        ('"content":[{"type":7,"text":"', "unknown type"),
+        ('"content":[{"type":"image","mimeType":"image/png","data":"', "image, said to be image/png"),
+        ('"content":[{"type":"resource","resource":{"uri":"../../x","blob":"', "resource ../../x"),
+        ('"content":[{"type":"resource","resource":{"text":"', "without an address"),
+    ],
+)
+async def test_t46_large_blocks_of_every_kind_come_to_something(arena, before, words):
+    async with arena(ENTRY) as a:
+        after = '"}}]' if "resource" in before else '"}]'
+        outcome = await a.outcome("act", **repeated(before, "AAAA", 300_000, after))
+        assert words in outcome.text
+        assert len(outcome.text) < SHOWN_LIMIT
+        await a.serves_still()
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        '"content":{}',
+        '"content":[],"isError":"maybe"',
+        '"content":[],"_meta":[]',
+        '"content":[],"resultType":[]',
+        '"content":"text"',
+    ],
+)
+async def test_t46_what_is_no_result_fails_its_call_alone_whatever_its_size(arena, inside):
+    async with arena(ENTRY) as a:
+        for count in (1000, 200_000):
+            with pytest.raises(MalformedReply, match="hostile"):
+                await a.outcome("act", **repeated(inside + ',"padding":"', "x", count, '"'))
+        await a.serves_still()
+
+
+async def test_t46_nesting_without_end_is_a_failed_call_or_a_file_and_never_more(arena):
+    async with arena(ENTRY) as a:
+        for before, after in (('"content":[],"structuredContent":', ""), ('"content":', "")):
+            with pytest.raises(MalformedReply, match="hostile"):
+                await a.outcome("act", **repeated(before + "[" * 10, "[", 500_000, after))
+        await a.serves_still()
+
+
+async def test_t46_a_text_of_nothing_but_escapes_is_saved_as_it_was_meant(arena):
+    async with arena(ENTRY) as a:
+        async with at_once(20):
+            outcome = await a.outcome("act", **repeated(TEXT, '\\ud83d\\ude00x\\\\\\"', 400_000, '"}]'))
+        (saved,) = outcome.saved
+        assert saved.path.read_text() == '😀x\\"' * 400_000
+        await a.serves_still()
+
+
+@pytest.mark.parametrize("count", [1, 400_000])
+async def test_t46_half_a_surrogate_pair_fails_its_call_alone(arena, count):
+    async with arena(ENTRY) as a:
+        with pytest.raises(MalformedReply, match="hostile"):
+            await a.outcome("act", **repeated(TEXT, "\\ud800x", count, '"}]'))
+        await a.serves_still()
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(asyncio.run(weighed(json.loads(sys.argv[1])))))
+    sys.stdout.flush()
+    os._exit(0)

@@ -1,0 +1,58 @@
+"""What a person allowed for this session."""
+
+import pytest
+
+from dragoman.permissions.grants import SessionGrants, is_rememberable
+from dragoman.permissions.rules import Call
+
+TOOL = Call(tool="mcp__gh__get", server="gh", wire_name="get", digest="a" * 64)
+CHANGED = Call(tool="mcp__gh__get", server="gh", wire_name="get", digest="b" * 64)
+OTHER = Call(tool="mcp__gh__put", server="gh", wire_name="put", digest="a" * 64)
+ELSEWHERE = Call(tool="mcp__gl__get", server="gl", wire_name="get", digest="a" * 64)
+RENAMED = Call(tool="mcp__gh__get_12345678", server="gh", wire_name="get", digest="a" * 64)
+LIST = Call(tool="Bash", command="ls", digest="c" * 64)
+MORE = Call(tool="Bash", command="ls; rm x", digest="c" * 64)
+PAGE = Call(tool="read_result", digest="d" * 64)
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "state"),
+    [
+        (None, TOOL, "no"),
+        (TOOL, TOOL, "yes"),
+        (TOOL, CHANGED, "lapsed"),
+        (TOOL, OTHER, "no"),
+        (TOOL, ELSEWHERE, "no"),
+        (TOOL, RENAMED, "yes"),
+        (LIST, LIST, "yes"),
+        (LIST, MORE, "no"),
+        (PAGE, PAGE, "no"),
+    ],
+)
+def test_a_yes_is_bound_to_what_it_was_given_to(given: Call | None, asked: Call, state: str):
+    grants = SessionGrants()
+    if given is not None:
+        grants.remember(given)
+    assert grants.state(asked) == state
+
+
+def test_a_yes_ends_with_a_no_or_with_its_server():
+    grants = SessionGrants()
+    for call in (TOOL, OTHER, ELSEWHERE):
+        grants.remember(call)
+    grants.revoke(OTHER)
+    assert [grants.state(call) for call in (TOOL, OTHER, ELSEWHERE)] == ["yes", "no", "yes"]
+    grants.forget("gh")
+    assert [grants.state(call) for call in (TOOL, OTHER, ELSEWHERE)] == ["no", "no", "yes"]
+
+
+def test_a_new_yes_is_one_to_the_new_definition():
+    grants = SessionGrants()
+    grants.remember(TOOL)
+    grants.remember(CHANGED)
+    assert grants.state(CHANGED) == "yes"
+    assert grants.state(TOOL) == "lapsed"
+
+
+def test_a_yes_to_a_built_in_tool_is_one_to_its_arguments():
+    assert [is_rememberable(call) for call in (TOOL, LIST, PAGE)] == [True, True, False]
