@@ -263,17 +263,21 @@ class Host:
     def toolbox(self, builtins: Iterable[BuiltinTool] = (), *, resources: bool = True) -> Toolbox:
         """The tools of one conversation: these built-in ones beside those of all servers.
 
-        Where they would take too much of a model's context, it is given a search instead. `resources`: with
-        tools to list and read resources.
+        Where they would take too much of a model's context, it is given a search instead. With them comes
+        `read_result`, for results that are too large to be shown; `resources`: and tools to list and read
+        resources.
         """
         from dragoman.calls.resource_tools import resource_tools
+        from dragoman.calls.result_tools import result_tool
         from dragoman.catalog.deferral import Budget
+        from dragoman.content.store import Store
         from dragoman.toolbox import Toolbox
 
         settings = self.configuration.settings
         budget = Budget(settings["DRAGOMAN_CONTEXT_TOKENS"], settings["DRAGOMAN_TOOL_SHARE_PERCENT"])
         own = resource_tools(self.resources) if resources else ()
-        return Toolbox(self, (*builtins, *own), budget=budget)
+        reader = result_tool(Store(self._preparer.saver), lambda: self._preparer.limits)
+        return Toolbox(self, (*builtins, *own, reader), budget=budget)
 
     def events(self) -> AsyncIterator[Event]:
         """What happens from now on; ends when the host is closed."""

@@ -37,8 +37,10 @@ _RISKS: Final = {
 class Terminal:
     """Asks the person who sits there."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, *, is_single: bool = False) -> None:
+        """`is_single`: there is one call, which the person asked for, and no model."""
         self._sources = sources
+        self._is_single = is_single
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         return await asyncio.to_thread(self._ask, question)
@@ -71,12 +73,14 @@ class Terminal:
     def _keys(self, question: PermissionQuestion) -> Iterator[tuple[str, str]]:
         yield "y", "yes, this once"
         if question.is_rememberable:
-            yield "s", "yes, for this session"
+            if not self._is_single:
+                yield "s", "yes, for this session"
             rule = one_line(question.rule, 200)
             yield "a", f"yes, always: allow {rule}\n       in {self._sources.user_file}"
             yield "p", f"yes, always in this project: the same\n       in {self._sources.file_of('local')}"
         yield "n", "no"
-        yield "t", "no, and tell the model why"
+        if not self._is_single:
+            yield "t", "no, and tell the model why"
         if any(is_cut for _, _, is_cut in _laid_out(question)):
             yield "v", "see the arguments in full"
 
@@ -85,7 +89,7 @@ class CommandLineUser:
     """The person who typed a command: that is a yes, unless a rule wants a question or the tool destroys."""
 
     def __init__(self, sources: Sources, *, says_yes: bool) -> None:
-        self._terminal = Terminal(sources)
+        self._terminal = Terminal(sources, is_single=True)
         self._says_yes = says_yes
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:

@@ -1,1 +1,1 @@
-"""Owns what becomes of a result on its way to a model: typed blocks now, budgets and files later."""
+"""Owns what becomes of a result on its way to a model: typed blocks, budgets, files and the way into them."""

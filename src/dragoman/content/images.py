@@ -9,6 +9,7 @@ unpacked.
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,6 +21,9 @@ LONGEST_SIDE: Final = 1568
 """Beyond it, model APIs scale down by themselves, after the bytes have been paid for."""
 IMAGE_LIMIT_BYTES: Final = 5 * 1024 * 1024 * 3 // 4
 """Five megabytes once in base64: the strictest of the model APIs."""
+
+PNG: Final = b"\x89PNG\r\n\x1a\n"
+NO_IMAGE: Final = "it is no PNG, JPEG, GIF or WebP image"
 
 _QUALITIES: Final = (85, 70, 50)
 
@@ -35,7 +39,7 @@ class Picture(NamedTuple):
 
 def kind_of(data: bytes) -> str | None:
     """The kind of image by its first bytes: png, jpeg, gif or webp."""
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+    if data.startswith(PNG):
         return "png"
     if data.startswith(b"\xff\xd8\xff"):
         return "jpeg"
@@ -48,7 +52,9 @@ def fit(data: bytes) -> Picture:
     """The image within the limits: as it came if it already is, or smaller. `NotAnImage` if it is broken."""
     kind = kind_of(data)
     if kind is None:
-        raise NotAnImage("it is no PNG, JPEG, GIF or WebP image")
+        raise NotAnImage(NO_IMAGE)
+    if kind == "png":
+        data = _without_broken_extras(data)
     try:
         image = _opened(kind, data)
         fits = _fits(image, kind, len(data))
@@ -60,6 +66,25 @@ def fit(data: bytes) -> Picture:
         raise
     except Exception as error:  # border: a decoder's, on bytes that a server chose
         raise NotAnImage(f"the image cannot be read ({type(error).__name__})") from None
+
+
+def _without_broken_extras(data: bytes) -> bytes:
+    """A PNG without what it says besides the picture, if some of that is broken; decoders are stricter than
+    browsers, so such images are about."""
+    chunks: list[bytes] = []
+    is_broken, place = False, len(PNG)
+    while place < len(data):
+        length = int.from_bytes(data[place : place + 4], "big")
+        end = place + 12 + length
+        kind, body = data[place + 4 : place + 8], data[place + 4 : end - 4]
+        if end > len(data):
+            return data  # cut off: whoever decodes it says so
+        is_extra = kind[:1].islower() and kind != b"tRNS"
+        is_broken = is_broken or (is_extra and zlib.crc32(body) != int.from_bytes(data[end - 4 : end], "big"))
+        if not is_extra:
+            chunks.append(data[place:end])
+        place = end
+    return PNG + b"".join(chunks) if is_broken else data
 
 
 def _opened(kind: str, data: bytes) -> Image:

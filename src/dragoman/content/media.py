@@ -78,7 +78,9 @@ class Media:
         if not data:
             return Shown(TextBlock(f"[{name}: empty]"))
         why = ""
-        if may_show and images.kind_of(data) is not None:
+        if images.kind_of(data) is None:
+            why = f"{images.NO_IMAGE}; " if (mime_type or "").startswith("image/") else ""
+        elif may_show:
             try:
                 async with self._turns:
                     picture = await asyncio.to_thread(images.fit, data)

@@ -28,9 +28,10 @@ from dragoman.content.blocks import (
     read_block,
 )
 from dragoman.content.media import IMAGE_LIMIT, PART_LIMIT, Media, Shown, named
+from dragoman.content.redact import Redactor
 from dragoman.content.result import SMALL_PART_BYTES
 from dragoman.content.saving import NotSaved, Saver, handle_of
-from dragoman.content.sources import AsItCame, Escaped, Plain, Source
+from dragoman.content.sources import AsItCame, Escaped, Joined, Plain, Source
 from dragoman.content.spill import Kind, Saved
 from dragoman.content.walking import Broken, Members, first_byte, members_of
 from dragoman.wire.messages import ABSENT
@@ -77,8 +78,9 @@ def opened(blocks: Iterable[Block]) -> list[Part]:
     return [part for block in blocks for part in _opened(block)]
 
 
-async def gathered(parts: Iterable[Part], media: Media) -> Parts:
-    """The same with all data looked at, and saved where it cannot be shown."""
+async def gathered(parts: Iterable[Part], media: Media, redact: Redactor | None = None) -> Parts:
+    """The same with all data looked at, and saved where it cannot be shown. Secrets are taken out of what
+    is saved as it came; of texts later, when they are put together."""
     found = Parts()
     data_count = image_count = 0
     for part in parts:
@@ -93,7 +95,7 @@ async def gathered(parts: Iterable[Part], media: Media) -> Parts:
             case Dump():
                 data_count += 1
                 if data_count <= PART_LIMIT:
-                    await asyncio.to_thread(_dump, found, part, media.saver)
+                    await asyncio.to_thread(_dump, found, part, media.saver, redact)
             case _:
                 found.shown.append(part)
     if data_count > PART_LIMIT:
@@ -110,9 +112,9 @@ def _take(found: Parts, kind: Kind, shown: Shown) -> None:
         found.saved.append(Saved(handle_of(shown.path.name), shown.path, shown.size_bytes, kind))
 
 
-def _dump(found: Parts, part: Dump, saver: Saver) -> None:
-    source = AsItCame(part.json)
-    about = f"{part.about}, {source.most_bytes} bytes"
+def _dump(found: Parts, part: Dump, saver: Saver, redact: Redactor | None) -> None:
+    source = Joined((AsItCame(part.json),), redact)
+    about = f"{part.about}, {part.json.nbytes} bytes"
     try:
         path, size = saver.save_pieces_now(source.pieces(), source.most_bytes, ".json")
     except NotSaved as error:

@@ -121,7 +121,7 @@ class Preparer:
         problems: tuple[str, ...] = ()
         if output_check is not None and result.structured is not UNSET:
             problems = await asyncio.to_thread(_problems, result.structured, output_check)
-        parts = await gathered(await asyncio.to_thread(opened, content), self._media)
+        parts = await gathered(await asyncio.to_thread(opened, content), self._media, redact)
         return await asyncio.to_thread(self._fitted, result, parts, redact, problems)
 
     async def prepare_whole(
@@ -145,7 +145,7 @@ class Preparer:
         for group in groups:
             group.text = self._whole(Joined(group.sources, redact))
         saved = list(parts.saved)
-        notes = _notes(parts.notes)
+        notes = [redact.text(note) for note in _notes(parts.notes)] if redact else _notes(parts.notes)
         given = {id(group): self._ends(group, redact, saved) for group in self._too_large(groups, notes)}
         shown: list[Block] = []
         for group in groups:

@@ -169,7 +169,9 @@ def _texts(value: Any) -> Iterator[str]:
     if value is _ABSENT:
         return
     text = _text(value)
-    yield repr(value) if text is None else text
+    if text is None:
+        text = hex(value) if isinstance(value, int) else repr(value)
+    yield text
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e300:
         yield str(int(value))
 

@@ -7,17 +7,21 @@ is one to its arguments (it may read from any server), and is not kept.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from dragoman.permissions.rules import Call
 
 Granted = Literal["no", "yes", "lapsed"]
+COMMAND_LIMIT: Final = 4000
+"""The longest command that a yes is kept for: what nobody reads to its end, nobody means for ever."""
 _Key = tuple[str, str, str | None]
 
 
 def is_rememberable(call: Call) -> bool:
     """Whether a yes to it could hold for anything but this call."""
-    return bool(call.server) or call.command is not None
+    if call.command is None:
+        return bool(call.server)
+    return bool(call.command.strip()) and len(call.command) <= COMMAND_LIMIT
 
 
 class SessionGrants:

@@ -5,7 +5,7 @@ rules come to is `decide.py`'s.
 
     rule       = ( tools | shell ) ;
     tools      = subject , [ "@" , digest ] , [ "(" , condition , { "," , condition } , ")" ] ;
-    shell      = "Bash" , [ "@" , digest ] , [ "(" , command pattern , ")" ] ;      (see shell_pattern.py)
+    shell      = "Bash" , [ "@" , digest ] , [ "(" , words of a command , ")" ] ;
     subject    = "mcp__" , server                        every tool of the server
                | "mcp__" , server , "__" , tool          one tool; * anywhere stands for any run of characters
                | name of a built-in tool                 with * likewise

@@ -199,6 +199,8 @@ async def test_a_broken_image_is_a_sentence(bench: Bench):
     (block,) = (await bench.given(data("image", broken, mimeType="image/png"))).content
 
     assert "the image cannot be read" in block.as_text()
+    (block,) = (await bench.given(data("image", b"hello", mimeType="image/png"))).content
+    assert "it is no PNG, JPEG, GIF or WebP image; 5 bytes, saved as" in block.as_text()
     (block,) = (await bench.given({"type": "image", "data": "%%%"})).content
     assert "not valid base64" in block.as_text()
 
@@ -306,6 +308,21 @@ async def test_secrets_are_hidden_in_what_is_shown_and_in_what_is_saved(bench: B
     assert secret not in everything
     assert "xxxxxxx[secret]" in everything
     assert '"key":"[secret]"' in everything
+
+
+@pytest.mark.parametrize("size", [1, 200_000], ids=["small", "large"])
+async def test_secrets_are_hidden_in_addresses_and_in_what_is_saved_as_it_came(bench: Bench, size: int):
+    secret = "sk-0123456789abcdef"
+    prepared = await bench.given(
+        {"type": "resource", "resource": {"uri": f"https://a/?key={secret}", "blob": "aGk="}},
+        {"type": "hologram", "key": secret, "more": "x" * size},
+        link(uri=f"https://a/?key={secret}"),
+        redact=Redactor([secret]),
+    )
+    everything = "".join(texts(prepared)) + "".join(saved.path.read_text() for saved in prepared.saved)
+
+    assert secret not in everything
+    assert everything.count("?key=[secret]") == 2
 
 
 @pytest.mark.requirement("CAL-6")

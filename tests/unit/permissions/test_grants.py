@@ -56,3 +56,11 @@ def test_a_new_yes_is_one_to_the_new_definition():
 
 def test_a_yes_to_a_built_in_tool_is_one_to_its_arguments():
     assert [is_rememberable(call) for call in (TOOL, LIST, PAGE)] == [True, True, False]
+
+
+@pytest.mark.parametrize("command", ["", " \n", "echo " + "x" * 5000])
+def test_nothing_and_too_much_is_not_kept(command: str):
+    grants = SessionGrants()
+    call = Call(tool="Bash", command=command)
+    grants.remember(call)
+    assert grants.state(call) == "no"
