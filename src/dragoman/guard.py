@@ -166,7 +166,7 @@ class Guard:
         async with asyncio.TaskGroup() as telling:
             async for event in events:
                 told = _as_told(event)
-                if told is not None and self.hooks.wants(told[0], told[1]["server_name"]):
+                if told is not None and self.hooks.wants(told[0], told[1]["mcp_server_name"]):
                     telling.create_task(self.hooks.tell(*told))
 
     def _hook_failed(self, hook: str, event: str, reason: str) -> None:
@@ -209,18 +209,18 @@ def _write_rule(sources: Sources, scope: str, rule: str) -> None:
 
 
 def _as_told(event: Event) -> tuple[str, dict[str, Any]] | None:
-    """The hook event that something which happened to a connection is."""
+    """The hook event that something which happened to a connection is, as `hooks/contract.py` has it."""
     match event:
         case ServerConnected():
-            return "ServerConnected", {
-                "server_name": event.server,
-                "protocol_version": event.protocol_version,
-            }
+            more: dict[str, Any] = {"protocol_version": event.protocol_version}
+            name = "ServerConnected"
         case ServerFailed():
-            return "ServerFailed", {"server_name": event.server, "reason": event.reason}
+            name, more = "ServerFailed", {"reason": event.reason, "hint": event.hint}
         case ServerStateChanged(status="needs-auth"):
-            return "NeedsAuth", {"server_name": event.server, "reason": event.reason or ""}
+            name, more = "NeedsAuth", {"reason": event.reason or ""}
         case ToolsChanged():
-            return "ToolsChanged", {"server_name": event.server, "tool_count": event.tool_count}
+            name = "ToolsChanged"
+            more = {"tool_count": event.tool_count, "changed": event.changed, "problems": event.problems}
         case _:
             return None
+    return name, {"mcp_server_name": event.server, **more}

@@ -106,8 +106,11 @@ async def _end(transport: asyncio.SubprocessTransport, protocol: _Conversation, 
 
 async def _group_gone(group: int) -> None:
     """A signal is on its way for a moment; so are the children of a program that has ended."""
-    deadline = asyncio.get_running_loop().time() + REAP_SECONDS
-    while _group_lives(group) and asyncio.get_running_loop().time() < deadline:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + REAP_SECONDS
+    while True:
+        if not _group_lives(group) or loop.time() >= deadline:
+            return
         await asyncio.sleep(POLL_SECONDS)
 
 

@@ -38,7 +38,8 @@ def fold(text: str) -> str:
         return text.lower()
     # Upper case first: the dotless i of Turkish has no other way to become the I it is written as.
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).upper().casefold())
-    return "".join(char for char in folded if unicodedata.category(char) != "Cf")
+    unseen = {ord(char): None for char in set(folded) if unicodedata.category(char) == "Cf"}
+    return folded.translate(unseen) if unseen else folded
 
 
 class Glob(Struct, frozen=True):

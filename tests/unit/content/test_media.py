@@ -193,7 +193,8 @@ async def test_what_is_called_an_image_and_is_none_is_saved(media: Media, tmp_pa
     (text,) = await texts(media, blob(b"MZ not a picture", "image/png"))
 
     (saved,) = (tmp_path / "saved").iterdir()
-    assert text == f"[x:y, said to be image/png: 16 bytes, saved as {saved}]"
+    why = "it is no PNG, JPEG, GIF or WebP image"
+    assert text == f"[x:y, said to be image/png: {why}; 16 bytes, saved as {saved}]"
     assert saved.suffix == ".bin"
 
 

@@ -5,13 +5,12 @@ import pytest
 from dragoman.config.schema import PermissionRules
 from dragoman.permissions.modes import MEANINGS, MODES, effective
 
-pytestmark = pytest.mark.requirement("PRM-2")
-
 
 def part(scope: str, mode: str | None = None, disable: str | bool | None = None):
     return scope, f"{scope}.json", PermissionRules(default_mode=mode, disable_bypass_permissions_mode=disable)
 
 
+@pytest.mark.requirement("PRM-2")
 @pytest.mark.parametrize(
     ("wanted", "in_code", "parts", "mode", "problem"),
     [

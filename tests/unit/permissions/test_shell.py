@@ -15,8 +15,6 @@ from dragoman.permissions.rules import BadRule, Behaviour, Call, parse
 from dragoman.permissions.shell_pattern import UNKNOWN, is_known
 from dragoman.permissions.shell_script import LENGTH_LIMIT, take_apart
 
-pytestmark = pytest.mark.requirement("PRM-4")
-
 ALLOWS = ("git *", "npm run *", "ls")
 
 
@@ -272,6 +270,7 @@ SMUGGLED = [
 ]
 
 
+@pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize("command", SMUGGLED, ids=lambda text: ascii(text)[:60])
 def test_an_allowed_prefix_never_carries_another_command(command: str):
     assert judged(command, ALLOWS) == "ask"
@@ -353,6 +352,7 @@ ORDINARY = [
 ]
 
 
+@pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize("command", ORDINARY, ids=lambda text: ascii(text)[:60])
 def test_ordinary_commands_are_allowed(command: str):
     assert judged(command, ALLOWS) == "allow"
@@ -364,6 +364,7 @@ def test_what_is_allowed_is_bash(command: str):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize(
     ("pattern", "command", "is_allowed"),
     [
@@ -419,6 +420,8 @@ def test_what_is_allowed_is_bash(command: str):
         ("export *", "export PATH=/tmp", False),
         ("export A=1", "export A=1", True),
         ("eval *", "eval rm x", False),
+        ("} *", "} x", False),
+        ("in *", "in x", False),
         ("env", "env", True),
         ("*", "anything; at > all", True),
     ],
@@ -494,6 +497,7 @@ HIT = [
 ]
 
 
+@pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
 @pytest.mark.parametrize("command", HIT, ids=lambda text: ascii(text)[:60])
 def test_a_deny_sees_through_other_ways_to_start_a_program(command: str, mode: str):
@@ -587,6 +591,7 @@ joiner = st.sampled_from(
 )
 
 
+@pytest.mark.requirement("PRM-4")
 @given(simple, joiner, other, st.booleans())
 def test_with_only_one_command_allowed_two_are_not(first: str, between: str, second: str, is_turned: bool):
     text = f"{second}{between}{first}" if is_turned else f"{first}{between}{second}"
@@ -713,6 +718,7 @@ def test_the_stubs_write_down_what_is_started(bash: Bash):
     assert sorted(started) == [("env", "ls"), ("git", "a b", "c"), ("ls",), ("rm", "x"), ("rm", "y")]
 
 
+@pytest.mark.requirement("PRM-4")
 @pytest.mark.slow
 def test_real_bash_starts_only_what_was_allowed(bash: Bash):
     allowed = [text for text in ORDINARY + SMUGGLED if judged(text, REAL_ALLOWS) == "allow"]
@@ -868,6 +874,7 @@ def soups(seed: int, count: int) -> Iterator[str]:
         yield before + soup + dice.choice(["", "", "git status", "ls"])
 
 
+@pytest.mark.requirement("PRM-4")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_real_bash_starts_only_what_was_allowed_in_any_soup_of_shell(bash: Bash, seed: int):

@@ -1,0 +1,107 @@
+"""Makes docs/pictures/*.svg: what a person sees in a terminal. `scripts/docs --pictures` runs it.
+
+Each picture is a real run of the real program in a pseudo-terminal, in a home of its own.
+"""
+
+import contextlib
+import fcntl
+import io
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).parents[1]
+PICTURES = ROOT / "docs" / "pictures"
+COLUMNS, LINES = 100, 40
+PATIENCE_SECONDS = 30.0
+
+Step = tuple[str, str]
+"""What to wait for on the screen, and the keys to press then."""
+
+ASK = "dragoman call mcp__demo__add a=1453 b=230 --mcp-config demo"
+RULES = (
+    "dragoman permissions add allow 'mcp__demo(readOnly)'",
+    "dragoman permissions add ask 'mcp__demo__add(a=1453)'",
+    "dragoman permissions add deny 'mcp__*__fail'",
+)
+PICTURED: dict[str, list[tuple[str, list[Step]]]] = {
+    "question": [("python examples/asking.py", [("y/s/a/p/n/t", "s")])],
+    "told-no": [("python examples/asking.py", [("y/s/a/p/n/t", "t"), ("Tell the model", "keep it\r")])],
+    "destructive": [(ASK, [("y/n", "y")])],
+    "refused": [
+        ("dragoman call mcp__demo__fail --yes --mcp-config demo", []),
+        ("dragoman call mcp__demo__add a=1453 b=230 --mcp-config demo < /dev/null", []),
+    ],
+    "explain": [
+        ("dragoman permissions list", []),
+        ("dragoman permissions explain mcp__demo__add --mcp-config demo", []),
+        ("dragoman permissions test mcp__demo__add a=1453 b=230 --mcp-config demo", []),
+        ("dragoman permissions test Bash 'git log && rm -rf build'", []),
+    ],
+    "audit": [("dragoman logs --audit", [])],
+}
+
+
+def main() -> None:
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as home:
+        for command in RULES:
+            _run(command, [], home)
+        for name, runs in PICTURED.items():
+            console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+            for command, steps in runs:
+                shown = _run(command, steps, home).replace(home, "~").replace(str(ROOT), "…")
+                console.print(Text(f"$ {command}", style="bold"))
+                console.print(Text.from_ansi(shown.rstrip()))
+            svg = console.export_svg(title="dragoman", unique_id=name)
+            (PICTURES / f"{name}.svg").write_text(svg)
+
+
+def _run(command: str, steps: list[Step], home: str) -> str:
+    """What is on the screen when the command has ended."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environ = {"HOME": home, "PATH": path, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", command], cwd=ROOT, env=environ, stdin=follower, stdout=follower, stderr=follower,
+        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(follower)
+    screen, waiting = "", list(steps)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([leader], [], [], 0.1)
+        data = b""
+        with contextlib.suppress(OSError):
+            data = os.read(leader, 65536) if ready else b""
+        screen += data.decode("utf-8", "replace")
+        if waiting and waiting[0][0] in _plain(screen):
+            time.sleep(0.5)  # keys pressed before the program listens for single ones are dropped
+            os.write(leader, waiting.pop(0)[1].encode())
+        if ready and not data:
+            break
+    process.wait(PATIENCE_SECONDS)
+    os.close(leader)
+    if waiting:
+        raise SystemExit(f"{command}: {waiting[0][0]!r} never came:\n{screen}")
+    return screen.replace("\r\n", "\n")
+
+
+def _plain(screen: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen)
+
+
+if __name__ == "__main__":
+    main()
