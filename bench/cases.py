@@ -8,6 +8,7 @@ LABELS = {
     "post": "bare aiohttp POST",
     "session": "Dragoman session",
     "host": "Dragoman Host",
+    "guarded": "Dragoman Host, guarded",
     "official": "mcp (official)",
     "fastmcp": "FastMCP",
     "nothing": "python -c pass",
@@ -46,6 +47,20 @@ CASES = (
     Case(
         "throughput",
         (Metric("calls_per_s", "64 calls in flight", "calls/s", True, (("cpu_us", "CPU µs/call"),)),),
+    ),
+    Case(
+        "pipeline",
+        (
+            Metric(
+                "calls_per_s",
+                "64 calls in flight, with rules, hooks and audit",
+                "calls/s",
+                True,
+                (("cpu_us", "CPU µs/call"),),
+            ),
+        ),
+        clients=("host", "guarded", "official"),
+        references=("host", "official"),
     ),
     Case(
         "sdk-server",
@@ -161,6 +176,7 @@ class Bound:
 BOUNDS = (
     Bound("throughput", "calls_per_s", "host", "raw", 0.40, at_least=True, slack=0.10),
     Bound("throughput", "calls_per_s", "host", "official", 8, at_least=True, slack=0.10),
+    Bound("pipeline", "calls_per_s", "guarded", "official", 4, at_least=True),
     Bound("latency", "median_us", "host", "raw", 1.4, slack=0.10),
     Bound("http", "calls_per_s", "host", "post", 0.85, at_least=True),
     Bound("http", "calls_per_s", "host", "official", 6, at_least=True),

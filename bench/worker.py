@@ -99,6 +99,10 @@ async def throughput(client: Any, seconds: float, server: list[str] = MINIMAL) -
     return {"calls_per_s": calls / wall, "cpu_us": cpu / calls * 1e6}
 
 
+async def pipeline(client: Any, seconds: float) -> dict[str, float]:
+    return await throughput(client, seconds)
+
+
 async def sdk_server(client: Any, seconds: float) -> dict[str, float]:
     numbers = await throughput(client, seconds, SDK)
     times = await in_turn(client, 200)

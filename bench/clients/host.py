@@ -16,12 +16,19 @@ from dragoman.wire.codec import decode_envelope
 class Client(ToolClient):
     async def connect(self, commands: list[list[str]]) -> None:
         servers = {f"s{n}": entry_of(command) for n, command in enumerate(commands)}
-        self.host = Host(servers=servers, permission_mode="bypassPermissions")
+        self.host = self.make(servers)
         await self.host.__aenter__()
         await self.host.ready(timeout=60)
         for view in self.host.servers.values():
             if view.status != "connected":
                 raise RuntimeError(f"{view.name} is {view.status}: {view.reason}")
+
+    def make(self, servers: dict[str, Any]) -> Host:
+        return Host(servers, permission_mode="bypassPermissions")
+
+    async def big(self, size: int) -> int:
+        outcome = await self.host.call("mcp__s0__big", {"size": size}, whole=True)
+        return len(outcome.text)
 
     async def text(self, tool: str, arguments: dict[str, Any]) -> str:
         outcome = await self.host.call(f"mcp__s0__{tool}", arguments)

@@ -84,6 +84,8 @@ class Guard:
         self._sources = configuration.sources
         self._told: asyncio.Task[None] | None = None
         self.session_id = os.urandom(8).hex()
+        self.context: tuple[str, ...] = ()
+        """What hooks have to say to a model at the beginning of a session."""
         found, declared = self._read(configuration)
         if mode is not None and found.mode != mode:
             raise ConfigError(found.problems[-1], hint="Use another permission_mode.")
@@ -144,7 +146,7 @@ class Guard:
         if self._wants_connection_events:
             self.listen()
         if self.hooks.wants("SessionStart", "startup"):
-            await self.hooks.tell("SessionStart", {"source": "startup"})
+            self.context = await self.hooks.tell("SessionStart", {"source": "startup"})
 
     def listen(self) -> None:
         """Tells hooks what happens to connections. Listeners cost every call a little, so only when

@@ -288,6 +288,11 @@ class Host:
         """What every source says, and what follows from it: origins, what was dropped, problems."""
         return self._fleet.configuration
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What configuration says about permission and hooks that cannot be used, in words."""
+        return self._guard.problems
+
     # What can be done.
 
     async def plan(self) -> Plan:

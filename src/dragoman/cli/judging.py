@@ -72,7 +72,7 @@ def _call(
     name: str, words: tuple[str, ...], sources: Sources, configuration: Configuration
 ) -> tuple[Call, str | None]:
     if name == SHELL:
-        return Call(tool=SHELL, command=" ".join(words)), None
+        return Call(tool=SHELL, command=" ".join(words) or None), None
     tool, doubt = _find(name, sources, configuration)
     if tool is not None:
         return call_of(tool, parse_arguments(words, tool.input_schema)), None
@@ -124,6 +124,8 @@ def show(judgement: Judgement, *, with_all: bool = False) -> None:
         why = each.why_not or (
             "it decides" if rule is verdict.rule else "it applies, but another one decides"
         )
+        if with_all and rule.conditions and not verdict.call.arguments and each.why_not:
+            why = "it depends on the call"
         click.secho(f"      {rule.scope}, {one_line(rule.source)}: {one_line(why)}", dim=True)
     if judgement.doubt:
         click.secho(f"  ! {one_line(judgement.doubt)}", fg="yellow", err=True)

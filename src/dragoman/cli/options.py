@@ -197,6 +197,7 @@ def run_with_host(
     import asyncio
     import signal
 
+    from dragoman.cli.render.servers import show_problem
     from dragoman.host import Host
 
     async def main() -> T:
@@ -213,12 +214,29 @@ def run_with_host(
             watch=watch,
             frozen=frozen,
         ) as host:
-            return await work(host)
+            for problem in host.problems:
+                show_problem(problem)
+            telling = asyncio.create_task(_tell(host)) if interaction is not None else None
+            try:
+                return await work(host)
+            finally:
+                if telling is not None:
+                    telling.cancel()
 
     try:
         return asyncio.run(main())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+
+
+async def _tell(host: Host) -> None:
+    """Shows what hooks have to say, and why one failed."""
+    from dragoman.cli.render.servers import show_problem
+    from dragoman.events import HookReported
+
+    async for event in host.events():
+        if isinstance(event, HookReported):
+            show_problem(f"hook {event.hook} ({event.event}): {event.text}")
 
 
 def no_servers(configuration: Configuration) -> ConfigError:

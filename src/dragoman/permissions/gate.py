@@ -64,6 +64,7 @@ class Gate:
         self._keep = keep
         self._grants = SessionGrants()
         self._turn = asyncio.Lock()
+        self._telling: set[asyncio.Task[tuple[str, ...]]] = set()
         self.adopt(book, mode)
 
     def adopt(self, book: Rulebook, mode: PermissionMode) -> None:
@@ -134,7 +135,7 @@ class Gate:
     async def _put(self, interaction: Interaction, tool: Tool, call: Call, verdict: Verdict) -> Decision:
         """Puts the question, keeps the answer, and tells."""
         question = question_about(tool, call, verdict)
-        await self._hooks.tell("Notification", {"notification_type": "permission", "tool_name": tool.name})
+        self._notify(question)
         token = _is_asking.set(True)
         try:
             answer = await interaction.allow(question)
@@ -153,6 +154,18 @@ class Gate:
             )
         )
         return decision
+
+    def _notify(self, question: PermissionQuestion) -> None:
+        """Tells hooks that a person's attention is wanted; nobody waits for them."""
+        if self._hooks.wants("Notification", "permission_prompt"):
+            facts = {
+                "message": f"{question.tool} needs permission",
+                "title": "Permission needed",
+                "notification_type": "permission_prompt",
+            }
+            task = asyncio.create_task(self._hooks.tell("Notification", facts))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
 
     async def _remember(self, call: Call, question: PermissionQuestion, answer: PermissionAnswer) -> None:
         lasts = answer.allowed and question.is_rememberable

@@ -183,7 +183,7 @@ def test_one_wrong_item_does_not_cost_the_others(desk: Desk):
 
 
 def test_every_key_of_a_persons_file_has_a_wrong_value_in_this_table():
-    judged_elsewhere = {"mcpServers", "allowedMcpServers", "deniedMcpServers"}
+    judged_elsewhere = {"mcpServers", "allowedMcpServers", "deniedMcpServers", "hooks"}
     assert WRONG_VALUES.keys() | judged_elsewhere == keys_of(FILES["user"]).keys()
 
 

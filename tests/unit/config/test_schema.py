@@ -15,6 +15,7 @@ from dragoman.config.model import TRANSPORTS, parse_entry
 from dragoman.config.schema import FILES, json_schema, keys_of
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
+from dragoman.hooks.configured import from_parts
 from tests.integration.desk import Desk
 
 pytestmark = pytest.mark.slow
@@ -142,6 +143,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "env": st.dictionaries(
         st.sampled_from(["MCP_TIMEOUT", "MCP_TOOL_TIMEOUT"]), st.integers(1, 9) | st.just("5")
     ),
+    "hooks": st.just(
+        {"PreToolUse": [{"matcher": "a*", "hooks": [{"type": "command", "command": "x", "timeout": 5}]}]}
+    ),
     "permissions": st.fixed_dictionaries({}, optional={"allow": WORDS, "ask": WORDS, "deny": WORDS}),
     "connectors": st.none() | st.just({"url": "https://x.example.com", "bearer": "${B}"}),
 }
@@ -172,7 +176,7 @@ def reads_without_a_problem(folder: Path, kind: str, document: dict[str, Any]) -
     files[kind].write_text(json.dumps(document))
     configuration = load(sources)
     broken = [server for server in configuration.servers.values() if server.error is not None]
-    return not configuration.problems and not broken
+    return not configuration.problems and not broken and not from_parts(configuration.parts).problems
 
 
 @pytest.mark.parametrize("kind", FILES)
