@@ -3,15 +3,20 @@
 I own: the lines, their file, and that writing them never holds up a call: a thread of its own writes them,
 in order. What a call was given and what it returned is not in them, only the names of its arguments, so no
 secret can be. The file is for its owner alone, is only ever added to, and makes way for a new one when it is
-large.
+large. A file that cannot be written is told once, and calls go on.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import errno
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
@@ -26,8 +31,13 @@ FILE: Final = "audit.jsonl"
 FILE_LIMIT_BYTES: Final = 16 * 1024 * 1024
 FILES_KEPT: Final = 8
 ARGUMENT_LIMIT: Final = 50
+TEXT_LIMIT: Final = 1000
+"""Characters of one text: names and reasons may come from a model, a hook or a server."""
 BATCH: Final = 1000
-_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+LOCK_SECONDS: Final = 10.0
+"""How long another process may take to make room."""
+# A pipe in the file's place must not hold the writer up: without a reader, opening it fails.
+_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Entry(Struct, kw_only=True, omit_defaults=True):
@@ -61,33 +71,52 @@ class AuditLog:
         self._session = session
         self._queue: SimpleQueue[Entry | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
+        self._is_told = False
 
     def write(self, entry: Entry, arguments: Mapping[str, Any], started: float) -> None:
         """Takes an entry over; `started` by `time.time`."""
         entry.time, entry.session, entry.pid = _stamp(started), self._session, os.getpid()
-        entry.arguments = tuple([one_line(name, 100) for name in list(arguments)[:ARGUMENT_LIMIT]])
+        entry.arguments = tuple([one_line(str(name), 100) for name in islice(arguments, ARGUMENT_LIMIT)])
+        if self._is_closed:
+            # A call that outlived its host: nobody would wait for the thread any more.
+            self._write_down([entry])
+            return
         if self._thread is None:
+            self._loop = _running_loop()
             self._thread = threading.Thread(target=self._work, name="dragoman audit", daemon=True)
             self._thread.start()
         self._queue.put(entry)
 
     def close(self) -> None:
         """Returns when everything is written. Waits for the disk: call it in a thread."""
+        self._is_closed = True
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
             self._thread = None
 
     def _work(self) -> None:
-        is_told = False
         while (batch := self._next_batch()) is not None:
-            try:
-                self._append(b"".join(map(_line, batch)))
-                is_told = False
-            except OSError as error:  # border: the disk
-                if not is_told:
-                    self._report(f"the audit log {self.path} cannot be written: {error.strerror}")
-                is_told = True
+            self._write_down(batch)
+
+    def _write_down(self, batch: list[Entry]) -> None:
+        try:
+            self._append(b"".join(map(_line, batch)))
+            self._is_told = False
+        except OSError as error:  # border: the disk
+            if not self._is_told:
+                self._tell(f"the audit log {one_line(str(self.path))} cannot be written: {error.strerror}")
+            self._is_told = True
+
+    def _tell(self, problem: str) -> None:
+        """Listeners are woken on the loop's own thread, if there still is one."""
+        if self._loop is None or self._loop is _running_loop():
+            self._report(problem)
+            return
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._report, problem)
 
     def _next_batch(self) -> list[Entry] | None:
         """Everything that waits; None when nothing will come any more."""
@@ -107,17 +136,38 @@ class AuditLog:
         paths.make_private(self.path.parent)
         descriptor = os.open(self.path, _FLAGS, 0o600)
         try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError(errno.EINVAL, "it is not a file")
+            if found.st_mode & 0o077:
+                os.fchmod(descriptor, 0o600)
             # One write per batch: lines of several processes do not mix.
-            size = os.fstat(descriptor).st_size
-            os.write(descriptor, data)
+            written = os.write(descriptor, data)
+            if written < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(descriptor)
-        if size + len(data) > FILE_LIMIT_BYTES:
+        if found.st_size + len(data) > FILE_LIMIT_BYTES:
             _make_room(self.path)
 
 
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def _line(entry: Entry) -> bytes:
+    # Escaped, since a lone surrogate cannot be written at all; and bounded.
+    for name in _TEXTS:
+        text: str = getattr(entry, name)
+        if len(text) > TEXT_LIMIT or not (text.isascii() and text.isprintable()):
+            setattr(entry, name, one_line(text, TEXT_LIMIT))
     return msgspec.json.encode(entry) + b"\n"
+
+
+_TEXTS: Final = ("server", "tool", "by", "reason", "rule", "rule_source", "outcome")
 
 
 def _stamp(seconds: float) -> str:
@@ -129,7 +179,7 @@ def _make_room(path: Path) -> None:
     """The full file gets a number; the oldest goes. Whoever comes second finds nothing to do."""
     from filelock import FileLock
 
-    with FileLock(path.with_suffix(".lock"), mode=0o600):
+    with FileLock(path.with_suffix(".lock"), timeout=LOCK_SECONDS, mode=0o600):
         if path.stat().st_size <= FILE_LIMIT_BYTES:
             return
         older = [path.with_suffix(f".{number}.jsonl") for number in range(1, FILES_KEPT)]
@@ -142,7 +192,7 @@ def files(folder: Path) -> Iterator[Path]:
     """The files of a log, oldest first."""
     path = folder / FILE
     older = (path.with_suffix(f".{number}.jsonl") for number in range(FILES_KEPT - 1, 0, -1))
-    yield from (file for file in (*older, path) if file.exists())
+    yield from (file for file in (*older, path) if file.is_file())
 
 
 def read(folder: Path) -> Iterator[dict[str, Any]]:
@@ -152,7 +202,7 @@ def read(folder: Path) -> Iterator[dict[str, Any]]:
             for line in lines:
                 try:
                     entry = msgspec.json.decode(line)
-                except msgspec.DecodeError:
+                except (msgspec.DecodeError, RecursionError):
                     continue
                 if isinstance(entry, dict):
                     yield entry

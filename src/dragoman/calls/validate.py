@@ -88,7 +88,13 @@ class Checker:
 
 
 def is_large(arguments: Mapping[str, Any]) -> bool:
-    return weight(arguments, LARGE) >= LARGE
+    for value in arguments.values():  # the common case, found quickly: a few short values
+        if type(value) not in _SCALARS or (type(value) is str and len(value) > LARGE):
+            return weight(arguments, LARGE) >= LARGE
+    return len(arguments) >= LARGE
+
+
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def weight(value: Any, limit: int) -> int:
