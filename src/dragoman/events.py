@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
 from typing import Final
 from weakref import WeakSet
 
@@ -153,7 +152,7 @@ class EventBus:
 
     def __init__(self) -> None:
         # Weak: who stops listening need not say so.
-        self._listeners: WeakSet[_Listener] = WeakSet()
+        self._listeners: WeakSet[Listening] = WeakSet()
         self._closed = False
         self.has_listeners = False
         """Asked before an event is made; may stay true for a while after the last one has gone."""
@@ -164,9 +163,9 @@ class EventBus:
             self.has_listeners = True
             listener.put(event)
 
-    def listen(self) -> AsyncIterator[Event]:
+    def listen(self) -> Listening:
         """Events from this moment on; the iteration ends when the bus is closed."""
-        listener = _Listener(self)
+        listener = Listening(self)
         if self._closed:
             listener.finish()
         else:
@@ -181,12 +180,14 @@ class EventBus:
         self._listeners.clear()
         self.has_listeners = False
 
-    def forget(self, listener: _Listener) -> None:
+    def forget(self, listener: Listening) -> None:
         self._listeners.discard(listener)
         self.has_listeners = len(self._listeners) > 0
 
 
-class _Listener:
+class Listening:
+    """Events as they come, until the bus is closed or nobody wants more (`aclose`)."""
+
     def __init__(self, bus: EventBus) -> None:
         self._bus = bus
         self._waiting: deque[Event] = deque()
@@ -205,7 +206,7 @@ class _Listener:
         self._finished = True
         self._wake.set()
 
-    def __aiter__(self) -> _Listener:
+    def __aiter__(self) -> Listening:
         return self
 
     async def __anext__(self) -> Event:

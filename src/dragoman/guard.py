@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dragoman import paths
@@ -23,6 +23,7 @@ from dragoman.events import (
     Event,
     EventBus,
     HookReported,
+    Listening,
     ServerConnected,
     ServerFailed,
     ServerStateChanged,
@@ -37,6 +38,7 @@ from dragoman.permissions.gate import Gate
 from dragoman.permissions.modes import MODES, PermissionMode, effective
 from dragoman.permissions.rules import Rulebook
 
+LAST_WORDS_SECONDS: Final = 5.0
 CONNECTION_EVENTS: Final = frozenset({"ServerConnected", "ServerFailed", "NeedsAuth", "ToolsChanged"})
 
 
@@ -83,6 +85,8 @@ class Guard:
         self._bus = bus
         self._sources = configuration.sources
         self._told: asyncio.Task[None] | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._events: Listening | None = None
         self.session_id = os.urandom(8).hex()
         self.context: tuple[str, ...] = ()
         """What hooks have to say to a model at the beginning of a session."""
@@ -141,30 +145,40 @@ class Guard:
 
     # Life.
 
-    async def start(self) -> None:
-        """Tells hooks that a session begins."""
+    def start(self) -> None:
+        """Tells hooks that a session begins; servers are connected meanwhile."""
         if self._wants_connection_events:
             self.listen()
         if self.hooks.wants("SessionStart", "startup"):
-            self.context = await self.hooks.tell("SessionStart", {"source": "startup"})
+            self._starting = asyncio.create_task(self._begin(), name="dragoman session start")
+
+    async def _begin(self) -> None:
+        self.context = await self.hooks.tell("SessionStart", {"source": "startup"})
 
     def listen(self) -> None:
         """Tells hooks what happens to connections. Listeners cost every call a little, so only when
         wanted."""
         if self._told is None:
-            self._told = asyncio.create_task(self._tell_hooks(self._bus.listen()), name="dragoman hooks")
+            self._events = self._bus.listen()
+            self._told = asyncio.create_task(self._tell_hooks(self._events), name="dragoman hooks")
 
     async def close(self) -> None:
-        if self._told is not None:
-            self._told.cancel()
-            await asyncio.gather(self._told, return_exceptions=True)
+        """Hooks that are being told something have a moment to hear it out."""
+        if self._events is not None:
+            await self._events.aclose()
+        telling = [task for task in (self._told, self._starting) if task is not None]
+        if telling:
+            _, late = await asyncio.wait(telling, timeout=LAST_WORDS_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*telling, return_exceptions=True)
         if self.hooks.wants("SessionEnd", "close"):
             await self.hooks.tell("SessionEnd", {"reason": "close"})
         await self.hooks.close()
         if self.audit is not None:
             await asyncio.to_thread(self.audit.close)
 
-    async def _tell_hooks(self, events: AsyncIterator[Event]) -> None:
+    async def _tell_hooks(self, events: Listening) -> None:
         async with asyncio.TaskGroup() as telling:
             async for event in events:
                 told = _as_told(event)

@@ -78,6 +78,7 @@ class Host:
         control: ControlChannel | None = None,
         bearer: Callable[[str], Credentials] | None = None,
         frozen: Path | None = None,
+        guard: Guard | None = None,
     ) -> None:
         """`rules`: permission rules by kind, `{"allow": ["mcp__box"]}`, besides those of files. Without
         `permission_mode` the files' `defaultMode` counts. `hooks`: see `dragoman.hooks.declared.hook`.
@@ -87,6 +88,8 @@ class Host:
         `watch`: follow changes of the configuration files while running. `only`: of all servers, these.
         `frozen`: a tool lock; tools that are not as it says are left out.
 
+        `guard`: another host's rules, hooks and audit log, in place of one's own.
+
         `control` carries the messages of servers that live in an embedding program (type `sdk`); `bearer`
         gives, by server, who signs requests to an organisation's connectors (type `claudeai-proxy`).
         """
@@ -95,24 +98,16 @@ class Host:
         if settings:
             servers = structs.replace(servers, overrides={**servers.overrides, **settings})
         self._sources = servers
-        self._manners: dict[str, Any] = {
-            "permission_mode": permission_mode,
-            "rules": rules,
-            "hooks": hooks,
-            "interaction": interaction,
-            "classifier": classifier,
-            "audit": audit,
-            "clock": clock,
-            "frozen": frozen,
-        }
-        """What hosts of agents' own servers have in common with this one."""
+        self._interaction = interaction
+        self._frozen = frozen
         self._only = None if only is None else frozenset(only)
         self._watch = watch
         configuration = self._narrowed(load(servers))
         self._clock = clock or SystemClock()
         self._bus = EventBus()
         self._catalog = Catalog(_admission(frozen) if frozen is not None else None)
-        self._guard = Guard(
+        self._is_guarded_by_another = guard is not None
+        self._guard = guard or Guard(
             configuration,
             mode=permission_mode,
             rules=rules,
@@ -184,7 +179,8 @@ class Host:
         if self._stage != "new":
             raise HostClosed
         self._stage = "open"
-        await self._guard.start()
+        if not self._is_guarded_by_another:
+            self._guard.start()
         self._fleet.start()
         for work in (self._ask_for_connectors(), self._keep_in_mind(self._fleet.configuration)):
             self._background.append(asyncio.create_task(work, name="dragoman settle in"))
@@ -228,7 +224,8 @@ class Host:
         await asyncio.gather(*self._background, *self._reloads, return_exceptions=True)
         await asyncio.gather(*(child.close() for child in self._children))
         await self._fleet.close()
-        await self._guard.close()
+        if not self._is_guarded_by_another:
+            await self._guard.close()
         self._bus.close()
 
     # What there is.
@@ -420,7 +417,13 @@ class Host:
     def _child(self, servers: Mapping[str, object]) -> Host:
         """A host for an agent's own servers, in everything else like this one."""
         sources = structs.replace(self._sources, given=servers, given_source="agent", only_given=True)
-        child = Host(sources, **self._manners)
+        child = Host(
+            sources,
+            interaction=self._interaction,
+            clock=self._clock,
+            frozen=self._frozen,
+            guard=self._guard,
+        )
         # Beside tools of this host no other may have the same name.
         child._catalog.stand_beside(self._fleet.configuration.servers)
         self._children.add(child)
@@ -446,7 +449,8 @@ class Host:
         known = self._fleet.configuration.problems
         for name in (*plan.removed, *plan.changed):
             self._guard.gate.forget(name)
-        self._guard.adopt(new)
+        if not self._is_guarded_by_another:
+            self._guard.adopt(new)
         self._preparer.limits = _limits(new)
         await self._fleet.adopt(new, plan)
         if self._stage != "open":

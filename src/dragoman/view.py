@@ -15,6 +15,7 @@ from dragoman.cleaning import one_line
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import UNUSABLE, ServerConfig
 from dragoman.connections.connection import Connection
+from dragoman.connections.factory import HELPED_TYPES
 from dragoman.errors import DragomanError
 from dragoman.names import ServerName
 from dragoman.protocol import Era, era_of
@@ -80,7 +81,7 @@ class ServerView(Struct, frozen=True, kw_only=True):
             capabilities=said.capabilities if said else {},
             instructions=said.instructions if said else None,
             tool_count=catalog.count(name),
-            problems=(*_unknown_fields(config), *_not_yet(config), *catalog.problems(name)),
+            problems=(*_unknown_fields(config), *_not_used(config), *catalog.problems(name)),
             pid=details.pid,
             exit_code=details.exit_code,
             stderr_tail=details.stderr_tail,
@@ -88,9 +89,13 @@ class ServerView(Struct, frozen=True, kw_only=True):
         )
 
 
-def _not_yet(config: ServerConfig) -> tuple[str, ...]:
-    fields = {"headersHelper": config.headers_helper, "oauth": config.oauth}
-    return tuple(f"{name} is not used by this version" for name, value in fields.items() if value is not None)
+def _not_used(config: ServerConfig) -> tuple[str, ...]:
+    found: list[str] = []
+    if config.headers_helper is not None and config.type not in HELPED_TYPES:
+        found.append(f"headersHelper is not used by servers of type {config.type}")
+    if config.oauth is not None:
+        found.append("oauth is not used by this version")
+    return tuple(found)
 
 
 def _unknown_fields(config: ServerConfig) -> tuple[str, ...]:

@@ -227,15 +227,25 @@ class Arena:
     def view(self) -> ServerView:
         return self.host.servers[HOSTILE]
 
-    async def call(self, tool: str, *, seconds: float = 20, on_progress: Any = None, **arguments: Any) -> str:
+    async def call(self, tool: str, **arguments: Any) -> str:
         """Calls a tool of the hostile server; its text."""
-        return (await self.outcome(tool, seconds=seconds, on_progress=on_progress, **arguments)).text
+        return (await self.outcome(tool, **arguments)).text
 
     async def outcome(
-        self, tool: str, *, seconds: float = 20, on_progress: Any = None, **arguments: Any
+        self,
+        tool: str,
+        *,
+        seconds: float = 20,
+        on_progress: Any = None,
+        whole: bool = False,
+        **arguments: Any,
     ) -> CallOutcome:
         return await self.host.call(
-            f"mcp__{HOSTILE}__{tool}", arguments, timeout_seconds=seconds, on_progress=on_progress
+            f"mcp__{HOSTILE}__{tool}",
+            arguments,
+            timeout_seconds=seconds,
+            on_progress=on_progress,
+            whole=whole,
         )
 
     async def serves_still(self) -> None:

@@ -66,13 +66,21 @@ LEGS = (Way("http", LEGACY, "sse"), Way("http", MODERN, "json"), Way("sse"), Way
 
 
 async def end_of(
-    arena: Arena, tool: str, *, server: str = HOSTILE, seconds: float = 5.0, **arguments: Any
+    arena: Arena,
+    tool: str,
+    *,
+    server: str = HOSTILE,
+    seconds: float = 5.0,
+    whole: bool = False,
+    **arguments: Any,
 ) -> str | DragomanError:
     """What a call comes to. Anything but a text or an error of ours, or lateness, fails the test."""
     started = time.monotonic()
     try:
         async with asyncio.timeout(seconds + 10):
-            outcome = await arena.host.call(f"mcp__{server}__{tool}", arguments, timeout_seconds=seconds)
+            outcome = await arena.host.call(
+                f"mcp__{server}__{tool}", arguments, timeout_seconds=seconds, whole=whole
+            )
         ended: str | DragomanError = outcome.text
     except DragomanError as error:
         ended = error

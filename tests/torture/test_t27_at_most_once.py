@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from dragoman.calls import pipeline
 from tests.faults import FaultProxy
 from tests.servers.web import WebSocketSite
 from tests.torture.arena import until
@@ -39,15 +38,6 @@ async def test_t27_a_request_cut_at_any_byte_leaves_at_most_one_run_and_an_hones
         await cut.cut_everywhere("up")
     cut.judge()
     assert cut.cuts_felt > 50
-
-
-async def test_t27_a_build_that_repeats_what_was_dropped_is_caught(arena, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pipeline, "react", lambda _, *, attempt, **__: "repeat" if attempt < 2 else "give up")
-    async with lanes(arena, HTTP_WAYS[0], count=1) as cut:
-        await cut.lanes[0].cut_at("down", [0])
-    assert max(cut.ledger.counts.values()) == 2
-    with pytest.raises(AssertionError, match="lane0 0001"):
-        cut.judge()
 
 
 # --- replies that come too late ---

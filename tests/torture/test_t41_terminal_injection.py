@@ -8,14 +8,19 @@ switched off must fail the same check: otherwise it would prove nothing.
 import itertools
 import json
 import re
+import shlex
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.e2e.command import Terminal, config, entry, plain, run
-from tests.e2e.server import WORSE
+from tests.e2e.person import Person, offering, settings, tool
+from tests.e2e.server import EVIL, WORSE
+from tests.servers import zoo
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAT-2")]
 
@@ -141,3 +146,119 @@ def test_t41_as_json_everything_is_plain_ascii_and_nothing_is_lost(words: tuple[
         assert document["contents"][0]["text"] == WORSE
     elif words == ("tools", "show", "described"):
         assert document["title"] == WORSE
+
+
+# --- questions, rules and logs ---
+
+
+class UncleanedPerson(Person):
+    """The same at a command which shows what servers say as they said it."""
+
+    def __init__(self, *words: str, **options: Any) -> None:
+        super().__init__(*words, **options)
+        self._words = [sys.executable, "-c", UNCLEANED, *words]
+
+
+Talk = Callable[[Person], object]
+
+
+def assert_harmless_talk(talk: Talk, *words: str, harm: str = "0x9b", is_shown: bool = True) -> None:
+    """The talk with the command, and the same with one that cleans nothing.
+
+    `is_shown`: whether what was taken out is to be seen; what is a model's too is just taken out.
+    """
+    for kind in (Person, UncleanedPerson):
+        with kind(*words) as person:
+            talk(person)
+            output = person.finish()
+        if kind is Person:
+            assert harm_in(output) == set()
+            assert "\\x9b" in output or "\\u009b" in output or not is_shown
+        else:
+            assert harm in harm_in(output), "the check would not notice"
+
+
+def says_no(keys: str) -> Talk:
+    return lambda person: person.answers(keys, "n")
+
+
+@pytest.mark.requirement("PRM-3")
+def test_t41_nor_does_the_question_about_a_call():
+    given = json.dumps({EVIL: EVIL, "b": [{EVIL: EVIL}], "c": "x" * 1000 + EVIL})
+
+    def look_twice(person: Person) -> None:
+        person.answers("y/a/p/n/v", "v")
+        person.answers("y/a/p/n/v", "n")
+
+    assert_harmless_talk(
+        look_twice, "call", "mcp__e2e__annotated", given, *HOSTILE, expected={"0x1b", "0x9b"}
+    )
+
+
+@pytest.mark.requirement("PRM-3")
+def test_t41_nor_does_the_name_of_the_folder_it_is_asked_in(home: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = home / "work" / EVIL.replace("\0", "").replace("/", "")
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / ".mcp.json").write_text("{}")
+    burn = offering(tool("burn", destructiveHint=True))
+
+    assert_harmless_talk(says_no("y/a/p/n"), "call", "mcp__s__burn", *burn)
+
+
+@pytest.mark.parametrize("decision", ["ask", "deny", "broken"])
+@pytest.mark.requirement("PRM-5")
+def test_t41_nor_does_the_reason_of_a_hook(home: Path, decision: str):
+    said = {"permissionDecision": decision, "permissionDecisionReason": EVIL}
+    output = json.dumps(
+        {"hookSpecificOutput": {"hookEventName": "PreToolUse", **said}, "systemMessage": EVIL}
+    )
+    file = home / "said"
+    file.write_text(output if decision != "broken" else EVIL)
+    more = "" if decision != "broken" else " >&2; exit 1"
+    hook = {"type": "command", "command": f"cat {shlex.quote(str(file))}{more}"}
+    own = home / ".dragoman" / "settings.json"
+    own.parent.mkdir()
+    own.write_text(json.dumps({"hooks": {"PreToolUse": [{"hooks": [hook]}]}}))
+
+    talk = says_no("y/n") if decision == "ask" else lambda person: None
+    assert_harmless_talk(talk, "call", "mcp__s__plain", *offering(tool("plain")), is_shown=False)
+
+
+@pytest.mark.requirement("PRM-6")
+@pytest.mark.parametrize(
+    "words", [("list",), ("explain", "mcp__s__plain"), ("test", "mcp__s__plain")], ids=" ".join
+)
+def test_t41_nor_do_rules_that_came_with_a_project(home: Path, words: tuple[str, ...]):
+    rules = [f"mcp__s__*(a!={EVIL})", f"mcp__*{EVIL}*(", f"mcp__s({EVIL}"]
+    settings(home, scope="local", deny=rules, allow=[f"mcp__s__{EVIL}"], defaultMode=EVIL)
+    given = offering(tool("plain")) if words != ("list",) else ()
+
+    assert_harmless_talk(lambda person: None, "permissions", *words, *given)
+
+
+@pytest.mark.requirement("PRM-6")
+@pytest.mark.parametrize("words", [("logs",), ("logs", "--audit", "-n", "5")], ids=" ".join)
+def test_t41_nor_does_the_log_of_what_was_called(home: Path, words: tuple[str, ...]):
+    log = home / ".dragoman" / "logs" / "audit.jsonl"
+    log.parent.mkdir(parents=True)
+    fields = ("time", "tool", "decision", "by", "reason", "outcome", "duration_ms")
+    log.write_text(json.dumps({"arguments": [EVIL], **dict.fromkeys(fields, EVIL)}) + "\n")
+
+    assert_harmless_talk(lambda person: None, *words)
+
+
+def test_t41_nor_does_the_log_as_json(home: Path):
+    name = EVIL.replace("\0", "")
+    run("call", f"mcp__e2e__{name}", json.dumps({EVIL: 1}), "--mcp-config", config(e2e=entry("serves")))
+    output = shown("logs", "--json")
+
+    assert re.fullmatch("[ -~\n]+", output)
+    assert "\\x1b" in json.loads(output)["tool"]
+
+
+def test_t41_nor_does_the_question_about_a_page():
+    page = {"url": "https://pay.example/a?b=c", "message": WORSE}
+    given = ("--mcp-config", config(shop=zoo("wants_a_page.py", json.dumps([page]), "1")))
+
+    assert_harmless_talk(says_no("y/n"), "call", "mcp__shop__buy", *given, harm="0x1b")

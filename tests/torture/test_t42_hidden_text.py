@@ -1,12 +1,18 @@
 """T42: text that a person would not see is not read by a model either, and shown where people look."""
 
 import json
+import unicodedata
 from typing import Any
 
 import pytest
 
 from dragoman import Host
 from dragoman.cleaning import is_safe
+from dragoman.cli import asking
+from dragoman.cli.lookalikes import mixed_words
+from dragoman.cli.render.columns import cells
+from dragoman.interaction import PermissionQuestion
+from tests.e2e.person import Person, offering, tool
 from tests.servers import zoo
 
 pytestmark = pytest.mark.requirement("CAT-2")
@@ -72,3 +78,150 @@ async def test_t42_a_parameter_whose_name_cannot_be_seen_costs_its_tool():
         assert host.tools() == []
         assert "invisible characters in its name" in view.problems[0]
         assert is_safe(view.problems[0])
+
+
+# --- the question ---
+
+COLUMNS = 100
+
+
+def question(**fields: Any) -> PermissionQuestion:
+    return PermissionQuestion(
+        **{"server": "s", "tool": "mcp__s__t", "title": "", "arguments": {}, "reason": "why", **fields}
+    )
+
+
+def shown(capsys: pytest.CaptureFixture[str], asked: PermissionQuestion) -> str:
+    asking.show(asked)
+    return capsys.readouterr().err
+
+
+@pytest.fixture(autouse=True)
+def a_terminal_of_a_known_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "_columns", lambda: COLUMNS)
+
+
+@pytest.mark.requirement("PRM-3")
+@pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS.keys())
+@pytest.mark.parametrize("place", ["value", "name", "deep", "title", "reason", "server", "tool"])
+def test_t42_nothing_hidden_is_in_a_question(capsys: pytest.CaptureFixture[str], trick: str, place: str):
+    text = f"a{trick}b"
+    fields: dict[str, Any] = {
+        "value": {"arguments": {"x": text}},
+        "name": {"arguments": {text: 1}},
+        "deep": {"arguments": {"x": [{text: [text]}]}},
+    }.get(place, {place: text})
+    output = shown(capsys, question(**fields))
+
+    assert all(is_safe(line) for line in output.splitlines())
+    assert "\\" in output or "more marks" in output, "it is to be seen that something was there"
+
+
+HOMOGLYPHS = {
+    "cyrillic in latin": ("p\u0430ypal.com", "p\\u0430ypal"),
+    "greek in latin": ("g\u03bfogle", "g\\u03bfogle"),
+    "armenian in latin": ("g\u0585ogle", "g\\u0585ogle"),
+    "cherokee in latin": ("\u13aapple", "\\u13aapple"),
+    "full width": ("\uff47oogle", "\\uff47oogle"),
+    "mathematical": ("\U0001d5c0\U0001d5c8", "\\U0001d5c0\\U0001d5c8"),
+}
+
+
+@pytest.mark.requirement("PRM-3")
+@pytest.mark.parametrize(("text", "flagged"), HOMOGLYPHS.values(), ids=HOMOGLYPHS.keys())
+@pytest.mark.parametrize("place", ["value", "name", "deep", "title"])
+def test_t42_a_word_that_looks_like_another_is_flagged(
+    capsys: pytest.CaptureFixture[str], text: str, flagged: str, place: str
+):
+    fields: dict[str, Any] = {
+        "value": {"arguments": {"x": f"see {text} now"}},
+        "name": {"arguments": {text: 1}},
+        "deep": {"arguments": {"x": [{"y": (text,)}]}},
+        "title": {"title": text},
+    }[place]
+    output = shown(capsys, question(**fields))
+
+    assert f"! These words mix alphabets: {flagged}" in output
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Привет, мир", "line one\nПривет", "caf\u00e9", "検索 tool", "Ελλάδα and text", "🔍 ok"],
+)
+def test_t42_what_people_write_is_not_flagged(text: str):
+    assert mixed_words({"a": text}) == []
+
+
+def test_t42_of_very_many_words_some_are_shown_and_the_rest_counted_in_no_time():
+    words = " ".join(f"a{number}\u0430" for number in range(100_000))
+
+    assert mixed_words([words, "x" * 10_000_000 + "é"])[-1] == "and 99995 more"
+
+
+IMITATIONS = {
+    "a further line": 'x"\n    path  "/tmp/harmless"\n  y/n: y',
+    "blanks up to the edge": "x" + " " * 200 + 'path  "/tmp/harmless"',
+    "wide letters over the edge": "宽" * 60 + '    path  "/tmp/harmless"',
+    "a return": 'x\r    path  "/tmp/harmless"',
+    "a line separator": 'x\u2028    path  "/tmp/harmless"',
+    "quotes": '", "path": "/tmp/harmless',
+    "emoji over the edge": "👩" * 80 + "    y/n: y",
+}
+
+
+@pytest.mark.requirement("PRM-3")
+@pytest.mark.parametrize("text", IMITATIONS.values(), ids=IMITATIONS.keys())
+@pytest.mark.parametrize("place", ["value", "name", "title", "reason"])
+def test_t42_no_text_can_look_like_a_line_of_the_question(
+    capsys: pytest.CaptureFixture[str], text: str, place: str
+):
+    fields: dict[str, Any] = {
+        "value": {"arguments": {"x": text, "last": 1}},
+        "name": {"arguments": {text: 1, "last": 1}},
+    }.get(place, {place: text, "arguments": {"last": 1}})
+    lines = shown(capsys, question(**fields)).splitlines()
+
+    assert all(cells(line) < COLUMNS for line in lines), "no line is left for the terminal to break"
+    imitated = [line for line in lines if line.startswith(("    path ", "  y/n"))]
+    assert imitated == []
+
+
+ALIKE = ["\u202e", "\\u202e", "\x1b", "\\x1b", "a\nb", "a\\nb", '"', '\\"', "", " ", "\\"]
+
+
+def test_t42_two_texts_never_look_the_same(capsys: pytest.CaptureFixture[str]):
+    looks = [shown(capsys, question(arguments={"x": text})) for text in ALIKE]
+    names = [shown(capsys, question(arguments={text: "x"})) for text in ALIKE]
+
+    assert len(set(looks)) == len(set(names)) == len(ALIKE)
+
+
+@pytest.mark.requirement("PRM-3")
+def test_t42_nothing_is_cut_from_a_question_without_a_word(capsys: pytest.CaptureFixture[str]):
+    long = {"long": "x" * 401, "n" * 500: 1, **{f"k{number}": number for number in range(30)}}
+    output = shown(capsys, question(arguments=long, title="t" * 500, reason="r" * 500))
+
+    joined = "".join(line.strip() for line in output.splitlines())
+    for said in ("[403 characters in all]", "[500 characters in all]", "[12 more arguments]"):
+        assert said in joined
+    assert "[400 more characters]" in joined, "of the title"
+    assert "[200 more characters]" in joined, "of the reason"
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("PRM-3")
+def test_t42_what_is_shown_is_what_runs():
+    hidden = {"path": f"/tmp/{HIDDEN}a", "to": "p\u0430ypal\u200b", "name\u202e": "x" * 900 + "\u2066END"}
+    given = offering(tool("burn", destructiveHint=True))
+    with Person("call", "mcp__s__burn", json.dumps(hidden), *given) as person:
+        person.answers("y/a/p/n/v", "v")
+        whole = person.answers("y/a/p/n/v", "n")
+        person.ends()
+
+    joined = "".join(line.strip() for line in whole.splitlines())
+    read_back = joined.replace("\\u202e", "\u202e").replace("\\u2066", "\u2066").replace("\\u200b", "\u200b")
+    for letter in HIDDEN:
+        read_back = read_back.replace(f"\\U{ord(letter):08x}", letter)
+    for text in (*hidden, *hidden.values()):
+        assert text in read_back
+    assert all(unicodedata.category(sign)[0] != "C" for sign in joined)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Host
+from dragoman import Host, PermissionRefused
 from tests.servers import zoo
 
 pytestmark = pytest.mark.requirement("CAT-1")
@@ -79,3 +79,56 @@ async def test_t44_an_agents_own_server_that_looks_like_a_shared_one_has_other_n
 
     assert len(set(names)) == 2
     assert "mcp__git_hub__t" in names
+
+
+# --- rules against names ---
+
+
+def disguises(server: str, wire_name: str, name: str) -> dict[str, str]:
+    """Rules that mean the tool, by every name somebody may know it by."""
+    return {
+        "as listed": name,
+        "as the server calls it": f"mcp__{server}__{wire_name}",
+        "in capitals": f"MCP__{server}__{wire_name}".upper(),
+        "full width": "".join(
+            chr(ord(sign) + 0xFEE0) if "!" <= sign <= "~" and sign not in "*_" else sign for sign in name
+        ),
+        "its whole server": f"mcp__{server}",
+        "every tool of it": f"mcp__{server}__*",
+    }
+
+
+@pytest.mark.requirement("PRM-1")
+async def test_t44_a_deny_by_any_of_its_names_hits_a_tool():
+    names = await names_of(SERVERS)
+    unharmed: list[tuple[str, str, str]] = []
+    for (server, wire_name), name in names.items():
+        for kind, rule in disguises(server, wire_name, name).items():
+            if any(sign in rule for sign in "(@") or "\u202e" in rule or "\u200b" in rule:
+                continue
+            options: Any = {"permission_mode": "bypassPermissions", "rules": {"deny": [rule]}}
+            async with Host({server: SERVERS[server]}, **options) as host:
+                await host.ready()
+                # Alone, its server may give it another name; it is the same tool.
+                (tool,) = (each for each in host.tools() if each.wire_name == wire_name)
+                if not isinstance((await host.call(tool.name)).error, PermissionRefused):
+                    unharmed.append((kind, rule, tool.name))
+    assert unharmed == []
+
+
+@pytest.mark.requirement("PRM-1")
+async def test_t44_an_allow_for_one_tool_allows_no_other_of_all_these():
+    names = await names_of(SERVERS)
+    for key in (("shop", "search"), ("shop", "a_b"), ("shop__a", "b"), ("other.shop", "search")):
+        async with Host(SERVERS, rules={"allow": [names[key]]}) as host:
+            await host.ready()
+            made = [tool for tool in host.tools() if not (await host.call(tool.name)).is_error]
+        assert [(tool.server, tool.wire_name) for tool in made] == [key]
+
+
+@pytest.mark.requirement("PRM-1")
+async def test_t44_an_allow_for_a_server_does_not_allow_one_whose_name_it_begins():
+    async with Host(SERVERS, rules={"allow": ["mcp__shop"]}) as host:
+        await host.ready()
+        made = {tool.server for tool in host.tools() if not (await host.call(tool.name)).is_error}
+    assert made == {"shop"}

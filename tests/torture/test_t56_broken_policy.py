@@ -147,8 +147,8 @@ def test_t56_a_file_without_permission_counts_as_unreadable(office: Office, monk
     assert any(str(office.file) in problem for problem in projects.seen().problems)
 
 
-SILENT = {"config schema"}
-"""Has nothing to do with anybody's configuration."""
+SILENT = {"config schema", "logs"}
+"""Have nothing to do with anybody's configuration."""
 
 
 @pytest.mark.slow

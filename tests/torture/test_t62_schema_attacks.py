@@ -91,10 +91,10 @@ async def test_t62_a_hostile_schema_over_http_neither_reaches_out_nor_holds_anyb
                 async with at_once():
                     outcome = await a.outcome("bad", a=ARGUMENTS.get(attack, "a" * 30 + "!"))
                 # Judged by a schema that can be judged by, or let through to the server.
-                assert outcome.text == "ran" or isinstance(outcome.error, InvalidArguments)
+                assert outcome.text.startswith("ran") or isinstance(outcome.error, InvalidArguments)
             else:
                 assert any("'bad' is left out" in problem for problem in a.view.problems)
-            assert await a.call("good") == "ran"
+            assert (await a.call("good")).startswith("ran")
             assert a.pulse.growth_bytes < 128 * MEGABYTE
         assert listener.asks == [], "no schema is fetched"
 
@@ -137,3 +137,54 @@ async def test_t62_a_good_schema_beside_the_bad_ones_is_still_enforced():
             outcome = await host.call("mcp__x__good", {"n": "one"})
             assert isinstance(outcome.error, InvalidArguments)
             assert server.asked("tools/call") == []
+
+
+# --- what is checked against them ---
+
+HUGE: dict[str, tuple[dict, object]] = {
+    "one text": ({"type": "string", "pattern": "^(a|a)*$"}, "a" * 8_000_000 + "!"),
+    "many items": (
+        {"type": "array", "items": {"type": "integer"}, "uniqueItems": True},
+        list(range(300_000)),
+    ),
+    "many names": (
+        {"type": "object", "additionalProperties": {"type": "null"}},
+        dict.fromkeys(map(str, range(200_000))),
+    ),
+    "a deep one": ({}, nested(200)),
+    "many that do not fit": ({"type": "array", "items": {"enum": ["x"] * 100}}, ["y"] * 100_000),
+}
+
+
+@pytest.mark.requirement("CAL-1")
+@pytest.mark.parametrize(("schema", "value"), HUGE.values(), ids=HUGE.keys())
+async def test_t62_huge_arguments_are_judged_off_the_loop_and_in_bounds(arena, schema, value):
+    ran: list[int] = []
+    tools = [{"name": "t", "inputSchema": with_property(schema)}]
+
+    def run(params: dict) -> dict:
+        ran.append(1)
+        return {"content": [{"type": "text", "text": "ran"}]}
+
+    async with streamable(revisions=(MODERN,)) as server:
+        liar(server, {"tools/list": lambda _: {"tools": tools}, "tools/call": run})
+        async with arena({"url": server.url, "protocol": MODERN}) as a:
+            async with at_once(15):
+                outcome = await a.outcome("t", a=value)
+            assert outcome.text == "ran" or isinstance(outcome.error, InvalidArguments), outcome.text[:300]
+            assert len(outcome.text) < 10_000, "what is wrong with them is told briefly"
+            assert len(ran) == (outcome.text == "ran")
+
+
+@pytest.mark.requirement("CAL-1")
+@pytest.mark.parametrize(("schema", "value"), HUGE.values(), ids=HUGE.keys())
+async def test_t62_huge_results_are_judged_off_the_loop_and_in_bounds(arena, schema, value):
+    tools = [{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": with_property(schema)}]
+    result = {"content": [{"type": "text", "text": "ran"}], "structuredContent": {"a": value}}
+    async with streamable(revisions=(MODERN,)) as server:
+        liar(server, {"tools/list": lambda _: {"tools": tools}, "tools/call": lambda _: result})
+        async with arena({"url": server.url, "protocol": MODERN}) as a:
+            async with at_once(20):
+                outcome = await a.outcome("t")
+            assert not outcome.is_error
+            assert all(len(problem) < 10_000 for problem in outcome.problems)

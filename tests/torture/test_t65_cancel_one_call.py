@@ -1,12 +1,18 @@
 """T65: cancelling one call ends that call, tells the server once, and touches no other."""
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dragoman import CallTimeout
+from dragoman import CallTimeout, PermissionAnswer
+from dragoman.calls.audit import read
+from dragoman.hooks.declared import hook
+from dragoman.testing import ScriptedUser
 from tests.servers import zoo
-from tests.torture.arena import at_once
+from tests.servers.web import answers, streamable
+from tests.torture.arena import BYSTANDER, at_once
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
@@ -65,3 +71,95 @@ async def test_t65_a_call_cancelled_before_it_was_sent_is_not_mentioned_to_the_s
         await asyncio.wait([call])
         assert await a.call("cancelled") == ""
         assert await a.call("release") == "0"
+
+
+# --- before it is sent ---
+
+LET_OTHERS_PASS = {"allow": [f"mcp__{BYSTANDER}", "mcp__hostile__cancelled", "mcp__hostile__release"]}
+
+
+class Hesitant:
+    """Never answers the first question; says yes to the others."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.reached = asyncio.Event()
+
+    async def allow(self, question: Any) -> PermissionAnswer:
+        self.asked.append(question.tool)
+        if len(self.asked) == 1:
+            self.reached.set()
+            await asyncio.Event().wait()
+        return PermissionAnswer(True)
+
+
+async def test_t65_a_call_cancelled_while_its_question_is_open_makes_way_for_the_next(arena, era, home: Path):
+    user = Hesitant()
+    options: dict[str, Any] = {"permission_mode": "default", "rules": LET_OTHERS_PASS, "audit": True}
+    async with arena(zoo("holds_replies.py", protocol=era), interaction=user, **options) as a:
+        first = asyncio.create_task(a.call("echo", message="first"))
+        await user.reached.wait()
+        second = asyncio.create_task(a.call("echo", message="second"))
+        third = asyncio.create_task(a.call("echo", message="third"))
+        await asyncio.sleep(0)
+        third.cancel()  # it waits for its turn
+        first.cancel()
+        async with at_once():
+            assert await second == "second"
+            await asyncio.wait([first, third])
+        assert first.cancelled()
+        assert third.cancelled()
+        assert await a.call("cancelled") == "", "the server never heard of them"
+    assert len(user.asked) == 2
+    ends = [
+        entry["outcome"] for entry in read(home / ".dragoman" / "logs") if "hostile__echo" in entry["tool"]
+    ]
+    assert sorted(ends) == ["cancelled", "cancelled", "ok"]
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest", "PostToolUse"])
+@pytest.mark.requirement("PRM-5")
+async def test_t65_a_call_cancelled_while_a_hook_runs_ends_at_once_and_the_hook_with_it(arena, era, event):
+    reached, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait(given: Any) -> None:
+        reached.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    options: dict[str, Any] = {
+        "permission_mode": "default",
+        "rules": LET_OTHERS_PASS,
+        "interaction": ScriptedUser(True),
+        "hooks": [hook(wait, event, matcher="mcp__hostile__echo")],
+    }
+    async with arena(zoo("holds_replies.py", protocol=era), **options) as a:
+        call = asyncio.create_task(a.call("echo", message="x"))
+        await asyncio.wait_for(reached.wait(), 10)
+        call.cancel()
+        async with at_once():
+            await asyncio.wait([call])
+            await ended.wait()
+        assert call.cancelled()
+        assert await a.call("cancelled") == ""
+
+
+@pytest.mark.parametrize("asked", ["30", "not said"])
+async def test_t65_a_call_cancelled_while_it_waits_for_a_busy_server_is_not_made_later(arena, era, asked):
+    headers = {"Retry-After": asked} if asked.isdigit() else {}
+    busy = answers.status(429, "", headers=headers)
+    async with (
+        streamable(revisions=(era,), on={"tools/call": busy}) as server,
+        arena({"url": server.url, "protocol": era}) as a,
+    ):
+        call = asyncio.create_task(a.call("echo", text="x", seconds=60))
+        await server.wait_for("tools/call")
+        await asyncio.sleep(0.05)  # it waits by now
+        call.cancel()
+        async with at_once():
+            await asyncio.wait([call])
+        assert call.cancelled()
+        await asyncio.sleep(1.2)
+        assert len(server.asked("tools/call")) == 1

@@ -8,11 +8,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dragoman import ConnectionLost, Host, HostClosed
+from dragoman import ConnectionLost, DragomanError, Host, HostClosed
 from dragoman.connections.direct import open_session
+from dragoman.hooks.declared import hook
+from dragoman.testing import ScriptedUser
 from dragoman.transports.orphans import Guard
 from tests.servers import zoo
 from tests.torture.arena import at_once, until
@@ -254,3 +257,59 @@ async def test_t66_a_host_dropped_without_closing_lets_its_program_end(arena, se
         assert (done.returncode, done.stderr) == (0, "")
         pids = [int(word) for word in done.stdout.split() if word != "None"]
         assert await asyncio.to_thread(wait_for_deaths, pids, 5) == []
+
+
+# --- in the middle of a decision ---
+
+
+OUTLIVES = pytest.mark.xfail(reason="a call that waits for a person or a classifier outlives its host")
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "PreToolUse",
+        "PermissionRequest",
+        "PostToolUse",
+        pytest.param("question", marks=OUTLIVES),
+        pytest.param("classifier", marks=OUTLIVES),
+    ],
+)
+@pytest.mark.requirement("LIF-10")
+async def test_t66_closing_while_a_call_is_decided_on_hangs_nobody(arena, way):
+    reached = asyncio.Event()
+
+    class Slow:
+        async def allow(self, question: Any) -> Any:
+            return await self.judge(question)
+
+        async def judge(self, _: Any) -> Any:
+            reached.set()
+            await asyncio.Event().wait()
+
+    async def wait(given: Any) -> None:
+        await Slow().judge(given)
+
+    options: dict[str, Any] = {"interaction": Slow() if way == "question" else ScriptedUser(True)}
+    if way == "classifier":
+        options |= {"classifier": Slow(), "permission_mode": "auto"}
+    elif way != "question":
+        options["hooks"] = [hook(wait, way)]
+    async with arena():
+        host = Host({"server": zoo("calm.py")}, **options)
+        await host.__aenter__()
+        await host.ready(timeout=20)
+        call = asyncio.create_task(host.call("mcp__server__echo", {"message": "x"}))
+        others = [asyncio.create_task(host.call("mcp__server__echo", {"message": "y"})) for _ in range(3)]
+        await asyncio.wait_for(reached.wait(), 10)
+        async with at_once(CLOSE_SECONDS):
+            await host.close()
+        done, waiting = await asyncio.wait([call, *others], timeout=CLOSE_SECONDS)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(call, *others, return_exceptions=True)
+        assert not waiting, "calls end with their host"
+        for task in done:
+            error = task.exception()
+            assert error is None or isinstance(error, DragomanError), repr(error)
+            assert error is not None or task.result().is_error or way == "PostToolUse"

@@ -2,11 +2,13 @@
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
-from dragoman import CallTimeout, DragomanError, Host
-from dragoman.events import ServerLogged, ToolsChanged
+from dragoman import CallTimeout, DragomanError, Host, PermissionAnswer
+from dragoman.events import HookReported, ServerLogged, ToolsChanged
+from dragoman.hooks.declared import hook
 from tests.servers import zoo
 from tests.torture.arena import BYSTANDER, at_once, until
 
@@ -139,3 +141,132 @@ async def test_t67_a_callback_may_close_the_host(arena):
                 with suppress(DragomanError):
                     await host.call("mcp__server__count", {"to": 1000}, on_progress=close)
         await a.bystander.call_often()
+
+
+# --- through questions and hooks ---
+
+
+class Curious:
+    """Calls a tool before it answers, about which it is asked as well, and so on."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth, self.asked = depth, 0
+        self.host: Host | None = None
+
+    async def allow(self, question: Any) -> PermissionAnswer:
+        self.asked += 1
+        if self.host is not None and question.arguments["message"] < self.depth:
+            deeper = question.arguments["message"] + 1
+            found = await self.host.call("mcp__hostile__echo", {"message": deeper})
+            return PermissionAnswer(not found.is_error)
+        return PermissionAnswer(True)
+
+
+LETS_THE_BYSTANDER_PASS = {"permission_mode": "default", "rules": {"allow": [f"mcp__{BYSTANDER}"]}}
+
+
+@pytest.mark.requirement("PRM-3")
+@pytest.mark.parametrize("depth", [1, 5])
+async def test_t67_whoever_is_asked_may_call_tools_and_be_asked_about_them(arena, era, depth):
+    user = Curious(depth)
+    entry = zoo("holds_replies.py", protocol=era)
+    async with arena(entry, interaction=user, **LETS_THE_BYSTANDER_PASS) as a:
+        user.host = a.host
+        async with at_once():
+            assert not (await a.outcome("echo", message=0)).is_error
+        assert user.asked == depth + 1
+        async with at_once():
+            outcomes = await asyncio.gather(*(a.outcome("echo", message=depth) for _ in range(20)))
+        assert not any(outcome.is_error for outcome in outcomes)
+
+
+@pytest.mark.requirement("PRM-5")
+@pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "PermissionRequest", "Notification"])
+async def test_t67_a_hook_may_call_tools(arena, era, event):
+    said: list[str] = []
+
+    async def ask_the_bystander(given: Any) -> None:
+        said.append((await a.host.call(f"mcp__{BYSTANDER}__echo", {"message": "from a hook"})).text)
+
+    matcher = "" if event == "Notification" else "mcp__hostile__echo"
+    options: dict[str, Any] = {
+        **LETS_THE_BYSTANDER_PASS,
+        "interaction": Curious(0),
+        "hooks": [hook(ask_the_bystander, event, matcher=matcher)],
+    }
+    async with arena(zoo("holds_replies.py", protocol=era), **options) as a:
+        async with at_once():
+            assert await a.call("echo", message="x") == "x"
+        await until(lambda: said == ["from a hook"])
+
+
+@pytest.mark.requirement("PRM-5")
+async def test_t67_a_hook_may_call_what_it_watches(arena, era):
+    async def again(given: Any) -> None:
+        depth = given["tool_input"]["message"]
+        if depth < 5:
+            assert await a.call("echo", message=depth + 1) == str(depth + 1)
+
+    hooks = [hook(again, "PreToolUse", matcher="mcp__hostile__echo", blocks_on_error=True)]
+    async with arena(zoo("holds_replies.py", protocol=era), hooks=hooks) as a:
+        async with at_once():
+            assert not (await a.outcome("echo", message=0)).is_error
+        assert a.happened(HookReported) == []
+
+
+@pytest.mark.requirement("PRM-3")
+async def test_t67_a_progress_callback_may_ask(arena, era):
+    user = Curious(0)
+    async with arena(zoo("counts_slowly.py", protocol=era), interaction=user, **LETS_THE_BYSTANDER_PASS) as a:
+        said: list[str] = []
+
+        async def on_progress(progress: Any) -> None:
+            said.append(await a.call("echo", message="asked amid progress"))
+
+        async with at_once():
+            assert await a.call("count", to=3, on_progress=on_progress) == "counted to 3"
+        assert said
+    assert user.asked == 1 + len(said)
+
+
+NO_ANSWER = pytest.mark.xfail(reason="the gate takes whatever a front end returns for an answer")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "raises",
+        "cancels itself",
+        pytest.param("answers nonsense", marks=NO_ANSWER),
+        pytest.param("returns nothing", marks=NO_ANSWER),
+    ],
+)
+@pytest.mark.requirement("PRM-3")
+async def test_t67_a_front_end_that_fails_is_a_no_and_the_next_is_asked(arena, era, fault):
+    class Broken:
+        asked = 0
+
+        async def allow(self, question: Any) -> Any:
+            self.asked += 1
+            if self.asked > 1:
+                return PermissionAnswer(True)
+            match fault:
+                case "raises":
+                    raise ValueError("no screen")
+                case "answers nonsense":
+                    return "yes"
+                case "cancels itself":
+                    raise asyncio.CancelledError
+                case _:
+                    return None
+
+    async with (
+        arena(zoo("holds_replies.py", protocol=era), interaction=Broken(), **LETS_THE_BYSTANDER_PASS) as a,
+        at_once(),
+    ):
+        if fault == "cancels itself":
+            with suppress(asyncio.CancelledError):
+                assert (await a.outcome("echo", message="x")).is_error
+        else:
+            assert (await a.outcome("echo", message="x")).is_error
+        assert await a.call("echo", message="next") == "next"

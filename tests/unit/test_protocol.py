@@ -39,4 +39,5 @@ def test_the_reserved_keys_and_codes():
         "HEADER_MISMATCH": -32020,
         "MISSING_CLIENT_CAPABILITY": -32021,
         "UNSUPPORTED_PROTOCOL_VERSION": -32022,
+        "URL_ELICITATION_REQUIRED": -32042,
     }

@@ -16,7 +16,8 @@ from dragoman.content.blocks import Block, TextBlock
 from dragoman.content.prepare import Prepared
 from dragoman.content.result import ToolResult, Undecoded, decoded
 from dragoman.content.spill import Saved
-from dragoman.errors import CallError
+from dragoman.errors import CallError, MalformedReply
+from dragoman.wire.codec import Unreadable
 
 
 class CallOutcome(Struct, frozen=True, kw_only=True):
@@ -42,8 +43,14 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
 
     @property
     def structured(self) -> Any:
-        """`structuredContent`; None both when it is absent and when it is null (see `has_structured`)."""
-        return None if self.structured_content is UNSET else decoded(self.structured_content)
+        """`structuredContent`; None both when it is absent and when it is null (see `has_structured`).
+
+        What is large is decoded now, each time: keep it. `MalformedReply` if it cannot be.
+        """
+        try:
+            return None if self.structured_content is UNSET else decoded(self.structured_content)
+        except Unreadable as problem:
+            raise MalformedReply(self.server, f"structuredContent: {problem.detail}") from None
 
     @property
     def has_structured(self) -> bool:

@@ -7,6 +7,7 @@ front end goes through it, and there is no second way to a server. Each step is 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -231,7 +232,7 @@ class Pipeline:
         relay: ProgressRelay | None,
     ) -> Result:
         """Hands the call over, and again where `recovery` finds that right."""
-        attempt = 1
+        attempt, limit_seconds = 1, seconds
         while True:
             try:
                 return await invoke(
@@ -244,6 +245,8 @@ class Pipeline:
                     extends=request.extends,
                 )
             except (ConnectionLost, RemoteError, HttpError) as error:
+                if request.extends:  # progress has moved it; there are only so many attempts
+                    deadline = self._clock.monotonic() + limit_seconds
                 session, tool = await self._recover(error, attempt, tool, session, deadline)
                 attempt, seconds = attempt + 1, self._left(deadline)
 
@@ -254,7 +257,8 @@ class Pipeline:
         step = react(error, attempt=attempt, harmless=self._links.is_harmless(tool))
         if step.reaction == "give up" or step.wait_seconds >= self._left(deadline):
             raise error
-        if step.reaction == "send the person to a page and repeat" and not await self._visited(error):
+        pages_first = step.reaction == "send the person to a page and repeat"
+        if pages_first and not await self._visited(error, self._left(deadline)):
             raise error
         if step.wait_seconds:
             await asyncio.sleep(step.wait_seconds)
@@ -298,8 +302,13 @@ class Pipeline:
             outcome = structs.replace(outcome, content=(TextBlock(after.replacement),))
         return with_context(outcome, after.context)
 
-    async def _visited(self, error: CallError) -> bool:
-        return isinstance(error, RemoteError) and await send_to_pages(self._pages, error)
+    async def _visited(self, error: CallError, seconds: float) -> bool:
+        """Whether the person has been where the server wants them to go, within the time of the call."""
+        if isinstance(error, RemoteError):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    return await send_to_pages(self._pages, error)
+        return False
 
     def _left(self, deadline: float) -> float:
         return max(0.001, deadline - self._clock.monotonic())

@@ -97,6 +97,8 @@ async def ask_in_rounds(
             raise MalformedReply(session.server, problem.detail) from None
         if kind == "complete":
             return result
+        if extends:  # progress has moved it; there are only so many rounds
+            deadline = asyncio.get_running_loop().time() + limit_seconds
         if kind != "input_required" or session.driver.era != "modern":
             # Nothing that would let a server answer otherwise has been declared to it.
             raise MalformedReply(session.server, f"a result of the undeclared kind {kind!r}")

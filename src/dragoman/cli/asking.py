@@ -7,25 +7,31 @@ that results can be piped.
 
 from __future__ import annotations
 
-import asyncio
 import json
+import os
 import re
 import shutil
-import textwrap
-from collections.abc import Iterator
-from typing import Any, Final, Literal
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, NamedTuple
 
 import click
 
 from dragoman.cleaning import one_line, visible
+from dragoman.cli import keys
+from dragoman.cli.lookalikes import mixed_words
 from dragoman.cli.options import is_watched
+from dragoman.cli.render.columns import cells, filled
 from dragoman.config.scopes import Sources
 from dragoman.interaction import NobodyToAsk, PageQuestion, PermissionAnswer, PermissionQuestion
 
 SHOWN_CHARACTERS: Final = 400
 """Of one argument, before the person asks for all."""
-SHOWN_LINES: Final = 8
 SHOWN_ARGUMENTS: Final = 20
+SHOWN_NAME: Final = 24
+"""Columns that names may take beside their values; longer ones have lines of their own."""
+RISK_COLUMNS: Final = 70
+"""What the words about risk take at most."""
 
 _RISKS: Final = {
     "reads": ("reads only", "green"),
@@ -43,45 +49,50 @@ class Terminal:
         self._is_single = is_single
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
-        return await asyncio.to_thread(self._ask, question)
+        show(question)
+        meanings = dict(self._keys(question))
+        for key, meaning in meanings.items():
+            click.echo(f"    {click.style(key, bold=True)}  {meaning}", err=True)
+        key = await self._answer(question, meanings)
+        match key:
+            case "y":
+                return PermissionAnswer(True)
+            case "s":
+                return PermissionAnswer(True, for_session=True)
+            case "a":
+                return PermissionAnswer(True, always="user")
+            case "p":
+                return PermissionAnswer(True, always="local")
+            case "t":
+                click.echo("  Tell the model: ", nl=False, err=True)
+                return PermissionAnswer(False, await keys.line())
+            case _:
+                return PermissionAnswer(False)
+
+    async def _answer(self, question: PermissionQuestion, meanings: Mapping[str, str]) -> str:
+        while (key := await _key(meanings)) == "v":
+            _show_arguments(question, whole=True)
+        return key
 
     async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
-        return await asyncio.to_thread(_ask_to_visit, question)
-
-    def _ask(self, question: PermissionQuestion) -> PermissionAnswer:
-        show(question)
-        keys = dict(self._keys(question))
-        for key, meaning in keys.items():
-            click.echo(f"    {click.style(key, bold=True)}  {meaning}", err=True)
-        while True:
-            match _key(keys):
-                case "y":
-                    return PermissionAnswer(True)
-                case "s":
-                    return PermissionAnswer(True, for_session=True)
-                case "a":
-                    return PermissionAnswer(True, always="user")
-                case "p":
-                    return PermissionAnswer(True, always="local")
-                case "t":
-                    return PermissionAnswer(False, click.prompt("  Tell the model", err=True, default=""))
-                case "v":
-                    _show_arguments(question, whole=True)
-                case _:
-                    return PermissionAnswer(False)
+        _show_page(question)
+        return "accept" if await _key({"y": "", "n": ""}) == "y" else "decline"
 
     def _keys(self, question: PermissionQuestion) -> Iterator[tuple[str, str]]:
         yield "y", "yes, this once"
         if question.is_rememberable:
             if not self._is_single:
                 yield "s", "yes, for this session"
-            rule = one_line(question.rule, 200)
-            yield "a", f"yes, always: allow {rule}\n       in {self._sources.user_file}"
-            yield "p", f"yes, always in this project: the same\n       in {self._sources.file_of('local')}"
+            yield (
+                "a",
+                f"yes, always: {_indented(f'allow {one_line(question.rule)}', 20)}"
+                + _in(self._sources.user_file),
+            )
+            yield "p", "yes, always in this project: the same" + _in(self._sources.file_of("local"))
         yield "n", "no"
         if not self._is_single:
             yield "t", "no, and tell the model why"
-        if any(is_cut for _, _, is_cut in _laid_out(question)):
+        if any(row.is_cut for row in _laid_out(question)):
             yield "v", "see the arguments in full"
 
 
@@ -111,57 +122,82 @@ def show(question: PermissionQuestion) -> None:
     click.echo(
         f"\n{click.style('?', fg='yellow', bold=True)} {click.style(who, bold=True)}: {name}", err=True
     )
-    words, colour = _RISKS[question.risk]
-    about = [click.style(words, fg=colour)] + ["reaches beyond its server"] * question.reaches_out
-    said = " by its own word" if question.server else ""
-    title = one_line(question.title, 100)
-    if title and title not in question.tool:
-        about.insert(0, title)
-    click.echo(f"  {' · '.join(about)}{click.style(said, dim=True)}", err=True)
+    title = _title(question)
+    if cells(title) > _columns() - RISK_COLUMNS:
+        click.echo(f"  {_indented(title, 2)}", err=True)
+        title = ""
+    click.echo(f"  {' · '.join(filter(None, (title, *_about(question))))}", err=True)
     _show_arguments(question)
-    if mixed := _mixed_words(question):
-        click.secho(f"  ! These words mix alphabets: {', '.join(mixed)}", fg="red", err=True)
+    if mixed := mixed_words((question.title, question.arguments)):
+        words = f"These words mix alphabets: {', '.join(mixed)}"
+        click.secho(f"  ! {_indented(words, 4)}", fg="red", err=True)
     if question.has_changed:
         click.secho("  ! It was allowed before, and has changed since.", fg="red", err=True)
     if question.reason:
-        click.secho(f"  {visible(question.reason, 300)}", dim=True, err=True)
+        click.secho(f"  {_indented(one_line(question.reason, 300), 2)}", dim=True, err=True)
+
+
+def _title(question: PermissionQuestion) -> str:
+    """It is a server's, and may say anything: it stands in quotes."""
+    title = one_line(question.title, 100)
+    return "" if not title or title in question.tool else _quoted(title)
+
+
+def _about(question: PermissionQuestion) -> list[str]:
+    words, colour = _RISKS[question.risk]
+    about = [click.style(words, fg=colour), *["reaches beyond its server"] * question.reaches_out]
+    if question.server:
+        about[-1] += click.style(" by its own word", dim=True)
+    return about
+
+
+class Row(NamedTuple):
+    """One argument as it is shown."""
+
+    name: str
+    value: str
+    is_cut: bool
 
 
 def _show_arguments(question: PermissionQuestion, *, whole: bool = False) -> None:
     rows = list(_laid_out(question, whole=whole))
     if not rows:
         click.secho("    (no arguments)", dim=True, err=True)
-    widest = max((len(name) for name, _, _ in rows), default=0)
-    for name, text, _ in rows:
-        first, *others = text.split("\n")
-        click.echo(f"    {click.style(name.ljust(widest), fg='cyan')}  {first}", err=True)
-        for line in others:
-            click.echo(f"    {' ' * widest}  {line}", err=True)
+    names = max((cells(row.name) for row in rows), default=0)
+    for row in rows:
+        if names <= SHOWN_NAME:
+            name = click.style(filled(row.name, names), fg="cyan")
+            click.echo(f"    {name}  {_indented(row.value, names + 6)}", err=True)
+        else:
+            click.secho(f"    {_indented(row.name, 4)}", fg="cyan", err=True)
+            click.echo(f"        {_indented(row.value, 8)}", err=True)
 
 
-def _laid_out(question: PermissionQuestion, *, whole: bool = False) -> Iterator[tuple[str, str, bool]]:
-    """Name, value, and whether some of it is not shown."""
+def _laid_out(question: PermissionQuestion, *, whole: bool = False) -> Iterator[Row]:
     arguments = list(question.arguments.items())
     for name, value in arguments if whole else arguments[:SHOWN_ARGUMENTS]:
-        text = _written(value)
-        lines = _wrapped(text if whole else text[: SHOWN_CHARACTERS + 1])
-        is_cut = not whole and (len(text) > SHOWN_CHARACTERS or len(lines) > SHOWN_LINES)
-        if is_cut:
-            lines = _wrapped(text[:SHOWN_CHARACTERS])[:SHOWN_LINES]
-            lines.append(f"… [{len(text)} characters in all]")
-        yield one_line(name, 60), "\n".join(lines), is_cut
+        shown, text = _name(str(name)), _written(value)
+        if whole:
+            yield Row(shown, text, False)
+        else:
+            is_cut = len(text) > SHOWN_CHARACTERS or len(shown) > SHOWN_CHARACTERS
+            yield Row(_cut(shown), _cut(text), is_cut)
     if not whole and len(arguments) > SHOWN_ARGUMENTS:
-        yield "…", f"[{len(arguments) - SHOWN_ARGUMENTS} more arguments]", True
+        yield Row("…", f"[{len(arguments) - SHOWN_ARGUMENTS} more arguments]", True)
 
 
-def _mixed_words(question: PermissionQuestion) -> list[str]:
-    """Words that are made to look like others, with the strange letters escaped."""
-    found = dict.fromkeys(_MIXED.findall(_written(dict(question.arguments))))
-    return [word.encode("ascii", "backslashreplace").decode() for word in list(found)[:5]]
+def _cut(text: str) -> str:
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    return f"{text[:SHOWN_CHARACTERS]}… [{len(text)} characters in all]"
 
 
-# A Latin word with a Greek or Cyrillic letter in it, or the other way round.
-_MIXED: Final = re.compile(r"\w*(?:[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z])\w*")
+def _name(name: str) -> str:
+    """In quotes unless it is plain: one with blanks could look like a name and its value."""
+    return name if _PLAIN_NAME.fullmatch(name) else _written(name)
+
+
+_PLAIN_NAME: Final = re.compile(r"[\w.$-]+", re.ASCII)
 
 
 def _written(value: Any) -> str:
@@ -170,39 +206,64 @@ def _written(value: Any) -> str:
     return visible(json.dumps(value, ensure_ascii=False, default=repr))
 
 
-def _wrapped(text: str) -> list[str]:
-    width = max(20, shutil.get_terminal_size().columns - 30)
-    return textwrap.wrap(text, width, drop_whitespace=False, break_on_hyphens=False) or [""]
+def _quoted(text: str) -> str:
+    """What is safe to show, in quotes that it cannot close."""
+    return '"' + text.replace('"', '\\"') + '"'
 
 
-def _key(keys: dict[str, str]) -> str:
-    """The key that was pressed; a line, where single keys cannot be had. The end of input is a no."""
-    click.echo(f"  {'/'.join(keys)}: ", nl=False, err=True)
-    while True:
-        try:
-            key = click.getchar().lower()[:1]
-        except (EOFError, KeyboardInterrupt):
-            key = "n"
-        if key in ("\x03", "\x04", "\x1b", ""):
-            key = "n"
-        if key in keys:
-            click.echo(key, err=True)
-            return key
+def _indented(text: str, indent: int) -> str:
+    """The text in lines that fit, none of which begins to the left of the first.
+
+    A line that the terminal itself had to break would begin where ours do, and could look like one of them.
+    """
+    return f"\n{' ' * indent}".join(_broken(text, max(20, _columns() - indent - 1)))
 
 
-def _ask_to_visit(question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
+def _broken(text: str, room: int) -> Iterator[str]:
+    """Lines of so many columns, with every character of the text."""
+    if text.isascii():
+        yield from [text[at : at + room] for at in range(0, len(text), room)] or [""]
+        return
+    start, taken = 0, 0
+    for at, character in enumerate(text):
+        taken += (size := cells(character))
+        if taken > room:
+            yield text[start:at]
+            start, taken = at, size
+    yield text[start:]
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        return shutil.get_terminal_size().columns
+
+
+def _in(path: object) -> str:
+    return f"\n       in {_indented(one_line(str(path)), 10)}"
+
+
+async def _key(meanings: Mapping[str, str]) -> str:
+    """The key that was pressed. What was typed before the question was there does not count."""
+    with keys.single_keys() as descriptor:
+        click.echo(f"  {'/'.join(meanings)}: ", nl=False, err=True)
+        key = await keys.key_of(descriptor, meanings)
+    click.echo(key, err=True)
+    return key
+
+
+def _show_page(question: PageQuestion) -> None:
     who = click.style(one_line(question.server, 80), bold=True)
     click.echo(
         f"\n{click.style('?', fg='yellow', bold=True)} {who} wants you to visit a page first:", err=True
     )
     if question.message:
-        click.echo(f"  it says: {one_line(question.message, 500)}", err=True)
-    click.echo(f"  {_with_host_bold(question.url)}", err=True)
+        click.echo(f"  it says: {_indented(_quoted(one_line(question.message, 500)), 11)}", err=True)
+    click.echo(f"  {_with_host_bold(visible(question.url))}", err=True)
     click.secho("  Nothing has been opened or fetched. Go there only if you trust it.", dim=True, err=True)
-    keys = {"y": "I have been there, go on", "n": "no"}
-    for key, meaning in keys.items():
+    for key, meaning in (("y", "I have been there, go on"), ("n", "no")):
         click.echo(f"    {click.style(key, bold=True)}  {meaning}", err=True)
-    return "accept" if _key(keys) == "y" else "decline"
 
 
 def _with_host_bold(url: str) -> str:

@@ -17,6 +17,7 @@ from dragoman.catalog.tools import ServerTool
 from dragoman.cleaning import one_line
 from dragoman.cli.approving import load_asking
 from dragoman.cli.options import parse_arguments, run_with_host, sources_of
+from dragoman.cli.render.servers import show_problem, show_problems
 from dragoman.config.load import Configuration
 from dragoman.config.scopes import Sources
 from dragoman.guard import Rules
@@ -63,46 +64,51 @@ def _as_json(each: Considered, verdict: Verdict) -> dict[str, Any]:
 def judged(name: str, words: tuple[str, ...], given: tuple[str, ...], strict: bool) -> Judgement:
     sources = sources_of(given, strict)
     configuration = load_asking(sources)
+    show_problems(configuration)
     rules = Rules.of(configuration)
-    call, doubt = _call(name, words, sources, configuration)
+    fitting = _servers_of(name, configuration)
+    if not fitting:  # otherwise the host tells them
+        for problem in rules.problems:
+            show_problem(problem)
+    call, doubt = _call(name, words, sources, fitting)
     return Judgement(decide(call, rules.book.about(call), rules.mode), rules.mode, doubt)
 
 
-def _call(
-    name: str, words: tuple[str, ...], sources: Sources, configuration: Configuration
-) -> tuple[Call, str | None]:
+def _call(name: str, words: tuple[str, ...], sources: Sources, fitting: list[str]) -> tuple[Call, str | None]:
     if name == SHELL:
         return Call(tool=SHELL, command=" ".join(words) or None), None
-    tool, doubt = _find(name, sources, configuration)
+    if not fitting:
+        doubt = "no configured server has a tool of this name; judged by the name alone"
+        return Call(tool=name, arguments=parse_arguments(words, {})), doubt
+    tool, doubt = _find(name, sources, fitting)
     if tool is not None:
         return call_of(tool, parse_arguments(words, tool.input_schema)), None
-    return Call(
-        tool=name, server=_server_of(name, configuration), arguments=parse_arguments(words, {})
-    ), doubt
+    return Call(tool=name, server=fitting[0], arguments=parse_arguments(words, {})), doubt
 
 
-def _find(name: str, sources: Sources, configuration: Configuration) -> tuple[ServerTool | None, str | None]:
+def _find(name: str, sources: Sources, fitting: list[str]) -> tuple[ServerTool | None, str]:
     """The tool, or why it cannot be looked at."""
-    server = _server_of(name, configuration)
-    if not server:
-        return None, "no configured server has a tool of this name; judged by the name alone"
 
-    async def work(host: Host) -> tuple[ServerTool | None, str | None]:
+    async def work(host: Host) -> tuple[ServerTool | None, str]:
         await host.ready()
         found = next((tool for tool in host.tools() if tool.name == name), None)
-        view = host.servers[server]
-        why = view.reason if view.status != "connected" else "it has no such tool"
+        views = [host.servers[server] for server in fitting if server in host.servers]
+        absent = next((view for view in views if view.status != "connected"), None)
+        why = "it has no such tool" if absent is None else absent.reason or absent.status
+        server = fitting[0] if absent is None else absent.name
         return found, f"{server}: {why}; judged by the name alone"
 
-    return run_with_host(sources, work, only=[server])
+    return run_with_host(sources, work, only=fitting)
 
 
-def _server_of(name: str, configuration: Configuration) -> str:
-    """The configured server with the longest name that the tool's begins with."""
-    from dragoman.catalog.naming import prefix
+def _servers_of(name: str, configuration: Configuration) -> list[str]:
+    """The configured servers that may have the tool, the likeliest first; a shortened name may be any's."""
+    from dragoman.catalog.naming import LIMIT, RESERVED, prefix
 
     fitting = [server for server in configuration.servers if name.startswith(prefix(server))]
-    return max(fitting, key=len, default="")
+    if not fitting and name.startswith(RESERVED) and len(name) >= LIMIT:
+        fitting = list(configuration.servers)
+    return sorted(fitting, key=len, reverse=True)
 
 
 def show(judgement: Judgement, *, with_all: bool = False) -> None:

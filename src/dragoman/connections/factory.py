@@ -1,6 +1,6 @@
-"""Introduces configuration to transports: the only place that knows both.
+"""Introduces configuration to transports, and those who say who asks to both: the only place that knows all.
 
-I own: which transport an entry asks for, and what it is told of the network.
+I own: which transport an entry asks for, what it is told of the network, and where its credentials come from.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from dragoman.errors import ConfigError, Unreachable
 from dragoman.settings import Settings
 from dragoman.transports.base import Transport
 from dragoman.transports.inprocess import InProcessServer, InProcessTransport
+from dragoman.transports.orphans import guard
+from dragoman.transports.process import minimal_environment
 from dragoman.transports.sdk_objects import adapt
 from dragoman.transports.stdio import StdioTransport
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
     from dragoman.transports.control import ControlChannel
-    from dragoman.transports.http import Credentials
+    from dragoman.transports.credentials import Credentials
     from dragoman.transports.web import Network
 
 MakeTransport = Callable[[], Transport]
 
 IDE_TYPES = ("sse-ide", "ws-ide")
+HELPED_TYPES = ("http", "sse", "ws")
+"""Servers to which a `headersHelper` can say who asks."""
 
 
 class Seams:
@@ -72,7 +76,12 @@ def older_maker(name: str, config: ServerConfig, settings: Settings) -> MakeTran
     """The transport before Streamable HTTP, for servers that were never updated."""
     if config.type != "http":
         return None
-    return lambda: _sse(name, network_of(config), settings)
+
+    def make() -> Transport:
+        network = network_of(config)
+        return _sse(name, network, settings, _helper_of(name, config, network))
+
+    return make
 
 
 def network_of(config: ServerConfig, environ: Mapping[str, str] = os.environ) -> Network:
@@ -147,9 +156,9 @@ def _remote(name: str, config: ServerConfig, settings: Settings, seams: Seams) -
     network = network_of(config)
     match config.type:
         case "sse":
-            return _sse(name, network, settings)
+            return _sse(name, network, settings, _helper_of(name, config, network))
         case "ws":
-            return _websocket(name, network, settings)
+            return _websocket(name, network, settings, _helper_of(name, config, network))
         case "claudeai-proxy":
             from dragoman.transports.proxy import ProxiedTransport
 
@@ -162,7 +171,27 @@ def _remote(name: str, config: ServerConfig, settings: Settings, seams: Seams) -
         case _:
             from dragoman.transports.http import HttpTransport
 
-            return HttpTransport(name, network, **_http_limits(settings))
+            helper = _helper_of(name, config, network)
+            return HttpTransport(name, network, credentials=helper, **_http_limits(settings))
+
+
+def _helper_of(name: str, config: ServerConfig, network: Network) -> Credentials | None:
+    """The command that says who asks, if the entry has one. It gets as little of our environment as a server.
+
+    It does not run in the folder the person works in: git, Python and others obey what lies there.
+    """
+    if config.headers_helper is None:
+        return None
+    from dragoman.auth.headers import HeadersHelper
+
+    return HeadersHelper(
+        name,
+        config.headers_helper,
+        url=network.url,
+        env=minimal_environment(os.environ, config.env),
+        cwd=str(Path.home() / (config.cwd or "")),
+        guard=guard,
+    )
 
 
 def _ide(name: str, config: ServerConfig, settings: Settings, cwd: Path) -> Transport:
@@ -184,16 +213,21 @@ def _ide(name: str, config: ServerConfig, settings: Settings, cwd: Path) -> Tran
     return _websocket(name, network, settings) if is_websocket else _sse(name, network, settings)
 
 
-def _sse(name: str, network: Network, settings: Settings) -> Transport:
+def _sse(
+    name: str, network: Network, settings: Settings, credentials: Credentials | None = None
+) -> Transport:
     from dragoman.transports.sse import SseTransport
 
-    return SseTransport(name, network, **_http_limits(settings))
+    return SseTransport(name, network, credentials=credentials, **_http_limits(settings))
 
 
-def _websocket(name: str, network: Network, settings: Settings) -> Transport:
+def _websocket(
+    name: str, network: Network, settings: Settings, credentials: Credentials | None = None
+) -> Transport:
     from dragoman.transports.websocket import WebSocketTransport
 
-    return WebSocketTransport(name, network, limit_bytes=settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"])
+    limit_bytes = settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"]
+    return WebSocketTransport(name, network, limit_bytes=limit_bytes, credentials=credentials)
 
 
 class _HttpLimits(TypedDict):

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Any, Final, cast
 
 from msgspec import Raw, Struct
 
 from dragoman.cleaning import visible
+from dragoman.config.urls import parse_url
+from dragoman.errors import ConfigError
 from dragoman.interaction import FillsForms, FormQuestion, PageQuestion, VisitsPages
 from dragoman.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
 from dragoman.wire.codec import Unreadable, decode_as, encode_error, encode_result
@@ -79,10 +82,15 @@ class Inbound:
             asked = decode_as(ElicitParams, params if params is not ABSENT else b"{}")
         except Unreadable as error:
             raise Refusal(INVALID_PARAMS, f"the question cannot be read: {error.detail}") from None
-        if asked.mode == "form" and self._forms is not None:
-            return await self._fill(self._forms, asked)
-        if asked.mode == "url" and self._pages is not None:
-            return await self._visit(self._pages, asked)
+        try:
+            if asked.mode == "form" and self._forms is not None:
+                return await self._fill(self._forms, asked)
+            if asked.mode == "url" and self._pages is not None:
+                return await self._visit(self._pages, asked)
+        except Refusal:
+            raise
+        except Exception:  # border: a front end's code; the server is not to wait for ever
+            return {"action": "cancel"}
         raise Refusal(INVALID_PARAMS, f"this client does not offer the mode {asked.mode[:50]!r}")
 
     async def _visit(self, pages: VisitsPages, asked: ElicitParams) -> Mapping[str, Any]:
@@ -103,18 +111,31 @@ class Inbound:
 
 
 def page_question(server: str, url: str, message: str) -> PageQuestion | None:
-    """The question about a page; None if its address is not of the web, or could not be seen in full."""
-    scheme, slashes, rest = url.partition("://")
-    if scheme.lower() not in ("http", "https") or not slashes or not rest:
+    """The question about a page; None if its address is not safe on the web, or could not be seen in full."""
+    if not is_usable(url) or not _PLAIN.fullmatch(url):
         return None
-    if not is_usable(url) or not url.isascii() or not _PLAIN.fullmatch(url):
+    try:
+        address = parse_url(url)  # refuses a user or password, and what two programs read differently
+    except ConfigError:
+        return None
+    if address.scheme != "https" and not (address.scheme == "http" and _is_here(address.host)):
         return None
     return PageQuestion(server=server, message=visible(message, 4096), url=url)
 
 
-_PLAIN: Final = re.compile(r"[!#-;=?-\[\]_a-z~]+")
-"""What addresses are made of: no spaces, quotes, backslashes, backticks, or anything a shell would act on
-twice."""
+_PLAIN: Final = re.compile(r"[A-Za-z0-9!#%&()*+,./:;=?@\[\]_~-]+")
+"""What addresses are made of: ASCII without spaces, quotes, `$`, backslashes, backticks, or anything else
+with which a shell would begin something new inside quotes."""
+
+
+def _is_here(host: str) -> bool:
+    """Whether it is this machine, where nobody listens in on the way."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False  # a name, whatever it begins with
 
 
 def _not_offered(method: str) -> str:

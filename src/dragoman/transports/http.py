@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncGenerator, Coroutine, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import aiohttp
 from yarl import URL
@@ -22,6 +22,7 @@ from dragoman.cleaning import one_line
 from dragoman.deadlines import Deadlines
 from dragoman.protocol import LEGACY_REVISIONS, REVISION_IN_HEADER, era_of
 from dragoman.transports.base import About, Details, Sink, Trouble
+from dragoman.transports.credentials import Credentials, NoCredentials, Signer
 from dragoman.transports.sse_events import EventTooLarge, SseParser, in_pieces
 from dragoman.transports.web import (
     EVENTS,
@@ -57,18 +58,6 @@ INTRODUCTION_SECONDS: Final = 5.0
 INITIALIZED: Final = "notifications/initialized"
 
 
-class Credentials(Protocol):
-    """Where the headers that say who asks come from."""
-
-    async def headers(self, *, renewed: bool) -> Mapping[str, str]:
-        """`renewed`: those given last were refused."""
-        ...
-
-
-class NoCredentials(aiohttp.ClientError):
-    """Who asks could not be found out; nothing was sent."""
-
-
 class HttpTransport:
     wants_about = True
     carries_headers = True
@@ -86,7 +75,7 @@ class HttpTransport:
         self._network = network
         self._limit_bytes = limit_bytes
         self._request_seconds = request_seconds
-        self._credentials = credentials
+        self._signer = None if credentials is None else Signer(credentials)
         self._url = network.address
         self._client: aiohttp.ClientSession | None = None
         self._sink: Sink | None = None
@@ -112,6 +101,8 @@ class HttpTransport:
         self._client = open_client(self._server, self._network)
         self._sink = sink
         self._compose_headers()
+        if self._signer is not None:
+            await self._signer.prepare()
 
     @property
     def congested(self) -> bool:
@@ -174,8 +165,7 @@ class HttpTransport:
         except TooLarge:
             trouble = Trouble("too-large", f"the answer is larger than {self._limit_bytes} bytes")
         except NoCredentials as error:
-            cause = one_line(f"no credentials could be had: {error}", 200)
-            trouble = Trouble("status", cause, may_have_run=False, status=401)
+            trouble = error.trouble
         except EventTooLarge:
             trouble = Trouble("too-large", f"an event is larger than {self._limit_bytes} bytes")
         except FAULTS as error:
@@ -217,8 +207,9 @@ class HttpTransport:
             response.close()
 
     async def _trouble_of(self, response: aiohttp.ClientResponse) -> Trouble:
+        own = () if self._signer is None else self._signer.secrets
         return await trouble_of_status(
-            response, in_session=self._session_id is not None, hide=self._network.headers.values()
+            response, in_session=self._session_id is not None, hide=(*self._network.headers.values(), *own)
         )
 
     def _patience(self, about: About) -> float:
@@ -229,13 +220,15 @@ class HttpTransport:
     async def _answer_to(self, message: bytes, about: About) -> aiohttp.ClientResponse:
         """The response to a POST, after at most one renewal of credentials."""
         headers = {**self._headers, **about.headers} if about.headers else self._headers
-        if self._credentials is None:
+        if self._signer is None:
             return await self._send_once(message, headers)
-        response = await self._send_once(message, await self._with_credentials(headers, False))
+        signed = await self._signer.sign(headers)
+        response = await self._send_once(message, signed.headers)
         if response.status != 401:
             return response
         response.close()
-        return await self._send_once(message, await self._with_credentials(headers, True))
+        signed = await self._signer.sign_again(headers, signed)
+        return await self._send_once(message, signed.headers)
 
     async def _until_introduced(self) -> None:
         """On connections of their own, other messages could overtake the end of the handshake."""
@@ -246,15 +239,6 @@ class HttpTransport:
     def _give_up(self, key: str, task: asyncio.Task[None]) -> None:
         self._expired.add(key)
         task.cancel()
-
-    async def _with_credentials(self, headers: Mapping[str, str], renewed: bool) -> Mapping[str, str]:
-        if self._credentials is None:
-            return headers
-        try:
-            own = await self._credentials.headers(renewed=renewed)
-        except Exception as error:  # border: where credentials come from is somebody else's
-            raise NoCredentials(type(error).__name__) from error
-        return {**headers, **own}
 
     async def _send_once(self, message: bytes, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         assert self._client is not None
@@ -273,7 +257,7 @@ class HttpTransport:
     def _moved_to(self, response: aiohttp.ClientResponse) -> URL | None:
         """Where the server has moved within its own origin, if it may be followed there."""
         # With credentials none is followed, not even there: `/` and `/mcp` may have different keepers.
-        if response.status not in (307, 308) or self._network.headers or self._credentials is not None:
+        if response.status not in (307, 308) or self._network.headers or self._signer is not None:
             return None
         with contextlib.suppress(ValueError):
             target = self._url.join(URL(response.headers.get("Location", "")))
@@ -361,20 +345,24 @@ class HttpTransport:
         if last_id:
             headers["Last-Event-ID"] = last_id
         async with asyncio.timeout(self._request_seconds):
-            response = await self._get_once(headers, renewed=False)
-            if response.status == 401 and self._credentials is not None:
-                response.close()
-                response = await self._get_once(headers, renewed=True)
+            response = await self._get_once(headers)
         try:
             yield response
         finally:
             response.close()
 
-    async def _get_once(self, headers: Mapping[str, str], *, renewed: bool) -> aiohttp.ClientResponse:
+    async def _get_once(self, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
+        """The response to a GET, after at most one renewal of credentials."""
         assert self._client is not None
-        return await self._client.get(
-            self._url, headers=await self._with_credentials(headers, renewed), allow_redirects=False
-        )
+        if self._signer is None:
+            return await self._client.get(self._url, headers=headers, allow_redirects=False)
+        signed = await self._signer.sign(headers)
+        response = await self._client.get(self._url, headers=signed.headers, allow_redirects=False)
+        if response.status != 401:
+            return response
+        response.close()
+        signed = await self._signer.sign_again(headers, signed)
+        return await self._client.get(self._url, headers=signed.headers, allow_redirects=False)
 
     async def _listen(self) -> None:
         """Keeps the stream open on which a legacy server speaks by itself, if it has one."""
@@ -397,6 +385,8 @@ class HttpTransport:
                         await self._deliver(response, parser)
             except EventTooLarge:
                 parser = SseParser(self._limit_bytes)
+            except NoCredentials:
+                return  # whoever calls next is told why
             except FAULTS as error:
                 self._tell_if_gone(trouble_of(error))
             failures = 0 if loop.time() - began > LASTING_SECONDS else failures + 1
@@ -433,7 +423,9 @@ class HttpTransport:
         # A courtesy: the session ends in any case.
         with contextlib.suppress(*FAULTS):
             async with asyncio.timeout(FAREWELL_SECONDS):
-                headers = await self._with_credentials(self._headers, False)
+                headers = self._headers
+                if self._signer is not None:
+                    headers = (await self._signer.sign(headers)).headers
                 async with client.delete(self._url, headers=headers, allow_redirects=False):
                     return
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import aiohttp
@@ -22,7 +22,8 @@ from yarl import URL
 
 from dragoman.cleaning import one_line
 from dragoman.errors import ConnectError, Unreachable
-from dragoman.transports.base import About, Details, Sink
+from dragoman.transports.base import About, Details, Sink, Trouble
+from dragoman.transports.credentials import Credentials, NoCredentials, Signer, laid_over
 from dragoman.transports.sse_events import EventTooLarge, SseEvent, SseParser, in_pieces
 from dragoman.transports.web import (
     EVENTS,
@@ -50,11 +51,20 @@ class SseTransport:
     wants_about = True
     carries_headers = False
 
-    def __init__(self, server: str, network: Network, *, limit_bytes: int, request_seconds: float) -> None:
+    def __init__(
+        self,
+        server: str,
+        network: Network,
+        *,
+        limit_bytes: int,
+        request_seconds: float,
+        credentials: Credentials | None = None,
+    ) -> None:
         self._server = server
         self._network = network
         self._limit_bytes = limit_bytes
         self._request_seconds = request_seconds
+        self._signer = None if credentials is None else Signer(credentials)
         self._client: aiohttp.ClientSession | None = None
         self._stream: aiohttp.ClientResponse | None = None
         self._sink: Sink | None = None
@@ -63,7 +73,7 @@ class SseTransport:
         self._early_end: str | None = None
         """Why the stream ended before `open` was done."""
         self._endpoint: URL | None = None
-        self._post_headers = _with(network.headers, "Content-Type", "application/json")
+        self._post_headers = laid_over(network.headers, {"Content-Type": "application/json"})
         self._queue: deque[tuple[bytes, About]] = deque()
         self._queued = asyncio.Event()
         self._posts: set[asyncio.Task[None]] = set()
@@ -80,7 +90,7 @@ class SseTransport:
         except BaseException as error:
             await self.close()
             if isinstance(error, FAULTS):
-                raise connect_error(self._server, trouble_of(error)) from None
+                raise connect_error(self._server, _trouble_in(error)) from None
             raise
 
     def send(self, message: bytes, about: About | None = None) -> None:
@@ -134,14 +144,14 @@ class SseTransport:
     # The stream.
 
     async def _open_stream(self, sink: Sink) -> None:
-        self._client = open_client(self._server, self._network)
-        self._stream = stream = await self._client.get(
-            self._network.address,
-            headers=_with(self._network.headers, "Accept", EVENTS),
-            allow_redirects=False,
+        self._client = client = open_client(self._server, self._network)
+        headers = laid_over(self._network.headers, {"Accept": EVENTS})
+        self._stream = stream = await self._signed(
+            headers,
+            lambda signed: client.get(self._network.address, headers=signed, allow_redirects=False),
         )
         if stream.status != 200:
-            raise connect_error(self._server, await trouble_of_status(stream))
+            raise connect_error(self._server, await trouble_of_status(stream, hide=self._secrets()))
         if stream.content_type != EVENTS:
             raise self._refusal(
                 f"it answers with {one_line(stream.content_type, 100)} and not with a stream of events",
@@ -240,27 +250,44 @@ class SseTransport:
         try:
             async with (
                 asyncio.timeout(self._request_seconds),
-                client.post(
-                    endpoint,
-                    data=message,
-                    headers=self._post_headers,
-                    allow_redirects=False,
+                await self._signed(
+                    self._post_headers,
+                    lambda signed: client.post(endpoint, data=message, headers=signed, allow_redirects=False),
                 ) as response,
             ):
                 if 200 <= response.status < 300:
                     await _finish(response)
                     return
                 # The address was given out for this one stream, as a session's would be.
-                trouble = await trouble_of_status(response, in_session=True)
+                trouble = await trouble_of_status(response, in_session=True, hide=self._secrets())
         except FAULTS as error:
-            trouble = trouble_of(error)
+            trouble = _trouble_in(error)
         if self._sink is not None:
             self._sink.failed(about.request_id, trouble)
 
+    # Who asks.
 
-def _with(headers: Mapping[str, str], name: str, value: str) -> dict[str, str]:
-    """The headers with this one set, however its name was spelled before."""
-    return {key: old for key, old in headers.items() if key.lower() != name.lower()} | {name: value}
+    async def _signed(self, headers: Mapping[str, str], ask: _Ask) -> aiohttp.ClientResponse:
+        """The response, after at most one renewal of credentials."""
+        if self._signer is None:
+            return await ask(headers)
+        signed = await self._signer.sign(headers)
+        response = await ask(signed.headers)
+        if response.status != 401:
+            return response
+        response.close()
+        return await ask((await self._signer.sign_again(headers, signed)).headers)
+
+    def _secrets(self) -> tuple[str, ...]:
+        own = () if self._signer is None else self._signer.secrets
+        return (*self._network.headers.values(), *own)
+
+
+_Ask = Callable[[Mapping[str, str]], Awaitable[aiohttp.ClientResponse]]
+
+
+def _trouble_in(error: BaseException) -> Trouble:
+    return error.trouble if isinstance(error, NoCredentials) else trouble_of(error)
 
 
 async def _finish(response: aiohttp.ClientResponse) -> None:

@@ -13,6 +13,8 @@ import base64
 import os
 import socket
 from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final, Literal
 
@@ -22,6 +24,7 @@ from yarl import URL
 
 from dragoman.cleaning import one_line
 from dragoman.transports.base import About, OneLink, Sink, Trouble
+from dragoman.transports.credentials import Credentials, NoCredentials, Signer
 from dragoman.transports.web import (
     CONNECT_SECONDS,
     FAULTS,
@@ -54,10 +57,13 @@ class _Refused(aiohttp.ClientError):
 
 
 class WebSocketTransport(OneLink):
-    def __init__(self, server: str, network: Network, *, limit_bytes: int) -> None:
+    def __init__(
+        self, server: str, network: Network, *, limit_bytes: int, credentials: Credentials | None = None
+    ) -> None:
         self._server = server
         self._network = network
         self._limit_bytes = limit_bytes
+        self._signer = None if credentials is None else Signer(credentials)
         self._client: aiohttp.ClientSession | None = None
         self._link: _WebSocket | None = None
         self._sink: Sink | None = None
@@ -77,7 +83,8 @@ class WebSocketTransport(OneLink):
         except BaseException as error:
             await self.close()
             if isinstance(error, FAULTS):
-                trouble = error.trouble if isinstance(error, _Refused) else trouble_of(error)
+                known = isinstance(error, _Refused | NoCredentials)
+                trouble = error.trouble if known else trouble_of(error)
                 raise connect_error(self._server, trouble) from None
             raise
         self._sink = sink
@@ -116,12 +123,29 @@ class WebSocketTransport(OneLink):
                 await client.close()
 
     async def _connect(self) -> _WebSocket:
+        """The link, after at most one renewal of credentials."""
         self._client = client = _client_for(self._server, self._network)
-        client.trace_configs.append(_watching_the_handshake())
+        client.trace_configs.append(_watching_the_handshake(self._secrets))
+        if self._signer is None:
+            return await self._shake_hands(client, self._network.headers)
+        signed = await self._signer.sign(self._network.headers)
+        try:
+            return await self._shake_hands(client, signed.headers)
+        except _Refused as refused:
+            if refused.trouble.status != 401:
+                raise
+        signed = await self._signer.sign_again(self._network.headers, signed)
+        return await self._shake_hands(client, signed.headers)
+
+    def _secrets(self) -> tuple[str, ...]:
+        own = () if self._signer is None else self._signer.secrets
+        return (*self._network.headers.values(), *own)
+
+    async def _shake_hands(self, client: aiohttp.ClientSession, headers: Mapping[str, str]) -> _WebSocket:
         return await client.ws_connect(
             self._network.address,
             protocols=(SUBPROTOCOL,),
-            headers=self._network.headers,
+            headers=headers,
             heartbeat=HEARTBEAT_SECONDS,
             # Closing by itself, it would wait without limit for a far end that does not read.
             autoclose=False,
@@ -204,10 +228,10 @@ def describe_fault(error: BaseException | None, limit_bytes: int) -> str:
 # The handshake. aiohttp's own would follow redirects, with all headers; what watches it can stop it.
 
 
-def _watching_the_handshake() -> aiohttp.TraceConfig:
+def _watching_the_handshake(secrets: Callable[[], Iterable[str]]) -> aiohttp.TraceConfig:
     watch = aiohttp.TraceConfig()
     watch.on_request_redirect.append(_on_redirect)
-    watch.on_request_end.append(_on_answer)
+    watch.on_request_end.append(partial(_on_answer, secrets))
     watch.freeze()
     return watch
 
@@ -219,10 +243,13 @@ async def _on_redirect(
 
 
 async def _on_answer(
-    session: aiohttp.ClientSession, context: SimpleNamespace, seen: aiohttp.TraceRequestEndParams
+    secrets: Callable[[], Iterable[str]],
+    session: aiohttp.ClientSession,
+    context: SimpleNamespace,
+    seen: aiohttp.TraceRequestEndParams,
 ) -> None:
     if seen.response.status != 101:
-        raise _Refused(await trouble_of_status(seen.response))
+        raise _Refused(await trouble_of_status(seen.response, hide=secrets()))
     chosen = seen.response.headers.get("Sec-WebSocket-Protocol", SUBPROTOCOL)
     if chosen.strip() != SUBPROTOCOL:
         raise _Refused(

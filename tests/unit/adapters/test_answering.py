@@ -81,11 +81,14 @@ async def test_the_end_of_the_work_is_not_told_to_the_model():
         ("dirty", "seen"),
         ("silent", "(no output)"),
         ("data", '{"a":1}'),
-        ("broken_image", "[image, image/png]"),
+        ("broken_image", "[image, said to be image/png: it is no PNG, JPEG, GIF or WebP image; 12 bytes"),
     ],
 )
 async def test_what_comes_back_can_be_read_by_every_model(host: Host, tool: str, text: str):
-    assert parts_of(await ask(host, f"mcp__odd__{tool}", {})) == [text]
+    (part,) = parts_of(await ask(host, f"mcp__odd__{tool}", {}))
+
+    assert isinstance(part, str)
+    assert part.startswith(text)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterator
-from itertools import islice
-from typing import Any
+from typing import Any, Final, cast
 
 import click
 
@@ -15,6 +15,7 @@ from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.options import json_option
 
+NAMES_SHOWN: Final = 10
 _COLOURS = {"allow": "green", "deny": "red"}
 
 
@@ -29,12 +30,14 @@ def command(is_audit: bool, last: int, tool: str | None, denied: bool, as_json: 
 
     With --json one entry per line, as they are in the file.
     """
-    entries = [entry for entry in audit.read(paths.logs_dir()) if _fits(entry, tool, denied)][-last:]
+    found = (entry for entry in audit.read(paths.logs_dir()) if _fits(entry, tool, denied))
+    entries = deque(found, maxlen=last)
     if as_json:
-        import msgspec
+        import json
 
         for entry in entries:
-            click.echo(msgspec.json.encode(entry).decode())
+            # Escaped to ASCII, so that not even inside JSON a name can drive a terminal.
+            click.echo(json.dumps(entry).replace("\x7f", "\\u007f"))
         sys.exit(exit_codes.OK)
     for entry in entries:
         click.echo(" ".join(_line(entry)))
@@ -53,11 +56,19 @@ def _line(entry: dict[str, Any]) -> Iterator[str]:
     yield click.style(one_line(str(entry.get("time", "")), 30), dim=True)
     yield click.style(one_line(decision, 10).ljust(5), fg=_COLOURS.get(decision))
     yield click.style(one_line(str(entry.get("tool", "")), 100), bold=True)
-    names: Any = entry.get("arguments", ())
-    yield f"({', '.join(one_line(str(name), 40) for name in islice(names, 10))})"
+    yield f"({', '.join(_names(entry))})"
     yield click.style(one_line(outcome, 40), fg="green" if outcome == "ok" else "red")
-    yield f"{entry.get('duration_ms', 0)} ms"
+    yield f"{one_line(str(entry.get('duration_ms', 0)), 20)} ms"
     yield click.style(
         f"by {one_line(str(entry.get('by', '')), 20)}: {one_line(str(entry.get('reason', '')), 200)}",
         dim=True,
     )
+
+
+def _names(entry: dict[str, Any]) -> Iterator[str]:
+    names: Any = entry.get("arguments")
+    if isinstance(names, list):
+        for name in cast("list[Any]", names)[:NAMES_SHOWN]:
+            yield one_line(str(name), 40)
+        if len(cast("list[Any]", names)) > NAMES_SHOWN:
+            yield "…"

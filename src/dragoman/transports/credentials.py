@@ -1,0 +1,104 @@
+"""Headers that say who asks, on every message of one link.
+
+I own: asking for them, laying them over the others, and renewing them: once for a message that was refused,
+and once for all messages that were refused with the same ones. Where they come from is somebody else's. What
+they are is never told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+import aiohttp
+
+from dragoman.cleaning import one_line
+from dragoman.errors import ConnectError
+from dragoman.transports.base import Trouble
+
+
+class Credentials(Protocol):
+    """Where the headers that say who asks come from."""
+
+    async def headers(self, *, renewed: bool) -> Mapping[str, str]:
+        """`renewed`: those given last were refused."""
+        ...
+
+
+class NoCredentials(aiohttp.ClientError):
+    """Who asks could not be found out; nothing was sent."""
+
+    def __init__(self, cause: str, hint: str | None = None) -> None:
+        super().__init__(cause)
+        self.trouble = Trouble("status", one_line(cause, 500), may_have_run=False, hint=hint, status=401)
+
+
+class Signed(NamedTuple):
+    headers: Mapping[str, str]
+    turn: int
+    """How often credentials had been renewed by then."""
+
+
+class Signer:
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+        self._first: Mapping[str, str] | NoCredentials | None = None
+        """What came of asking ahead of time, until it is used."""
+        self._turn = 0
+        self._failure: NoCredentials | None = None
+        """Why the last renewal failed."""
+        self._renewing = asyncio.Lock()
+        self._last: Mapping[str, str] = {}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What a server may say back, and nobody is to see."""
+        return tuple(self._last.values())
+
+    async def prepare(self) -> None:
+        """Asks ahead of time: what takes long is not to be taken for the server's silence."""
+        try:
+            self._first = await self._ask(renewed=False)
+        except NoCredentials as error:
+            self._first = error
+
+    async def sign(self, headers: Mapping[str, str]) -> Signed:
+        own, self._first = self._first, None
+        if own is None:
+            own = await self._ask(renewed=False)
+        if isinstance(own, NoCredentials):
+            raise own
+        return Signed(laid_over(headers, own), self._turn)
+
+    async def sign_again(self, headers: Mapping[str, str], refused: Signed) -> Signed:
+        """For a message that was refused with a 401."""
+        async with self._renewing:
+            if refused.turn == self._turn:
+                await self._renew()
+            if self._failure is not None:
+                raise self._failure
+        return await self.sign(headers)
+
+    async def _renew(self) -> None:
+        try:
+            self._first = await self._ask(renewed=True)
+        except NoCredentials as error:
+            self._failure = error
+        self._turn += 1  # not reached by a cancellation: then the next in line asks
+
+    async def _ask(self, *, renewed: bool) -> Mapping[str, str]:
+        try:
+            self._last = await self._credentials.headers(renewed=renewed)
+        except ConnectError as error:  # made for people, and without secrets
+            raise NoCredentials(error.cause, error.hint) from None
+        except Exception as error:  # border: where credentials come from is somebody else's
+            raise NoCredentials(f"no credentials could be had: {type(error).__name__}") from error
+        self._failure = None
+        return self._last
+
+
+def laid_over(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """The headers with these set, however their names were spelled before."""
+    names = {name.lower() for name in own}
+    return {name: value for name, value in headers.items() if name.lower() not in names} | dict(own)

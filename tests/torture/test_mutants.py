@@ -1,0 +1,92 @@
+"""Proof that the suite bites: builds with one planted fault each, which the named case must find.
+
+Each fault is a switch of the test that plants it; nothing of it is in the product. The torture cases
+themselves judge: a mutant that one of them lets pass is a failure here.
+"""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dragoman.calls import pipeline, recovery
+from dragoman.calls.recovery import GIVE_UP, Step
+from dragoman.errors import CallError, ConnectionLost
+from tests.e2e.command import config, entry
+from tests.e2e.person import settings
+from tests.servers.web import Ledger
+from tests.torture.cutting import Lanes, lanes
+from tests.torture.network import HTTP_WAYS, WAYS, Way
+from tests.torture.test_t41_terminal_injection import HOSTILE, UncleanedPerson, harm_in
+
+# --- retry-on-drop (T27) ---
+
+
+def repeats_what_was_dropped(error: CallError, *, attempt: int, harmless: bool) -> Step:
+    return Step("repeat") if attempt < 2 else GIVE_UP
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("LIF-5")
+@pytest.mark.parametrize("way", [HTTP_WAYS[0], HTTP_WAYS[3], *WAYS[5:]], ids=str)
+async def test_t27_finds_a_build_that_repeats_what_was_dropped(
+    arena, way: Way, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(pipeline, "react", repeats_what_was_dropped)
+    async with lanes(arena, way, count=1) as cut:
+        await cut.lanes[0].cut_at("down", [0])
+    assert max(cut.ledger.counts.values()) == 2, "the fault is planted where it matters"
+    with pytest.raises(AssertionError, match="lane0 0001"):
+        cut.judge()
+
+
+@pytest.mark.requirement("LIF-5")
+async def test_t27_finds_a_table_in_which_a_row_lost_its_condition(arena, monkeypatch: pytest.MonkeyPatch):
+    careless = tuple(row._replace(if_harmless=False) for row in recovery.TABLE)
+    monkeypatch.setattr(recovery, "TABLE", careless)
+    async with lanes(arena, HTTP_WAYS[0], count=1) as cut:
+        await cut.lanes[0].cut_at("down", [0])
+    with pytest.raises(AssertionError, match="lane0 0001"):
+        cut.judge()
+
+
+async def test_t27_lets_the_build_as_it_is_pass(arena):
+    async with lanes(arena, HTTP_WAYS[0], count=1) as cut:
+        await cut.lanes[0].cut_at("down", [0])
+    cut.judge()
+    assert cut.cuts_felt == 1
+
+
+def test_t27_finds_a_call_that_ran_and_is_said_not_to_have_been_sent():
+    ledger = Ledger()
+    ledger.enter("a 0001")
+    lane: Any = SimpleNamespace(ended={"a 0001": ConnectionLost("a", "gone", may_have_run=False)})
+    judged = Lanes([lane], ledger)
+    with pytest.raises(AssertionError, match="said not to have been sent"):
+        judged.judge()
+
+
+# --- raw print of server text (T41) ---
+
+RAW: dict[str, tuple[tuple[str, ...], str | None]] = {
+    "a list": (("tools", *HOSTILE), None),
+    "a result": (("call", "mcp__e2e__text", *HOSTILE), None),
+    "an error": (("call", "mcp__e2e__error", *HOSTILE), None),
+    "progress": (("call", "mcp__e2e__progress", *HOSTILE), None),
+    "last words": (("tools", "--mcp-config", config(e2e=entry("dies", "worse"))), None),
+    "a question": (("call", "mcp__e2e__annotated", *HOSTILE), "y/a/p/n"),
+    "a question by rule": (("call", "mcp__e2e__described", *HOSTILE), "y/n"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "keys"), RAW.values(), ids=RAW.keys())
+def test_t41_finds_a_build_that_prints_what_servers_say(home: Path, words: tuple[str, ...], keys: str | None):
+    settings(home, ask=["mcp__e2e__described"])
+    with UncleanedPerson(*words) as person:
+        if keys is not None:
+            person.answers(keys, "n")
+        output = person.finish()
+
+    assert harm_in(output) >= {"0x1b", "0x7"}

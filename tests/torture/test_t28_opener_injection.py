@@ -1,0 +1,355 @@
+"""T28: addresses from servers. None is opened, fetched or run; the hostile ones reach nobody at all."""
+
+import asyncio
+import json
+import os
+import select
+import subprocess
+import webbrowser
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from dragoman import MalformedReply, RemoteError
+from dragoman.connections.inbound import page_question
+from dragoman.interaction import PageQuestion, PermissionAnswer
+from tests.e2e.command import LIMIT_SECONDS, Terminal, plain
+from tests.servers.web import Streamable, answers, streamable
+from tests.servers.web.liar import liar
+from tests.torture.arena import Arena, until
+from tests.torture.network import LEGACY, MODERN
+from tests.torture.projects import Listener
+
+pytestmark = pytest.mark.requirement("CAL-5")
+
+PLACE = "{place}"
+"""Stands for the host and port of a listener that nobody is to visit."""
+
+HOSTILE_ADDRESSES: dict[str, str] = {
+    "javascript": "javascript:alert(1)",
+    "javascript with slashes": "javascript://{place}/%0aalert(1)",
+    "a file": "file:///etc/passwd",
+    "a file elsewhere": "file://{place}/share",
+    "an editor": "vscode://x",
+    "data": "data:text/html,<script>alert(1)</script>",
+    "ftp": "ftp://{place}/",
+    "a web socket": "ws://{place}/",
+    "mail": "mailto:x@example.com",
+    "a shell inside a user": "https://a$(touch${IFS}{canary})b@as.example/",
+    "a shell in the path": "https://as.example/$(touch {canary})",
+    "a shell without spaces": "https://as.example/$(touch${IFS}{canary})",
+    "only a substitution": "https://as.example/$(calc)",
+    "a variable": "https://as.example/$HOME",
+    "backticks": "https://as.example/`calc`",
+    "double quotes": 'https://as.example/";calc;"',
+    "single quotes": "https://as.example/';calc;'",
+    "a pipe": "https://as.example/|calc",
+    "angle brackets": "https://as.example/<calc>",
+    "a caret": "https://as.example/^calc",
+    "braces": "https://as.example/{a,b}",
+    "a flag": "-oProxyCommand=x",
+    "a longer flag": "--new-window=https://as.example/",
+    "two lines": "https://as.example/\r\nX:1",
+    "a line feed": "https://as.example/\nX:1",
+    "a tab": "https://as.example/\tx",
+    "a space": "https://as.example/ x",
+    "a space in front": " https://as.example/",
+    "NUL": "https://as.example/\0x",
+    "an escape": "https://as.example/\x1b]0;x\x07",
+    "a C1 control": "https://as.example/\x9bx",
+    "a delete": "https://as.example/\x7f",
+    "turned round": "https://as.example/\u202egpj.exe",
+    "invisible": "https://as.example/\u200bx",
+    "a foreign host": "https://аpple.example/",
+    "a full-width dot": "https://evil\uff0eexample/",
+    "a user": "https://user@{place}/",
+    "a user and a password": "https://good.example:secret@{place}/",
+    "a user that is empty": "https://@{place}/",
+    "a user behind a backslash": "https://good.example\\@{place}/",
+    "an escaped host": "https://%65vil.example/",
+    "no host": "https:///path",
+    "only a scheme": "https://",
+    "one slash": "https:/as.example/",
+    "no scheme": "//{place}/",
+    "plain text": "as.example",
+    "a port that is none": "https://as.example:port/",
+    "a port too far": "https://as.example:65536/",
+    "no TLS": "http://as.example/",
+    "no TLS, almost here": "http://127.0.0.1.as.example/",
+    "no TLS, somebody called local": "http://localhost.as.example/",
+    "10 kB": "https://as.example/" + "a" * 10_000,
+    "70 kB": "https://as.example/" + "a" * 70_000,
+    "nothing": "",
+}
+
+
+class Visitor:
+    """Says yes to everything, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.visited: list[PageQuestion] = []
+
+    async def allow(self, question: Any) -> PermissionAnswer:
+        return PermissionAnswer(True)
+
+    async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
+        self.visited.append(question)
+        return "accept"
+
+
+class Openers:
+    """Notes whatever could open something, and lets none of it happen."""
+
+    NAMES = (
+        (webbrowser, ("open", "open_new", "open_new_tab", "get")),
+        (subprocess, ("Popen", "run", "call", "check_call", "check_output", "getoutput")),
+        (os, ("system", "popen", "execv", "execve", "execvp", "posix_spawn", "posix_spawnp", "fork")),
+        (asyncio, ("create_subprocess_exec", "create_subprocess_shell")),
+    )
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[str] = []
+        for module, names in self.NAMES:
+            for name in names:
+                monkeypatch.setattr(module, name, self._noting(f"{module.__name__}.{name}"))
+
+    def _noting(self, name: str) -> Callable[..., Any]:
+        def opener(*words: Any, **more: Any) -> Any:
+            self.calls.append(f"{name} {words}")
+            raise OSError("not in this test")
+
+        return opener
+
+
+@pytest.fixture
+def openers() -> Iterator[Callable[[], Openers]]:
+    """Called once everything is connected: the bystander is a process as well."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield lambda: Openers(patch)
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    with Listener() as listening:
+        yield listening
+
+
+def spelled(address: str, listener: Listener, home: Path) -> str:
+    place = f"127.0.0.1:{listener.port}"
+    return address.replace(PLACE, place).replace("{canary}", str(home / "canary"))
+
+
+# --- the three ways in which a server can name a page ---
+
+
+async def in_an_error(a: Arena, server: Streamable, url: str) -> str:
+    """Refused: what the server said is the outcome, and the call is not made again."""
+    data = {"elicitations": [{"mode": "url", "elicitationId": "e", "url": url, "message": "come"}]}
+    server.on["tools/call"] = answers.first(1, answers.error(-32042, "visit the page first", data=data))
+    outcome = await a.outcome("echo", text="come back")
+    if not outcome.is_error:
+        return "put"
+    assert isinstance(outcome.error, RemoteError)
+    assert outcome.error.remote_code == -32042
+    return "refused"
+
+
+async def as_a_request(a: Arena, server: Streamable, url: str) -> str:
+    """Refused: the server is told that its question makes no sense."""
+    await server.wait_for("GET")
+    await until(lambda: server._viewings)
+    server.answers_heard.clear()
+    params = {"mode": "url", "elicitationId": "e", "url": url, "message": "come"}
+    server.push({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
+    await until(lambda: server.answers_heard)
+    (answer,) = server.answers_heard
+    if "result" in answer:
+        return "put"
+    assert answer["error"]["code"] == -32602
+    return "refused"
+
+
+async def in_a_round(a: Arena, server: Streamable, url: str) -> str:
+    """Refused: the call ends, for there is no way to say that a question makes no sense."""
+    asked = {"method": "elicitation/create", "params": {"mode": "url", "url": url, "message": "come"}}
+
+    def call(params: dict[str, Any]) -> dict[str, Any]:
+        if "inputResponses" in params:
+            return {"resultType": "complete", "content": []}
+        return {"resultType": "input_required", "inputRequests": {"p": asked}}
+
+    liar(server, {"tools/call": call})
+    try:
+        await a.outcome("echo", text="x")
+    except MalformedReply as error:
+        return "refused" if "cannot be shown to a person" in str(error) else str(error)
+    return "put"
+
+
+WAYS = {"error": (LEGACY, in_an_error), "request": (LEGACY, as_a_request), "round": (MODERN, in_a_round)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_t28_a_hostile_address_reaches_neither_the_person_nor_an_opener_nor_the_network(
+    arena, home: Path, listener: Listener, openers: Callable[[], Openers], way: str
+):
+    revision, names_a_page = WAYS[way]
+    visitor = Visitor()
+    async with (
+        streamable(revisions=(revision,)) as server,
+        arena({"url": server.url, "protocol": revision}, interaction=visitor) as a,
+    ):
+        watched = openers()
+        for what, address in HOSTILE_ADDRESSES.items():
+            assert await names_a_page(a, server, spelled(address, listener, home)) == "refused", what
+            assert visitor.visited == [], what
+        assert watched.calls == []
+    assert listener.connections == 0
+    assert not (home / "canary").exists()
+
+
+@pytest.mark.parametrize("address", HOSTILE_ADDRESSES.values(), ids=list(HOSTILE_ADDRESSES))
+def test_t28_no_question_is_made_of_a_hostile_address(address: str, listener: Listener, home: Path):
+    assert page_question("x", spelled(address, listener, home), "come") is None
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://as.example/authorize?client_id=x&state=a%20b&redirect_uri=http%3A%2F%2F127.0.0.1%3A5%2F#top",
+        "HTTPS://As.Example:8443/a/(b);c=d,e/~f/@g/[h]?x=*+y!",
+        "https://xn--pple-43d.example/",
+        "https://[2001:db8::1]:8443/",
+        "http://127.0.0.1:8080/callback",
+        "http://localhost/",
+        "http://[::1]:9/",
+        "https://as.example/" + "a" * 4000,
+    ],
+    ids=lambda address: address[:40],
+)
+def test_t28_an_ordinary_address_is_put_letter_by_letter(address: str):
+    question = page_question("x", address, "come \x1b[2J")
+    assert question is not None
+    assert question.url == address
+    assert "\x1b" not in question.message
+
+
+# --- a yes opens nothing either: that is the front end's, after its own question ---
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_t28_even_after_a_yes_the_host_opens_and_fetches_nothing(
+    arena, listener: Listener, openers: Callable[[], Openers], way: str
+):
+    revision, names_a_page = WAYS[way]
+    visitor = Visitor()
+    good = f"http://127.0.0.1:{listener.port}/sign-in"
+    async with (
+        streamable(revisions=(revision,)) as server,
+        arena({"url": server.url, "protocol": revision}, interaction=visitor) as a,
+    ):
+        watched = openers()
+        assert await names_a_page(a, server, good) == "put"
+        assert [question.url for question in visitor.visited] == [good]
+        assert watched.calls == []
+    assert listener.connections == 0
+
+
+class Reader(Terminal):
+    def wait_for(self, text: bytes) -> None:
+        while text not in self._output:
+            assert select.select([self._master], [], [], LIMIT_SECONDS)[0], self._output
+            self._output += os.read(self._master, 65536)
+
+
+@pytest.mark.parametrize("answer", [b"y", b"n", b"\x03"], ids=["yes", "no", "interrupted"])
+async def test_t28_at_the_terminal_a_page_is_shown_and_no_browser_started(
+    home: Path, listener: Listener, answer: bytes
+):
+    """Whatever a browser could be called leaves a mark."""
+    shims, canary = home / "shims", home / "canary"
+    shims.mkdir()
+    for name in (
+        "xdg-open",
+        "sensible-browser",
+        "www-browser",
+        "x-www-browser",
+        "firefox",
+        "open",
+        "wslview",
+    ):
+        (shims / name).write_text(f"#!/bin/sh\ntouch {canary}\n")
+        (shims / name).chmod(0o755)
+    environment = {
+        "BROWSER": str(shims / "firefox"),
+        "DISPLAY": ":0",
+        "PATH": f"{shims}:{os.environ['PATH']}",
+    }
+    good = f"http://127.0.0.1:{listener.port}/sign-in"
+
+    def person(config: str) -> str:
+        with Reader("call", "mcp__x__echo", "text=hi", "--mcp-config", config, env=environment) as terminal:
+            terminal.wait_for(b"y/n: ")
+            terminal.type(answer)
+            return terminal.finish()
+
+    async with streamable(revisions=(LEGACY,)) as server:
+        data = {"elicitations": [{"mode": "url", "elicitationId": "e", "url": good, "message": "come"}]}
+        server.on["tools/call"] = answers.first(1, answers.error(-32042, "visit first", data=data))
+        config = json.dumps({"mcpServers": {"x": {"type": "http", "url": server.url}}})
+        shown = plain(await asyncio.to_thread(person, config))
+        assert good in shown
+        assert len(server.asked("tools/call")) == (2 if answer == b"y" else 1)
+    assert listener.connections == 0
+    assert not canary.exists()
+
+
+# --- the same words elsewhere ---
+
+
+async def test_t28_as_arguments_they_arrive_letter_by_letter_and_start_nothing(
+    arena, home: Path, listener: Listener, openers: Callable[[], Openers], era: str
+):
+    async with streamable(revisions=(era,)) as server:
+        entry = {"url": server.url, "protocol": era}
+        async with arena(entry, interaction=Visitor(), permission_mode="default") as a:
+            watched = openers()
+            for address in HOSTILE_ADDRESSES.values():
+                said = spelled(address, listener, home)
+                assert await a.call("echo", text=said) == said
+            assert watched.calls == []
+    assert listener.connections == 0
+    assert not (home / "canary").exists()
+
+
+async def test_t28_links_and_icons_of_a_server_are_followed_by_nobody(
+    arena, home: Path, listener: Listener, openers: Callable[[], Openers], era: str
+):
+    place = f"http://127.0.0.1:{listener.port}"
+    links = [
+        {"type": "resource_link", "name": f"n{number}", "uri": spelled(address, listener, home) or "x:"}
+        for number, address in enumerate(HOSTILE_ADDRESSES.values())
+    ]
+    content = [
+        {"type": "text", "text": f"see {place}/text and ![]({place}/picture)"},
+        {
+            "type": "resource_link",
+            "name": "here",
+            "uri": f"{place}/link",
+            "icons": [{"src": f"{place}/icon"}],
+        },
+        {"type": "resource", "resource": {"uri": f"{place}/resource", "text": "t"}},
+        *links,
+    ]
+    result = {"resultType": "complete", "content": content}
+    tool = {"name": "look", "inputSchema": {"type": "object"}, "icons": [{"src": f"{place}/tool-icon"}]}
+    async with streamable(revisions=(era,)) as server:
+        liar(server, {"tools/call": lambda _: result, "tools/list": lambda _: {"tools": [tool], "ttlMs": 0}})
+        async with arena({"url": server.url, "protocol": era}) as a:
+            watched = openers()
+            outcome = await a.outcome("look")
+            assert "\x1b" not in json.dumps(outcome.text, ensure_ascii=False)
+            assert watched.calls == []
+    assert listener.connections == 0

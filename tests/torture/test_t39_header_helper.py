@@ -1,0 +1,267 @@
+"""T39: a command that gives headers: not before a yes, not beyond its limits, nothing of ours to read."""
+
+import asyncio
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Host
+from dragoman.auth import headers as helper
+from dragoman.errors import SignInNeeded
+from dragoman.transports.credentials import Signed, Signer
+from tests.e2e.command import run
+from tests.servers.web import Ask, answers, streamable
+from tests.torture import projects
+from tests.torture.arena import until
+from tests.torture.network import LEGS, MODERN, Way
+from tests.torture.people import alive
+from tests.torture.projects import Canary, Listener, servers, write
+
+pytestmark = pytest.mark.requirement("AUT-9")
+
+SECRET = "s3cr3t-canary-9f2e"
+GOOD = """printf '{"Authorization": "Bearer good"}'"""
+
+
+def says(document: object) -> str:
+    return f"printf %s {shlex.quote(json.dumps(document))}"
+
+
+# --- not before a yes ---
+
+
+def in_project(home: Path, **entry: Any) -> Path:
+    return write(home / "work" / ".mcp.json", servers(x={"type": "http", **entry}))
+
+
+@pytest.mark.parametrize("scope", ["project", "local"])
+@pytest.mark.parametrize("kind", ["http", "sse", "ws"])
+async def test_t39_a_projects_helper_does_not_run_before_approval(home: Path, scope: str, kind: str):
+    canary = Canary(home / "canary")
+    with Listener() as listener:
+        url = f"{'ws' if kind == 'ws' else 'http'}://127.0.0.1:{listener.port}/"
+        entry = {"type": kind, "url": url, "headersHelper": canary.script("ran")}
+        file = {"project": ".mcp.json", "local": ".dragoman/settings.local.json"}[scope]
+        write(home / "work" / file, servers(x=entry))
+        async with Host.configured(permission_mode="bypassPermissions", watch=True) as host:
+            views = await host.ready(timeout=30)
+            assert views["x"].status == "pending"
+            await host.reload()
+            await host.call("mcp__x__echo", {})
+        for words in (("mcp", "list"), ("mcp", "get", "x"), ("tools",), ("call", "mcp__x__echo")):
+            run(*words)
+        assert listener.connections == 0
+    assert canary.started == set()
+
+
+async def test_t39_after_a_yes_it_runs_and_after_a_change_it_waits_again(home: Path):
+    canary = Canary(home / "canary")
+    async with streamable(revisions=(MODERN,)) as server:
+        file = in_project(home, url=server.url, headersHelper=f"{canary.script('first')}; {GOOD}")
+        projects.approve(file, "x")
+        async with Host.configured() as host:
+            await host.ready(timeout=30)
+            assert host.servers["x"].status == "connected"
+            assert canary.started == {"first"}
+            in_project(home, url=server.url, headersHelper=f"{canary.script('second')}; {GOOD}")
+            await host.reload()
+            await host.ready(timeout=30)
+            assert host.servers["x"].status == "pending"
+    assert canary.started == {"first"}
+
+
+async def test_t39_a_relative_command_is_not_looked_for_in_the_folder_one_works_in(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """`./token` of a project that was approved must not become `./token` of a repository inside it."""
+    canary = Canary(home / "canary")
+    inner = home / "work" / "inner"
+    inner.mkdir()
+    (inner / "token").write_text(f"#!/bin/sh\n{canary.script('theirs')}\n")
+    (inner / "token").chmod(0o755)
+    monkeypatch.chdir(inner)
+    async with streamable() as server:
+        projects.approve(in_project(home, url=server.url, headersHelper="./token"), "x")
+        projects.user(home, servers(mine={"url": f"{server.url}?mine", "headersHelper": "./token"}))
+        async with Host.configured(cwd=inner) as host:
+            views = await host.ready(timeout=30)
+            assert {view.status for view in views.values()} == {"needs-auth"}
+        assert server.asks == []
+    assert canary.started == set()
+
+
+# --- what it is given ---
+
+CREDENTIALS = {
+    "ANTHROPIC_API_KEY": SECRET,
+    "OPENAI_API_KEY": SECRET,
+    "AWS_SECRET_ACCESS_KEY": SECRET,
+    "GITHUB_TOKEN": SECRET,
+    "DRAGOMAN_CLIENT_KEY": SECRET,
+    "NPM_CONFIG_AUTH": SECRET,
+    "DATABASE_URL": f"postgres://me:{SECRET}@db/",
+    "SSH_AUTH_SOCK": f"/tmp/{SECRET}",
+    "BASH_FUNC_ls%%": f"() {{ echo {SECRET}; }}",
+    "LC_ALL": f"() {{ echo {SECRET}; }}",
+}
+
+
+@pytest.mark.requirement("AUT-11")
+@pytest.mark.parametrize("scope", ["project", "user"])
+async def test_t39_nothing_of_the_hosts_credentials_is_in_its_environment(
+    home: Path, monkeypatch: pytest.MonkeyPatch, scope: str
+):
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    seen = home / "seen"
+    command = f"env > {shlex.quote(str(seen))}; {GOOD}"
+    async with streamable(revisions=(MODERN,)) as server:
+        entry = {"url": server.url, "headersHelper": command, "env": {"OWN": "given"}}
+        if scope == "project":
+            projects.approve(in_project(home, **entry), "x")
+        else:
+            projects.user(home, servers(x=entry))
+        async with Host.configured() as host:
+            await host.ready(timeout=30)
+            assert host.servers["x"].status == "connected", host.servers["x"].reason
+    text = seen.read_text()
+    assert SECRET not in text
+    assert "OWN=given" in text.splitlines(), "what its entry names it does get"
+    assert f"DRAGOMAN_SERVER_URL={server.url}" in text.splitlines()
+
+
+async def test_t39_other_servers_see_nothing_of_what_it_printed(arena, home: Path):
+    async with streamable(revisions=(MODERN,)) as server:
+        entry = {"url": server.url, "headersHelper": says({"Authorization": SECRET})}
+        async with arena(entry) as a:
+            pid = a.host.servers["bystander"].pid
+            assert SECRET not in Path(f"/proc/{pid}/environ").read_text()
+            assert SECRET not in repr(list(a.events))
+
+
+# --- what it prints ---
+
+BAD: dict[str, str] = {
+    "a line break": says({"X": f"{SECRET}\r\nInjected: 1"}),
+    "a line feed": says({"X": f"{SECRET}\n"}),
+    "a line break in a name": says({"X: 1\r\nInjected": SECRET}),
+    "NUL": says({"X": f"{SECRET}\0"}),
+    "an escape": says({"X": f"\x1b]0;{SECRET}\x07"}),
+    "1 MB of value": f"printf '{{\"X\": \"{SECRET}'; head -c 1048576 /dev/zero | tr '\\0' a; printf '\"}}'",
+    "without end": f"while :; do echo {SECRET}; done",
+    "no JSON": f"echo {SECRET}",
+    "a list": says([SECRET]),
+    "a number": says({"X": 5, "Y": SECRET}),
+    "nested": says({"headers": {"X": SECRET}}),
+    "nested too deep": "head -c 200000 /dev/zero | tr '\\0' '['",
+    "no UTF-8": r"printf '{\"X\": \"\377\"}'",
+    "nothing": "true",
+    "exit 1": f"echo {SECRET}; echo {SECRET} >&2; exit 1",
+    "a signal": f"echo {SECRET}; kill -9 $$",
+    "no such program": f"/nonexistent/{SECRET}",
+    "the session": says({"Mcp-Session-Id": SECRET}),
+    "the host": says({"hOsT": SECRET}),
+    "the length": says({"Content-Length": "5"}),
+    "smuggling": says({"Transfer-Encoding": "chunked"}),
+    "a proxy's": says({"Proxy-Authorization": SECRET}),
+}
+
+
+@pytest.mark.requirement("AUT-11")
+async def test_t39_bad_output_sends_nothing_and_is_told_without_a_word_of_it(arena, home: Path):
+    with Listener() as listener:
+        url = f"http://127.0.0.1:{listener.port}/mcp"
+        entries = {
+            f"x{number}": {"url": f"{url}?{number}", "headersHelper": command}
+            for number, command in enumerate(BAD.values())
+        }
+        async with arena(others=entries, settings={"DRAGOMAN_RECONNECT_ATTEMPTS": 3}) as a:
+            for name, what in zip(entries, BAD, strict=True):
+                view = a.host.servers[name]
+                assert view.status == "needs-auth", f"{what}: {view.status} {view.reason}"
+                assert isinstance(view.error, SignInNeeded)
+                assert f"{name}: connect failed: its headersHelper " in (view.reason or ""), what
+                assert "by hand" in (view.error.hint or "")
+                assert SECRET not in f"{view} {view.error!r} {vars(view.error)}", what
+            assert SECRET not in repr(list(a.events))
+        assert listener.connections == 0
+    assert not [file for file in (home / ".dragoman").rglob("*") if file.is_file() and holds_secret(file)]
+
+
+def holds_secret(file: Path) -> bool:
+    return SECRET.encode() in file.read_bytes()
+
+
+@pytest.mark.parametrize("way", LEGS, ids=str)
+async def test_t39_one_that_hangs_is_ended_with_its_children_at_the_deadline(
+    arena, home: Path, monkeypatch: pytest.MonkeyPatch, way: Way
+):
+    monkeypatch.setattr(helper, "LIMIT_SECONDS", 0.5)
+    pids = home / "pids"
+    command = (
+        f"trap '' INT TERM HUP; echo $$ >> {pids}; sh -c 'trap \"\" TERM; echo $$ >> {pids}; sleep 60'; :"
+    )
+    async with way.server() as server:
+        async with arena(way.entry(server, headersHelper=command)) as a:
+            assert "did not end within 0.5 s" in (a.view.reason or "")
+            found = [int(line) for line in pids.read_text().split()]
+            assert len(found) == 2
+            await until(lambda: not any(map(alive, found)), 5)
+        assert server.asks == []
+
+
+# --- a server that refuses it for ever ---
+
+
+async def test_t39_a_401_for_ever_runs_it_twice_and_not_in_a_loop(arena, home: Path):
+    runs = home / "runs"
+    command = f"echo x >> {runs}; {GOOD}"
+    async with streamable(revisions=(MODERN,)) as server:
+        async with arena({"url": server.url, "headersHelper": command}) as a:
+            assert a.view.status == "connected"
+            server.on["*"] = answers.challenge()
+            calls = (a.host.call("mcp__hostile__echo", {"text": "x"}) for _ in range(20))
+            ends = await asyncio.gather(*calls, return_exceptions=True)
+            assert all(isinstance(end, Exception) for end in ends)
+            await until(lambda: a.view.status == "needs-auth")
+        assert runs.read_text().count("x") <= 3
+
+
+async def runs_when_a_token_expires(arena: Any, home: Path, calls: int) -> int:
+    """How often it runs when so many calls are refused at the same time with what it gave first."""
+    runs = home / "runs"
+    command = f'echo x >> {runs}; sleep 0.05; printf \'{{"Authorization": "%s"}}\' $(wc -l < {runs})'
+    all_here = asyncio.Event()
+
+    async def refuse_together(ask: Ask) -> Any:
+        if ask.headers["Authorization"] != "1":
+            return None
+        if len(server.asked("tools/call")) >= calls:
+            all_here.set()
+        await all_here.wait()
+        return await answers.challenge()(ask)
+
+    async with (
+        streamable(revisions=(MODERN,), on={"tools/call": refuse_together}) as server,
+        arena({"url": server.url, "headersHelper": command}) as a,
+    ):
+        made = (a.call("ledger", key=f"k{number}") for number in range(calls))
+        assert await asyncio.gather(*made) == ["1"] * calls
+    return len(runs.read_text().split())
+
+
+async def test_t39_many_calls_refused_together_share_one_run_and_each_is_made_once(arena, home: Path):
+    assert await runs_when_a_token_expires(arena, home, 30) == 2
+
+
+async def test_t39_a_build_in_which_each_refusal_runs_it_is_caught(
+    arena, home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def each_for_itself(self: Any, headers: Any, _: Any) -> Signed:
+        return Signed({**headers, **await self._ask(renewed=True)}, 0)
+
+    monkeypatch.setattr(Signer, "sign_again", each_for_itself)
+    assert await runs_when_a_token_expires(arena, home, 5) == 6
