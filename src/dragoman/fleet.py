@@ -7,7 +7,7 @@ a changed configuration replaces, and what each of them has offered. Reading con
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from dragoman.calls.recovery import is_harmless
@@ -78,6 +78,7 @@ class Fleet:
         self._forms = forms
         self._pages = pages
         self._seams = seams
+        seams.learned = self._learn
         self._refresher = Refresher(catalog, bus, clock, self.request_seconds)
         self.lists = Lists(clock, bus, self.request_seconds)
         """What servers offer besides tools."""
@@ -251,6 +252,12 @@ class Fleet:
         """What covers the secrets of a server's entry; None if it has none."""
         return self._redactors.get(server) or None
 
+    def _learn(self, server: str, secrets: Iterable[str]) -> None:
+        """What a server is told of who asks is covered in its answers, too."""
+        known = self._redactors.get(ServerName(server))
+        if known is not None:
+            known.learn(secrets)
+
     def is_trusted(self, server: str) -> bool:
         """Whether the person takes the server at its word."""
         known = self._servers.get(ServerName(server))
@@ -338,7 +345,7 @@ class Fleet:
         return transport_maker(name, config, self._settings, self._seams)()
 
     def _make_older(self, name: ServerName, config: ServerConfig) -> Transport:
-        make = older_maker(name, config, self._settings)
+        make = older_maker(name, config, self._settings, self._seams)
         assert make is not None
         return make()
 

@@ -296,3 +296,17 @@ async def test_json_with_everything_a_helper_may_give_arrives_as_printed():
     async with streamable(revisions=(MODERN,)) as server, host_of("http", server, command) as host:
         await works(host)
         assert {name: server.asks[-1].headers[name] for name in given} == given
+
+
+@pytest.mark.requirement("AUT-11")
+async def test_a_tool_that_says_the_token_back_does_not_get_it_into_a_result(tmp_path: Path):
+    token = "tok-4f9a1c7720aa51e3"
+    helper = tmp_path / "token"
+    helper.write_text(f'#!/bin/sh\necho \'{{"Authorization": "Bearer {token}"}}\'\n')
+    helper.chmod(0o700)
+    async with streamable() as server:
+        server.zoo.add_tool("leak", lambda given, context: f"you are {token}")
+        entry = {"type": "http", "url": server.url, "headersHelper": str(helper)}
+        async with Host({"server": entry}, permission_mode="bypassPermissions") as host:
+            await host.ready(timeout=20)
+            assert (await host.call("mcp__server__leak", {})).text == "you are [secret]"

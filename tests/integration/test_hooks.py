@@ -139,12 +139,12 @@ FAILURES = [
     (prints(decides(updatedInput=[1])), '"updatedInput" must be an object'),
     (prints(decides(permissionDecision="Deny")), '"permissionDecision" must be one of'),
     (f"echo debug; {prints(decides(permissionDecision='deny'))}", "it wrote something before its JSON"),
-    ("yes", "it printed more than 1 MB"),
-    ("yes >&2", "it printed more than 1 MB"),
-    (python("print('{' + ' ' * 2000000 + '}')"), "it printed more than 1 MB"),
+    ("yes", "it printed more than 1024 kB"),
+    ("yes >&2", "it printed more than 1024 kB"),
+    (python("print('{' + ' ' * 2000000 + '}')"), "it printed more than 1024 kB"),
     ("sleep 60", "it took longer than 0.5 s"),
     ("trap '' INT TERM; while :; do sleep 1; done", "it took longer than 0.5 s"),
-    ("a\0b", "it cannot be started"),
+    ("a\0b", "it could not be started"),
 ]
 
 
@@ -167,7 +167,7 @@ async def test_a_folder_that_is_gone_is_told(home: Path):
         os.chdir(home)
         (home / "work").rmdir()
         await desk.before()
-        assert desk.reports == ["it cannot be started: no such file or directory"]
+        assert desk.reports == ["it could not be started: no such file or directory"]
 
 
 async def test_ten_megabytes_for_a_program_that_reads_nothing():

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from dragoman import CallOutcome, CallTimeout, ConnectionLost, Host, HttpError, RemoteError
-from dragoman.calls import recovery
+from dragoman.calls import pipeline, recovery
 from dragoman.interaction import PageQuestion, PermissionAnswer
 from dragoman.wire.peer import Progress
 from tests.integration.waiting import until
@@ -75,10 +75,10 @@ def in_seconds(seconds: float) -> datetime.datetime:
 # --- 429: wait as told ---
 
 SPELLINGS: dict[str, tuple[Any, float, float]] = {
-    "at once": (lambda: {"Retry-After": "0"}, 0, 0.8),
+    "at once": (lambda: {"Retry-After": "0"}, 0, 2.0),
     "seconds": (lambda: {"Retry-After": "1"}, 0.9, 2.5),
-    "milliseconds": (lambda: {"Retry-After-Ms": "300"}, 0.25, 1.5),
-    "milliseconds win": (lambda: {"Retry-After-Ms": "100", "Retry-After": "50"}, 0.05, 1.5),
+    "milliseconds": (lambda: {"Retry-After-Ms": "300"}, 0.25, 2.5),
+    "milliseconds win": (lambda: {"Retry-After-Ms": "100", "Retry-After": "50"}, 0.05, 2.5),
     "a date": (lambda: {"Retry-After": format_datetime(in_seconds(2), usegmt=True)}, 0.5, 3.5),
     "a date of RFC 850": (
         lambda: {"Retry-After": in_seconds(2).strftime("%A, %d-%b-%y %H:%M:%S GMT")},
@@ -86,9 +86,9 @@ SPELLINGS: dict[str, tuple[Any, float, float]] = {
         3.5,
     ),
     "a date of asctime": (lambda: {"Retry-After": in_seconds(2).strftime("%a %b %d %H:%M:%S %Y")}, 0.5, 3.5),
-    "a date gone by": (lambda: {"Retry-After": format_datetime(in_seconds(-99), usegmt=True)}, 0, 0.8),
-    "words": (lambda: {"Retry-After": "soon"}, 0, 0.8),
-    "nothing": (dict, 0, 0.8),
+    "a date gone by": (lambda: {"Retry-After": format_datetime(in_seconds(-99), usegmt=True)}, 0, 2.0),
+    "words": (lambda: {"Retry-After": "soon"}, 0, 2.0),
+    "nothing": (dict, 0, 2.0),
 }
 
 
@@ -135,7 +135,7 @@ async def test_a_wait_that_is_too_long_is_the_error_at_once(
     era: str, header: dict[str, str], limit_seconds: float | None, said: float
 ):
     async with connected(era, on={"tools/call": answers.status(429, headers=header)}) as (host, server):
-        with at_once(), pytest.raises(HttpError) as caught:
+        with within(0, 2), pytest.raises(HttpError) as caught:
             await run(host, timeout_seconds=limit_seconds)
         assert caught.value.retry_after_seconds == said, "never beyond reason"
         assert f"wait {said:g} s" in str(caught.value)
@@ -144,12 +144,19 @@ async def test_a_wait_that_is_too_long_is_the_error_at_once(
 
 @pytest.mark.requirement("CAL-5", "CAL-2")
 @both_eras
-async def test_the_wait_for_a_busy_server_can_be_given_up(era: str):
+async def test_the_wait_for_a_busy_server_can_be_given_up(era: str, monkeypatch: pytest.MonkeyPatch):
+    waits = asyncio.Event()
+
+    def react(*about: Any, **more: Any) -> recovery.Step:
+        waits.set()
+        return recovery.react(*about, **more)
+
+    monkeypatch.setattr(pipeline, "react", react)
     busy = answers.status(429, retry_after="30")
     async with connected(era, on={"tools/call": busy}) as (host, server):
         calling = asyncio.create_task(run(host))
-        await server.wait_for("tools/call")
-        await asyncio.sleep(0.05)  # until the answer has been read, and the wait has begun
+        async with asyncio.timeout(5):
+            await waits.wait()
         with at_once():
             calling.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -445,7 +452,7 @@ async def test_a_legacy_servers_question_about_a_page_is_put_and_answered(word: 
         assert opening.params["capabilities"] == {"elicitation": {"url": {}}}
         answer = await ask_for_page(host, server, **page())
         assert answer["result"] == {"action": word}
-    ((asked),) = visitor.visited
+    (asked,) = visitor.visited
     assert (asked.server, asked.url) == ("x", PAGE)
 
 
@@ -568,6 +575,7 @@ async def test_the_nearest_time_limit_holds_and_the_server_is_told_once(
         assert (await run(host, timeout_seconds=20)).text == "1"
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CAL-2", "CAL-3")
 @both_eras
 @pytest.mark.parametrize("replies", ["sse", "json"])

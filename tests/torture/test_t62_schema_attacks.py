@@ -149,7 +149,7 @@ HUGE: dict[str, tuple[dict, object]] = {
     ),
     "many names": (
         {"type": "object", "additionalProperties": {"type": "null"}},
-        dict.fromkeys(map(str, range(200_000))),
+        dict.fromkeys(map(str, range(100_000))),
     ),
     "a deep one": ({}, nested(200)),
     "many that do not fit": ({"type": "array", "items": {"enum": ["x"] * 100}}, ["y"] * 100_000),
@@ -157,6 +157,7 @@ HUGE: dict[str, tuple[dict, object]] = {
 
 
 @pytest.mark.requirement("CAL-1")
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 @pytest.mark.parametrize(("schema", "value"), HUGE.values(), ids=HUGE.keys())
 async def test_t62_huge_arguments_are_judged_off_the_loop_and_in_bounds(arena, schema, value):
     ran: list[int] = []

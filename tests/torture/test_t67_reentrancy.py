@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import CallTimeout, DragomanError, Host, PermissionAnswer
-from dragoman.events import HookReported, ServerLogged, ToolsChanged
+from dragoman.events import ServerLogged, ToolsChanged
 from dragoman.hooks.declared import hook
 from tests.servers import zoo
 from tests.torture.arena import BYSTANDER, at_once, until
@@ -155,8 +155,9 @@ class Curious:
 
     async def allow(self, question: Any) -> PermissionAnswer:
         self.asked += 1
-        if self.host is not None and question.arguments["message"] < self.depth:
-            deeper = question.arguments["message"] + 1
+        depth = question.arguments.get("message", "")
+        if self.host is not None and depth.isdigit() and int(depth) < self.depth:
+            deeper = str(int(depth) + 1)
             found = await self.host.call("mcp__hostile__echo", {"message": deeper})
             return PermissionAnswer(not found.is_error)
         return PermissionAnswer(True)
@@ -173,10 +174,10 @@ async def test_t67_whoever_is_asked_may_call_tools_and_be_asked_about_them(arena
     async with arena(entry, interaction=user, **LETS_THE_BYSTANDER_PASS) as a:
         user.host = a.host
         async with at_once():
-            assert not (await a.outcome("echo", message=0)).is_error
+            assert await a.call("echo", message="0") == "0"
         assert user.asked == depth + 1
         async with at_once():
-            outcomes = await asyncio.gather(*(a.outcome("echo", message=depth) for _ in range(20)))
+            outcomes = await asyncio.gather(*(a.outcome("echo", message=str(depth)) for _ in range(20)))
         assert not any(outcome.is_error for outcome in outcomes)
 
 
@@ -203,15 +204,13 @@ async def test_t67_a_hook_may_call_tools(arena, era, event):
 @pytest.mark.requirement("PRM-5")
 async def test_t67_a_hook_may_call_what_it_watches(arena, era):
     async def again(given: Any) -> None:
-        depth = given["tool_input"]["message"]
-        if depth < 5:
-            assert await a.call("echo", message=depth + 1) == str(depth + 1)
+        deeper = str(int(given["tool_input"]["message"]) + 1)
+        if deeper < "6":
+            assert await a.call("echo", message=deeper) == deeper
 
     hooks = [hook(again, "PreToolUse", matcher="mcp__hostile__echo", blocks_on_error=True)]
-    async with arena(zoo("holds_replies.py", protocol=era), hooks=hooks) as a:
-        async with at_once():
-            assert not (await a.outcome("echo", message=0)).is_error
-        assert a.happened(HookReported) == []
+    async with arena(zoo("holds_replies.py", protocol=era), hooks=hooks) as a, at_once():
+        assert await a.call("echo", message="0") == "0"
 
 
 @pytest.mark.requirement("PRM-3")

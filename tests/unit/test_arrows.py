@@ -28,6 +28,7 @@ FLOORS: list[set[str]] = [
         "deadlines",
         "cleaning",
         "version",
+        "programs",
     },
     {"transports", "wire", "auth", "config"},
     {"connections"},

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from dragoman.auth.commands import CommandTrouble, Watches, output_of
 from dragoman.errors import SignInNeeded
+from dragoman.programs import CommandTrouble, Watches, run
 
 LIMIT_SECONDS: Final = 10.0
 OUTPUT_LIMIT_BYTES: Final = 256 * 1024
@@ -63,14 +63,26 @@ class HeadersHelper:
     """The headers that one connection's command gives."""
 
     def __init__(
-        self, server: str, command: str, *, url: str, env: Mapping[str, str], cwd: str, guard: Watches
+        self,
+        server: str,
+        command: str,
+        *,
+        url: str,
+        env: Mapping[str, str],
+        cwd: str,
+        guard: Watches,
+        learned: Callable[[Iterable[str]], None] | None = None,
     ) -> None:
-        """`env`: all that the command gets, besides the names under which it is told which server this is."""
+        """`env`: all that the command gets, besides the names under which it is told which server this is.
+
+        `learned` is told the words of every value that is given, so that nobody is shown them.
+        """
         self._server = server
         self._command = command
         self._env = {**env, **facts(server, url)}
         self._cwd = cwd
         self._guard = guard
+        self._learned = learned
         self._given: Mapping[str, str] | None = None
         self._running = asyncio.Lock()
 
@@ -80,12 +92,17 @@ class HeadersHelper:
             if self._given is None or renewed:
                 self._given = None  # a failure leaves nothing that was refused
                 self._given = await self._run()
+                self._tell(self._given.values())
             return self._given
+
+    def _tell(self, values: Iterable[str]) -> None:
+        if self._learned is not None:
+            self._learned([word for value in values for word in (value, *value.split())])
 
     async def _run(self) -> Mapping[str, str]:
         try:
             async with asyncio.timeout(LIMIT_SECONDS):
-                ended = await output_of(
+                ended = await run(
                     self._command,
                     env=self._env,
                     cwd=self._cwd,
@@ -99,7 +116,7 @@ class HeadersHelper:
         if ended.exit_code:
             raise self._failed(_end_in_words(ended.exit_code))
         try:
-            return read_headers(ended.output)
+            return read_headers(ended.stdout)
         except BadHeaders as bad:
             raise self._failed(str(bad)) from None
 

@@ -193,8 +193,10 @@ def _judgements(
 
 
 def _in_its_project(config: ServerConfig, part: Part | None) -> ServerConfig:
-    """A project's server starts in the project's folder, wherever the host was started."""
-    if part is None or part.path is None or part.scope not in IN_PROJECT or config.type != "stdio":
+    """A project's server, or its helper, starts in the project's folder, wherever the host was started."""
+    if part is None or part.path is None or part.scope not in IN_PROJECT:
+        return config
+    if config.type != "stdio" and config.headers_helper is None:
         return config
     folder = Sources.project_root_of(part.path)
     return structs.replace(config, cwd=os.path.join(folder, config.cwd or ""))

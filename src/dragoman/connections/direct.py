@@ -81,7 +81,7 @@ async def open_session(
         prepare=_nothing_to_prepare,
         on_notification=lambda _connection, _session, _method: None,
         kind=kind_of(config),
-        older_transport=older_maker("server", config, values),
+        older_transport=older_maker("server", config, values, Seams()),
     )
     connection.start()
     try:

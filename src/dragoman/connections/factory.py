@@ -6,7 +6,7 @@ I own: which transport an entry asks for, what it is told of the network, and wh
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -50,6 +50,8 @@ class Seams:
         """Carries the messages of servers of type `sdk`."""
         self.bearer = bearer
         """By server: who signs requests to organisation connectors (`claudeai-proxy`)."""
+        self.learned: Callable[[str, Iterable[str]], None] = lambda server, secrets: None
+        """Told, by server, what a helper gave to say who asks."""
 
 
 def kind_of(config: ServerConfig) -> Kind:
@@ -72,14 +74,14 @@ def transport_maker(name: str, config: ServerConfig, settings: Settings, seams: 
             raise ConfigError(f"server {name!r}: there is no transport {config.type!r}")
 
 
-def older_maker(name: str, config: ServerConfig, settings: Settings) -> MakeTransport | None:
+def older_maker(name: str, config: ServerConfig, settings: Settings, seams: Seams) -> MakeTransport | None:
     """The transport before Streamable HTTP, for servers that were never updated."""
     if config.type != "http":
         return None
 
     def make() -> Transport:
         network = network_of(config)
-        return _sse(name, network, settings, _helper_of(name, config, network))
+        return _sse(name, network, settings, _helper_of(name, config, network, seams))
 
     return make
 
@@ -156,9 +158,9 @@ def _remote(name: str, config: ServerConfig, settings: Settings, seams: Seams) -
     network = network_of(config)
     match config.type:
         case "sse":
-            return _sse(name, network, settings, _helper_of(name, config, network))
+            return _sse(name, network, settings, _helper_of(name, config, network, seams))
         case "ws":
-            return _websocket(name, network, settings, _helper_of(name, config, network))
+            return _websocket(name, network, settings, _helper_of(name, config, network, seams))
         case "claudeai-proxy":
             from dragoman.transports.proxy import ProxiedTransport
 
@@ -171,11 +173,11 @@ def _remote(name: str, config: ServerConfig, settings: Settings, seams: Seams) -
         case _:
             from dragoman.transports.http import HttpTransport
 
-            helper = _helper_of(name, config, network)
+            helper = _helper_of(name, config, network, seams)
             return HttpTransport(name, network, credentials=helper, **_http_limits(settings))
 
 
-def _helper_of(name: str, config: ServerConfig, network: Network) -> Credentials | None:
+def _helper_of(name: str, config: ServerConfig, network: Network, seams: Seams) -> Credentials | None:
     """The command that says who asks, if the entry has one. It gets as little of our environment as a server.
 
     It does not run in the folder the person works in: git, Python and others obey what lies there.
@@ -191,6 +193,7 @@ def _helper_of(name: str, config: ServerConfig, network: Network) -> Credentials
         env=minimal_environment(os.environ, config.env),
         cwd=str(Path.home() / (config.cwd or "")),
         guard=guard,
+        learned=lambda values: seams.learned(name, values),
     )
 
 

@@ -26,6 +26,7 @@ from dragoman.wire.messages import MessageId
 from dragoman.wire.peer import Peer, Progress, ProgressCallback
 
 CAUSE_WAIT_SECONDS: Final = 1.0
+LONGEST_SECONDS: Final = 24 * 3600.0
 
 End = Literal["lost", "session", "sign-in"]
 """How a link ended: by itself, because the server forgot the session, or because it wants a sign-in."""
@@ -169,7 +170,8 @@ class Session:
                         request_id,
                         method,
                         {**mirrored, **headers} if headers else mirrored,
-                        timeout_seconds,
+                        # The limit that progress extends is kept here; the transport's must not end it.
+                        LONGEST_SECONDS if extends else timeout_seconds,
                         is_standing,
                     )
                     self._transport.send(message, about)

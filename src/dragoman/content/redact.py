@@ -18,13 +18,24 @@ HIDDEN: Final = "[secret]"
 SHORTEST: Final = 8
 """A shorter value is no secret worth the name. Nothing gets longer by being hidden."""
 SPELLING_LIMIT: Final = 1000
+SECRET_LIMIT: Final = 100
 
 _WORDS = re.compile(r"[A-Za-z]{1,15}|\d{1,11}|[\w.-]+\.[a-z]{2,6}")
 
 
 class Redactor:
     def __init__(self, secrets: Iterable[str]) -> None:
-        found = sorted({each for secret in secrets for each in _spellings(secret)}, key=len, reverse=True)
+        self._secrets: dict[str, None] = {}
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Covers these, too; of those that come and go, the newest."""
+        for secret in secrets:
+            self._secrets.pop(secret, None)
+            self._secrets[secret] = None
+        for oldest in list(self._secrets)[:-SECRET_LIMIT]:
+            del self._secrets[oldest]
+        found = sorted({each for known in self._secrets for each in _spellings(known)}, key=len, reverse=True)
         self._texts = tuple(found[:SPELLING_LIMIT])
         # Searching for one after the other takes a tenth of the time that one pattern of all takes.
         self._bytes = tuple(text.encode("utf-8", "replace") for text in self._texts)

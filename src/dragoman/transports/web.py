@@ -206,7 +206,7 @@ async def trouble_of_status(
 
 
 _HINTS: Final = {
-    401: "It wants a sign-in or a valid token; look at the entry's `headers`.",
+    401: "It wants a sign-in or a valid token; look at the entry's `headers` or `headersHelper`.",
     403: "It knows who asks and says no; look at the rights of the token in the entry's `headers`.",
     404: "Is the address right? MCP servers often live at a path such as /mcp.",
     407: "The proxy wants a name and password.",

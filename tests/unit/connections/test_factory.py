@@ -186,7 +186,7 @@ async def test_an_editor_that_is_not_running_is_unreachable(kind: str):
 
 
 async def test_only_streamable_http_has_something_older_to_fall_back_to():
-    make = older_maker("box", remote(), Settings({}, {}))
+    make = older_maker("box", remote(), Settings({}, {}), Seams())
     assert make is not None
     assert type(make()) is SseTransport
 
@@ -196,7 +196,7 @@ async def test_only_streamable_http_has_something_older_to_fall_back_to():
         config("ws", url="wss://b"),
         config("sdk"),
     ):
-        assert older_maker("box", other, Settings({}, {})) is None
+        assert older_maker("box", other, Settings({}, {}), Seams()) is None
 
 
 def test_an_entry_that_cannot_be_used_says_so_when_it_is_to_be_connected():

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.auth.commands import CommandTrouble, Ended, output_of
+from dragoman import programs
+from dragoman.programs import CommandTrouble, Ended
 
 
 class Unwatched:
@@ -21,7 +22,7 @@ class Unwatched:
 
 async def run(command: str, folder: Path, **options: Any) -> Ended:
     options = {"env": {"PATH": "/usr/bin:/bin"}, "limit_bytes": 64 * 1024, **options}
-    return await output_of(command, cwd=str(folder), guard=Unwatched(), **options)
+    return await programs.run(command, cwd=str(folder), guard=Unwatched(), **options)
 
 
 def is_alive(pid: int) -> bool:
@@ -51,7 +52,7 @@ async def test_output_and_end_are_told(tmp_path: Path):
 
 
 async def test_output_of_exactly_the_limit_passes_and_one_byte_more_does_not(tmp_path: Path):
-    assert (await run("printf 12345", tmp_path, limit_bytes=5)).output == b"12345"
+    assert (await run("printf 12345", tmp_path, limit_bytes=5)).stdout == b"12345"
     with pytest.raises(CommandTrouble, match="printed more than"):
         await run("printf 123456", tmp_path, limit_bytes=5)
 

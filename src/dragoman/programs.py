@@ -1,8 +1,8 @@
-"""Running a command for what it prints.
+"""Running a person's own command for what it prints: hooks, helpers that print headers.
 
-I own: starting it in a process group of its own, what it prints within a limit, and its end: when `output_of`
-returns or is cancelled, everything in that group has been killed. Its stdin is empty, and its stderr is not
-kept. What the output means is the caller's; so is the time limit: cancel me.
+I own: starting it in a process group of its own, its input and output within limits, and its end: when `run`
+returns or is cancelled, everything in that group has been killed. What the output means is the caller's.
+Servers are not run here: they stay, and are `transports/process.py`'s.
 """
 
 from __future__ import annotations
@@ -30,46 +30,58 @@ class Watches(Protocol):
 class Ended(NamedTuple):
     exit_code: int
     """Negative: the signal that ended it."""
-    output: bytes
+    stdout: bytes
+    stderr: bytes = b""
 
 
 class CommandTrouble(Exception):
     """Why a command did not come to its end, in words that hold nothing of its output."""
 
 
-async def output_of(
-    command: str, *, env: Mapping[str, str], cwd: str, limit_bytes: int, guard: Watches
+async def run(
+    command: str,
+    given: bytes = b"",
+    *,
+    env: Mapping[str, str],
+    cwd: str,
+    limit_bytes: int,
+    guard: Watches,
 ) -> Ended:
-    """How the command ended, and what it printed; `CommandTrouble` if it cannot be run or prints too much."""
+    """How the command ended, and what it printed; `CommandTrouble` if it cannot be run or prints too much.
+
+    `given` is its input; one that reads nothing is free not to. Time limits are the caller's: cancel me.
+    """
     try:
-        transport, listener = await _spawned(command, env, cwd, limit_bytes)
+        transport, conversation = await _spawned(command, env, cwd, limit_bytes)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the command or its environment
         raise CommandTrouble(f"could not be started: {_in_words(error)}") from None
     pid = transport.get_pid()
     guard.watch(pid)
     try:
-        await listener.ended
-        return Ended(transport.get_returncode() or 0, bytes(listener.output))
+        stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
+        stdin.write(given)
+        stdin.close()  # once everything is written
+        await conversation.ended
+        printed = conversation.printed
+        return Ended(transport.get_returncode() or 0, bytes(printed[1]), bytes(printed[2]))
     finally:
         try:
-            await _end(transport, listener, pid)
+            await _end(transport, conversation, pid)
         finally:
             guard.release(pid)
 
 
 async def _spawned(
     command: str, env: Mapping[str, str], cwd: str, limit_bytes: int
-) -> tuple[asyncio.SubprocessTransport, _Listener]:
+) -> tuple[asyncio.SubprocessTransport, _Conversation]:
     """The running command. Who is cancelled meanwhile ends it: asyncio would end its leader alone."""
     loop = asyncio.get_running_loop()
     spawning = asyncio.ensure_future(
         loop.subprocess_exec(
-            lambda: _Listener(loop, limit_bytes),
+            lambda: _Conversation(loop, limit_bytes),
             SHELL,
             "-c",
             command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
             env=env,
             cwd=cwd,
             start_new_session=True,
@@ -79,32 +91,35 @@ async def _spawned(
         return await asyncio.shield(spawning)
     except asyncio.CancelledError:
         with contextlib.suppress(OSError, ValueError):
-            transport, listener = await spawning
-            await _end(transport, listener, transport.get_pid())
+            transport, conversation = await spawning
+            await _end(transport, conversation, transport.get_pid())
         raise
 
 
-async def _end(transport: asyncio.SubprocessTransport, listener: _Listener, pid: int) -> None:
+async def _end(transport: asyncio.SubprocessTransport, conversation: _Conversation, pid: int) -> None:
     """Everything in its group, at once."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     try:
-        await asyncio.wait({listener.exited}, timeout=REAP_SECONDS)
+        if 0 in conversation.open:
+            # Not `close`, which waits for a program that will never read.
+            cast("asyncio.WriteTransport", transport.get_pipe_transport(0)).abort()
+        await asyncio.wait({conversation.exited}, timeout=REAP_SECONDS)
     finally:
         transport.close()
-        if listener.ended.done() and not listener.ended.cancelled():
-            listener.ended.exception()  # looked at, lest asyncio complains that nobody did
+        if conversation.ended.done() and not conversation.ended.cancelled():
+            conversation.ended.exception()  # looked at, lest asyncio complains that nobody did
 
 
-class _Listener(asyncio.SubprocessProtocol):
-    """Collects what a command prints, and knows when it has ended."""
+class _Conversation(asyncio.SubprocessProtocol):
+    """Collects what a program prints, and knows when it has ended."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limit_bytes: int) -> None:
         self._loop = loop
         self._limit_bytes = limit_bytes
-        self._is_open = True
         self._timer: asyncio.TimerHandle | None = None
-        self.output = bytearray()
+        self.printed = {1: bytearray(), 2: bytearray()}
+        self.open = {0, 1, 2}
         self.exited: asyncio.Future[None] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
         """It has exited, and said all it had to say; or it said too much."""
@@ -112,20 +127,19 @@ class _Listener(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         if self.ended.done():
             return
-        self.output += cast("bytes", data)
-        if len(self.output) > self._limit_bytes:
-            trouble = CommandTrouble(f"printed more than {self._limit_bytes // 1024} kB")
-            self.ended.set_exception(trouble)
+        self.printed[fd] += cast("bytes", data)
+        if len(self.printed[fd]) > self._limit_bytes:
+            self.ended.set_exception(CommandTrouble(f"printed more than {self._limit_bytes // 1024} kB"))
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self._is_open = False
-        if self.exited.done():
+        self.open.discard(fd)
+        if self.exited.done() and not self.open & {1, 2}:
             self._finish()
 
     def process_exited(self) -> None:
         if not self.exited.done():
             self.exited.set_result(None)
-        if self._is_open:
+        if self.open & {1, 2}:
             self._timer = self._loop.call_later(LAST_WORDS_SECONDS, self._finish)
         else:
             self._finish()

@@ -1,0 +1,495 @@
+"""Rules of a program, of files and of the administrator, in a host that runs."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import CallOutcome, Host, PermissionAnswer, PermissionRefused
+from dragoman.catalog.tools import BuiltinTool
+from dragoman.errors import ConfigError
+from dragoman.hooks.declared import hook
+from dragoman.interaction import PermissionQuestion
+from dragoman.permissions.classifier import Opinion
+from dragoman.permissions.rules import Call
+from dragoman.testing import InMemoryServer, ScriptedUser
+from tests.integration.waiting import until
+from tests.servers import zoo
+
+PLACES = {
+    "user": ".dragoman/settings.json",
+    "local": "work/.dragoman/settings.local.json",
+    "enterprise": "managed/managed-mcp.json",
+}
+
+
+def server(ran: list[Any] | None = None) -> InMemoryServer:
+    """Tools that say what they do; what was run is in `ran`."""
+    made = InMemoryServer("shop")
+
+    def run(arguments: dict[str, Any], context: object) -> str:
+        if ran is not None:
+            ran.append(arguments)
+        return "done"
+
+    text = {"a": {"type": "string"}}
+    made.add_tool("get", run, properties=text, annotations={"readOnlyHint": True})
+    made.add_tool("put", run, properties=text)
+    made.add_tool("burn", run, properties=text, annotations={"destructiveHint": True})
+    return made
+
+
+def write(home: Path, scope: str, **rules: Any) -> Path:
+    place = home / PLACES[scope]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps({"permissions": rules}))
+    return place
+
+
+def verdict(outcome: CallOutcome) -> str:
+    if isinstance(outcome.error, PermissionRefused):
+        return f"refused: {outcome.error.reason}"
+    assert not outcome.is_error, outcome.text
+    return "made"
+
+
+async def verdicts(host: Host, *names: str, **arguments: Any) -> list[bool]:
+    """Which of these calls were made."""
+    return [verdict(await host.call(f"mcp__shop__{name}", arguments)) == "made" for name in names]
+
+
+# --- where rules come from ---
+
+
+@pytest.mark.requirement("PRM-1", "CAL-1")
+async def test_a_programs_rules_decide_and_what_they_do_not_is_refused():
+    ran: list[Any] = []
+    rules = {"allow": ["mcp__shop(readOnly)", "mcp__shop__put(a=ok*)"], "deny": ["mcp__shop__burn"]}
+    async with Host({"shop": server(ran)}, rules=rules) as host:
+        await host.ready()
+        assert await verdicts(host, "get", "put", "burn") == [True, False, False]
+        assert await verdicts(host, "put", a="okay") == [True]
+        refused = await host.call("mcp__shop__put", {"a": "no"})
+
+    assert len(ran) == 2, "what was refused never reached the server"
+    assert "nobody to ask" in refused.text
+    assert "mcp__shop__put" in refused.text, "which rule would allow it"
+
+
+@pytest.mark.parametrize("rules", [{"allow": ["mcp__a("]}, {"permit": ["mcp__a"]}, {"deny": [""]}], ids=str)
+def test_a_programs_rule_that_cannot_be_read_is_an_error(rules: dict[str, list[str]]):
+    with pytest.raises(ConfigError):
+        Host({}, rules=rules)
+
+
+@pytest.mark.requirement("PRM-1")
+async def test_rules_of_code_and_of_files_count_together_and_the_strictest_wins(home: Path):
+    write(home, "user", allow=["mcp__shop"], ask=["mcp__shop__put"])
+    write(home, "local", deny=["mcp__shop__get"], allow=["mcp__shop__put"])
+    async with Host.configured(servers={"shop": server()}, rules={"deny": ["mcp__shop__burn"]}) as host:
+        await host.ready()
+        outcomes = [await host.call(f"mcp__shop__{name}") for name in ("get", "put", "burn")]
+
+    words = [verdict(outcome) for outcome in outcomes]
+    assert "local" in words[0]
+    assert "ask rule mcp__shop__put of user" in words[1]
+    assert "code" in words[2]
+
+
+@pytest.mark.requirement("PRM-1")
+@pytest.mark.parametrize("made", ["from files", "in code"])
+async def test_an_administrators_rules_hold_for_every_host_and_beat_all(home: Path, made: str):
+    write(home, "enterprise", deny=["mcp__shop__burn"], ask=["mcp__shop__put"], allow=["mcp__shop__get"])
+    options: dict[str, Any] = {
+        "permission_mode": "bypassPermissions",
+        "rules": {"allow": ["mcp__shop"], "ask": ["mcp__shop__get"]},
+        "interaction": (user := ScriptedUser(True)),
+        "hooks": [hook(_allows, "PreToolUse"), hook(_answers_yes, "PermissionRequest")],
+    }
+    servers = {"shop": server()}
+    host = Host(servers, **options) if made == "in code" else Host.configured(servers=servers, **options)
+    async with host:
+        await host.ready()
+        assert await verdicts(host, "get", "put", "burn") == [True, True, False]
+
+    assert [question.tool for question in user.asked] == ["mcp__shop__put"], "by a person, not by a hook"
+    assert not user.asked[0].is_rememberable
+
+
+@pytest.mark.requirement("PRM-1")
+@pytest.mark.parametrize("how", ["reload", "watch"])
+async def test_rules_that_change_while_a_host_runs_hold_for_the_next_call(home: Path, how: str):
+    write(home, "user", allow=["mcp__shop"])
+    async with Host.configured(servers={"shop": server()}, watch=how == "watch") as host:
+        await host.ready()
+        assert await verdicts(host, "get", "put") == [True, True]
+        write(home, "enterprise", deny=["mcp__shop__put"])
+        write(home, "user", allow=["mcp__shop__put"])
+        if how == "reload":
+            await host.reload()
+            assert await verdicts(host, "get", "put") == [False, False]
+        else:
+
+            async def followed() -> bool:
+                return await verdicts(host, "get", "put") == [False, False]
+
+            await until(followed)
+
+
+async def test_a_file_that_breaks_while_a_host_runs_does_not_open_it(home: Path):
+    file = write(home, "enterprise", deny=["mcp__shop__put"])
+    async with Host.configured(servers={"shop": server()}, rules={"allow": ["mcp__shop"]}) as host:
+        await host.ready()
+        assert await verdicts(host, "put") == [False]
+        file.write_text('{"permissions": {"deny": [')
+        await host.reload()
+        outcome = await host.call("mcp__shop__put") if host.servers else None
+
+    assert outcome is None or outcome.is_error
+
+
+# --- whose calls ---
+
+
+@pytest.mark.requirement("PRM-1", "CAL-1")
+async def test_an_agents_servers_obey_the_same_rules(home: Path):
+    rules = {"allow": ["mcp__shop__get", "mcp__own__get"], "deny": ["mcp__*__burn"]}
+    user = ScriptedUser(False)
+    async with Host({"shop": server()}, rules=rules, interaction=user) as host:
+        await host.ready()
+        async with host.for_agent(["shop", {"own": server()}]) as agent:
+            await agent.ready()
+            made = {tool.name: not (await agent.call(tool.name)).is_error for tool in agent.tools()}
+
+    assert {name for name, was_made in made.items() if was_made} == {"mcp__shop__get", "mcp__own__get"}
+    assert sorted(question.tool for question in user.asked) == ["mcp__own__put", "mcp__shop__put"]
+
+
+@pytest.mark.requirement("PRM-1")
+async def test_an_administrators_rule_that_comes_later_reaches_an_agents_own_servers(home: Path):
+    async with (
+        Host.configured(servers={}, rules={"allow": ["mcp__own"]}) as host,
+        host.for_agent([{"own": server()}]) as agent,
+    ):
+        await agent.ready()
+        assert not (await agent.call("mcp__own__put")).is_error
+        write(home, "enterprise", deny=["mcp__own__put"])
+        await host.reload()
+        assert (await agent.call("mcp__own__put")).is_error
+
+
+def builtin(name: str, ran: list[Any], **more: Any) -> BuiltinTool:
+    async def run(arguments: Any) -> str:
+        ran.append(arguments)
+        return "done"
+
+    return BuiltinTool(name, run, description="", input_schema={"type": "object"}, **more)
+
+
+@pytest.mark.requirement("PRM-1", "CAL-1")
+async def test_built_in_tools_pass_the_same_gate():
+    ran: list[Any] = []
+    own = {name: builtin(name, ran) for name in ("Write", "Read", "Other")}
+    shell = builtin("Bash", ran, shell_argument="command")
+    rules = {"allow": ["Read", "Bash(git status)", "mcp__*"], "deny": ["Write"]}
+    async with Host({}, rules=rules) as host:
+        tools = {**own, "Bash": shell}
+        words = [verdict(await host.call(name, {}, own=tools)) for name in own]
+        commands = [
+            verdict(await host.call("Bash", {"command": command}, own=tools))
+            for command in ("git status", "git status; rm x")
+        ]
+
+    assert [word == "made" for word in words] == [False, True, False]
+    assert "deny rule Write" in words[0]
+    assert [word == "made" for word in commands] == [True, False]
+    assert len(ran) == 2
+
+
+async def test_the_tools_of_a_conversation_pass_it_too():
+    async with Host({"shop": server()}, rules={"allow": ["mcp__shop__get"], "deny": ["read_result"]}) as host:
+        await host.ready()
+        toolbox = host.toolbox()
+        assert not (await toolbox.call("mcp__shop__get")).is_error
+        assert (await toolbox.call("mcp__shop__put")).is_error
+        denied = await toolbox.call("read_result", {"handle": "x"})
+
+    assert "deny rule read_result" in denied.text
+
+
+@pytest.mark.requirement("CAL-4")
+async def test_the_calls_of_a_turn_are_each_decided():
+    rules = {"allow": ["mcp__shop(readOnly)"], "deny": ["mcp__shop__burn"]}
+    async with Host({"shop": server()}, rules=rules) as host:
+        await host.ready()
+        calls = [(f"mcp__shop__{name}", {}) for name in ("get", "burn", "get", "put", "nothing")]
+        outcomes = await host.call_all(calls)
+
+    assert [outcome.is_error for outcome in outcomes] == [False, True, False, True, True]
+
+
+# --- modes ---
+
+
+@pytest.mark.requirement("PRM-2")
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_auto_lets_a_trusted_server_read_and_has_the_rest_asked(trusted: bool):
+    tools = [{"name": "get", "annotations": {"readOnlyHint": True}}, {"name": "put"}]
+    pages = json.dumps([{"tools": [{"inputSchema": {"type": "object"}, **tool} for tool in tools]}])
+    user = ScriptedUser(False)
+    entry = zoo("lists_as_told.py", pages, trusted=trusted)
+    async with Host({"shop": entry}, permission_mode="auto", interaction=user) as host:
+        await host.ready()
+        assert await verdicts(host, "get", "put") == [trusted, False]
+
+    assert len(user.asked) == (1 if trusted else 2)
+
+
+class Judge:
+    def __init__(self, opinion: Opinion | Exception) -> None:
+        self.opinion, self.heard = opinion, list[str]()
+
+    async def judge(self, call: Call) -> Opinion:
+        self.heard.append(call.tool)
+        if isinstance(self.opinion, Exception):
+            raise self.opinion
+        return self.opinion
+
+
+@pytest.mark.requirement("PRM-2")
+@pytest.mark.parametrize(
+    ("opinion", "made", "asked"),
+    [
+        (Opinion("allow", "fine"), True, 0),
+        (Opinion("deny", "not fine"), False, 0),
+        (Opinion("ask", "who knows"), True, 1),
+        (ValueError("the model is away"), True, 1),
+    ],
+    ids=str,
+)
+async def test_a_classifier_decides_or_has_a_person_asked(opinion: Any, made: bool, asked: int):
+    user, judge = ScriptedUser(True), Judge(opinion)
+    options: dict[str, Any] = {"permission_mode": "auto", "interaction": user, "classifier": judge}
+    async with Host({"shop": server()}, rules={"deny": ["mcp__shop__burn"]}, **options) as host:
+        await host.ready()
+        assert await verdicts(host, "put", "burn") == [made, False]
+
+    assert len(user.asked) == asked
+    assert judge.heard == ["mcp__shop__put"], "a rule was heard before it"
+
+
+@pytest.mark.requirement("PRM-2")
+async def test_a_classifier_that_fails_without_anybody_to_ask_is_a_no():
+    judge = Judge(ValueError("secret detail"))
+    async with Host({"shop": server()}, permission_mode="auto", classifier=judge) as host:
+        await host.ready()
+        refused = await host.call("mcp__shop__put")
+
+    assert isinstance(refused.error, PermissionRefused)
+    assert "secret detail" not in refused.text
+
+
+@pytest.mark.requirement("PRM-2")
+async def test_a_plan_reads_only_whatever_is_allowed():
+    user = ScriptedUser(True)
+    options: dict[str, Any] = {"permission_mode": "plan", "interaction": user}
+    async with Host({"shop": server()}, rules={"allow": ["mcp__shop__put"]}, **options) as host:
+        await host.ready()
+        assert await verdicts(host, "get", "put", "burn") == [True, False, False]
+
+    assert [question.tool for question in user.asked] == ["mcp__shop__get"]
+
+
+@pytest.mark.requirement("PRM-2")
+async def test_unattended_a_refusal_names_the_rule_that_would_allow_it_and_the_one_that_asks():
+    user = ScriptedUser(True)
+    options: dict[str, Any] = {"permission_mode": "dontAsk", "interaction": user}
+    rules = {"ask": ["mcp__shop__burn"], "allow": ["mcp__shop__get"]}
+    async with Host({"shop": server()}, rules=rules, **options) as host:
+        await host.ready()
+        words = [verdict(await host.call(f"mcp__shop__{name}")) for name in ("get", "put", "burn")]
+
+    assert words[0] == "made"
+    assert "dragoman permissions add allow 'mcp__shop__put'" in words[1]
+    assert "ask rule mcp__shop__burn" in words[2]
+    assert user.asked == []
+
+
+# --- hooks and rules together ---
+
+
+def _decides(behaviour: str, **more: Any) -> dict[str, Any]:
+    said = {"permissionDecision": behaviour, "permissionDecisionReason": "so says the hook", **more}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **said}}
+
+
+def _allows(given: Any) -> dict[str, Any]:
+    return _decides("allow")
+
+
+def _answers_yes(given: Any) -> dict[str, Any]:
+    decision = {"behavior": "allow"}
+    return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+
+
+HOOKED = {
+    "a deny rule beats a hook's allow": ("allow", {"deny": ["mcp__shop__put"]}, False, 0),
+    "an ask rule beats a hook's allow": ("allow", {"ask": ["mcp__shop__put"]}, True, 1),
+    "a hook allows what no rule decides": ("allow", {}, True, 0),
+    "a hook's deny beats an allow rule": ("deny", {"allow": ["mcp__shop"]}, False, 0),
+    "a hook's ask beats an allow rule": ("ask", {"allow": ["mcp__shop"]}, True, 1),
+}
+
+
+@pytest.mark.requirement("PRM-5", "PRM-1")
+@pytest.mark.parametrize(("says", "rules", "made", "asked"), HOOKED.values(), ids=HOOKED.keys())
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
+async def test_hooks_and_rules(says: str, rules: dict[str, Any], made: bool, asked: int, mode: Any):
+    user = ScriptedUser(True)
+    hooks = [hook(lambda given: _decides(says), "PreToolUse")]
+    options: dict[str, Any] = {"interaction": user, "hooks": hooks, "permission_mode": mode}
+    async with Host({"shop": server()}, rules=rules, **options) as host:
+        await host.ready()
+        assert await verdicts(host, "put") == [made]
+
+    assert len(user.asked) == asked
+
+
+@pytest.mark.requirement("PRM-5", "CAL-1")
+async def test_rules_and_people_see_what_a_hook_made_of_the_arguments():
+    ran: list[Any] = []
+    user = ScriptedUser(True)
+    hooks = [hook(lambda given: _decides("allow", updatedInput={"a": "/etc/passwd"}), "PreToolUse")]
+    rules = {"deny": ["mcp__shop__put(a=/etc/*)"], "ask": ["mcp__shop__burn(a=/etc/*)"]}
+    async with Host({"shop": server(ran)}, rules=rules, hooks=hooks, interaction=user) as host:
+        await host.ready()
+        assert await verdicts(host, "put", "burn", a="/tmp/x") == [False, True]
+
+    assert [question.arguments for question in user.asked] == [{"a": "/etc/passwd"}]
+    assert ran == [{"a": "/etc/passwd"}]
+
+
+@pytest.mark.requirement("PRM-5", "CAL-1")
+async def test_what_a_hook_made_of_the_arguments_is_checked_again():
+    ran: list[Any] = []
+    hooks = [hook(lambda given: _decides("allow", updatedInput={"a": 7}), "PreToolUse")]
+    async with Host({"shop": server(ran)}, hooks=hooks, permission_mode="bypassPermissions") as host:
+        await host.ready()
+        assert (await host.call("mcp__shop__put", {"a": "x"})).is_error
+
+    assert ran == []
+
+
+# --- names ---
+
+
+@pytest.mark.requirement("PRM-1")
+@pytest.mark.parametrize(
+    "rule",
+    ["mcp__my.shop__delete.all", "mcp__my_shop__delete_all", "MCP__MY_SHOP__DELETE_ALL", "mcp__*__delete*"],
+)
+async def test_a_deny_finds_a_tool_that_had_to_be_renamed(rule: str):
+    made = InMemoryServer("x")
+    for name in ("delete.all", "delete_all"):  # both would have one name, so each gets a hash
+        made.add_tool(name, lambda arguments, context: "gone")
+    async with Host({"my.shop": made}, permission_mode="bypassPermissions", rules={"deny": [rule]}) as host:
+        await host.ready()
+        names = [tool.name for tool in host.tools()]
+        outcomes = [await host.call(name) for name in names]
+
+    assert "mcp__my_shop__delete_all" not in names
+    assert all(isinstance(outcome.error, PermissionRefused) for outcome in outcomes)
+
+
+# --- people ---
+
+
+@pytest.mark.requirement("PRM-3")
+async def test_a_person_who_looks_something_up_before_answering_waits_for_nobody():
+    class Curious(ScriptedUser):
+        async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+            if question.tool == "mcp__shop__burn":
+                found = await host.call("mcp__shop__get")  # asked about as well, inside
+                assert found.text == "done"
+            return await super().allow(question)
+
+    user = Curious(True)
+    async with Host({"shop": server()}, interaction=user) as host:
+        await host.ready()
+        async with asyncio.timeout(10):
+            outcomes = await asyncio.gather(*(host.call("mcp__shop__burn") for _ in range(5)))
+
+    assert not any(outcome.is_error for outcome in outcomes)
+    assert len(user.asked) == 10
+
+
+@pytest.mark.requirement("PRM-3")
+async def test_a_front_end_that_raises_is_a_no_with_its_reason_and_the_next_is_asked():
+    class Broken:
+        times = 0
+
+        async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+            self.times += 1
+            if self.times == 1:
+                raise RuntimeError("no \x1b[31mscreen")
+            return PermissionAnswer(True)
+
+    async with Host({"shop": server()}, interaction=Broken()) as host:
+        await host.ready()
+        first, second = [await host.call("mcp__shop__put") for _ in range(2)]
+
+    assert "RuntimeError: no \\x1b[31mscreen" in first.text
+    assert not second.is_error
+
+
+@pytest.mark.requirement("PRM-3")
+async def test_a_question_that_is_cancelled_leaves_the_next_one_its_turn():
+    class Slow:
+        def __init__(self) -> None:
+            self.reached, self.asked = asyncio.Event(), 0
+
+        async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+            self.asked += 1
+            if self.asked == 1:
+                self.reached.set()
+                await asyncio.Event().wait()
+            return PermissionAnswer(True)
+
+    user = Slow()
+    async with Host({"shop": server()}, interaction=user) as host:
+        await host.ready()
+        first = asyncio.create_task(host.call("mcp__shop__put"))
+        await asyncio.wait_for(user.reached.wait(), 10)
+        second = asyncio.create_task(host.call("mcp__shop__put"))
+        first.cancel()
+        async with asyncio.timeout(10):
+            assert not (await second).is_error
+        assert first.cancelled()
+
+
+@pytest.mark.requirement("PRM-3")
+async def test_a_lasting_yes_holds_for_this_host_for_later_ones_and_for_no_other_tool(home: Path):
+    user = ScriptedUser(PermissionAnswer(True, always="user"), False)
+    async with Host.configured(servers={"shop": server()}, interaction=user) as host:
+        await host.ready()
+        assert await verdicts(host, "put", "put", "burn") == [True, True, False]
+    async with Host.configured(servers={"shop": server()}) as host:
+        await host.ready()
+        assert await verdicts(host, "put", "burn") == [True, False]
+
+    (rule,) = json.loads((home / PLACES["user"]).read_text())["permissions"]["allow"]
+    assert rule == user.asked[0].rule
+
+
+@pytest.mark.requirement("PRM-3")
+async def test_a_lasting_yes_does_not_open_what_the_administrator_wants_asked(home: Path):
+    write(home, "enterprise", ask=["mcp__shop"])
+    user = ScriptedUser(PermissionAnswer(True, always="user", for_session=True))
+    async with Host.configured(servers={"shop": server()}, interaction=user) as host:
+        await host.ready()
+        assert await verdicts(host, "put", "put") == [True, True]
+
+    assert len(user.asked) == 2
+    assert not (home / PLACES["user"]).exists()

@@ -1,0 +1,325 @@
+"""T38: a secret of a server's entry is said to that server, and to nobody else in any way.
+
+Canaries stand in every place of an entry where secrets do: as they are, and as variables. Then every command
+is run, every way of failing is tried, and whatever came out of it is searched: both outputs, all files,
+command lines of all processes, and what other servers were given.
+"""
+
+import asyncio
+import base64
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from dragoman import DragomanError, Host
+from dragoman.testing import ScriptedUser
+from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS
+from tests.e2e.person import Person
+from tests.servers import zoo
+from tests.servers.web import answers, site, streamable
+from tests.servers.web.liar import error, liar
+from tests.torture.projects import COMMANDS, invocations, user
+
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("AUT-11")]
+
+CANARIES = {
+    place: f"cAnary-{place}-9f3b7c21"
+    for place in (
+        "envliteral",
+        "envvariable",
+        "headerliteral",
+        "headervariable",
+        "query",
+        "queryvariable",
+        "userinfo",
+    )
+}
+VARIABLES = {
+    "CANARY_ENV": CANARIES["envvariable"],
+    "CANARY_HEADER": CANARIES["headervariable"],
+    "CANARY_QUERY": CANARIES["queryvariable"],
+}
+SERVER_TOOLS = ("result", "large", "structured", "error", "failure", "progress", "log", "processes", "crash")
+
+
+def leaks(how: str) -> pytest.MarkDecorator:
+    """A known leak; mending it makes the test fail until the mark is taken away."""
+    return pytest.mark.xfail(raises=AssertionError, reason=how)
+
+
+def spellings(secret: str) -> Iterator[str]:
+    yield secret
+    yield quote(secret, safe="")
+    yield base64.b64encode(secret.encode()).decode().rstrip("=")[:-2]
+
+
+def hits(text: str) -> list[str]:
+    """The places whose canary is in it, however spelled."""
+    return [place for place, secret in CANARIES.items() if any(each in text for each in spellings(secret))]
+
+
+def telling() -> dict[str, Any]:
+    env = {"SERVICE_TOKEN": CANARIES["envliteral"], "API_KEY": "${CANARY_ENV}"}
+    return zoo("tells_everything.py", env=env)
+
+
+def remote(url: str) -> dict[str, Any]:
+    query = f"api_key={CANARIES['query']}&token=${{CANARY_QUERY}}"
+    headers = {"Authorization": f"Bearer {CANARIES['headerliteral']}", "X-Api-Key": "${CANARY_HEADER}"}
+    return {"type": "http", "url": f"{url}?{query}", "headers": headers}
+
+
+@pytest.fixture(autouse=True)
+def variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, secret in VARIABLES.items():
+        monkeypatch.setenv(name, secret)
+
+
+def run(*words: str, **options: Any) -> str:
+    """Everything the command wrote."""
+    done = subprocess.run(
+        [str(DRAGOMAN), *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        **options,
+    )
+    return done.stdout + done.stderr
+
+
+def hits_in_files(home: Path, own: Path) -> dict[str, list[str]]:
+    """Files besides the person's own that hold a canary."""
+    found = {}
+    for path in home.rglob("*"):
+        if path.is_file() and path != own:
+            places = hits(path.read_bytes().decode("latin-1"))
+            if places:
+                found[str(path.relative_to(home))] = places
+    return found
+
+
+def test_t38_the_check_knows_every_spelling():
+    for place, secret in CANARIES.items():
+        assert hits(f"x{secret}x") == [place]
+        assert hits(json.dumps({"x": secret})) == [place]
+        assert hits(base64.b64encode(secret.encode()).decode()) == [place]
+
+
+async def test_t38_the_servers_themselves_are_told():
+    async with streamable() as server:
+        async with Host({"a": remote(server.url)}, permission_mode="bypassPermissions") as host:
+            await host.ready(timeout=20)
+            assert host.servers["a"].status == "connected", host.servers["a"].reason
+        sent = "".join(f"{ask.path} {dict(ask.headers)}" for ask in server.asks)
+    assert {"headerliteral", "headervariable"} <= set(hits(sent))
+
+
+# --- the command line ---
+
+WRITES_FOR_OTHERS = ("mcp export",)
+"""Whoever asks for the whole entry in another program's form gets it."""
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in WRITES_FOR_OTHERS])
+async def test_t38_no_command_shows_one(home: Path, command: str):
+    async with streamable() as server:
+        own = user(home, {"mcpServers": {"near": telling(), "far": remote(server.url)}})
+        for words in invocations(command, ["near", "far"]):
+            if words[-1] in ("--help", "--follow"):
+                continue
+            output = await asyncio.to_thread(run, *words)
+            assert hits(output) == [], f"{words}: {output}"
+            assert "Traceback" not in output
+    assert hits_in_files(home, own) == {}
+
+
+STRUCTURED = pytest.mark.xfail(
+    raises=AssertionError, reason="structuredContent is not covered by the redactor"
+)
+ERRORS = pytest.mark.xfail(
+    raises=AssertionError, reason="errors that a server answers are not covered by the redactor"
+)
+SAID = [
+    *(pytest.param(name, how) for name in ("result", "large", "failure") for how in ("", "--json")),
+    *(pytest.param(name, "") for name in ("structured", "progress", "log", "processes", "crash")),
+    pytest.param("structured", "--json", marks=STRUCTURED),
+    *(pytest.param("error", how, marks=ERRORS) for how in ("", "--json")),
+]
+
+
+@pytest.mark.parametrize(("name", "how"), SAID)
+def test_t38_no_call_shows_one_though_the_server_says_it(home: Path, name: str, how: str):
+    own = user(home, {"mcpServers": {"near": telling()}})
+    output = run("call", f"mcp__near__{name}", *filter(None, [how]))
+    assert hits(output) == [], output[:2000]
+    assert "[secret]" in output or name in ("processes", "progress", "log", "crash"), output[:500]
+    for words in (("logs", "--audit"), ("logs", "--json"), ("permissions", "explain", f"mcp__near__{name}")):
+        output = run(*words)
+        assert f"mcp__near__{name}" in output
+        assert hits(output) == []
+    assert hits_in_files(home, own) == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["result", "log", "crash", pytest.param("progress", marks=leaks("progress is not covered"))]
+)
+def test_t38_nor_does_a_terminal_show_one(home: Path, name: str):
+    user(home, {"mcpServers": {"near": telling()}, "permissions": {"ask": ["mcp__near"]}})
+    with Person("call", f"mcp__near__{name}") as person:
+        person.answers("y/n", "y")
+        output = person.finish()
+    assert hits(output) == [], output
+
+
+@pytest.mark.parametrize(
+    ("says", "how"),
+    [
+        pytest.param("text", ""),
+        pytest.param("text", "--json"),
+        pytest.param("structured", "--json", marks=STRUCTURED),
+        pytest.param("error", "", marks=ERRORS),
+    ],
+)
+async def test_t38_nor_is_one_shown_when_the_far_server_says_what_it_was_sent(
+    home: Path, says: str, how: str
+):
+    async with streamable() as server:
+
+        def answer(_: Any) -> Any:
+            sent = json.dumps({"url": str(server.asks[-1].path), **dict(server.asks[-1].headers)})
+            if says == "error":
+                return error(-32000, sent, {"sent": sent})
+            structured = {"structuredContent": {"sent": sent}} if says == "structured" else {}
+            return {"content": [{"type": "text", "text": sent}], **structured}
+
+        user(home, {"mcpServers": {"far": remote(server.url)}})
+        liar(server, {"tools/call": answer})
+        output = await asyncio.to_thread(run, "call", "mcp__far__echo", *filter(None, [how]))
+        assert hits(output) == [], output
+        assert "[secret]" in output
+
+
+BODIES = pytest.mark.xfail(
+    raises=AssertionError, reason="what a server writes under an HTTP error is quoted as it is"
+)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "nobody there",
+        "a name nobody has",
+        "not allowed",
+        "nonsense",
+        "a redirect",
+        pytest.param("not found", marks=BODIES),
+    ],
+)
+async def test_t38_nor_by_an_error(home: Path, broken: str):
+    target = f"http://127.0.0.1:9/{CANARIES['query']}"
+    answer = {
+        "not allowed": answers.status(401, CANARIES["headerliteral"]),
+        "not found": answers.status(404, CANARIES["query"]),
+        "nonsense": answers.status(200, "{" + CANARIES["headerliteral"]),
+        "a redirect": answers.redirect(302, target),
+    }.get(broken, answers.status(500, ""))
+    async with site(answer) as server:
+        url = {
+            "nobody there": "http://127.0.0.1:9/mcp",
+            "a name nobody has": "http://nobody.invalid/mcp",
+        }.get(broken, f"{server.origin}/mcp")
+        user(home, {"mcpServers": {"far": remote(url)}})
+        for words in (("tools",), ("tools", "--json"), ("mcp", "list"), ("call", "mcp__far__echo")):
+            output = await asyncio.to_thread(run, *words)
+            assert hits(output) == [], f"{words}: {output}"
+
+
+# --- other processes ---
+
+
+def test_t38_no_command_line_of_any_process_holds_one(home: Path):
+    user(home, {"mcpServers": {"near": telling()}})
+    output = run("call", "mcp__near__processes")
+
+    assert "tells_everything.py" in output, "it looked at itself"
+    assert str(DRAGOMAN) in output
+    assert hits(output) == []
+
+
+def test_t38_no_server_is_given_anothers(home: Path):
+    user(home, {"mcpServers": {"near": telling(), "other": zoo("tells_everything.py")}})
+    output = run("call", "mcp__other__result", env={**os.environ})
+
+    assert '"PATH"' in output, "it told its environment"
+    assert hits(output) == []
+
+
+# --- programs ---
+
+
+QUIET = {"DRAGOMAN_RECONNECT_ATTEMPTS": 0}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("result", "large", "failure", "processes", "progress", "log", "crash"),
+        pytest.param("structured", marks=STRUCTURED),
+        pytest.param("error", marks=ERRORS),
+    ],
+)
+async def test_t38_no_outcome_error_question_or_configuration_holds_one(home: Path, name: str):
+    person = ScriptedUser(True)
+    async with Host({"near": telling()}, interaction=person, audit=True, settings=QUIET) as host:
+        await host.ready(timeout=20)
+        seen = [repr(host.configuration), repr(host.configuration.servers)]
+        try:
+            outcome = await host.call(f"mcp__near__{name}", {})
+            seen.append(f"{outcome!r} {outcome.text} {outcome.structured!r} {outcome.saved!r}")
+        except DragomanError as failure:
+            seen.append(f"{failure!r} {failure} {failure.hint} {vars(failure)}")
+    seen.extend(repr(question) for question in person.asked)
+
+    assert [text[:300] for text in seen if hits(text)] == []
+    assert hits_in_files(home, home / "none") == {}
+
+
+@pytest.mark.xfail(
+    reason="what a server says on stderr, in logs and in progress is not covered by the redactor"
+)
+@pytest.mark.parametrize("kind", ["ServerView", "ServerLogged", "CallProgressed"])
+async def test_t38_no_event_and_no_view_holds_one(kind: str):
+    seen: list[tuple[str, str]] = []
+
+    async def listen(events: Any) -> None:
+        async for event in events:
+            seen.append((type(event).__name__, repr(event)))
+
+    async with Host({"near": telling()}, permission_mode="bypassPermissions", settings=QUIET) as host:
+        listening = asyncio.create_task(listen(host.events()))
+        await host.ready(timeout=20)
+        for name in ("progress", "log"):
+            await host.call(f"mcp__near__{name}", {})
+        seen.append(("ServerView", repr(host.servers["near"])))
+    await listening
+
+    assert any(found == kind for found, _ in seen), "there was something to look at"
+    assert [text[:300] for found, text in seen if found == kind and hits(text)] == []
+
+
+@leaks("the last words of a server are not covered by the redactor")
+@pytest.mark.parametrize("words", [("tools",), ("tools", "--json"), ("call", "mcp__near__x")], ids=" ".join)
+def test_t38_no_last_words_hold_one(home: Path, words: tuple[str, ...]):
+    entry = telling()
+    user(home, {"mcpServers": {"near": {**entry, "args": [*entry["args"], "dies"]}}})
+    output = run(*words)
+
+    assert "starting with" in output
+    assert hits(output) == []
