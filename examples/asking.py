@@ -33,7 +33,8 @@ def archive() -> InMemoryServer:
 async def main() -> None:
     # What only reads is made; the rest is asked.
     rules = {"allow": ["mcp__archive(readOnly)"]}
-    async with Host({"archive": archive()}, rules=rules, interaction=Terminal(Sources.here())) as host:
+    person = Terminal(Sources.here())
+    async with Host.configured(servers={"archive": archive()}, rules=rules, interaction=person) as host:
         await host.ready()
         print((await host.call("mcp__archive__read", {"letter": "Vienna, 1683"})).text)
         note = "The court must not see this. It names the envoy, the price and the hour."

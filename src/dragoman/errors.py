@@ -158,6 +158,8 @@ class SignInNeeded(ConnectError):
 
 class CallError(DragomanError):
     code = "call"
+    is_final = False
+    """Whether the call is not to be made again whatever the error is: parts of it were answered before."""
 
     def __init__(self, server: str | None, sentence: str, *, hint: str | None = None) -> None:
         self.server = server

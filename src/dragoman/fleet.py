@@ -248,6 +248,10 @@ class Fleet:
     def timeout_of(self, server: ServerName) -> float:
         return self._timeouts[server]
 
+    def link_of(self, server: ServerName) -> Connection | None:
+        """The connection of the server's entry as it is now; another entry has another one."""
+        return self._connections.get(server)
+
     def redactor_of(self, server: ServerName) -> Redactor | None:
         """What covers the secrets of a server's entry; None if it has none."""
         return self._redactors.get(server) or None

@@ -7,6 +7,7 @@ running hooks is `hooks/`'s, what an audit line says is `calls/audit.py`'s.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -77,8 +78,11 @@ class Guard:
         is_trusted: Callable[[str], bool],
         bus: EventBus,
         audit: bool,
+        reloading: asyncio.Lock,
     ) -> None:
-        """`rules` and `hooks`: those of the program, besides what files say."""
+        """`rules` and `hooks`: those of the program, besides what files say. `reloading`: held while
+        configuration is read and adopted."""
+        self._reloading = reloading
         self._wanted: PermissionMode | None = _checked_mode(mode)
         self._rules = rules_in_code(rules)
         self._own_hooks = tuple(hooks)
@@ -108,7 +112,7 @@ class Guard:
             hooks=self.hooks,
             classifier=classifier or ByAnnotations(is_trusted),
             bus=bus,
-            keep=self._keep,
+            keep=None if configuration.sources.only_given else self._keep,
         )
         self.audit = AuditLog(paths.logs_dir(), self._complain, self.session_id) if audit else None
 
@@ -136,12 +140,12 @@ class Guard:
         """Writes an allow rule, and goes by it from now on."""
         try:
             await asyncio.to_thread(_write_rule, self._sources, scope, rule)
-            configuration = await asyncio.to_thread(load, self._sources)
-        except DragomanError as error:
+            async with self._reloading:  # what was read before must not be adopted after what came later
+                configuration = await asyncio.to_thread(load, self._sources)
+                rules = Rules.of(configuration, self._rules, self._wanted)
+                self.gate.adopt(rules.book, rules.mode)
+        except (DragomanError, OSError) as error:
             self._complain(f"the rule could not be kept: {error}")
-            return
-        rules, _ = self._read(configuration)
-        self.gate.adopt(rules.book, rules.mode)
 
     # Life.
 
@@ -163,7 +167,8 @@ class Guard:
             self._told = asyncio.create_task(self._tell_hooks(self._events), name="dragoman hooks")
 
     async def close(self) -> None:
-        """Hooks that are being told something have a moment to hear it out."""
+        """Questions end; hooks that are being told something have a moment to hear it out."""
+        self.gate.close()
         if self._events is not None:
             await self._events.aclose()
         telling = [task for task in (self._told, self._starting) if task is not None]
@@ -173,7 +178,9 @@ class Guard:
                 task.cancel()
             await asyncio.gather(*telling, return_exceptions=True)
         if self.hooks.wants("SessionEnd", "close"):
-            await self.hooks.tell("SessionEnd", {"reason": "close"})
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAST_WORDS_SECONDS):
+                    await self.hooks.tell("SessionEnd", {"reason": "close"})
         await self.hooks.close()
         if self.audit is not None:
             await asyncio.to_thread(self.audit.close)

@@ -41,7 +41,7 @@ from dragoman.events import ConfigurationChanged, Event, EventBus
 from dragoman.fleet import Fleet
 from dragoman.guard import Guard
 from dragoman.hooks.declared import Hook
-from dragoman.hooks.forms import HookedForms
+from dragoman.hooks.forms import HookedForms, HookedPages
 from dragoman.interaction import FillsForms, Interaction, VisitsPages
 from dragoman.permissions.classifier import Classifier
 from dragoman.permissions.modes import PermissionMode
@@ -106,6 +106,7 @@ class Host:
         self._clock = clock or SystemClock()
         self._bus = EventBus()
         self._catalog = Catalog(_admission(frozen) if frozen is not None else None)
+        self._reloading = asyncio.Lock()
         self._is_guarded_by_another = guard is not None
         self._guard = guard or Guard(
             configuration,
@@ -117,15 +118,17 @@ class Host:
             is_trusted=self._is_trusted,
             bus=self._bus,
             audit=not servers.only_given if audit is None else audit,
+            reloading=self._reloading,
         )
-        forms = interaction if isinstance(interaction, FillsForms) else None
-        pages = interaction if isinstance(interaction, VisitsPages) else None
+        hooked = self._guard.hooks
+        forms = HookedForms(interaction, hooked) if isinstance(interaction, FillsForms) else None
+        pages = HookedPages(interaction, hooked) if isinstance(interaction, VisitsPages) else None
         self._fleet = Fleet(
             configuration,
             catalog=self._catalog,
             bus=self._bus,
             clock=self._clock,
-            forms=None if forms is None else HookedForms(forms, self._guard.hooks),
+            forms=forms,
             pages=pages,
             seams=Seams(control, bearer, servers.cwd),
         )
@@ -147,7 +150,6 @@ class Host:
         self._closing: asyncio.Task[None] | None = None
         self._background: list[asyncio.Task[None]] = []
         self._connectors_known = asyncio.Event()
-        self._reloading = asyncio.Lock()
         self._editing = asyncio.Lock()
         self._reloads: set[asyncio.Task[Plan]] = set()
         self._children: WeakSet[Host] = WeakSet()
@@ -222,9 +224,14 @@ class Host:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, *self._reloads, return_exceptions=True)
+        if not self._is_guarded_by_another:
+            self._guard.gate.close()
         await asyncio.gather(*(child.close() for child in self._children))
         await self._fleet.close()
-        if not self._is_guarded_by_another:
+        if self._is_guarded_by_another:
+            for name in self._fleet.names():
+                self._guard.gate.forget(name)
+        else:
             await self._guard.close()
         self._bus.close()
 
@@ -398,6 +405,13 @@ class Host:
         `ConfigError` if a server it names, or one that is required, is missing or may not be started.
         """
         shared, inline = split(servers)
+        for name in inline:
+            if name in self._fleet.configuration.servers:
+                # It would stand under the rules, and have the trust, that are meant for the other.
+                raise ConfigError(
+                    f"the agent's own server {name!r} has the name of one of the host's",
+                    hint="Give it another name, or name the host's without an entry.",
+                )
         own = self._child(inline) if inline else None
         borrowed = [name for name in dict.fromkeys((*shared, *required)) if name not in inline]
         for name in borrowed:

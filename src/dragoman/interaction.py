@@ -28,7 +28,7 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why it is asked."""
     rule: str = ""
-    """The rule that a lasting yes writes."""
+    """The rule that a lasting yes writes; empty where none can be kept."""
     is_rememberable: bool = True
     """False where a yes holds for this call only, because a rule wants to be asked each time."""
     has_changed: bool = False

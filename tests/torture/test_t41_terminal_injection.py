@@ -190,9 +190,7 @@ def test_t41_nor_does_the_question_about_a_call():
         person.answers("y/a/p/n/v", "v")
         person.answers("y/a/p/n/v", "n")
 
-    assert_harmless_talk(
-        look_twice, "call", "mcp__e2e__annotated", given, *HOSTILE, expected={"0x1b", "0x9b"}
-    )
+    assert_harmless_talk(look_twice, "call", "mcp__e2e__annotated", given, *HOSTILE, harm="0x1b")
 
 
 @pytest.mark.requirement("PRM-3")

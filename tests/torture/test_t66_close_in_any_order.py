@@ -262,17 +262,14 @@ async def test_t66_a_host_dropped_without_closing_lets_its_program_end(arena, se
 # --- in the middle of a decision ---
 
 
-OUTLIVES = pytest.mark.xfail(reason="a call that waits for a person or a classifier outlives its host")
-
-
 @pytest.mark.parametrize(
     "way",
     [
         "PreToolUse",
         "PermissionRequest",
         "PostToolUse",
-        pytest.param("question", marks=OUTLIVES),
-        pytest.param("classifier", marks=OUTLIVES),
+        "question",
+        "classifier",
     ],
 )
 @pytest.mark.requirement("LIF-10")

@@ -29,6 +29,7 @@ FLOORS: list[set[str]] = [
         "cleaning",
         "version",
         "programs",
+        "copying",
     },
     {"transports", "wire", "auth", "config"},
     {"connections"},

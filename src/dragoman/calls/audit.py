@@ -107,7 +107,9 @@ class AuditLog:
             self._is_told = False
         except OSError as error:  # border: the disk
             if not self._is_told:
-                self._tell(f"the audit log {one_line(str(self.path))} cannot be written: {error.strerror}")
+                self._tell(
+                    f"the audit log {one_line(str(self.path))} cannot be written: {error.strerror or error}"
+                )
             self._is_told = True
 
     def _tell(self, problem: str) -> None:
@@ -180,7 +182,8 @@ def _make_room(path: Path) -> None:
     from filelock import FileLock
 
     with FileLock(path.with_suffix(".lock"), timeout=LOCK_SECONDS, mode=0o600):
-        if path.stat().st_size <= FILE_LIMIT_BYTES:
+        # Where another process has just made room, there may be no file at all.
+        if not path.exists() or path.stat().st_size <= FILE_LIMIT_BYTES:
             return
         older = [path.with_suffix(f".{number}.jsonl") for number in range(1, FILES_KEPT)]
         for newer, file in reversed(list(zip([path, *older], older))):

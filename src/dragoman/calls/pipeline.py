@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec import UNSET, Struct, structs
 
@@ -25,15 +25,18 @@ from dragoman.calls.rounds import Answerer
 from dragoman.calls.validate import Checker, is_large
 from dragoman.catalog.pool import Catalog
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
+from dragoman.cleaning import one_line
 from dragoman.clock import Clock
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block, TextBlock
 from dragoman.content.prepare import Prepared, Preparer
 from dragoman.content.redact import Redactor
 from dragoman.content.result import ToolResult
+from dragoman.copying import copied
 from dragoman.errors import (
     CallError,
     ConnectionLost,
+    DragomanError,
     HttpError,
     InvalidArguments,
     NotConnected,
@@ -48,6 +51,9 @@ from dragoman.interaction import VisitsPages
 from dragoman.names import ServerName
 from dragoman.permissions.gate import Decision
 from dragoman.wire.messages import ABSENT
+
+SETTLING_LIMIT: Final = 3
+"""How often a call begins anew because its tool changed on the way."""
 
 
 class ToolCall(Struct, frozen=True):
@@ -71,8 +77,23 @@ class Gate(Protocol):
     ) -> Decision: ...
 
 
+class _Judged(NamedTuple):
+    """A call that was allowed, and with it what must not have changed when it is made."""
+
+    tool: ServerTool | BuiltinTool
+    link: object
+    """The connection of the entry it was allowed for."""
+    arguments: Mapping[str, Any]
+
+
+class _Changed(Exception):
+    """The tool, or its server's entry, is another than the one that was judged."""
+
+
 class Links(Protocol):
     """The way to servers, as far as a call needs it."""
+
+    def link_of(self, server: ServerName) -> object: ...
 
     def session_of(self, server: ServerName) -> Session | None: ...
     async def awaited_session(self, server: ServerName, seconds: float) -> Session: ...
@@ -112,25 +133,39 @@ class Pipeline:
         """What the call comes to. Raises only when the plumbing fails. Either way it is written down."""
         entry = Entry(tool=request.name)
         if self._audit is None:
-            return await self._make(request, entry)
+            return await self._settled(request, entry)
         began, started = time.time(), self._clock.monotonic()
         entry.outcome = "cancelled"
         try:
-            outcome = await self._make(request, entry)
+            outcome = await self._settled(request, entry)
             entry.outcome = _in_a_word(outcome)
             return outcome
-        except CallError as error:
+        except DragomanError as error:
             entry.outcome = error.code
             raise
         finally:
             entry.duration_ms = round((self._clock.monotonic() - started) * 1000, 3)
             self._audit.write(entry, request.arguments, began)
 
+    async def _settled(self, request: ToolCall, entry: Entry) -> CallOutcome:
+        """Makes the call; once more from the beginning, if the tool became another on the way."""
+        for _ in range(SETTLING_LIMIT):
+            try:
+                return await self._make(request, entry)
+            except _Changed:
+                continue
+        why = "it, or the entry of its server, changed while it was being allowed"
+        entry.decision, entry.reason = "deny", why
+        refused = PermissionRefused(entry.server, request.name, why)
+        return outcome_of_error(entry.server, request.name, refused)
+
     async def _make(self, request: ToolCall, entry: Entry) -> CallOutcome:
-        hooks, arguments, word, context = self._hooks, request.arguments, None, ()
+        # Of its own: what was judged is what is sent, whatever becomes of the caller's.
+        hooks, arguments, word, context = self._hooks, copied(request.arguments), None, ()
         try:
             tool = self._resolve(request)
             entry.server = tool.server
+            link = self._links.link_of(tool.server) if tool.server else None
             if is_large(arguments):
                 await self._checker.check_large(tool, arguments)
             else:
@@ -139,16 +174,16 @@ class Pipeline:
                 before = await hooks.before_call(tool, arguments)
                 word, context = before.word, before.context
                 if before.arguments is not arguments:
-                    arguments = before.arguments
+                    arguments = copied(before.arguments)
                     await self._checker.check_large(tool, arguments)
         except (UnknownTool, InvalidArguments) as error:
             return outcome_of_error(error.server or "", request.name, error)
         decision = await self._permissions.decide(tool, arguments, word)
-        _note(entry, decision)
+        _note(entry, decision, tool)
         if not decision.allowed:
             refused = PermissionRefused(tool.server, tool.name, decision.reason)
             return with_context(outcome_of_error(tool.server, tool.name, refused), context)
-        outcome = await self._carry_out(tool, arguments, request)
+        outcome = await self._carry_out(_Judged(tool, link, arguments), request)
         if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool.name):
             outcome = await self._look_over(tool, arguments, outcome)
         return with_context(outcome, context)
@@ -159,10 +194,9 @@ class Pipeline:
 
     # The call itself, allowed by now.
 
-    async def _carry_out(
-        self, tool: ServerTool | BuiltinTool, arguments: Mapping[str, Any], request: ToolCall
-    ) -> CallOutcome:
+    async def _carry_out(self, judged: _Judged, request: ToolCall) -> CallOutcome:
         """Tells when it begins and how it ends; a failure of the plumbing is told to hooks, and raised."""
+        tool, arguments = judged.tool, judged.arguments
         if self._bus.has_listeners:
             self._bus.publish(CallStarted(server=tool.server, tool=tool.name))
         started = self._clock.monotonic()
@@ -171,7 +205,7 @@ class Pipeline:
             if isinstance(tool, BuiltinTool):
                 result, content = await _run(tool, arguments, request.timeout_seconds)
             else:
-                result, content = await self._deliver(tool, arguments, request)
+                result, content = await self._deliver(tool, judged, request)
             prepared = await self._prepared(tool, result, content, request)
             outcome = outcome_of(tool.server, tool.name, result, prepared, self._clock.monotonic() - started)
             is_error, error_code = outcome.is_error, None
@@ -200,8 +234,9 @@ class Pipeline:
                 )
             )
 
-    async def _deliver(self, tool: ServerTool, arguments: Mapping[str, Any], request: ToolCall) -> Result:
+    async def _deliver(self, tool: ServerTool, judged: _Judged, request: ToolCall) -> Result:
         """Finds the way to the server, and waits for what it answers."""
+        arguments = judged.arguments
         links = self._links
         seconds = request.timeout_seconds
         if seconds is None:
@@ -211,6 +246,7 @@ class Pipeline:
         if session is None:
             session = await links.awaited_session(tool.server, seconds)
             seconds = self._left(deadline)
+        self._check_unchanged(tool, judged.link)
         relay = self._relay(tool, request)
         if relay is None:
             return await self._invoke(session, tool, arguments, request, seconds, deadline, None)
@@ -268,8 +304,19 @@ class Pipeline:
             raise error from None  # it says what became of the call
         if step.reaction == "list again and repeat":
             await self._links.list_again(tool.server, session, self._left(deadline))
+            if self._catalog.resolve(tool.name).digest != tool.digest:
+                raise _Changed  # nobody has judged what it is now
             tool = self._catalog.resolve(tool.name)
         return session, tool
+
+    def _check_unchanged(self, tool: ServerTool, link: object) -> None:
+        """What was allowed is what is called: the same definition, of the same entry."""
+        if self._links.link_of(tool.server) is not link:
+            raise _Changed
+        if (now := self._catalog.find(tool.name)) is tool:
+            return
+        if now is None or (now.server, now.digest) != (tool.server, tool.digest):
+            raise _Changed
 
     # What it came to.
 
@@ -299,7 +346,14 @@ class Pipeline:
             tool, arguments, outcome.text, is_error=outcome.is_error, error_code=code
         )
         if after.replacement is not None:
-            outcome = structs.replace(outcome, content=(TextBlock(after.replacement),))
+            # Nothing of what it stands for is left beside it.
+            outcome = structs.replace(
+                outcome,
+                content=(TextBlock(after.replacement),),
+                structured_content=UNSET,
+                meta=None,
+                saved=(),
+            )
         return with_context(outcome, after.context)
 
     async def _visited(self, error: CallError, seconds: float) -> bool:
@@ -332,13 +386,21 @@ async def _run(tool: BuiltinTool, arguments: Mapping[str, Any], seconds: float |
         if not limit.expired():
             raise  # the tool's own
         raise CallError(tool.server, f"{tool.name} took longer than {seconds:g} s") from None
+    except (DragomanError, asyncio.CancelledError):
+        raise
+    except Exception as error:  # border: a program's own tool
+        failed = f"{tool.name} failed: {type(error).__name__}: {one_line(str(error), 500)}"
+        raise CallError(tool.server, failed) from error
     return ToolResult(), (TextBlock(found),) if isinstance(found, str) else found
 
 
-def _note(entry: Entry, decision: Decision) -> None:
+def _note(entry: Entry, decision: Decision, tool: Tool) -> None:
     entry.decision, entry.by, entry.reason = _WORDS[decision.allowed], decision.by, decision.reason
     if decision.rule is not None:
         entry.rule, entry.rule_source = decision.rule.text, decision.rule.source
+    if isinstance(tool, BuiltinTool) and tool.shell_argument is not None:
+        # Reasons and rules about commands repeat them, and they may hold secrets.
+        entry.reason, entry.rule = "", tool.name if entry.rule else ""
 
 
 _WORDS: Final = {True: "allow", False: "deny"}

@@ -28,6 +28,8 @@ more."""
 BUSY_LIMIT: Final = 4
 """How often a server that wants to be left alone for a while is asked."""
 FIRST_WAIT_SECONDS: Final = 1.0
+LEAST_WAIT_SECONDS: Final = 0.1
+"""Also before a server that says it can be asked again at once."""
 LONGEST_WAIT_SECONDS: Final = 60.0
 """A server may ask for more; then the call fails, and says so."""
 
@@ -150,12 +152,12 @@ GIVE_UP: Final = Step("give up")
 def react(error: CallError, *, attempt: int, harmless: bool) -> Step:
     """What to do now. `attempt`: how often the call has been tried, this one included."""
     row = next(row for row in TABLE if row.fits(error))
-    if row.reaction == "give up" or attempt >= row.attempts or (row.if_harmless and not harmless):
+    if error.is_final or attempt >= row.attempts or (row.if_harmless and not harmless):
         return GIVE_UP
     if row.reaction != "wait and repeat":
         return Step(row.reaction)
     asked = error.retry_after_seconds if isinstance(error, HttpError) else None
-    wait = FIRST_WAIT_SECONDS * 2 ** (attempt - 1) if asked is None else asked
+    wait = FIRST_WAIT_SECONDS * 2 ** (attempt - 1) if asked is None else max(asked, LEAST_WAIT_SECONDS)
     return Step(row.reaction, wait) if wait <= LONGEST_WAIT_SECONDS else GIVE_UP
 
 

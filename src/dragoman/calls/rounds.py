@@ -16,7 +16,14 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.connections.inbound import Refusal
 from dragoman.connections.session import Session
-from dragoman.errors import CallTimeout, ConnectionLost, InvalidArguments, MalformedReply, RemoteError
+from dragoman.errors import (
+    CallTimeout,
+    ConnectionLost,
+    HttpError,
+    InvalidArguments,
+    MalformedReply,
+    RemoteError,
+)
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT
 from dragoman.wire.peer import ProgressCallback
@@ -83,9 +90,8 @@ async def ask_in_rounds(
                 raise
             # The rounds before were answered, so the request as a whole has reached the server.
             raise ConnectionLost(session.server, lost.cause, may_have_run=True, hint=lost.hint) from None
-        except RemoteError as error:
-            if round_number:
-                error.status = None  # it says nothing about the rounds before, so nothing is repeated
+        except (RemoteError, HttpError) as error:
+            error.is_final = round_number > 0  # it says nothing about the rounds before
             raise
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             # The encoder's: nothing was sent.

@@ -1,67 +1,184 @@
 """How much work a schema can make of one value. Pure.
 
-I own: refusing schemas that take for ever by construction. A schema may apply others to the same value
-(`allOf`, `$ref` …); sixty lines that each refer twice to the next make 2^60 checks. What it applies to
-the parts of a value (`properties`, `items`) multiplies again with every level of the value. So the
-worst case is the fan-out at one level, to the power of the value's depth.
+I own: an upper bound of that work, so that nothing is run that takes for ever. Three things multiply: what a
+schema applies to one and the same value (`allOf`, `$ref` …: sixty lines that each refer twice to the next
+make 2^60 checks), what it applies to each part of a value, once more with every level of the value, and what
+one check is: an `enum` is compared option by option, a `pattern` looks at every character. The first and the
+last are known from the schema alone; `Price.of` adds the value's part. The unit is a check: 0.2 µs, about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import unquote
 
-CHECK_LIMIT: Final = 200_000
-DEPTH_LIMIT: Final = 200
+from dragoman.calls.pattern_cost import UNKNOWABLE, PatternCost, pattern_cost
 
-_IN_PLACE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "$ref")
+WORK_LIMIT: Final = 500_000
+"""About 0.1 s. Not more: the validator lets no other thread run meanwhile."""
+COMPILE_LIMIT: Final = 1_500_000
+DEPTH_LIMIT: Final = 200
+PER_MISFIT: Final = 4
+ON_ONE_VALUE: Final = 2_000
+"""Parts that a small value has at most."""
+
+_IN_PLACE: Final = (
+    "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies",
+    "propertyNames", "$ref",
+)  # fmt: skip
+_MAPS: Final = frozenset({"dependentSchemas", "dependencies"})
+_ARRAY_PARTS: Final = (("items", "prefixItems", "additionalItems"), ("contains",), ("unevaluatedItems",))
+_OBJECT_PARTS: Final = (("properties", "additionalProperties"), ("unevaluatedProperties",))
+_PRICED: Final = frozenset(
+    {*_IN_PLACE, *_ARRAY_PARTS[0], *_ARRAY_PARTS[1], *_ARRAY_PARTS[2], *_OBJECT_PARTS[0], *_OBJECT_PARTS[1],
+     "required", "dependentRequired", "enum", "const", "pattern", "patternProperties", "format",
+     "$dynamicRef", "$recursiveRef"}
+)  # fmt: skip
+"""What makes a difference; many objects in a schema are mere values."""
+_FORMAT_REGEX: Final = 50_000
+"""A value that has to be a pattern is compiled."""
 
 Json = dict[str, Any]
 
 
-def fan_out(schema: Json) -> int | None:
-    """The most schemas that any part of the schema applies to one value; None if without end."""
+class Work(NamedTuple):
+    judging: int
+    """Checks to find out whether a value fits."""
+    telling: int
+    """Checks to tell everything that does not."""
+
+
+class Price(NamedTuple):
+    judging: int
+    """Checks of one part of a value, at most."""
+    telling: int
+    """What is copied for each part that does not fit, as checks."""
+    per_character: int
+    """Eighths of a check, for each character of a text."""
+    fan_out: int
+    """Schemas that one schema applies to one member of an object, at most."""
+    array_fan_out: int
+    """The same for an element of an array."""
+    has_choices: bool = False
+    """Whether telling of one misfit may mean telling of many."""
+
+    @property
+    def is_low(self) -> bool:
+        """Whether any small value is certain to be judged at once."""
+        is_plain = not self.per_character and self.fan_out <= 1 and self.array_fan_out <= 1
+        return is_plain and self.judging * ON_ONE_VALUE <= WORK_LIMIT
+
+    def of(self, value: object) -> Work:
+        """What it comes to for this value; counting ends where it is too much."""
+        applied = characters = depth = 0
+        repeats, level = 1, [value]
+        while level and applied * self.judging <= WORK_LIMIT:
+            applied += repeats * len(level)
+            level, found, has_objects, has_arrays = _below(level)
+            characters += repeats * found
+            repeats *= max(1, self.fan_out if has_objects else 0, self.array_fan_out if has_arrays else 0)
+            depth += 1
+        judging = applied * self.judging + characters * self.per_character // 8 + characters // 1000
+        return Work(judging, judging + applied * self.telling * (4 + depth))
+
+
+def _below(level: list[Any]) -> tuple[list[Any], int, bool, bool]:
+    """The parts of these values; how many characters they have themselves, names and all; whether there are
+    objects among them, and arrays."""
+    inner: list[Any] = []
+    characters, has_objects, has_arrays = 0, False, False
+    for value in level:
+        kind = cast("type[Any]", type(value))
+        if kind is str:
+            characters += len(value)
+        elif kind in _PLAIN:
+            continue
+        elif isinstance(value, Mapping):
+            parts = cast("Mapping[Any, Any]", value)
+            has_objects = True
+            inner.extend(parts.values())
+            characters += sum([len(name) for name in parts if isinstance(name, str)])
+        elif isinstance(value, list | tuple):
+            has_arrays = True
+            inner.extend(cast("list[Any]", value))
+        elif isinstance(value, str):
+            characters += len(value)
+    return inner, characters, has_objects, has_arrays
+
+
+_PLAIN: Final = frozenset({int, float, bool, type(None)})
+
+
+def price_of(schema: Json) -> Price | None:
+    """None if there is no end to it, or nobody can tell."""
     costs = _Costs(schema)
     try:
-        return max(costs.of(part) for part in _parts(schema, 0))
+        parts = [(costs.of(part), part) for part in _parts(schema, 0)]
     except (_Endless, RecursionError):
         return None
-
-
-def is_affordable(fan_out: int, value: object) -> bool:
-    """Whether checking the value is certain to end soon."""
-    return fan_out == 1 or fan_out ** _depth(value) <= CHECK_LIMIT
-
-
-def _depth(value: object) -> int:
-    if isinstance(value, dict):
-        inner: Any = cast("Json", value).values()
-    elif isinstance(value, list | tuple):
-        inner = cast("list[Any]", value)
-    else:
-        return 1
-    return 1 + max((_depth(item) for item in inner), default=0)
+    if costs.compiling > COMPILE_LIMIT:
+        return None
+    highest = [max(column) for column in zip(*[cost for cost, _ in parts], strict=True)]
+    has_choices = any("anyOf" in part or "oneOf" in part for _, part in parts)
+    price = Price(*highest, has_choices=has_choices)
+    return price if price.judging <= WORK_LIMIT and price.per_character < UNKNOWABLE else None
 
 
 class _Endless(Exception):
     """The schema refers to itself without taking anything off the value, or is nested too deeply."""
 
 
+_Cost = tuple[int, int, int, int, int]
+"""As in `Price`."""
+
+
 class _Costs:
     def __init__(self, root: Json) -> None:
         self._root = root
-        self._known: dict[int, int | None] = {}
+        self._known: dict[int, _Cost | None] = {}
         """By identity of the part; None while it is being counted."""
+        self._patterns: dict[str, PatternCost] = {}
+        self.compiling = 0
 
-    def of(self, part: Json) -> int:
-        known = self._known.get(id(part), 0)
+    def of(self, part: Json) -> _Cost:
+        known = self._known.get(id(part), _UNSEEN)
         if known is None:
             raise _Endless
-        if not known:
+        if known is _UNSEEN and part.keys().isdisjoint(_PRICED):
+            known = self._known[id(part)] = 1, PER_MISFIT * (1 + len(part)), 0, 0, 0
+        if known is _UNSEEN:
             self._known[id(part)] = None
-            known = 1 + sum(self.of(other) for other in self._applied_in_place(part))
+            known = self._own(part)
+            for other in self._applied_in_place(part):
+                known = _sum(known, self.of(other))
+            if "unevaluatedProperties" in part or "unevaluatedItems" in part:
+                known = _sum(known, known)  # what has been evaluated is found out anew
             self._known[id(part)] = known
+        return known
+
+    def _own(self, part: Json) -> _Cost:
+        """What a part does by itself, to one value."""
+        names = sum(len(part[key]) for key in ("properties", "required") if isinstance(part.get(key), _SIZED))
+        for listed in _values(part.get("dependentRequired")) + _values(part.get("dependencies")):
+            names += len(cast("list[Any]", listed)) if isinstance(listed, list) else 1
+        options = part.get("enum")
+        compared = _options(cast("list[Any]", options) if isinstance(options, list) else [])
+        constant = _options([part["const"]] if "const" in part else [])
+        by_pattern = _values(part.get("patternProperties"))
+        patterns = [self._pattern(pattern) for pattern in _patterns(part)]
+        judging = 1 + names // 8 + compared[0] + constant[0] + len(by_pattern)
+        judging += _FORMAT_REGEX if part.get("format") == "regex" else 0
+        telling = PER_MISFIT * (1 + len(part)) + names + compared[1] + constant[1]
+        in_object = sum(any(key in part for key in keys) for keys in _OBJECT_PARTS) + len(by_pattern)
+        in_array = sum(any(key in part for key in keys) for keys in _ARRAY_PARTS)
+        return judging, telling, sum(each.matching for each in patterns), in_object, in_array
+
+    def _pattern(self, pattern: str) -> PatternCost:
+        known = self._patterns.get(pattern)
+        if known is None:
+            known = self._patterns[pattern] = pattern_cost(pattern)
+        self.compiling += known.compiling
         return known
 
     def _applied_in_place(self, part: Json) -> Iterator[Json]:
@@ -71,8 +188,8 @@ class _Costs:
             value = part.get(keyword)
             if keyword == "$ref":
                 value = self._target(value)
-            elif keyword == "dependentSchemas" and isinstance(value, dict):
-                value = list(cast("Json", value).values())
+            elif keyword in _MAPS:
+                value = _values(value)
             for item in cast("list[Any]", value) if isinstance(value, list) else [value]:
                 if isinstance(item, dict):
                     yield cast("Json", item)
@@ -93,6 +210,43 @@ class _Costs:
             else:
                 return None
         return found
+
+
+_UNSEEN: Final[_Cost] = (0, 0, 0, 0, -1)
+_SIZED: Final = (dict, list)
+
+
+def _sum(one: _Cost, other: _Cost) -> _Cost:
+    a, b, c, d, e = one
+    return a + other[0], b + other[1], c + other[2], d + other[3], e + other[4]
+
+
+def _options(options: list[Any]) -> tuple[int, int]:
+    """Checks to compare a value with all of these, and to copy them. Plain ones are looked up."""
+    compared = copied = 0
+    for option in options:
+        size = sum(1 for _ in _everything(option))
+        copied += size + (len(option) // 1000 if isinstance(option, str) else 0)
+        compared += size if isinstance(option, _SIZED) else 0
+    return compared, copied
+
+
+def _everything(value: Any) -> Iterator[Any]:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        yield item
+        waiting.extend(cast("list[Any]", item) if isinstance(item, list) else _values(item))
+
+
+def _patterns(part: Json) -> list[str]:
+    named = part.get("patternProperties")
+    found = [*cast("Json", named)] if isinstance(named, dict) else []
+    return [*found, part["pattern"]] if isinstance(part.get("pattern"), str) else found
+
+
+def _values(value: Any) -> list[Any]:
+    return list(cast("Json", value).values()) if isinstance(value, dict) else []
 
 
 def _parts(value: Any, depth: int) -> Iterator[Json]:

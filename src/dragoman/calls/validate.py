@@ -3,7 +3,8 @@
 I own: compiling and keeping validators, and that checking ends soon. Schemas come from servers and are
 untrusted: nothing is fetched for a `$ref`, patterns run in bounded time, and a schema that cannot be
 compiled or would take for ever validates nothing rather than blocking the tool (the server still judges).
-Large values are checked in a thread, and huge ones not at all.
+How long a check can take is known beforehand (`schema_cost`); one that would hold up everybody is not made,
+in a thread neither: the validator lets no other thread run.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, cast
 
-from dragoman.calls.schema_cost import fan_out, is_affordable
+from dragoman.calls.pattern_cost import BACKTRACK_LIMIT
+from dragoman.calls.schema_cost import ON_ONE_VALUE, WORK_LIMIT, Price, Work, price_of
 from dragoman.catalog.tools import Tool
 from dragoman.cleaning import one_line
 from dragoman.errors import InvalidArguments
@@ -21,34 +23,60 @@ from dragoman.errors import InvalidArguments
 PROBLEM_LIMIT: Final = 5
 PROBLEM_CHARACTERS: Final = 300
 SCHEMA_LIMIT_BYTES: Final = 256 * 1024
-LARGE: Final = 2_000
+LARGE: Final = ON_ONE_VALUE
 """Weight from which a value is checked off the loop: its parts, and its text in pieces of 1 000
 characters."""
-HUGE: Final = 500_000
-"""Weight from which it is not checked at all."""
+NOT_CHECKED: Final = "structuredContent was not checked: it would take too long"
+UNTOLD: Final = "they do not fit its schema; to find out where would take too long"
 
 
 class _Validator(Protocol):
     def is_valid(self, instance: Any, /) -> bool: ...
     def iter_errors(self, instance: Any, /) -> Iterator[Any]: ...
+    def validate(self, instance: Any, /) -> None: ...
+
+
+class _TooMuch(Exception):
+    """It would take too long to check this."""
 
 
 class _Check(NamedTuple):
     tool: Tool
     validator: _Validator | None
-    fan_out: int = 1
+    price: Price = Price(0, 0, 0, 0, 0)
+    is_low: bool = False
+    """Whether small values need not be measured."""
 
-    def problems(self, value: Any) -> tuple[str, ...]:
-        """What does not fit, each with its place."""
+    def problems(self, value: Any, *, is_small: bool = False) -> tuple[str, ...]:
+        """What does not fit, each with its place; `_TooMuch` if nobody is to find out."""
         if self.validator is None:
             return ()
         try:
-            if not is_affordable(self.fan_out, value) or self.validator.is_valid(value):
+            if not (is_small and self.is_low) and self.price.of(value).judging > WORK_LIMIT:
+                raise _TooMuch
+            if self.validator.is_valid(value):
                 return ()
-            found = islice(self.validator.iter_errors(value), PROBLEM_LIMIT)
-            return tuple([_in_words(error) for error in found])
+            return self._told(self.validator, value, self.price.of(value))
         except (TypeError, ValueError, RecursionError) as error:  # what JSON has no words for
             return (f"cannot be written as JSON: {error}",)
+
+    def _told(self, validator: _Validator, value: Any, work: Work) -> tuple[str, ...]:
+        if work.telling <= WORK_LIMIT:
+            errors = [error for error in validator.iter_errors(value) if not _gave_up(error)]
+            return tuple([_in_words(error) for error in islice(errors, PROBLEM_LIMIT)])
+        if self.price.has_choices:  # for each of them, all that is wrong with it would be told
+            return (UNTOLD,)
+        return _first_problem(validator, value)
+
+
+def _first_problem(validator: _Validator, value: Any) -> tuple[str, ...]:
+    import jsonschema_rs
+
+    try:
+        validator.validate(value)
+    except jsonschema_rs.ValidationError as error:
+        return () if _gave_up(error) else (_in_words(error),)
+    return ()
 
 
 class Checker:
@@ -57,25 +85,28 @@ class Checker:
         self._outputs: dict[str, _Check] = {}
 
     def check(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        """Raises InvalidArguments, naming each argument that does not fit."""
+        """Raises InvalidArguments, naming each argument that does not fit. For what is not `is_large`."""
         known = self._input(tool)
-        if known.validator is not None and (problems := known.problems(dict(arguments))):
+        if known.validator is not None and (problems := _told(known, arguments, True)):
             raise InvalidArguments(tool.server, tool.name, problems)
 
     async def check_large(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        """The same for what would hold up everybody else."""
+        """The same for what takes long to measure."""
         known = self._input(tool)
-        if known.validator is None or weight(arguments, HUGE) >= HUGE:
+        if known.validator is None:
             return
-        if problems := await asyncio.to_thread(known.problems, dict(arguments)):
+        if problems := await asyncio.to_thread(_told, known, arguments, False):
             raise InvalidArguments(tool.server, tool.name, problems)
 
     def output_problems(self, tool: Tool, structured: Any) -> tuple[str, ...]:
-        """How `structuredContent` does not fit the tool's output schema."""
+        """How `structuredContent` does not fit the tool's output schema, or that nobody knows."""
         known = self._outputs.get(tool.name)
         if known is None or known.tool is not tool:
             known = self._outputs[tool.name] = _compile(tool, _output_schema(tool))
-        return known.problems(structured) if weight(structured, HUGE) < HUGE else ()
+        try:
+            return known.problems(structured)
+        except _TooMuch:
+            return (NOT_CHECKED,)
 
     def _input(self, tool: Tool) -> _Check:
         known = self._inputs.get(tool.name)
@@ -85,6 +116,14 @@ class Checker:
             # What only says that arguments are an object says nothing.
             known = self._inputs[tool.name] = _compile(tool, schema if schema.keys() & _CONSTRAINING else {})
         return known
+
+
+def _told(known: _Check, arguments: Mapping[str, Any], is_small: bool) -> tuple[str, ...]:
+    """What would take too long, the server judges."""
+    try:
+        return known.problems(dict(arguments), is_small=is_small)
+    except _TooMuch:
+        return ()
 
 
 def is_large(arguments: Mapping[str, Any]) -> bool:
@@ -118,12 +157,14 @@ def _output_schema(tool: Tool) -> dict[str, Any]:
 
 
 def _compile(tool: Tool, schema: dict[str, Any]) -> _Check:
-    if not schema or (fanned := fan_out(schema)) is None:
+    if not schema or (price := price_of(schema)) is None:
         return _Check(tool, None)
     import jsonschema_rs  # loaded with the first call that has arguments to check
 
     try:
-        return _Check(tool, jsonschema_rs.validator_for(schema, retriever=_refuse), fanned)
+        options = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT)
+        validator = jsonschema_rs.validator_for(schema, retriever=_refuse, pattern_options=options)
+        return _Check(tool, validator, price, price.is_low)
     except Exception:  # border: whatever a hostile schema does to the compiler, the call goes on unvalidated
         return _Check(tool, None)
 
@@ -137,6 +178,11 @@ _CONSTRAINING: Final = frozenset(
 
 def _refuse(uri: str) -> Any:
     raise ValueError(f"schemas are not fetched: {uri}")
+
+
+def _gave_up(error: Any) -> bool:
+    """Whether a pattern was left unmatched because it backtracks without end: that proves nothing."""
+    return type(error.kind).__name__.endswith("BacktrackLimitExceeded")
 
 
 def _in_words(error: Any) -> str:

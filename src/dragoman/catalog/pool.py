@@ -97,6 +97,9 @@ class Catalog:
     def tools(self) -> Iterable[ServerTool]:
         return self._pool().values()
 
+    def find(self, name: str) -> ServerTool | None:
+        return self._pool().get(name)
+
     def resolve(self, name: str) -> ServerTool:
         pool = self._pool()
         tool = pool.get(name)

@@ -173,6 +173,7 @@ class BuiltinTool(Tool):
         meta: Mapping[str, Any] | None = None,
         needs_permission: bool = True,
         shell_argument: str | None = None,
+        server_argument: str | None = None,
     ) -> None:
         """`needs_permission`: false only for what looks at nothing but the host itself. `shell_argument`:
         which
@@ -195,3 +196,4 @@ class BuiltinTool(Tool):
         self.run = run
         self.needs_permission = needs_permission
         self.shell_argument = shell_argument
+        self.server_argument = server_argument

@@ -7,6 +7,7 @@ that results can be piped.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -47,8 +48,14 @@ class Terminal:
         """`is_single`: there is one call, which the person asked for, and no model."""
         self._sources = sources
         self._is_single = is_single
+        self._turn = asyncio.Lock()
+        """One question at a time: a key is the answer to what is on the screen."""
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+        async with self._turn:
+            return await self._allow(question)
+
+    async def _allow(self, question: PermissionQuestion) -> PermissionAnswer:
         show(question)
         meanings = dict(self._keys(question))
         for key, meaning in meanings.items():
@@ -75,14 +82,15 @@ class Terminal:
         return key
 
     async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
-        _show_page(question)
-        return "accept" if await _key({"y": "", "n": ""}) == "y" else "decline"
+        async with self._turn:
+            _show_page(question)
+            return "accept" if await _key({"y": "", "n": ""}) == "y" else "decline"
 
     def _keys(self, question: PermissionQuestion) -> Iterator[tuple[str, str]]:
         yield "y", "yes, this once"
-        if question.is_rememberable:
-            if not self._is_single:
-                yield "s", "yes, for this session"
+        if question.is_rememberable and not self._is_single:
+            yield "s", "yes, for this session"
+        if question.is_rememberable and question.rule:
             yield (
                 "a",
                 f"yes, always: {_indented(f'allow {one_line(question.rule)}', 20)}"

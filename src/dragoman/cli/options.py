@@ -221,6 +221,7 @@ def run_with_host(
                 return await work(host)
             finally:
                 if telling is not None:
+                    await asyncio.sleep(0.01)  # what was just told is shown
                     telling.cancel()
 
     try:

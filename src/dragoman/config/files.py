@@ -212,8 +212,10 @@ def _forbidding(values: Mapping[str, Any]) -> dict[str, Any]:
     """What a part forbids, or wants to be asked."""
     kept = {key: value for key, value in values.items() if key in _POLICY}
     rules = values.get("permissions")
-    if isinstance(rules, PermissionRules) and (rules.ask or rules.deny):
-        kept["permissions"] = PermissionRules(ask=rules.ask, deny=rules.deny)
+    if isinstance(rules, PermissionRules):
+        mode = rules.default_mode if rules.default_mode in ("plan", "dontAsk") else None
+        if rules.ask or rules.deny or mode:
+            kept["permissions"] = PermissionRules(ask=rules.ask, deny=rules.deny, default_mode=mode)
     return kept
 
 

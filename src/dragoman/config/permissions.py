@@ -7,10 +7,12 @@ to be asked, counts at once. What rules mean is `permissions/`'s, writing them i
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, structs
 
+from dragoman.cleaning import one_line
 from dragoman.config import approval
 from dragoman.config.files import Part
 from dragoman.config.schema import PermissionRules
@@ -32,10 +34,11 @@ class PermissionPart(Struct, frozen=True, kw_only=True):
             return None
         first, *others = self.unapproved
         also = f" (and {len(others)} more)" if others else ""
-        return (
-            f"{self.source}: the allow rule {first}{also} came with the project and does not count; "
-            f"`dragoman permissions add allow '{first}' --scope local` makes it yours"
-        )
+        shown = one_line(first, 200)
+        advice = ""
+        if shown == first:  # what cannot be seen in full is nothing to type
+            advice = f"; `dragoman permissions add allow {shlex.quote(first)} --scope local` makes it yours"
+        return f"{self.source}: the allow rule {shown}{also} came with the project and does not count{advice}"
 
 
 def counting(parts: Iterable[Part], answers: approval.Answers) -> Iterator[PermissionPart]:

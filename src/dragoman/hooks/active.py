@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, Final
 
 from msgspec import structs
@@ -28,6 +29,11 @@ Report = Callable[[str, str, str], None]
 """Told the hook, the event, and what there is to say."""
 
 _NONE: Final[tuple[Hook, ...]] = ()
+
+DEPTH_LIMIT: Final = 16
+"""Hooks that call tools run hooks in turn; so deep at most."""
+_TOO_DEEP: Final = HookWord("deny", "hooks that call tools that have hooks: too deep", "hooks")
+_depth: ContextVar[int] = ContextVar("dragoman hooks within hooks", default=0)
 
 
 class ActiveHooks:
@@ -69,7 +75,14 @@ class ActiveHooks:
         hooks = self._hooks_for("PreToolUse", tool.name)
         if not hooks:
             return Before(arguments)
-        answers = await self._ask(hooks, "PreToolUse", _of_call(tool, arguments))
+        depth = _depth.get()
+        if depth >= DEPTH_LIMIT:
+            return Before(arguments, _TOO_DEEP)
+        token = _depth.set(depth + 1)
+        try:
+            answers = await self._ask(hooks, "PreToolUse", _of_call(tool, arguments))
+        finally:
+            _depth.reset(token)
         if not answers:
             return Before(arguments)
         before, conflicts = merging.before(arguments, answers)

@@ -1,28 +1,72 @@
-"""Forms that servers want filled in, with hooks before and after.
+"""What servers ask of a person, with hooks before and after.
 
-I own: the order. A hook may answer in the person's place, and may look at what the person answered.
+I own: the order. A hook may answer a form in the person's place, may refuse a page, and may look at what the
+person answered. Only a person can say that they have been to a page.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Literal
+
 from dragoman.hooks.points import Hooks
-from dragoman.interaction import FillsForms, FormAnswer, FormQuestion
+from dragoman.interaction import FillsForms, FormAnswer, FormQuestion, PageQuestion, VisitsPages
 
 
-class HookedForms:
+class _Hooked:
+    def __init__(self, hooks: Hooks) -> None:
+        self._hooks = hooks
+        self._telling: set[asyncio.Task[tuple[str, ...]]] = set()
+
+    async def _answered(self, server: str, message: str, schema: Mapping[str, Any]) -> FormAnswer | None:
+        if not self._hooks.wants("Elicitation", server):
+            return None
+        return await self._hooks.elicited(server, message, schema)
+
+    def _notify(self, server: str) -> None:
+        """Tells hooks that a person's attention is wanted; nobody waits for them."""
+        if self._hooks.wants("Notification", "elicitation_dialog"):
+            facts = {
+                "message": f"{server} asks something",
+                "title": "A server asks",
+                "notification_type": "elicitation_dialog",
+            }
+            task = asyncio.create_task(self._hooks.tell("Notification", facts))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+
+class HookedForms(_Hooked):
     """A `FillsForms` around another."""
 
     def __init__(self, forms: FillsForms, hooks: Hooks) -> None:
+        super().__init__(hooks)
         self._forms = forms
-        self._hooks = hooks
 
     async def fill(self, question: FormQuestion) -> FormAnswer:
-        hooks = self._hooks
-        answer = None
-        if hooks.wants("Elicitation", question.server):
-            answer = await hooks.elicited(question.server, question.message, question.schema)
+        answer = await self._answered(question.server, question.message, question.schema)
         if answer is None:
+            self._notify(question.server)
             answer = await self._forms.fill(question)
-        if hooks.wants("ElicitationResult", question.server):
-            answer = await hooks.elicitation_answered(question.server, answer)
+        if self._hooks.wants("ElicitationResult", question.server):
+            answer = await self._hooks.elicitation_answered(question.server, answer)
         return answer
+
+
+class HookedPages(_Hooked):
+    """A `VisitsPages` around another."""
+
+    def __init__(self, pages: VisitsPages, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self._pages = pages
+
+    async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
+        answer = await self._answered(question.server, f"{question.message} {question.url}".strip(), {})
+        if answer is not None and answer.action != "accept":
+            return answer.action
+        self._notify(question.server)
+        action = await self._pages.visit(question)
+        if self._hooks.wants("ElicitationResult", question.server):
+            return (await self._hooks.elicitation_answered(question.server, FormAnswer(action))).action
+        return action

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import msgspec
 
 from dragoman.cleaning import one_line
+from dragoman.copying import copied
 from dragoman.errors import ConfigError
 from dragoman.hooks import commands, verdicts
 from dragoman.hooks.declared import Command, Function, Given, Hook, Post, Unusable
@@ -47,7 +48,7 @@ class Occasion:
         """Of its own for each function, so that one cannot change what the next, or the tool, is given."""
         given = dict(self.facts)
         if (arguments := given.get("tool_input")) is not None:
-            given["tool_input"] = dict(arguments)
+            given["tool_input"] = copied(arguments)
         return given
 
     @functools.cached_property

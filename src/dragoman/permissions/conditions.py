@@ -1,8 +1,12 @@
 """What a rule asks of a call besides its tool: what the tool says of itself, and arguments. Pure.
 
 I own: conditions in words (`readOnly`, `!openWorld`, `repo=org/*`, `owner.name!="a, b"`) and whether they
-hold. Each errs to the careful side of its rule: where an argument is absent, odd or hidden in a list, an
-allow does not hold and a deny or an ask does.
+hold. Each errs to the careful side of its rule: where an argument is odd or hidden in a list, an allow does
+not hold and a deny or an ask does. For an argument that is absent no `=` holds; `!=` holds in a deny or an
+ask, and not in an allow.
+
+Comparing is bounded: where more stands in the argument than is looked through, a deny or an ask holds and an
+allow does not.
 """
 
 from __future__ import annotations
@@ -27,9 +31,38 @@ HINTS: Final = {
 """What a tool may say of itself, as rules name it → as `Hints` does."""
 _HINT_OF: Final = {name.lower(): name for name in HINTS}
 
+PARTS_LIMIT: Final = 200_000
+"""How many values and names one condition looks through."""
+TEXT_LIMIT: Final = 1_000_000
+"""How many characters one condition compares. Folding a text is one step that nothing interrupts, also in a
+thread."""
+
 
 class BadRule(ValueError):
     """A rule that cannot be read; its words say what to write instead."""
+
+
+class _TooLarge(Exception):
+    """More than a condition looks through."""
+
+
+class _Budget:
+    """What one condition may still look at."""
+
+    def __init__(self) -> None:
+        self._parts = PARTS_LIMIT
+        self._characters = TEXT_LIMIT
+
+    def parts(self, count: int) -> None:
+        self._parts -= count
+        if self._parts < 0:
+            raise _TooLarge
+
+    def text(self, text: str) -> str:
+        self._characters -= len(text)
+        if self._characters < 0:
+            raise _TooLarge
+        return text
 
 
 class HintCondition(Struct, frozen=True, tag=True):
@@ -50,24 +83,41 @@ class ArgumentCondition(Struct, frozen=True, tag=True):
 
     def holds(self, arguments: Mapping[str, Any], hints: Hints, *, carefully: bool) -> bool:
         """`carefully`: for an allow. A negation is careful by looking loosely, and the other way round."""
-        if not self.is_negated:
-            return self._all_fit(arguments) if carefully else self._any_fits(arguments)
-        if carefully:
-            return _all_plain(_exactly(arguments, self.path)) and not self._any_fits(arguments)
-        return not self._all_fit(arguments)
+        try:
+            return self._holds(arguments, carefully)
+        except _TooLarge:
+            return not carefully
 
-    def _all_fit(self, arguments: Mapping[str, Any]) -> bool:
+    def is_beyond(self, arguments: Mapping[str, Any], *, carefully: bool) -> bool:
+        """Whether there is more to compare than is compared."""
+        try:
+            self._holds(arguments, carefully)
+        except _TooLarge:
+            return True
+        return False
+
+    def _holds(self, arguments: Mapping[str, Any], carefully: bool) -> bool:
+        budget = _Budget()
+        if not self.is_negated:
+            return self._all_fit(arguments, budget) if carefully else self._any_fits(arguments, budget)
+        if carefully:
+            is_plain = _all_plain(_exactly(arguments, self.path, budget), budget)
+            return is_plain and not self._any_fits(arguments, budget)
+        return not self._all_fit(arguments, budget)
+
+    def _all_fit(self, arguments: Mapping[str, Any], budget: _Budget) -> bool:
         """Whether it is there, and all of it fits exactly as sent."""
-        values = list(_leaves(_exactly(arguments, self.path)))
+        values = list(_leaves(_exactly(arguments, self.path, budget), budget))
         return bool(values) and all(
-            (text := _text(value)) is not None and self.glob.fits_carefully(text) for value in values
+            (text := _text(value)) is not None and self.glob.fits_carefully(budget.text(text))
+            for value in values
         )
 
-    def _any_fits(self, arguments: Mapping[str, Any]) -> bool:
+    def _any_fits(self, arguments: Mapping[str, Any], budget: _Budget) -> bool:
         """Whether anything in it fits, however it is written."""
         path = tuple(map(fold, self.path))
-        values = _leaves(_loosely(arguments, path), into_objects=True)
-        return any(self.glob.fits_loosely(text) for value in values for text in _texts(value))
+        values = _leaves(_loosely(arguments, path, budget), budget, into_objects=True)
+        return any(self.glob.fits_loosely(budget.text(text)) for value in values for text in _texts(value))
 
     def spelled(self) -> str:
         return f"{'.'.join(self.path)}{'!=' if self.is_negated else '='}{_spelled_value(self.glob)}"
@@ -79,7 +129,7 @@ _ABSENT: Final = object()
 """Stands for a value that is not there, or that something beside it may replace."""
 
 
-def _exactly(arguments: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Any]:
+def _exactly(arguments: Mapping[str, Any], path: tuple[str, ...], budget: _Budget) -> Iterator[Any]:
     """What stands at the path, by exactly these names; in a list of objects, of each. A dot may be a
     name's own."""
     todo: list[tuple[Any, tuple[str, ...]]] = [(arguments, path)]
@@ -90,9 +140,10 @@ def _exactly(arguments: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[An
         elif isinstance(node, Mapping):
             steps = list(_steps(cast("Mapping[str, Any]", node), rest))
             todo.extend(steps)
-            if not steps or _has_double(cast("Mapping[str, Any]", node), rest):
+            if not steps or _has_double(cast("Mapping[str, Any]", node), rest, budget):
                 yield _ABSENT
         elif isinstance(node, list | tuple) and node:
+            budget.parts(len(cast("Sequence[Any]", node)))
             todo.extend((item, rest) for item in cast("Sequence[Any]", node))
         else:
             yield _ABSENT
@@ -105,15 +156,16 @@ def _steps(node: Mapping[str, Any], rest: tuple[str, ...]) -> Iterator[tuple[Any
             yield node[key], rest[count:]
 
 
-def _has_double(node: Mapping[str, Any], rest: tuple[str, ...]) -> bool:
+def _has_double(node: Mapping[str, Any], rest: tuple[str, ...], budget: _Budget) -> bool:
     """Whether another name here looks like the one that is meant: who knows which of them the server
     reads."""
     names = {".".join(rest[:count]) for count in range(1, len(rest) + 1)}
     folded = {fold(name) for name in names}
-    return any(fold(str(key)) in folded for key in node if key not in names)
+    budget.parts(len(node))
+    return any(fold(budget.text(str(key))) in folded for key in node if key not in names)
 
 
-def _loosely(arguments: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Any]:
+def _loosely(arguments: Mapping[str, Any], path: tuple[str, ...], budget: _Budget) -> Iterator[Any]:
     """What stands at the path by any names that look like these."""
     todo: list[tuple[Any, tuple[str, ...]]] = [(arguments, path)]
     while todo:
@@ -122,30 +174,56 @@ def _loosely(arguments: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[An
             yield node
         elif isinstance(node, Mapping):
             ways = {".".join(rest[:count]): count for count in range(1, len(rest) + 1)}
+            budget.parts(len(cast("Mapping[Any, Any]", node)))
             for key, value in cast("Mapping[Any, Any]", node).items():
-                count = ways.get(fold(str(key)).strip())
+                count = ways.get(fold(budget.text(str(key))).strip())
                 if count is not None:
                     todo.append((value, rest[count:]))
         elif isinstance(node, list | tuple):
+            budget.parts(len(cast("Sequence[Any]", node)))
             todo.extend((item, rest) for item in cast("Sequence[Any]", node))
 
 
-def _leaves(values: Iterator[Any], *, into_objects: bool = False) -> Iterator[Any]:
+def _leaves(values: Iterator[Any], budget: _Budget, *, into_objects: bool = False) -> Iterator[Any]:
     """The items of lists one by one; an empty list is no value at all."""
     todo = list(values)
     while todo:
         value = todo.pop()
         if isinstance(value, list | tuple):
+            budget.parts(len(cast("Sequence[Any]", value)))
             todo.extend(cast("Sequence[Any]", value) or (_ABSENT,))
         elif into_objects and isinstance(value, Mapping):
+            budget.parts(len(cast("Mapping[Any, Any]", value)))
             todo.extend(cast("Mapping[Any, Any]", value).values())
         else:
             yield value
 
 
-def _all_plain(values: Iterator[Any]) -> bool:
-    leaves = list(_leaves(values))
+def _all_plain(values: Iterator[Any], budget: _Budget) -> bool:
+    leaves = list(_leaves(values, budget))
     return bool(leaves) and all(_text(value) is not None for value in leaves)
+
+
+def is_larger(arguments: Mapping[str, Any], parts: int, characters: int) -> bool:
+    """Whether there are more values or more text in the arguments than this; looks no further than that."""
+    todo: list[Any] = [arguments]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, str):
+            characters -= len(value)
+        elif isinstance(value, Mapping):
+            node = cast("Mapping[Any, Any]", value)
+            parts -= len(node)
+            if parts >= 0:
+                characters -= sum(len(key) for key in node if isinstance(key, str))
+                todo.extend(node.values())
+        elif isinstance(value, list | tuple):
+            parts -= len(cast("Sequence[Any]", value))
+            if parts >= 0:
+                todo.extend(cast("Sequence[Any]", value))
+        if parts < 0 or characters < 0:
+            return True
+    return False
 
 
 def _text(value: Any) -> str | None:

@@ -19,20 +19,25 @@ cannot be said whether a deny or an ask means it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
 from dragoman.hooks.verdicts import HookWord
 from dragoman.permissions import shell
-from dragoman.permissions.conditions import HintCondition
+from dragoman.permissions.conditions import BadRule, HintCondition, is_larger
 from dragoman.permissions.grants import Granted, is_rememberable
 from dragoman.permissions.modes import PermissionMode
-from dragoman.permissions.rules import DIGEST_SHORTEST, Behaviour, Call, Concerning, Rule, key_of
+from dragoman.permissions.rules import DIGEST_SHORTEST, Behaviour, Call, Concerning, Rule, key_of, parse
 from dragoman.permissions.shell_pattern import pattern_for
 
 Asks = Literal["person", "classifier"]
+
+HEAVY_PARTS: Final = 2000
+HEAVY_TEXT: Final = 20_000
+HEAVY_COMMAND: Final = 2000
+"""From how many values, characters of arguments and characters of a command on a call is heavy to judge."""
 
 
 class Considered(Struct, frozen=True):
@@ -72,12 +77,10 @@ def decide(
     word: HookWord | None = None,
 ) -> Verdict:
     """`rules`: any; what `Rulebook.about` gives for the call is not searched again."""
-    mine = (
-        rules if isinstance(rules, Concerning) and rules.key == key_of(call) else Concerning.of(rules, call)
-    )
+    mine = _concerning(rules, call)
     rule = _hit(mine.deny, call)
     if rule is not None:
-        return _deny(call, mine, rule.told, rule)
+        return _deny(call, mine, rule.because(call), rule)
     if word is not None and word.behaviour == "deny":
         return _deny(call, mine, _said(word))
     if mode == "plan" and not (call.hints.read_only or call.is_own):
@@ -86,13 +89,13 @@ def decide(
         return _allow(call, mine, "it only looks at what the host knows")
     rule = _hit(mine.managed_ask, call)
     if rule is not None:
-        return _ask(call, mine, mode, rule.told, rule)
+        return _ask(call, mine, mode, rule.because(call), rule)
     rule = _allowing(mine.managed_allow, call, mine)
     if rule is not None:
         return _allow(call, mine, rule.told, rule)
     rule = _hit(mine.ask, call)
     if rule is not None:
-        return _ask(call, mine, mode, rule.told, rule)
+        return _ask(call, mine, mode, rule.because(call), rule)
     if word is not None and word.behaviour == "ask":
         return _ask(call, mine, mode, _said(word))
     rule = _allowing(mine.allow, call, mine)
@@ -103,6 +106,23 @@ def decide(
     if granted == "yes":
         return _allow(call, mine, "allowed by the person for this session")
     return _by_mode(call, mine, mode, granted)
+
+
+def is_heavy(call: Call, rules: Sequence[Rule]) -> bool:
+    """Whether `decide` may take longer than an event loop should wait: it is to run in a thread then.
+
+    Costs nothing where no rule looks at the arguments, and little for small calls.
+    """
+    mine = _concerning(rules, call)
+    if mine.compares_commands and call.command is not None and len(call.command) > HEAVY_COMMAND:
+        return True
+    return mine.compares_arguments and is_larger(call.arguments, HEAVY_PARTS, HEAVY_TEXT)
+
+
+def _concerning(rules: Sequence[Rule], call: Call) -> Concerning:
+    if isinstance(rules, Concerning) and rules.key == key_of(call):
+        return rules
+    return Concerning.of(rules, call)
 
 
 def _by_mode(call: Call, mine: Concerning, mode: PermissionMode, granted: Granted) -> Verdict:
@@ -201,7 +221,19 @@ def _considered(rule: Rule, call: Call) -> Considered:
 
 
 def rule_for(call: Call) -> str:
-    """The rule that would allow exactly this: the tool as it is now, or this very command of the shell."""
+    """The rule that would allow exactly this: the tool as it is now, or this very command of the shell.
+
+    Empty if none can be written: no command at all, or one that is too long. Never a wider one instead.
+    """
+    text = _written_for(call)
+    try:
+        parse(text, "allow", scope="user", source="")
+    except BadRule:
+        return ""
+    return text
+
+
+def _written_for(call: Call) -> str:
     if call.command is not None:
         return f"{call.tool}({pattern_for(call.command)})"
     if not call.server:

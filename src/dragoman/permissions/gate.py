@@ -9,14 +9,18 @@ answer is no, and names the rule that would make it a yes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import shlex
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from dragoman.catalog.naming import prefix
 from dragoman.catalog.tools import BuiltinTool, Tool
 from dragoman.cleaning import one_line
+from dragoman.copying import copied
+from dragoman.errors import HostClosed
 from dragoman.events import EventBus, PermissionAsked
 from dragoman.hooks.points import Hooks
 from dragoman.hooks.verdicts import HookWord
@@ -26,6 +30,8 @@ from dragoman.permissions.decide import Verdict, decide, rule_for
 from dragoman.permissions.grants import SessionGrants
 from dragoman.permissions.modes import PermissionMode
 from dragoman.permissions.rules import Call, Rule, Rulebook
+
+T = TypeVar("T")
 
 Decider = Literal["rule", "grant", "hook", "mode", "classifier", "person", "host"]
 Keep = Callable[[str, str], Awaitable[None]]
@@ -41,8 +47,15 @@ class Decision(Struct, frozen=True):
 
 _BYPASSED = Decision(True, "permission mode bypassPermissions")
 
-_is_asking: ContextVar[bool] = ContextVar("dragoman is asking", default=False)
-"""Whether this is the work of somebody who is being asked: whoever is asked may call tools to find out."""
+
+class _Asking:
+    """One question that is being put."""
+
+    is_open = True
+
+
+_asking: ContextVar[_Asking | None] = ContextVar("dragoman is asking", default=None)
+"""The question whose answer this is work for: whoever is asked may call tools to find out."""
 
 
 class Gate:
@@ -55,8 +68,9 @@ class Gate:
         hooks: Hooks,
         classifier: Classifier,
         bus: EventBus,
-        keep: Keep,
+        keep: Keep | None,
     ) -> None:
+        """`keep`: None where a rule that is written would not be read."""
         self._interaction = interaction
         self._hooks = hooks
         self._classifier = classifier
@@ -64,6 +78,9 @@ class Gate:
         self._keep = keep
         self._grants = SessionGrants()
         self._turn = asyncio.Lock()
+        self._is_closed = False
+        self._waiting: set[asyncio.Task[Any]] = set()
+        """What is being asked of people and classifiers."""
         self._telling: set[asyncio.Task[tuple[str, ...]]] = set()
         self.adopt(book, mode)
 
@@ -93,7 +110,19 @@ class Gate:
         return self._judge(call_of(tool, arguments), None)
 
     def _judge(self, call: Call, word: HookWord | None) -> Verdict:
-        return decide(call, self._book.about(call), self.mode, granted=self._grants.state(call), word=word)
+        verdict = decide(call, self._book.about(call), self.mode, granted=self._grants.state(call), word=word)
+        return self._with_server(call, verdict) if call.touches else verdict
+
+    def _with_server(self, call: Call, verdict: Verdict) -> Verdict:
+        """Where a built-in tool deals with a server, what denies or asks about the server counts for it."""
+        name = f"{prefix(call.touches)}resources"
+        served = Call(tool=name, server=call.touches, wire_name="resources", hints=call.hints)
+        other = decide(served, self._book.about(served), self.mode)
+        if other.rule is None or other.behaviour == "allow" or verdict.behaviour == "deny":
+            return verdict
+        if other.behaviour == "deny" or verdict.behaviour == "allow":
+            return structs.replace(other, call=call)
+        return verdict
 
     def _decided(self, call: Call, verdict: Verdict, word: HookWord | None) -> Decision:
         """What rules, mode and hooks came to, and which of them it was."""
@@ -113,38 +142,54 @@ class Gate:
         if verdict.asks == "classifier":
             opinion = await self._opinion(call)
             if opinion.behaviour != "ask":
-                return Decision(opinion.behaviour == "allow", opinion.reason, "classifier")
+                decision = Decision(opinion.behaviour == "allow", opinion.reason, "classifier")
+                return self._confirmed(call, word, decision)
         if self._hooks.wants("PermissionRequest", tool.name):
-            said = await self._hooks.permission_requested(tool, call.arguments)
+            said = await self._hooks.permission_requested(tool, copied(call.arguments))
             if said is not None and said.behaviour == "deny":
                 return Decision(False, said.reason, "hook")
             # Where an administrator wants a person to be asked, a hook cannot say yes in their place.
             if said is not None and said.behaviour == "allow" and not _is_managed(verdict):
-                return Decision(True, said.reason, "hook")
+                return self._confirmed(call, word, Decision(True, said.reason, "hook"))
         if self._interaction is None:
             return Decision(False, self._nobody(call, verdict), "mode", verdict.rule)
-        if _is_asking.get():
-            return await self._put(self._interaction, tool, call, verdict)
+        asking = _asking.get()
+        if asking is not None and asking.is_open:
+            return self._confirmed(call, word, await self._put(self._interaction, tool, call, verdict))
         async with self._turn:
             # The answer to the question before may have been one to this, too.
             verdict = self._judge(call, word)
             if verdict.behaviour != "ask":
                 return self._decided(call, verdict, word)
-            return await self._put(self._interaction, tool, call, verdict)
+            return self._confirmed(call, word, await self._put(self._interaction, tool, call, verdict))
+
+    def _confirmed(self, call: Call, word: HookWord | None, decision: Decision) -> Decision:
+        """A yes, unless a rule denies by now what was being asked about."""
+        if decision.allowed:
+            verdict = self._judge(call, word)
+            if verdict.behaviour == "deny":
+                return self._decided(call, verdict, word)
+        return decision
 
     async def _put(self, interaction: Interaction, tool: Tool, call: Call, verdict: Verdict) -> Decision:
         """Puts the question, keeps the answer, and tells."""
-        question = question_about(tool, call, verdict)
+        question = question_about(tool, call, verdict, can_keep=self._keep is not None)
         self._notify(question)
-        token = _is_asking.set(True)
+        asking = _Asking()
+        token = _asking.set(asking)
         try:
-            answer = await interaction.allow(question)
+            answer = await self._waited(interaction.allow(question))
+            if not isinstance(answer, PermissionAnswer):  # pyright: ignore[reportUnnecessaryIsInstance]
+                answer = PermissionAnswer(False, "asking failed: there was no answer")
+        except HostClosed:
+            raise
         except NobodyToAsk as why:
             return Decision(False, f"{verdict.reason}; {why}", "mode", verdict.rule)
         except Exception as error:  # border: a front end's code
             answer = PermissionAnswer(False, f"asking failed: {type(error).__name__}: {one_line(str(error))}")
         finally:
-            _is_asking.reset(token)
+            asking.is_open = False
+            _asking.reset(token)
         await self._remember(call, question, answer)
         said = "allowed by the person" if answer.allowed else "the person said no"
         decision = Decision(answer.allowed, f"{said}: {answer.word}" if answer.word else said, "person")
@@ -154,6 +199,29 @@ class Gate:
             )
         )
         return decision
+
+    async def _waited(self, asked: Coroutine[Any, Any, T]) -> T:
+        """What somebody answers, unless the host is closed first."""
+        if self._is_closed:
+            asked.close()
+            raise HostClosed
+        task = asyncio.create_task(asked)
+        self._waiting.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if self._is_closed and (current is None or not current.cancelling()):
+                raise HostClosed from None
+            raise
+        finally:
+            self._waiting.discard(task)
+
+    def close(self) -> None:
+        """Ends every question; those who wait for an answer learn that the host is closed."""
+        self._is_closed = True
+        for task in list(self._waiting):
+            task.cancel()
 
     def _notify(self, question: PermissionQuestion) -> None:
         """Tells hooks that a person's attention is wanted; nobody waits for them."""
@@ -173,12 +241,14 @@ class Gate:
             self._grants.remember(call)
         else:
             self._grants.revoke(call)
-        if lasts and answer.always is not None:
+        if lasts and answer.always is not None and self._keep is not None:
             await self._keep(answer.always, question.rule)
 
     async def _opinion(self, call: Call) -> Opinion:
         try:
-            return await self._classifier.judge(call)
+            return await self._waited(self._classifier.judge(call))
+        except HostClosed:
+            raise
         except Exception as error:  # border: a model, or a program's own
             return Opinion("ask", f"the classifier failed: {type(error).__name__}")
 
@@ -199,6 +269,7 @@ def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
             digest=tool.digest,
             command=command if isinstance(command, str) else None,
             is_own=not tool.needs_permission,
+            touches=_named_server(tool, arguments),
         )
     return Call(
         tool=tool.name,
@@ -210,24 +281,29 @@ def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
     )
 
 
-def question_about(tool: Tool, call: Call, verdict: Verdict) -> PermissionQuestion:
+def _named_server(tool: BuiltinTool, arguments: Mapping[str, Any]) -> str:
+    named = arguments.get(tool.server_argument) if tool.server_argument is not None else None
+    return named if isinstance(named, str) else ""
+
+
+def question_about(tool: Tool, call: Call, verdict: Verdict, *, can_keep: bool = True) -> PermissionQuestion:
     return PermissionQuestion(
         server=tool.server,
         tool=tool.name,
         title=tool.title,
-        arguments=call.arguments,
+        arguments=copied(call.arguments),
         risk=tool.hints.risk,
         reaches_out=tool.hints.open_world,
         reason=verdict.reason,
-        rule=rule_for(call),
+        rule=rule_for(call) if can_keep else "",
         is_rememberable=verdict.is_rememberable,
         has_changed=verdict.has_changed,
     )
 
 
 def _advice(call: Call) -> str:
-    rule = call.tool if call.server else rule_for(call)
-    return f"the rule that would allow it is {rule} (`dragoman permissions add allow '{rule}'`)"
+    rule = one_line(call.tool if call.server else rule_for(call), 300)
+    return f"the rule that would allow it is {rule} (dragoman permissions add allow {shlex.quote(rule)})"
 
 
 def _is_managed(verdict: Verdict) -> bool:

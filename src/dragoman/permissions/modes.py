@@ -6,7 +6,7 @@ an ask asks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, get_args
 
 from dragoman.cleaning import one_line
@@ -24,9 +24,18 @@ MEANINGS: Final[dict[PermissionMode, str]] = {
 }
 """What becomes of a call that no rule decides."""
 
+_STRICTNESS: Final[dict[PermissionMode, int]] = {
+    "bypassPermissions": 0,
+    "auto": 1,
+    "default": 2,
+    "dontAsk": 3,
+    "plan": 3,
+}
 _FOR_ANY_PROJECT: Final = ("default", "dontAsk", "plan")
 """The modes that a file of a project may ask for: a repository does not talk anybody into less asking."""
 _OWN_WORD: Final = ("user", "enterprise")
+_OF_A_PERSON: Final = (*_OWN_WORD, "dynamic")
+"""Files of the person or the administrator, and the program that they run."""
 _RANKS: Final = ("enterprise", "local", "project", "dynamic", "user", "plugin")
 """Whose default mode counts first."""
 
@@ -46,7 +55,7 @@ def effective(
     problems: list[str] = []
     mode = _known(wanted, "permission mode", problems)
     if mode is None or not asked_in_code:
-        mode = _by_default(ranked, problems) or mode or "default"
+        mode = _by_default(ranked, mode, problems)
     forbidder = _forbids_bypass(ranked)
     if mode == "bypassPermissions" and forbidder is not None:
         mode = "default"
@@ -67,15 +76,46 @@ def _known(mode: str | None, where: str, problems: list[str]) -> PermissionMode 
     return None
 
 
-def _by_default(ranked: Iterable[Part], problems: list[str]) -> PermissionMode | None:
+def _by_default(ranked: Sequence[Part], wanted: PermissionMode | None, problems: list[str]) -> PermissionMode:
+    """The person's mode, and whatever is said over it, from the weakest word to the strongest."""
+    above, mode = _persons(ranked, problems)
+    mode = mode or wanted
+    is_persons = mode is not None
+    holding: PermissionMode = mode or "default"
+    for scope, source, said in reversed(above):
+        if _counts(scope, said, holding, is_persons):
+            holding, is_persons = said, scope in _OF_A_PERSON
+        elif said not in _FOR_ANY_PROJECT:
+            problems.append(f"{one_line(source)}: defaultMode {said} counts only in your own settings")
+        elif said != holding:
+            problems.append(
+                f"{one_line(source)}: defaultMode {said} does not count: {holding} is at least as strict"
+            )
+    return holding
+
+
+def _persons(
+    ranked: Iterable[Part], problems: list[str]
+) -> tuple[list[tuple[str, str, PermissionMode]], PermissionMode | None]:
+    """What is said over the person's own word, the strongest first, and that word."""
+    above: list[tuple[str, str, PermissionMode]] = []
     for scope, source, rules in ranked:
         mode = _known(rules.default_mode, f"{one_line(source)}: defaultMode", problems)
-        if mode is None:
-            continue
-        if scope in _OWN_WORD or mode in _FOR_ANY_PROJECT:
-            return mode
-        problems.append(f"{one_line(source)}: defaultMode {mode} counts only in your own settings")
-    return None
+        if mode is not None and scope in _OWN_WORD:
+            return above, mode
+        if mode is not None:
+            above.append((scope, source, mode))
+    return above, None
+
+
+def _counts(scope: str, said: PermissionMode, holding: PermissionMode, is_persons: bool) -> bool:
+    """A project's file may make the mode stricter. Of two that are equally strict, the person's stays."""
+    if said not in _FOR_ANY_PROJECT:
+        return False
+    if scope in _OF_A_PERSON:
+        return True
+    more = _STRICTNESS[said] - _STRICTNESS[holding]
+    return more > 0 or (more == 0 and not is_persons)
 
 
 def _forbids_bypass(parts: Iterable[Part]) -> str | None:

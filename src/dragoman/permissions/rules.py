@@ -33,7 +33,7 @@ from dragoman.catalog.annotations import Hints
 from dragoman.catalog.naming import RESERVED
 from dragoman.cleaning import one_line
 from dragoman.config.schema import PermissionRules
-from dragoman.permissions.conditions import BadRule, Condition, read_conditions
+from dragoman.permissions.conditions import ArgumentCondition, BadRule, Condition, read_conditions
 from dragoman.permissions.patterns import fold
 from dragoman.permissions.shell_pattern import ShellPattern, read_pattern
 from dragoman.permissions.subjects import Subject
@@ -71,6 +71,8 @@ class Call(Struct, frozen=True, kw_only=True):
     """What the shell would run."""
     is_own: bool = False
     """A built-in tool that only looks at the host itself."""
+    touches: str = ""
+    """The server whose things a built-in tool deals with: what denies or asks about all of it, counts."""
 
 
 class Rule(Struct, frozen=True):
@@ -96,6 +98,10 @@ class Rule(Struct, frozen=True):
         """Whether it applies to every call of its tools."""
         return not self.conditions and not self.digest and self.shell is None
 
+    @property
+    def compares_arguments(self) -> bool:
+        return any(isinstance(each, ArgumentCondition) for each in self.conditions)
+
     def is_about(self, call: Call) -> bool:
         """Whether it could concern the tool, whatever the arguments."""
         if self.behaviour == "allow":
@@ -114,14 +120,28 @@ class Rule(Struct, frozen=True):
         is_allow = self.behaviour == "allow"
         for condition in self.conditions:
             if not condition.holds(call.arguments, call.hints, carefully=is_allow):
-                return f"{one_line(condition.spelled(), 200)} does not hold"
+                return f"{one_line(condition.spelled(), 200)} does not hold{self._size_told(call)}"
         return None
+
+    def because(self, call: Call) -> str:
+        """How people are told that it decided on the call."""
+        return self.told + self._size_told(call)
+
+    def _size_told(self, call: Call) -> str:
+        is_allow = self.behaviour == "allow"
+        for each in self.conditions:
+            if isinstance(each, ArgumentCondition) and each.is_beyond(call.arguments, carefully=is_allow):
+                return "; there is too much in the arguments to compare it"
+        return ""
 
     def applies(self, call: Call) -> bool:
         """The same as a yes or no; on the way of every call."""
         if self.is_bare:
             return True
-        return self.why_not(call) is None
+        is_allow = self.behaviour == "allow"
+        if is_allow and self.digest and not call.digest.startswith(self.digest):
+            return False
+        return all(each.holds(call.arguments, call.hints, carefully=is_allow) for each in self.conditions)
 
     def spelled(self) -> str:
         """The rule in one spelling: two that mean the same by the letter are spelled the same."""
@@ -190,6 +210,8 @@ class Concerning(tuple[Rule, ...]):
     managed_allow: tuple[Rule, ...]
     ask: tuple[Rule, ...]
     allow: tuple[Rule, ...]
+    compares_arguments: bool
+    compares_commands: bool
 
     @staticmethod
     def of(rules: Iterable[Rule], call: Call) -> Concerning:
@@ -202,6 +224,8 @@ class Concerning(tuple[Rule, ...]):
         self.managed_allow = tuple(rule for rule in about if rule.behaviour == "allow" and rule.is_managed)
         self.ask = tuple(rule for rule in about if rule.behaviour == "ask")
         self.allow = tuple(rule for rule in about if rule.behaviour == "allow")
+        self.compares_arguments = any(rule.compares_arguments for rule in about)
+        self.compares_commands = any(rule.shell is not None for rule in about)
         return self
 
 

@@ -4,59 +4,33 @@ I own: whether a deny or an ask hits a command, and whether allows cover all of 
 text must be allowed by itself. An unclear text, a redirection to a file, and programs that run other programs
 are covered by no wildcard; a rule that is exactly the text covers it, whatever it is. A deny sees through
 other ways to start a program: `command git`, `\git`, `/usr/bin/git`, `env git`, `sh -c 'git …'`, `xargs git`.
+What is run unseen, as by `sh ./script` or `… | sh`, is in doubt as long as there is any deny or ask.
 
 That a program is allowed means everything it does by itself: `Bash(python *)` is every program there is.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
-from dragoman.permissions.patterns import fold
 from dragoman.permissions.rules import Rule
+from dragoman.permissions.shell_carriers import (
+    PROGRAM,
+    SHELLS,
+    STARTERS,
+    base,
+    carries,
+    is_duration,
+    runs_unseen,
+    started,
+)
 from dragoman.permissions.shell_pattern import FILES, UNKNOWN, ShellPattern, is_known
 from dragoman.permissions.shell_script import SimpleCommand, take_apart
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_STARTERS: Final = _names(
-    "command builtin exec env nohup time nice timeout sudo doas xargs setsid stdbuf ionice",
-)
-"""Programs whose arguments are another program and its arguments, passed on as they are."""
-_EVALUATORS: Final = _names(
-    """eval trap alias source . enable hash bind complete compgen fc read mapfile readarray export declare
-    typeset readonly local set shopt coproc watch parallel script su runuser sg newgrp pkexec at batch flock
-    entr busybox toybox chroot unshare nsenter strace ltrace gdb taskset chrt systemd-run start-stop-daemon
-    rlwrap expect unbuffer caffeinate"""
-)
-"""Programs that run what they are given in ways of their own, or change what later commands mean."""
-_SHELLS: Final = _names("sh bash dash zsh ksh mksh fish ash csh tcsh rbash pwsh powershell")
-
-_CARRIES: Final[dict[str, re.Pattern[str]]] = {
-    "find": re.compile(r"-(?:exec|ok)(?:dir)?\Z"),
-    "fd": re.compile(r"-[^-]*[xX]|--exec"),
-    "git": re.compile(
-        r"--exec|--config-env|--upload-pack|--receive-pack|-[xuO]|--extcmd|--open-files-in-pager"
-        r"|(?:foreach|run|config|filter-branch|difftool|mergetool)\Z|.*ext::"
-    ),
-    "tar": re.compile(r"--(?:to-c|ch|use-c|rsh|rmt|info-s|new-v)|-[^-]*[IF]"),
-    "rsync": re.compile(r"-[^-]*e|--rsh"),
-    "ssh": re.compile(r"-o|(?i:.*(?:proxycommand|localcommand))"),
-    "printf": re.compile(r"-v"),
-}
-"""Programs that only with certain words run others (or, `printf -v PATH`, change what they are)."""
-_GIT_TAKES_A_WORD: Final = ("-C", "--git-dir", "--work-tree", "--namespace")
-
-_DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
-_PROGRAM = re.compile(r"[A-Za-z./][\w./+-]*")
 _SUFFIXES: Final = 64
 """How many words of a starter's arguments may be the program, for a deny."""
 _NESTED: Final = 3
@@ -106,6 +80,9 @@ def doubt(command: str, rules: Sequence[Rule]) -> str | None:
         rule = _may_be_hit(each, strict)
         if rule is not None:
             return f"parts of it are known only when it runs, and may be what a rule means: {rule.told}"
+        if runs_unseen(each.words):
+            told = strict[0].rule.told
+            return f"what {_told(each)} runs cannot be compared with the rules for the shell: {told}"
     return None
 
 
@@ -170,68 +147,27 @@ def _covering_one(command: SimpleCommand, allows: Sequence[Rule]) -> Rule | None
 
 def _covers(pattern: ShellPattern, command: SimpleCommand) -> bool:
     if not command.assignments:
-        inner = _started(command.words)
+        inner = started(command.words)
         if inner and _covers(pattern, SimpleCommand(inner)):
             return True
     if not pattern.covers(command.all_words, len(command.assignments)):
         return False
-    if pattern.exact is not None or not _carries(command.words):
+    if pattern.exact is not None or not carries(command.words):
         return True
     return _names_what_starts(pattern, command)
 
 
-def _started(words: tuple[str, ...]) -> tuple[str, ...]:
-    """What a harmless starter starts, if it has no options: `nohup make` is `make`."""
-    if len(words) < 2 or words[0] not in ("command", "nohup", "time", "nice", "env", "timeout", "builtin"):
-        return ()
-    inner = words[1:]
-    if words[0] == "timeout":
-        inner = words[2:] if _DURATION.fullmatch(words[1]) else ()
-    return inner if inner and _PROGRAM.fullmatch(inner[0]) else ()
-
-
 def _names_what_starts(pattern: ShellPattern, command: SimpleCommand) -> bool:
     """Whether a wildcard comes only behind the name of the program that is started: `sudo apt *`."""
-    if command.assignments or command.words[0] not in _STARTERS:
+    if command.assignments or command.words[0] not in STARTERS:
         return False
     count = 3 if command.words[0] == "timeout" else 2
     head = pattern.words[:count]
     if len(head) < count or not all(word.is_exact for word in head):
         return False
     inner = command.words[count - 1 :]
-    has_time = count == 2 or _DURATION.fullmatch(command.words[1]) is not None
-    return has_time and _PROGRAM.fullmatch(inner[0]) is not None and not _carries(inner)
-
-
-def _carries(words: Sequence[str]) -> bool:
-    """Whether a program may run another that its arguments name."""
-    if not words:
-        return False
-    name = _base(words[0])
-    if name in _STARTERS or name in _EVALUATORS:
-        return True
-    if name in _SHELLS:
-        return any(word[:1] in ("-", "+", "", UNKNOWN, FILES) for word in words[1:]) or len(words) == 1
-    option = _CARRIES.get(name)
-    if option is None:
-        return False
-    if name == "git" and _git_sets_anything(words):
-        return True
-    return any(word.startswith(UNKNOWN) or option.match(word) for word in words[1:])
-
-
-def _git_sets_anything(words: Sequence[str]) -> bool:
-    """Whether settings, among them programs to run, stand before git's own command: `git -c core.pager=…`."""
-    at = 1
-    while at < len(words) and words[at].startswith("-"):
-        if words[at].startswith(("-c", "--config-env", "--exec-path")):
-            return True
-        at += 2 if words[at] in _GIT_TAKES_A_WORD else 1
-    return False
-
-
-def _base(program: str) -> str:
-    return fold(re.split(r"[/\\]", program)[-1]).removesuffix(".exe")
+    has_time = count == 2 or is_duration(command.words[1])
+    return has_time and PROGRAM.fullmatch(inner[0]) is not None and not carries(inner)
 
 
 def _readings(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
@@ -239,15 +175,15 @@ def _readings(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
     if not words:
         return
     yield words
-    bare = (_base(words[0]), *words[1:])
+    bare = (base(words[0]), *words[1:])
     yield bare
-    if depth >= _NESTED or not (_carries(words) or bare[0] in _SHELLS):
+    if depth >= _NESTED or not (carries(words) or bare[0] in SHELLS):
         return
     for start in range(1, min(len(words), _SUFFIXES)):
         rest = words[start:]
         yield rest
-        yield (_base(rest[0]), *rest[1:])
+        yield (base(rest[0]), *rest[1:])
     for text in (*words[1:], " ".join(words[1:])):
-        if " " in text or "\t" in text or "\n" in text or ";" in text or bare[0] in _SHELLS:
+        if " " in text or "\t" in text or "\n" in text or ";" in text or bare[0] in SHELLS:
             for each in take_apart(text.replace(UNKNOWN, "$_").replace(FILES, "?")).commands:
                 yield from _readings(each.words, depth + 1)

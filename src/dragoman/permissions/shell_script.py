@@ -20,7 +20,7 @@ from dragoman.permissions.shell_pattern import UNKNOWN, is_known
 from dragoman.permissions.shell_words import Holes, Unclear, read_word
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Language, Node, Parser
 
 LENGTH_LIMIT: Final = 20_000
 DEPTH_LIMIT: Final = 40
@@ -74,7 +74,8 @@ _RESERVED = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _HARMLESS = re.compile(r"(?:\d?(?:>>?|<)|&>>?)[ \t]*/dev/null|\d?[<>]&[ \t]*(?:\d|-)")
 _SUM = re.compile(r"\$\(\([0-9 +*/%()-]*\)\)")
-_TEST = re.compile(r"\[ [\w ./=!:,+@%-]+ \]|\[\[ [\w ./=!:,+@%-]+ \]\]")
+# Between double brackets -eq and its like run what is in a variable: a[$(…)].
+_TEST = re.compile(r"\[ [\w ./=!:,+@%-]+ \]|\[\[ (?!.*-(?:eq|ne|lt|gt|le|ge) )[\w ./=!:,+@%-]+ \]\]")
 _GAP = re.compile(r"(?:[ \t\n]|\\\n)*")
 _ODD_IN_BACKTICKS = re.compile(r"[\\\"']")
 _CONTINUED = re.compile(r"\\\n")
@@ -98,13 +99,20 @@ def take_apart(command: str) -> Script:
     return Script(tuple(reader.commands), None, reader.redirection)
 
 
-@cache
 def _parser() -> Parser:
+    # One for each text: a parser is not to be used by two threads at once.
+    from tree_sitter import Parser
+
+    return Parser(_language())
+
+
+@cache
+def _language() -> Language:
     # Loaded for the first command: most hosts run none.
     import tree_sitter_bash
-    from tree_sitter import Language, Parser
+    from tree_sitter import Language
 
-    return Parser(Language(tree_sitter_bash.language()))
+    return Language(tree_sitter_bash.language())
 
 
 def _unfit(command: str) -> str | None:

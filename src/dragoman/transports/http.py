@@ -30,6 +30,7 @@ from dragoman.transports.web import (
     JSON,
     Network,
     TooLarge,
+    body_of,
     open_client,
     read_body,
     trouble_of,
@@ -245,7 +246,7 @@ class HttpTransport:
         hops = 0
         while True:
             response = await self._client.post(
-                self._url, data=message, headers=headers, allow_redirects=False
+                self._url, data=body_of(message), headers=headers, allow_redirects=False
             )
             elsewhere = self._moved_to(response)
             if elsewhere is None or hops == REDIRECT_LIMIT:

@@ -30,6 +30,7 @@ from dragoman.transports.web import (
     FAULTS,
     Network,
     TooLarge,
+    body_of,
     connect_error,
     open_client,
     read_body,
@@ -252,7 +253,9 @@ class SseTransport:
                 asyncio.timeout(self._request_seconds),
                 await self._signed(
                     self._post_headers,
-                    lambda signed: client.post(endpoint, data=message, headers=signed, allow_redirects=False),
+                    lambda signed: client.post(
+                        endpoint, data=body_of(message), headers=signed, allow_redirects=False
+                    ),
                 ) as response,
             ):
                 if 200 <= response.status < 300:

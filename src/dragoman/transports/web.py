@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import io
 import os
 import re
 import ssl
@@ -37,6 +38,7 @@ KEEP_IDLE_SECONDS: Final = 4.0
 SECRET_LENGTH: Final = 8
 KNOCK_SECONDS: Final = 2.0
 LONGEST_RETRY_SECONDS: Final = 300.0
+PIECE_BYTES: Final = 512 * 1024
 
 
 class Network(Struct, frozen=True):
@@ -255,6 +257,11 @@ def _in_words(body: bytes, content_type: str, hide: Iterable[str]) -> str:
             if len(part) >= SECRET_LENGTH:
                 text = text.replace(part, "•••")
     return one_line(text[:400], 200).strip()
+
+
+def body_of(message: bytes) -> bytes | io.BytesIO:
+    """A large message is sent in pieces: in one, it would hold up everybody else."""
+    return message if len(message) <= PIECE_BYTES else io.BytesIO(message)
 
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.requirement("CAL-7")
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[str]:
     """A page with a long table, on loopback."""
-    rows = "".join(f"<tr><td><a href='#r{n}'>row {n}</a></td><td>{'word ' * 8}</td></tr>" for n in range(1500))
+    cells = "<td><a href='#r{n}'>row {n}</a></td><td>" + "word " * 8 + "</td>"
+    rows = "".join(f"<tr>{cells.format(n=n)}</tr>" for n in range(1500))
     style = "background: linear-gradient(red, blue)"
     (tmp_path / "index.html").write_text(f"<title>Ledger</title><body style='{style}'><table>{rows}</table>")
 

@@ -213,11 +213,16 @@ def test_a_full_disk_is_told_once(folder: Path, monkeypatch: pytest.MonkeyPatch)
 # --- many of them ---
 
 WRITER = """
-import sys
+import os, sys
 from pathlib import Path
 from dragoman.calls import audit
+
+def told(problem):
+    print(problem, file=sys.stderr, flush=True)
+    os._exit(1)  # from the thread that writes
+
 audit.FILE_LIMIT_BYTES = int(sys.argv[3])
-log = audit.AuditLog(Path(sys.argv[1]), lambda problem: sys.exit(problem), sys.argv[2])
+log = audit.AuditLog(Path(sys.argv[1]), told, sys.argv[2])
 for number in range(int(sys.argv[4])):
     log.write(audit.Entry(tool=f"{sys.argv[2]} {number}", reason="x" * 200), {"a": 1}, 0.0)
 log.close()

@@ -124,6 +124,11 @@ class World:
     def answerer_of(self, server: ServerName) -> Nobody:
         return Nobody()
 
+    def link_of(self, server: ServerName) -> object:
+        return self.link
+
+    link = object()
+
     def redactor_of(self, server: ServerName) -> Redactor | None:
         return self.redactor
 
@@ -422,7 +427,17 @@ async def test_after_a_mismatch_of_headers_the_tools_are_listed_again(world: Wor
     world.reply, world.later_replies = RemoteError("box", -32020, "header mismatch", status=400), [FINE]
 
     assert (await world.call()).text == "fine"
-    assert steps(world) == ["before", "decide", "tools/call", "awaited", "listed", "tools/call", "after"]
+    again = ["before", "decide"]  # for nobody has judged what it is now
+    assert steps(world) == [
+        "before",
+        "decide",
+        "tools/call",
+        "awaited",
+        "listed",
+        *again,
+        "tools/call",
+        "after",
+    ]
     assert world.headers == {"Mcp-Param-N": "1"}
 
 
@@ -570,3 +585,67 @@ async def test_a_built_in_tool_has_the_time_its_caller_gives_it(world: World):
     assert "look took longer than 0.01 s" in outcome.text
     with pytest.raises(TimeoutError, match="the tool's own"):
         await world.call(name="look", own=builtin(world, late_by_itself), timeout_seconds=60)
+
+
+async def test_what_was_judged_is_what_is_sent_whatever_the_caller_does_meanwhile(world: World):
+    arguments: dict[str, Any] = {"n": 1}
+    decide = world.decide
+
+    async def slow(*given: Any, **more: Any) -> Decision:
+        arguments["n"] = 666
+        return await decide(*given, **more)
+
+    world.decide = slow  # type: ignore[method-assign]
+    await world.call(arguments)
+
+    sent = next(step for step in world.story if step[0] == "tools/call")
+    assert sent[1]["arguments"] == {"n": 1}
+
+
+@pytest.mark.parametrize("how", ["definition", "entry"])
+async def test_what_changes_while_it_is_being_allowed_is_judged_anew(world: World, how: str):
+    decide = world.decide
+
+    async def slow(tool: Tool, arguments: Mapping[str, Any], word: HookWord | None = None) -> Decision:
+        if not [step for step in world.story if step[0] == "decide"]:
+            if how == "entry":
+                world.link = object()
+            else:
+                world.offer([definition("open", SCHEMA, description="now it burns")])
+        return await decide(tool, arguments, word)
+
+    world.decide = slow  # type: ignore[method-assign]
+    assert (await world.call()).text == "fine"
+    assert [step[0] for step in world.story] == [
+        "before",
+        "decide",
+        "before",
+        "decide",
+        "tools/call",
+        "after",
+    ]
+
+
+async def test_what_never_stops_changing_is_refused(world: World):
+    decide = world.decide
+
+    async def restless(*given: Any) -> Decision:
+        world.link = object()
+        return await decide(*given)
+
+    world.decide = restless  # type: ignore[method-assign]
+    outcome = await world.call()
+
+    assert isinstance(outcome.error, PermissionRefused)
+    assert "tools/call" not in [step[0] for step in world.story]
+
+
+async def test_a_built_in_tool_that_fails_is_an_outcome(world: World):
+    async def broken(arguments: Mapping[str, Any]) -> str:
+        raise ValueError("no disk")
+
+    tool = BuiltinTool("own", broken, description="", input_schema={"type": "object"})
+    outcome = await world.call({}, "own", own={"own": tool})
+
+    assert outcome.is_error
+    assert "ValueError: no disk" in outcome.text

@@ -110,7 +110,7 @@ def _status(status: int, after: float | None = None) -> HttpError:
         (_status(429), 2, False, Step("wait and repeat", 2)),
         (_status(429), 3, False, Step("wait and repeat", 4)),
         (_status(429), BUSY_LIMIT, False, GIVE_UP),
-        (_status(429, 0), 1, False, Step("wait and repeat", 0)),
+        (_status(429, 0), 1, False, Step("wait and repeat", 0.1)),
         (_status(429, 7.5), 3, True, Step("wait and repeat", 7.5)),
         (_status(429, LONGEST_WAIT_SECONDS), 1, False, Step("wait and repeat", LONGEST_WAIT_SECONDS)),
         (_status(429, LONGEST_WAIT_SECONDS + 1), 1, False, GIVE_UP),

@@ -1,6 +1,7 @@
 """Who decides on a call: rules, hooks, grants, modes, in this order of strictness."""
 
 import re
+import time
 import timeit
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.catalog.annotations import Hints
 from dragoman.catalog.naming import LIMIT, plain, qualify
 from dragoman.hooks.verdicts import HookWord
-from dragoman.permissions.decide import Verdict, decide, rule_for
+from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for
 from dragoman.permissions.modes import MODES, PermissionMode
 from dragoman.permissions.rules import Behaviour, Call, Rule, Rulebook, parse
 
@@ -344,6 +345,97 @@ def test_the_rule_for_a_tool_of_a_server_holds_its_definition():
     assert rule_for(MAKE) == f"mcp__gh__create_issue@{DIGEST[:32]}"
     assert rule_for(shell("ls *")) == "Bash(ls \\*)"
     assert rule_for(PAGE) == "fetch_page"
+
+
+@given(
+    st.text(max_size=40)
+    | st.sampled_from(["", " ", "x" * 30_000, "a)b(", "\\", "x:*", "'\"", "a\nb", "(", "*"])
+)
+def test_a_rule_that_cannot_be_read_is_never_suggested(command: str):
+    text = rule_for(shell(command))
+    if not text:
+        assert not command.strip() or len(command) > 9000
+        return
+    made = [parse(text, "allow", scope="user", source="here")]
+    assert decide(shell(command), made, "default").behaviour == "allow"
+    assert decide(shell(f"{command}x"), made, "default").behaviour == "ask"
+
+
+def test_no_wider_rule_is_suggested_where_none_can_be_read():
+    assert rule_for(shell(" ")) == ""
+    assert rule_for(Call(tool="Terminal", command="ls")) == ""
+    assert rule_for(Call(tool="mcp__gh__x", server="gh", digest="abc")) == ""
+
+
+# Large arguments.
+
+WIDE = ["/x" + "a" * 50] * 100_000
+LONG_TEXT = "/é%25" * 400_000
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+
+
+@pytest.mark.parametrize(
+    ("written", "judged", "expected"),
+    [
+        ("deny mcp__s(path=/etc/*)", call("s", "open", path="/x"), False),
+        ("deny mcp__s(path=/etc/*)", call("s", "open", path=["/x"] * 2001), True),
+        ("deny mcp__s(path=/etc/*)", call("s", "open", path={str(n): 1 for n in range(2001)}), True),
+        ("deny mcp__s(path=/etc/*)", call("s", "open", path=[[["/x"] * 40] * 40] * 40), True),
+        ("deny mcp__s(path=/etc/*)", call("s", "open", path="x" * 20_001), True),
+        ("deny mcp__s(path=/etc/*)", call("s", "open", **{"x" * 20_001: 1}), True),
+        ("deny mcp__s(path=/etc/*)", call("s", "open", path=CYCLE), True),
+        ("allow mcp__s(path=/etc/*)", call("s", "open", other=WIDE), True),
+        ("deny mcp__t(path=/etc/*)", call("s", "open", path=WIDE), False),
+        ("deny mcp__s(readOnly) + allow mcp__s", call("s", "open", path=WIDE), False),
+        ("", call("s", "open", path=LONG_TEXT), False),
+        ("deny Bash(rm *)", shell("ls"), False),
+        ("deny Bash(rm *)", shell("ls " * 1000), True),
+        ("deny Bash", shell("ls " * 1000), False),
+    ],
+)
+def test_a_call_that_takes_long_to_compare_is_heavy(written: str, judged: Call, expected: bool):
+    made = rules(written)
+    assert is_heavy(judged, made) is expected
+    assert is_heavy(judged, Rulebook(made).about(judged)) is expected
+
+
+def test_whether_a_call_is_heavy_is_said_at_once():
+    made = Rulebook(rules("deny mcp__s(path=/etc/*)"))
+    for path in (WIDE, LONG_TEXT, CYCLE, [WIDE] * 100, "/x"):
+        judged = call("s", "open", path=path)
+        seconds = min(timeit.repeat(lambda each=judged: is_heavy(each, made.about(each)), number=1, repeat=5))
+        assert seconds < 0.005
+
+
+@pytest.mark.parametrize("path", [["/x"] * 200_001, LONG_TEXT, CYCLE, [{"a": "/x"}] * 200_001], ids=type)
+@pytest.mark.parametrize("condition", ["path=/etc/*", "path!=*x*", "path.a=/etc/*", "path.a!=*x*"])
+def test_what_is_too_large_to_compare_is_denied_and_not_allowed(path: Any, condition: str):
+    judged = call("s", "open", path=path)
+    began = time.monotonic()
+    denied = decide(judged, rules(f"deny mcp__s({condition})"), "bypassPermissions")
+    allowed = decide(judged, rules(f"allow mcp__s({condition})"), "default")
+    assert time.monotonic() - began < 5
+    assert allowed.behaviour == "ask"
+    if "." in condition and isinstance(path, str):
+        return  # nothing stands at such a path
+    assert denied.behaviour == "deny"
+
+
+def test_that_arguments_are_too_large_is_told():
+    judged = call("s", "open", path=["/x"] * 200_001)
+    for behaviour in ("deny", "ask"):
+        verdict = decide(judged, rules(f"{behaviour} mcp__s(path=/etc/*)"), "default")
+        assert verdict.behaviour == behaviour
+        assert "too much in the arguments" in verdict.reason
+    verdict = decide(judged, rules("allow mcp__s(path=/x)"), "default")
+    assert "too much in the arguments" in (verdict.considered[0].why_not or "")
+
+
+def test_what_is_large_beside_a_compared_argument_does_not_matter():
+    judged = call("s", "write", path="/home/x", content=LONG_TEXT, rows=[0] * 300_000)
+    assert decide(judged, rules("deny mcp__s(path=/etc/*)"), "bypassPermissions").behaviour == "allow"
+    assert decide(judged, rules("allow mcp__s(path=/home/*)"), "default").behaviour == "allow"
 
 
 def test_a_decision_costs_microseconds():

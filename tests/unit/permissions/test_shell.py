@@ -199,6 +199,31 @@ SMUGGLED = [
     "git config core.pager 'rm x'",
     "git difftool -x 'rm x'",
     "git filter-branch --tree-filter 'rm x'",
+    "git fetch --upload-pa='rm x' .",
+    "git fetch --up 'rm x' .",
+    "git push --e='rm x'",
+    "git push --rec='rm x'",
+    "git rebase --exe 'rm x' HEAD",
+    "git rebase -r --exe='rm x' HEAD",
+    "git rebase -ix 'rm x' HEAD",
+    "git rebase -i$X HEAD",
+    "git fetch --$X",
+    "git grep -nO'rm x' y",
+    "git grep --open='rm x' y",
+    "git clone -qu 'rm x' . y",
+    "git clone -qc core.sshCommand='rm x' ssh://y",
+    "git clone --conf core.sshCommand='rm x' ssh://y",
+    "git clone --template=/tmp/x y",
+    "git ls-remote --exe='rm x' .",
+    "git archive --ex='rm x' --remote=.",
+    "git my-alias -ix 'rm x'",
+    "git --attr-source HEAD -c core.pager='rm x' log",
+    "git merge-index 'rm' x",
+    "git remote-ext x 'rm x'",
+    "git fetch {--upload-pack='rm x',.}",
+    "git fetch -{-upload-pack='rm x',x} .",
+    "git {config,core.pager,'rm x'}",
+    "git c{onfig,ore.pager} 'rm x'",
     "git $X",
     "git $(git status) log",
     # files
@@ -299,6 +324,12 @@ ORDINARY = [
     "git commit -m 'naïve ✓'",
     "git -C sub/dir status",
     "git switch -c new-branch",
+    "git clean -fdx",
+    "git push -u origin main",
+    "git commit -umno -mfixup",
+    "git rebase --onto main -i HEAD~2",
+    "git add config run.py",
+    "git log --exit-code --output-indicator-new=x",
     "git add *.py src/",
     "git add {a,b}.py",
     "git add ~/x",
@@ -413,6 +444,14 @@ def test_what_is_allowed_is_bash(command: str):
         ("sudo find *", "sudo find . -exec rm {} ;", False),
         ("find *", "find . -name '*.py'", True),
         ("find *", "find . -exec rm {} +", False),
+        ("find *", "find . {-exec,rm,x}", False),
+        ("tar *", "tar -xf a.tar", True),
+        ("tar *", "tar xzf a.tar", True),
+        ("tar *", "tar xIf 'rm x' a.tar", False),
+        ("tar *", "tar --use='rm x' -xf a.tar", False),
+        ("tar *", "tar --rs='rm x' -xf a.tar", False),
+        ("rsync *", "rsync -av --delete a b", True),
+        ("rsync *", "rsync -ave 'rm x' a b", False),
         ("bash scripts/*", "bash scripts/build.sh", True),
         ("bash *", "bash -c 'rm x'", False),
         ("bash *", "bash $X", False),
@@ -538,6 +577,91 @@ def test_what_may_be_denied_is_asked_even_where_everything_is_allowed(command: s
     for mode in ("default", "bypassPermissions"):
         assert judged(command, ["*"], ["rm *"], mode) == "ask"
     assert judged(command, ["*"]) == "allow"
+
+
+UNSEEN = [
+    "echo 'rm -rf x' | sh",
+    "bash <<< 'rm -rf x'",
+    "bash < x",
+    "sh",
+    "sh ./script",
+    "/bin/sh ./script",
+    "cat x | bash -s",
+    "cat x | bash -",
+    "bash -x ./script",
+    "source x",
+    ". x",
+    "command . x",
+    "sudo sh ./script",
+    "sudo -u root make",
+    "env -S 'r''m x'",
+    "ls | xargs sh",
+    "ls | xargs find",
+    "ls | xargs nice",
+    "ls | xargs -I% % x",
+    "find . -exec sh ./script ;",
+    "find . -exec",
+    "sh -c 'sh ./script'",
+    "sh -c '$0 x' rm",
+    "sh -c 'env \"$@\"' x rm y",
+    "sh -c -x y",
+    "fish -c 'ls'",
+    "git -c alias.x='!rm y' x",
+    "git rebase -ix 'make' HEAD",
+    "tar --to-command='r\\m x' -xf a",
+    "ssh host rm x",
+    "echo rm x | ssh host",
+    "read 'a[$(rm y)]'",
+    "x='a[$(rm y)]'; [[ x -eq 1 ]]",
+]
+
+
+@pytest.mark.requirement("PRM-4")
+@pytest.mark.parametrize("command", UNSEEN, ids=lambda text: ascii(text)[:60])
+def test_what_is_run_unseen_is_asked_as_long_as_there_is_a_deny(command: str):
+    for mode in ("default", "bypassPermissions", "auto"):
+        assert judged(command, ["*"], ["rm *"], mode) in ("ask", "deny")
+    assert judged(command, ["*"]) == "allow"
+    assert judged(command, mode="bypassPermissions") == "allow"
+
+
+def test_what_is_run_unseen_is_told():
+    rules = [parse("Bash(rm *)", "deny", scope="user", source="x")]
+    verdict = decide(Call(tool="Bash", command="make; sh ./x"), rules, "bypassPermissions")
+    assert verdict.behaviour == "ask"
+    assert "what sh ./x runs cannot be compared" in verdict.reason
+    assert "Bash(rm *)" in verdict.reason
+
+
+def test_what_is_run_unseen_is_covered_by_the_rule_that_names_it():
+    assert judged("bash scripts/build.sh", ["bash scripts/*"], ["rm *"]) == "allow"
+    assert judged("sudo apt update", ["sudo apt *"], ["rm *"]) == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "set -e; make",
+        "export A=b && make",
+        "while read -r line; do echo x; done",
+        "time make",
+        "nohup make &",
+        "timeout 5 make",
+        "env make",
+        "sudo make install",
+        "ls | xargs grep -l x",
+        "find . -name x -exec grep y z +",
+        "sh -c 'make; make check'",
+        "bash -lc 'make check | cat'",
+        "git commit -m 'rm x'",
+        "git log | cat",
+        "tar -xf a",
+        "[ 1 -eq 1 ] && ls",
+    ],
+)
+def test_what_can_be_seen_is_not_asked_because_of_another_deny(command: str):
+    assert judged(command, ["*"], ["rm *"]) == "allow"
+    assert judged(command, [], ["rm *"], "bypassPermissions") == "allow"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,24 @@
+"""Copies of JSON values, so that what was judged cannot change under whoever judged it.
+
+I own: one function. Objects and lists are copied at every depth; everything else cannot change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+_FIXED = frozenset({str, int, float, bool, type(None)})
+
+
+def copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """An object of one's own. Most have a few plain values, and cost next to nothing."""
+    return {key: value if type(value) in _FIXED else _copied(value) for key, value in dict(arguments).items()}
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return copied(cast("Mapping[str, Any]", value))
+    if isinstance(value, list | tuple):
+        return [item if type(item) in _FIXED else _copied(item) for item in cast("list[Any]", value)]
+    return value

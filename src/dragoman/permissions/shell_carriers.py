@@ -1,0 +1,243 @@
+"""Programs of the shell that run other programs. Pure.
+
+I own: which commands carry another program with them (`carries`: no wildcard of an allow covers that), and
+which run something that cannot be read from their words (`runs_unseen`: no deny can be compared with that).
+Options count in every writing their programs understand: long ones abbreviated, short ones in a cluster.
+
+Not here: programs that are a language of their own (`python`, `awk`, `make`, `npx`). To allow one of them is
+to allow every program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.permissions.patterns import fold
+from dragoman.permissions.shell_pattern import FILES, UNKNOWN, is_known
+from dragoman.permissions.shell_script import Script, take_apart
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+STARTERS: Final = _names(
+    "command builtin exec env nohup time nice timeout sudo doas xargs setsid stdbuf ionice",
+)
+"""Programs whose arguments are another program and its arguments, passed on as they are."""
+_EVALUATORS: Final = _names(
+    """eval trap alias source . enable hash bind complete compgen fc read mapfile readarray declare typeset
+    readonly local coproc watch parallel script su runuser sg newgrp pkexec at batch flock entr busybox toybox
+    chroot unshare nsenter strace ltrace gdb taskset chrt systemd-run start-stop-daemon rlwrap expect unbuffer
+    caffeinate"""
+)
+"""Programs that run what they are given in ways of their own. Builtins that assign are among them: bash runs
+the substitutions in an index, as in `read 'a[$(x)]'`."""
+_SETTERS: Final = _names("set export shopt")
+"""Builtins that run nothing, and change what later commands mean."""
+SHELLS: Final = _names("sh bash dash zsh ksh mksh fish ash csh tcsh rbash pwsh powershell")
+_LIKE_BASH: Final = _names("sh bash dash ash rbash")
+"""Shells whose texts mean what bash takes them to mean."""
+_ELSEWHERE: Final = _names("ssh rsh mosh slogin")
+"""Shells of other machines, which also read commands from their input."""
+
+
+class _Options(Struct, frozen=True):
+    """Options with which a program runs another."""
+
+    names: tuple[str, ...] = ()
+    """Long options. A beginning of one counts, too."""
+    letters: str = ""
+    """Short options, wherever they stand in a cluster."""
+    words: re.Pattern[str] | None = None
+    """Other words, from their beginning."""
+
+    def has(self, word: str) -> bool:
+        if (
+            word.startswith(UNKNOWN)
+            or _may_become_options(word)
+            or (self.words is not None and self.words.match(word))
+        ):
+            return True
+        if word.startswith("--"):
+            name, _, _ = word[2:].partition("=")
+            return bool(name) and any(_is_short_for(name, each) for each in self.names)
+        cluster = word[1:] if word.startswith("-") else ""
+        return bool(self.letters) and any(letter in cluster for letter in (*self.letters, UNKNOWN))
+
+
+def _may_become_options(word: str) -> bool:
+    """Whether a list in braces may have options in it: `{--exec=x,y}`, `-{-exec=x,y}`."""
+    return FILES in word and "}" in word and "-" in word and word.startswith(("-", FILES))
+
+
+def _is_short_for(name: str, option: str) -> bool:
+    known, is_open, _ = name.partition(UNKNOWN)
+    return option.startswith(known) if is_open else option.startswith(name) or name.startswith(option)
+
+
+_OPTIONS: Final[dict[str, _Options]] = {
+    "find": _Options(words=re.compile(r"-(?:exec|ok)(?:dir)?\Z")),
+    "fd": _Options(("exec", "exec-batch"), "xX"),
+    "tar": _Options(
+        (
+            "to-command",
+            "checkpoint-action",
+            "use-compress-program",
+            "rsh-command",
+            "rmt-command",
+            "info-script",
+            "new-volume-script",
+        ),
+        "IF",
+    ),
+    "rsync": _Options(("rsh", "rsync-path"), "eM"),
+    "ssh": _Options(words=re.compile(r"-o|(?i:.*(?:proxycommand|localcommand))")),
+    "printf": _Options(words=re.compile(r"-v")),
+}
+"""Programs that only with certain words run others (or, `printf -v PATH`, change what they are)."""
+
+_GIT_NAMES: Final = ("exec", "upload-pack", "receive-pack", "extcmd", "open-files-in-pager", "config-env")
+_GIT_WORDS: Final = re.compile(r"(?:foreach|run)\Z|.*ext::")
+_GIT_COMMANDS: Final = _names(
+    """config filter-branch difftool mergetool merge-index remote-ext remote-fd send-email daemon instaweb
+    shell"""
+)
+"""git's commands that run what they are told to, or write down what others will run."""
+_GIT_MAKES: Final = _Options((*_GIT_NAMES, "config", "template"), "uc", _GIT_WORDS)
+_GIT_OPTIONS: Final[dict[str, _Options]] = {
+    "rebase": _Options(_GIT_NAMES, "x", _GIT_WORDS),
+    "grep": _Options(_GIT_NAMES, "O", _GIT_WORDS),
+    "clone": _GIT_MAKES,
+    "init": _Options((*_GIT_NAMES, "template"), "", _GIT_WORDS),
+}
+_GIT_PLAIN: Final = _names(
+    """add am apply archive bisect blame branch bundle cat-file checkout cherry cherry-pick clean commit
+    describe diff fetch for-each-ref format-patch fsck gc log ls-files ls-remote ls-tree merge merge-base mv
+    notes pull push range-diff reflog remote reset restore revert rev-list rev-parse rm shortlog show
+    show-branch sparse-checkout stash status submodule switch tag worktree"""
+)
+"""git's commands without any short option that runs a program. What is not named here may be an alias."""
+_GIT_ANY: Final = _Options(_GIT_NAMES, "", _GIT_WORDS)
+_GIT_ALIAS: Final = _Options((*_GIT_NAMES, "config", "template"), "xuOc", _GIT_WORDS)
+_GIT_TAKES_A_WORD: Final = (
+    "-C",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--attr-source",
+    "--super-prefix",
+)
+
+_DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
+PROGRAM = re.compile(r"[A-Za-z./][\w./+-]*")
+_READ = re.compile(r"-[a-z]+|\w+")
+_NESTED: Final = 3
+
+
+def base(program: str) -> str:
+    return fold(re.split(r"[/\\]", program)[-1]).removesuffix(".exe")
+
+
+def is_duration(word: str) -> bool:
+    return _DURATION.fullmatch(word) is not None
+
+
+def started(words: tuple[str, ...]) -> tuple[str, ...]:
+    """What a harmless starter starts, if it has no options: `nohup make` is `make`."""
+    if len(words) < 2 or words[0] not in ("command", "nohup", "time", "nice", "env", "timeout", "builtin"):
+        return ()
+    inner = words[1:]
+    if words[0] == "timeout":
+        inner = words[2:] if is_duration(words[1]) else ()
+    return inner if inner and PROGRAM.fullmatch(inner[0]) else ()
+
+
+def carries(words: Sequence[str]) -> bool:
+    """Whether a program may run another that its arguments name."""
+    if not words:
+        return False
+    name = base(words[0])
+    if name in STARTERS or name in _EVALUATORS or name in _SETTERS:
+        return True
+    if name in SHELLS:
+        return any(word[:1] in ("-", "+", "", UNKNOWN, FILES) for word in words[1:]) or len(words) == 1
+    if name == "git":
+        return _git_carries(words)
+    if name == "tar" and len(words) > 1 and not words[1].startswith("-"):
+        words = (words[0], f"-{words[1]}", *words[2:])  # its first word is options, also without the dash
+    options = _OPTIONS.get(name)
+    return options is not None and any(map(options.has, words[1:]))
+
+
+def _git_carries(words: Sequence[str]) -> bool:
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        # Settings before git's own command, among them programs to run: `git -c core.pager=…`.
+        if words[at].startswith(("-c", "--config-env", "--exec-path")):
+            return True
+        at += 2 if words[at] in _GIT_TAKES_A_WORD else 1
+    command = words[at] if at < len(words) else ""
+    if command in _GIT_COMMANDS or not is_known(command):
+        return True
+    options = _GIT_OPTIONS.get(command, _GIT_ANY if command in _GIT_PLAIN or not command else _GIT_ALIAS)
+    return any(map(options.has, words[1:]))
+
+
+def runs_unseen(words: tuple[str, ...], depth: int = 0) -> bool:
+    """Whether it runs something that its words do not show, or show in a way that is not read here: a file,
+    its input, a text in a language of its own. Errs towards yes."""
+    if not words:
+        return False
+    name = base(words[0])
+    if name in SHELLS:
+        inside = _text_of(words)
+        return inside is None or depth >= _NESTED or _is_unseen(inside, depth + 1)
+    if name in _ELSEWHERE:
+        return True
+    if name in _SETTERS or (name == "read" and all(map(_READ.fullmatch, words[1:]))):
+        return False
+    if name in STARTERS:
+        inner = started(words) or _plainly_started(words)
+        if not inner or (name == "xargs" and _depends_on_options(inner[0])):
+            return True
+        return runs_unseen(inner, depth)
+    if name == "find":
+        return any(not PROGRAM.fullmatch(each[0]) or runs_unseen(each, depth) for each in _executed(words))
+    return carries(words)
+
+
+def _depends_on_options(program: str) -> bool:
+    """Whether it may run others with words that come later: `echo -exec rm x | xargs find`."""
+    return base(program) == "git" or base(program) in _OPTIONS
+
+
+def _plainly_started(words: tuple[str, ...]) -> tuple[str, ...]:
+    """What a starter starts, if the program stands at once behind it: `sudo make`, `xargs grep x`."""
+    is_plain = words[0] != "timeout" and len(words) > 1 and PROGRAM.fullmatch(words[1])
+    return words[1:] if is_plain else ()
+
+
+def _executed(words: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """What `find` is told to run; a program that is missing is empty."""
+    is_told = _OPTIONS["find"]
+    return [words[at + 1 :] or ("",) for at, word in enumerate(words) if at and is_told.has(word)]
+
+
+def _text_of(words: tuple[str, ...]) -> Script | None:
+    """What a shell runs, if it is a text in its arguments: `sh -c 'git status'`."""
+    if len(words) < 3 or base(words[0]) not in _LIKE_BASH or not re.fullmatch(r"-[a-z]*c", words[1]):
+        return None
+    text = words[2:][0]
+    return take_apart(text) if is_known(text) and not text.startswith("-") else None
+
+
+def _is_unseen(script: Script, depth: int) -> bool:
+    """Inside a text whatever is filled in may be one of the words behind it: `sh -c '"$@"' x rm y`."""
+    return script.unclear is not None or any(
+        not all(map(is_known, each.words)) or runs_unseen(each.words, depth) for each in script.commands
+    )
