@@ -38,7 +38,7 @@ RULES = (
 PICTURED: dict[str, list[tuple[str, list[Step]]]] = {
     "question": [("python examples/asking.py", [("y/s/a/p/n/t", "s")])],
     "told-no": [("python examples/asking.py", [("y/s/a/p/n/t", "t"), ("Tell the model", "keep it\r")])],
-    "destructive": [(ASK, [("y/n", "y")])],
+    "asked": [(ASK, [("y/n", "y")])],
     "refused": [
         ("dragoman call mcp__demo__fail --yes --mcp-config demo", []),
         ("dragoman call mcp__demo__add a=1453 b=230 --mcp-config demo < /dev/null", []),

@@ -16,6 +16,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
@@ -34,6 +35,7 @@ ARGUMENT_LIMIT: Final = 50
 TEXT_LIMIT: Final = 1000
 """Characters of one text: names and reasons may come from a model, a hook or a server."""
 BATCH: Final = 1000
+GATHER_SECONDS: Final = 0.005
 LOCK_SECONDS: Final = 10.0
 """How long another process may take to make room."""
 # A pipe in the file's place must not hold the writer up: without a reader, opening it fails.
@@ -125,6 +127,8 @@ class AuditLog:
         entry = self._queue.get()
         if entry is None:
             return None
+        if not self._is_closed:
+            time.sleep(GATHER_SECONDS)  # waking this thread for each call would cost more than writing
         batch = [entry]
         while len(batch) < BATCH and not self._queue.empty():
             entry = self._queue.get()
@@ -173,8 +177,13 @@ _TEXTS: Final = ("server", "tool", "by", "reason", "rule", "rule_source", "outco
 
 
 def _stamp(seconds: float) -> str:
-    whole, fraction = divmod(seconds, 1)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{int(fraction * 1000):03d}Z"
+    whole = int(seconds)
+    return f"{_second(whole)}.{int((seconds - whole) * 1000):03d}Z"
+
+
+@lru_cache(maxsize=4)
+def _second(whole: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
 
 
 def _make_room(path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -129,11 +129,14 @@ class Pipeline:
         self._pages = pages
         self._checker = Checker()
 
-    async def call(self, request: ToolCall) -> CallOutcome:
-        """What the call comes to. Raises only when the plumbing fails. Either way it is written down."""
+    def call(self, request: ToolCall) -> Awaitable[CallOutcome]:
+        """What the call comes to. Raises only when the plumbing fails."""
         entry = Entry(tool=request.name)
-        if self._audit is None:
-            return await self._settled(request, entry)
+        audit = self._audit
+        return self._settled(request, entry) if audit is None else self._audited(request, entry, audit)
+
+    async def _audited(self, request: ToolCall, entry: Entry, audit: AuditLog) -> CallOutcome:
+        """The same, and however it ends, it is written down."""
         began, started = time.time(), self._clock.monotonic()
         entry.outcome = "cancelled"
         try:
@@ -145,7 +148,7 @@ class Pipeline:
             raise
         finally:
             entry.duration_ms = round((self._clock.monotonic() - started) * 1000, 3)
-            self._audit.write(entry, request.arguments, began)
+            audit.write(entry, request.arguments, began)
 
     async def _settled(self, request: ToolCall, entry: Entry) -> CallOutcome:
         """Makes the call; once more from the beginning, if the tool became another on the way."""
@@ -186,7 +189,7 @@ class Pipeline:
         outcome = await self._carry_out(_Judged(tool, link, arguments), request)
         if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool.name):
             outcome = await self._look_over(tool, arguments, outcome)
-        return with_context(outcome, context)
+        return with_context(outcome, context) if context else outcome
 
     def _resolve(self, request: ToolCall) -> ServerTool | BuiltinTool:
         own = request.own.get(request.name) if request.own is not None else None
@@ -206,7 +209,9 @@ class Pipeline:
                 result, content = await _run(tool, arguments, request.timeout_seconds)
             else:
                 result, content = await self._deliver(tool, judged, request)
-            prepared = await self._prepared(tool, result, content, request)
+            prepared = self._prepared(tool, result, content, request)
+            if not isinstance(prepared, Prepared):
+                prepared = await prepared
             outcome = outcome_of(tool.server, tool.name, result, prepared, self._clock.monotonic() - started)
             is_error, error_code = outcome.is_error, None
             return outcome
@@ -320,24 +325,24 @@ class Pipeline:
 
     # What it came to.
 
-    async def _prepared(
+    def _prepared(
         self,
         tool: ServerTool | BuiltinTool,
         result: ToolResult,
         content: tuple[Block, ...],
         request: ToolCall,
-    ) -> Prepared:
-        """The result as a model can use it."""
+    ) -> Prepared | Awaitable[Prepared]:
+        """The result as a model can use it; what is large takes a while."""
         redactor = self._links.redactor_of(tool.server) if tool.server else None
         check = None
         if result.structured is not UNSET and tool.definition.output_schema is not ABSENT:
             check = partial(self._checker.output_problems, tool)
         if request.whole:
-            return await self._preparer.prepare_whole(result, content, redact=redactor, output_check=check)
+            return self._preparer.prepare_whole(result, content, redact=redactor, output_check=check)
         prepared = self._preparer.prepare_quickly(result, content, redact=redactor, output_check=check)
         if prepared is not None:
             return prepared
-        return await self._preparer.prepare(result, content, redact=redactor, output_check=check)
+        return self._preparer.prepare(result, content, redact=redactor, output_check=check)
 
     async def _look_over(self, tool: Tool, arguments: Mapping[str, Any], outcome: CallOutcome) -> CallOutcome:
         """Hooks see what the model will see, may put other words in its place, and add to it."""

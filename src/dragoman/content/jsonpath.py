@@ -10,7 +10,8 @@ I own: the paths that `read_result` understands, and their meaning:
     literal  = number | quoted | "true" | "false" | "null"
 
 A filter without an operator holds where the value exists. Numbers count from the end if they are negative.
-No path is compiled to code, and looking for one takes time linear in the data for each of its steps.
+What several ways lead to (`$..a..a`) is found once. No path is compiled to code. No step finds a place in the
+data twice, so each takes time linear in the data, times the length of a filter's path.
 """
 
 import json
@@ -36,6 +37,9 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 Step = Callable[[Any], Iterator[Any]]
+"""From a value to those at the next step."""
+Walk = Callable[[Iterator[Any]], Iterator[Any]]
+"""The same for all values at once."""
 
 
 class BadPath(ValueError):
@@ -44,18 +48,18 @@ class BadPath(ValueError):
 
 def found(value: Any, path: str) -> Iterator[Any]:
     """Every value at the path. `BadPath` at once if it is not understood."""
-    return _along(iter((value,)), _Parser(path).steps())
-
-
-def _along(values: Iterator[Any], steps: list[Step]) -> Iterator[Any]:
-    for step in steps:
-        values = _each(step, values)
+    values: Iterator[Any] = iter((value,))
+    for walk in _Parser(path).walks():
+        values = walk(values)
     return values
 
 
-def _each(step: Step, values: Iterator[Any]) -> Iterator[Any]:
-    for value in values:
-        yield from step(value)
+def _each(step: Step) -> Walk:
+    def walk(values: Iterator[Any]) -> Iterator[Any]:
+        for value in values:
+            yield from step(value)
+
+    return walk
 
 
 class _Parser:
@@ -63,19 +67,19 @@ class _Parser:
         self._path = path.strip()
         self._at = 0
 
-    def steps(self) -> list[Step]:
+    def walks(self) -> list[Walk]:
         self._take("$")
-        steps: list[Step] = []
+        walks: list[Walk] = []
         while self._at < len(self._path):
             # The first name may stand without a point.
-            steps.append(self._step(is_first=not steps))
-            if len(steps) > STEP_LIMIT:
+            is_first = not walks
+            is_deep = self._take("..")
+            walks.append(_anywhere(self._name()) if is_deep else _each(self._step(is_first=is_first)))
+            if len(walks) > STEP_LIMIT:
                 raise BadPath(f"it has more than {STEP_LIMIT} steps")
-        return steps
+        return walks
 
     def _step(self, *, is_first: bool) -> Step:
-        if self._take(".."):
-            return _anywhere(self._name())
         if self._take("["):
             step = self._inside()
             self._need("]")
@@ -118,10 +122,23 @@ class _Parser:
     def _filter_path(self) -> list[Step]:
         inner: list[Step] = []
         while self._path[self._at : self._at + 1] in (".", "["):
-            inner.append(self._step(is_first=False))
+            inner.append(self._filter_step())
             if len(inner) > STEP_LIMIT:
                 raise BadPath(f"its filter has more than {STEP_LIMIT} steps")
         return inner
+
+    def _filter_step(self) -> Step:
+        """To one value at most: were there many, each element could mean a search through everything."""
+        if self._take("."):
+            return _member(self._name())
+        self._need("[")
+        self._blank()
+        key, number = self._quoted(), self._number()
+        if key is None and number is None:
+            raise self._bad("a number or a quoted key")
+        self._blank()
+        self._need("]")
+        return _member(key) if key is not None else _element(cast("int", number))
 
     def _comparison(self) -> Callable[[Any], bool]:
         sign = self._match(_OPERATOR)
@@ -209,25 +226,42 @@ def _every(value: Any) -> Iterator[Any]:
         yield from cast("list[Any]", value)
 
 
-def _anywhere(key: str) -> Step:
-    def step(value: Any) -> Iterator[Any]:
-        waiting = [value]  # not by recursion: a server chose the depth
-        while waiting:
-            inner = waiting.pop()
-            if isinstance(inner, dict) and key in inner:
-                yield inner[key]
-            waiting += reversed(list(_every(inner)))
+def _anywhere(key: str) -> Walk:
+    def walk(values: Iterator[Any]) -> Iterator[Any]:
+        # By identity: what is decoded from JSON shares no array or object, and all of them live on meanwhile.
+        seen: set[int] = set()
+        for value in values:
+            waiting = [value]  # not by recursion: a server chose the depth
+            while waiting:
+                inner = waiting.pop()
+                if not isinstance(inner, _CONTAINERS) or id(inner) in seen:
+                    continue
+                seen.add(id(inner))
+                if isinstance(inner, dict) and key in inner:
+                    yield inner[key]
+                waiting += reversed(list(_every(inner)))
 
-    return step
+    return walk
+
+
+_CONTAINERS = (dict, list)
 
 
 def _where(inner: list[Step], test: Callable[[Any], bool]) -> Step:
     def step(value: Any) -> Iterator[Any]:
         for each in _every(value):
-            if any(test(part) for part in _along(iter((each,)), inner)):
+            if any(test(part) for part in _at(each, inner)):
                 yield each
 
     return step
+
+
+def _at(value: Any, steps: list[Step]) -> list[Any]:
+    """What one step after the other leads to: one value, or none."""
+    values = [value]
+    for step in steps:
+        values = [inner for each in values for inner in step(each)]
+    return values
 
 
 def _exists(_: Any) -> bool:

@@ -24,6 +24,8 @@ ANSWER_LIMIT: Final = 20_000
 """Characters of one answer."""
 IN_PROCESS_BYTES: Final = 1024 * 1024
 """Larger JSON is decoded by a child process."""
+SEARCHED_BYTES: Final = 4 * 1024
+"""The same where a path says `..`: each of them is a search through everything."""
 AT_ONCE: Final = 2
 READABLE: Final = (".txt", ".json", ".csv", ".md")
 _ROOT: Final = str(Path(__file__).parents[2])
@@ -54,7 +56,10 @@ class Store:
     def _may_take_long(self, file: int, question: Mapping[str, Any]) -> bool:
         if "grep" in question:
             return is_expression(question["grep"])
-        return "jsonpath" in question and os.fstat(file).st_size > IN_PROCESS_BYTES
+        if "jsonpath" not in question:
+            return False
+        limit = SEARCHED_BYTES if ".." in question["jsonpath"] else IN_PROCESS_BYTES
+        return os.fstat(file).st_size > limit
 
     async def _in_child(self, file: int, question: Mapping[str, Any], limit: int) -> str:
         os.lseek(file, 0, os.SEEK_SET)

@@ -69,7 +69,7 @@ class ActiveHooks:
         self._concerned.clear()
 
     def wants(self, event: str, subject: str) -> bool:
-        return bool(self._hooks_for(event, subject))
+        return event in self._of_event and bool(self._hooks_for(event, subject))
 
     async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
         hooks = self._hooks_for("PreToolUse", tool.name)

@@ -34,9 +34,9 @@ from dragoman.permissions.shell_pattern import pattern_for
 
 Asks = Literal["person", "classifier"]
 
-HEAVY_PARTS: Final = 2000
-HEAVY_TEXT: Final = 20_000
-HEAVY_COMMAND: Final = 2000
+HEAVY_PARTS: Final = 200
+HEAVY_TEXT: Final = 4000
+HEAVY_COMMAND: Final = 500
 """From how many values, characters of arguments and characters of a command on a call is heavy to judge."""
 
 

@@ -17,6 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
+from dragoman.permissions.conditions import TEXT_LIMIT
 from dragoman.permissions.rules import Rule
 from dragoman.permissions.shell_carriers import (
     PROGRAM,
@@ -37,8 +38,9 @@ _NESTED: Final = 3
 
 
 def hits(pattern: ShellPattern, command: str | None) -> bool:
-    """For a deny or an ask: whether any part of the command, or all of it, is meant."""
-    if command is None or pattern.is_any or pattern.is_exactly(command):
+    """For a deny or an ask: whether any part of the command, or all of it, is meant. One that is too long to
+    be compared is."""
+    if command is None or len(command) > TEXT_LIMIT or pattern.is_any or pattern.is_exactly(command):
         return True
     if pattern.hits(command.split()):
         return True
@@ -146,10 +148,17 @@ def _covering_one(command: SimpleCommand, allows: Sequence[Rule]) -> Rule | None
 
 
 def _covers(pattern: ShellPattern, command: SimpleCommand) -> bool:
-    if not command.assignments:
-        inner = started(command.words)
-        if inner and _covers(pattern, SimpleCommand(inner)):
-            return True
+    """Whether the command is allowed, or what harmless starters start with it."""
+    words = command.words
+    while not _covers_plainly(pattern, command):
+        words = () if command.assignments else started(words)
+        if not words:
+            return False
+        command = SimpleCommand(words)
+    return True
+
+
+def _covers_plainly(pattern: ShellPattern, command: SimpleCommand) -> bool:
     if not pattern.covers(command.all_words, len(command.assignments)):
         return False
     if pattern.exact is not None or not carries(command.words):

@@ -137,6 +137,9 @@ _DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 PROGRAM = re.compile(r"[A-Za-z./][\w./+-]*")
 _READ = re.compile(r"-[a-z]+|\w+")
 _NESTED: Final = 3
+"""How deep programs that start programs are looked into."""
+_EXECUTED: Final = 16
+"""How many programs of one `find` are looked at."""
 
 
 def base(program: str) -> str:
@@ -191,12 +194,12 @@ def _git_carries(words: Sequence[str]) -> bool:
 def runs_unseen(words: tuple[str, ...], depth: int = 0) -> bool:
     """Whether it runs something that its words do not show, or show in a way that is not read here: a file,
     its input, a text in a language of its own. Errs towards yes."""
-    if not words:
-        return False
+    if not words or depth > _NESTED:
+        return bool(words)
     name = base(words[0])
     if name in SHELLS:
         inside = _text_of(words)
-        return inside is None or depth >= _NESTED or _is_unseen(inside, depth + 1)
+        return inside is None or _is_unseen(inside, depth + 1)
     if name in _ELSEWHERE:
         return True
     if name in _SETTERS or (name == "read" and all(map(_READ.fullmatch, words[1:]))):
@@ -205,9 +208,9 @@ def runs_unseen(words: tuple[str, ...], depth: int = 0) -> bool:
         inner = started(words) or _plainly_started(words)
         if not inner or (name == "xargs" and _depends_on_options(inner[0])):
             return True
-        return runs_unseen(inner, depth)
-    if name == "find":
-        return any(not PROGRAM.fullmatch(each[0]) or runs_unseen(each, depth) for each in _executed(words))
+        return runs_unseen(inner, depth + 1)
+    if name == "find" and depth == 0:
+        return _find_runs_unseen(words)
     return carries(words)
 
 
@@ -222,10 +225,20 @@ def _plainly_started(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[1:] if is_plain else ()
 
 
-def _executed(words: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """What `find` is told to run; a program that is missing is empty."""
+def _find_runs_unseen(words: tuple[str, ...]) -> bool:
     is_told = _OPTIONS["find"]
-    return [words[at + 1 :] or ("",) for at, word in enumerate(words) if at and is_told.has(word)]
+    places = [at for at, word in enumerate(words) if at and is_told.has(word)]
+    if len(places) > _EXECUTED:
+        return True
+    executed = [words[at + 1 :] for at in places]
+    return any(
+        not each or not PROGRAM.fullmatch(each[0]) or runs_unseen(_until_semicolon(each), 1)
+        for each in executed
+    )
+
+
+def _until_semicolon(words: tuple[str, ...]) -> tuple[str, ...]:
+    return words[: words.index(";")] if ";" in words else words
 
 
 def _text_of(words: tuple[str, ...]) -> Script | None:

@@ -11,9 +11,11 @@ from msgspec import Raw
 from dragoman.calls.pattern_cost import UNKNOWABLE, pattern_cost
 from dragoman.calls.schema_cost import WORK_LIMIT, price_of
 from dragoman.calls.validate import NOT_CHECKED, UNTOLD, Checker
-from dragoman.catalog.tools import ServerTool, ToolDefinition
+from dragoman.catalog.naming import qualify
+from dragoman.catalog.tools import ServerTool
 from dragoman.errors import InvalidArguments
 from dragoman.names import ServerName
+from dragoman.wire.messages import ToolDefinition
 from tests.unit.fakes import tool
 
 AT_ONCE_SECONDS = 0.5

@@ -625,6 +625,18 @@ def test_what_is_run_unseen_is_asked_as_long_as_there_is_a_deny(command: str):
     assert judged(command, mode="bypassPermissions") == "allow"
 
 
+@pytest.mark.parametrize("text", ["env ", "xargs ", "sudo nice ", "find . -exec ", "sh -c ", "command "])
+def test_programs_that_start_programs_without_end_are_asked_about(text: str):
+    command = text * (LENGTH_LIMIT // len(text) - 1) + "ls"
+    assert judged(command, ["git *"]) == "ask"
+    assert judged(command, ["*"], ["rm *"]) == "ask"
+
+
+def test_a_command_too_long_to_be_compared_is_denied_by_any_deny():
+    assert judged("x" * 1_000_001, ["*"], ["rm *"]) == "deny"
+    assert judged("x" * 1_000_000, ["*"], ["rm *"]) == "ask"
+
+
 def test_what_is_run_unseen_is_told():
     rules = [parse("Bash(rm *)", "deny", scope="user", source="x")]
     verdict = decide(Call(tool="Bash", command="make; sh ./x"), rules, "bypassPermissions")
