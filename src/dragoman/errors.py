@@ -31,9 +31,12 @@ terminal. Secrets are never among the facts.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
 from dragoman.cleaning import one_line, visible
+
+E = TypeVar("E", bound="DragomanError")
 
 
 class DragomanError(Exception):
@@ -52,6 +55,14 @@ def _revive(kind: type[DragomanError], sentence: str, facts: dict[str, Any]) -> 
     error = kind.__new__(kind, sentence)
     vars(error).update(facts)
     return error
+
+
+def reworded(error: E, how: Callable[[str], str]) -> E:
+    """The same error in other words: its sentence, and every fact that is a text."""
+    facts = {name: how(fact) if isinstance(fact, str) else fact for name, fact in vars(error).items()}
+    again = type(error).__new__(type(error), how(str(error)))
+    vars(again).update(facts)
+    return again
 
 
 class ConfigError(DragomanError):

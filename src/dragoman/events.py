@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 from weakref import WeakSet
 
@@ -154,11 +155,15 @@ class EventBus:
         # Weak: who stops listening need not say so.
         self._listeners: WeakSet[Listening] = WeakSet()
         self._closed = False
+        self.cover: Callable[[Event], Event] | None = None
+        """Takes out of an event what nobody is to see."""
         self.has_listeners = False
         """Asked before an event is made; may stay true for a while after the last one has gone."""
 
     def publish(self, event: Event) -> None:
         self.has_listeners = False
+        if self.cover is not None and self._listeners:
+            event = self.cover(event)
         for listener in self._listeners:
             self.has_listeners = True
             listener.put(event)

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+from msgspec import structs
+
 from dragoman.calls.recovery import is_harmless
 from dragoman.catalog import memory
 from dragoman.catalog.lists import Lists
@@ -45,8 +47,8 @@ from dragoman.connections.supervisor import Supervisor
 from dragoman.connections.turns import Turns
 from dragoman.connections.watching import Watching
 from dragoman.content.redact import Redactor
-from dragoman.errors import ConfigError, DragomanError, HostClosed, NotConnected, PolicyRefused
-from dragoman.events import EventBus
+from dragoman.errors import ConfigError, DragomanError, HostClosed, NotConnected, PolicyRefused, reworded
+from dragoman.events import Event, EventBus, ServerEvent
 from dragoman.interaction import FillsForms, VisitsPages
 from dragoman.names import ServerName
 from dragoman.transports.base import Transport
@@ -79,6 +81,7 @@ class Fleet:
         self._pages = pages
         self._seams = seams
         seams.learned = self._learn
+        bus.cover = self._covered
         self._refresher = Refresher(catalog, bus, clock, self.request_seconds)
         self.lists = Lists(clock, bus, self.request_seconds)
         """What servers offer besides tools."""
@@ -148,10 +151,29 @@ class Fleet:
         return self._servers.values()
 
     def views(self) -> Mapping[str, ServerView]:
-        return {
-            name: ServerView.of(connection, self._servers[name], self._catalog)
-            for name, connection in self._connections.items()
-        }
+        return {name: self._view(name, connection) for name, connection in self._connections.items()}
+
+    def _view(self, name: ServerName, connection: Connection) -> ServerView:
+        view = ServerView.of(connection, self._servers[name], self._catalog)
+        redact = self.redactor_of(name)
+        if redact is None:
+            return view
+        return structs.replace(
+            view,
+            reason=view.reason and redact.text(view.reason),
+            instructions=view.instructions and redact.text(view.instructions),
+            stderr_tail=redact.text(view.stderr_tail),
+            error=view.error and reworded(view.error, redact.text),
+        )
+
+    def _covered(self, event: Event) -> Event:
+        """Secrets of a server's entry that it says back are in no event."""
+        redact = self.redactor_of(ServerName(event.server)) if isinstance(event, ServerEvent) else None
+        if redact is None:
+            return event
+        texts = {name: value for name, value in structs.asdict(event).items() if isinstance(value, str)}
+        changed = {name: redact.text(text) for name, text in texts.items() if name not in ("server", "tool")}
+        return structs.replace(event, **changed)
 
     def tools(self) -> list[ServerTool]:
         """The tools that can be called now, or as soon as a server that is on its way back is there."""

@@ -7,16 +7,17 @@ refusal, and an error the server answers are outcomes; only failures of the plum
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from dragoman.cleaning import visible
 from dragoman.content.blocks import Block, TextBlock
 from dragoman.content.prepare import Prepared
+from dragoman.content.redact import Redactor
 from dragoman.content.result import ToolResult, Undecoded, decoded
 from dragoman.content.spill import Saved
-from dragoman.errors import CallError, MalformedReply
+from dragoman.errors import CallError, MalformedReply, RemoteError, reworded
 from dragoman.wire.codec import Unreadable
 
 
@@ -66,11 +67,21 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
 
 
 def outcome_of(
-    server: str, tool: str, result: ToolResult, prepared: Prepared, duration_seconds: float
+    server: str,
+    tool: str,
+    result: ToolResult,
+    prepared: Prepared,
+    duration_seconds: float,
+    redact: Redactor | None = None,
 ) -> CallOutcome:
-    meta, left_out = result.meta, ()
+    """`redact` covers what is not prepared: structured content, `_meta`, and words about them."""
+    meta, structured, problems = result.meta, result.structured, prepared.problems
+    left_out: tuple[str, ...] = ()
     if isinstance(meta, Undecoded):
         meta, left_out = None, (f"its _meta of {meta.size_bytes} bytes is left out",)
+    if redact:
+        meta, structured = _covered_meta(meta, redact), _covered_part(structured, redact)
+        problems = tuple(map(redact.text, problems))
     return CallOutcome(
         server=server,
         tool=tool,
@@ -78,10 +89,22 @@ def outcome_of(
         is_error=result.is_error,
         meta=meta,
         duration_seconds=duration_seconds,
-        structured_content=result.structured,
+        structured_content=structured,
         saved=prepared.saved,
-        problems=(*prepared.problems, *left_out),
+        problems=(*problems, *left_out),
     )
+
+
+def _covered_part(part: Any, redact: Redactor) -> Any:
+    """What is undecoded is covered once it is decoded."""
+    if part is UNSET or part is None:
+        return part
+    return Undecoded(part.raw, redact) if isinstance(part, Undecoded) else redact.value(part)
+
+
+def _covered_meta(meta: Mapping[str, Any] | None, redact: Redactor) -> Mapping[str, Any] | None:
+    found = None if meta is None else redact.value(meta)
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None  # too deep: hidden whole
 
 
 def with_context(outcome: CallOutcome, context: Iterable[str]) -> CallOutcome:
@@ -90,8 +113,22 @@ def with_context(outcome: CallOutcome, context: Iterable[str]) -> CallOutcome:
     return structs.replace(outcome, content=(*outcome.content, *added)) if added else outcome
 
 
-def outcome_of_error(server: str, tool: str, error: CallError, duration_seconds: float = 0.0) -> CallOutcome:
+def covered(error: CallError, redact: Redactor | None) -> CallError:
+    """The same error without secrets in its words and facts."""
+    if not redact:
+        return error
+    if not isinstance(error, RemoteError):
+        return reworded(error, redact.text)
+    # Composed anew: its sentence may end amid a secret.
+    message, data = redact.text(error.remote_message), redact.value(error.remote_data)
+    return RemoteError(error.server or "", error.remote_code, message, data, status=error.status)
+
+
+def outcome_of_error(
+    server: str, tool: str, error: CallError, duration_seconds: float = 0.0, redact: Redactor | None = None
+) -> CallOutcome:
     """A call that ended without a result, in words a model can use."""
+    error = covered(error, redact)
     text = f"{error} {error.hint}" if error.hint else str(error)
     return CallOutcome(
         server=server,

@@ -375,7 +375,8 @@ class Pipeline:
     def _relay(self, tool: Tool, request: ToolCall) -> ProgressRelay | None:
         if request.on_progress is None and not self._bus.has_listeners:
             return None
-        return ProgressRelay(tool.server, tool.name, request.on_progress, self._bus)
+        redact = self._links.redactor_of(tool.server)
+        return ProgressRelay(tool.server, tool.name, request.on_progress, self._bus, redact)
 
 
 _ANSWERS: Final = (RemoteError, InvalidArguments, UnknownTool)

@@ -12,7 +12,10 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from msgspec import structs
+
 from dragoman.cleaning import one_line
+from dragoman.content.redact import Redactor
 from dragoman.events import CallProgressed, EventBus, ServerLogged
 from dragoman.wire.peer import Progress
 
@@ -26,7 +29,15 @@ OnProgress = Callable[[Progress], Awaitable[None] | None]
 
 
 class ProgressRelay:
-    def __init__(self, server: str, tool: str, callback: OnProgress | None, bus: EventBus) -> None:
+    def __init__(
+        self,
+        server: str,
+        tool: str,
+        callback: OnProgress | None,
+        bus: EventBus,
+        redact: Redactor | None = None,
+    ) -> None:
+        self._redact = redact
         self._server = server
         self._tool = tool
         self._callback = callback
@@ -40,6 +51,8 @@ class ProgressRelay:
         self._timer: asyncio.TimerHandle | None = None
 
     def __call__(self, progress: Progress) -> None:
+        if self._redact is not None and progress.message:
+            progress = structs.replace(progress, message=self._redact.text(progress.message))
         wait = self._free_at - (AT_ONCE - 1) * PAUSE_SECONDS - self._loop.time()
         if wait <= 0:
             self._held = None

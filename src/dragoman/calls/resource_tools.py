@@ -58,6 +58,7 @@ def resource_tools(resources: HasResources, media: Media | None = None) -> tuple
             annotations={**_READS, "openWorldHint": False},
             meta=_DEFERRED,
             needs_permission=False,
+            server_argument="server",
         ),
         BuiltinTool(
             "read_mcp_resource",
@@ -68,6 +69,7 @@ def resource_tools(resources: HasResources, media: Media | None = None) -> tuple
             input_schema=_schema("server", "uri", server=_SERVER, uri=_URI),
             annotations=_READS,
             meta=_DEFERRED,
+            server_argument="server",
         ),
     )
 

@@ -176,8 +176,8 @@ class BuiltinTool(Tool):
         server_argument: str | None = None,
     ) -> None:
         """`needs_permission`: false only for what looks at nothing but the host itself. `shell_argument`:
-        which
-        of its arguments is a command for the shell."""
+        which of its arguments is a command for the shell. `server_argument`: which of them names the server
+        that it looks at, so that rules about that server hold for it, too."""
         if name.startswith(RESERVED):
             raise ConfigError(f"built-in tool {name!r}: names that begin with {RESERVED} are servers'")
         schema = Raw(msgspec.json.encode(input_schema))

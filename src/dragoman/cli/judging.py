@@ -137,4 +137,5 @@ def show(judgement: Judgement, *, with_all: bool = False) -> None:
         click.secho(f"  ! {one_line(judgement.doubt)}", fg="yellow", err=True)
     if verdict.behaviour != "allow" and verdict.rule is None and judgement.mode != "plan":
         rule = verdict.call.tool if verdict.call.command is None else rule_for(verdict.call)
-        click.echo(f"  allow it with: dragoman permissions add allow {shlex.quote(one_line(rule))}")
+        if rule and one_line(rule) == rule:  # what cannot be seen in full is nothing to type
+            click.echo(f"  allow it with: dragoman permissions add allow {shlex.quote(rule)}")

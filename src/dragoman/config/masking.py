@@ -8,8 +8,9 @@ Programs, paths, hosts and ordinary arguments stay readable: a person decides by
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from dragoman.config.model import ServerConfig
@@ -52,12 +53,74 @@ def literal_secrets(entry: Mapping[str, Any]) -> list[str]:
 def secrets_of(config: ServerConfig) -> tuple[str, ...]:
     """The values of an entry that nobody but its server is to see, with variables expanded."""
     found = [value for name, value in config.env.items() if _SECRET_NAME.search(name)]
-    for value in config.headers.values():
-        scheme, space, rest = value.partition(" ")
-        found.append(rest if space and scheme in _HARMLESS else value)
-    _, _, query = (config.url or "").partition("?")
-    found += [pair.partition("=")[2] for pair in query.partition("#")[0].split("&")]
-    return tuple(value for value in found if value)
+    found += map(_without_scheme, config.headers.values())
+    found += _secrets_in_url(config.url or "")
+    for number, word in enumerate(config.args):
+        found += _secrets_in_word(word, config.args[number - 1] if number else "")
+    return tuple(dict.fromkeys(value for value in found if value))
+
+
+def _secrets_in_word(word: str, before: str) -> Iterator[str]:
+    """What `_masked_word` covers."""
+    header = _HEADER.match(word)
+    if before in _HEADER_FLAGS or (header and _SECRET_NAME.search(header.group(1))):
+        yield _without_scheme(word[header.end() :] if header else word)
+    elif before.startswith("-") and "=" not in before and _SECRET_NAME.search(before):
+        yield _without_scheme(word)
+    elif _SCHEME.match(word):
+        yield from _secrets_in_url(word)
+    else:
+        for setting in word.split(";"):
+            name, equals, value = setting.partition("=")
+            if equals and _SECRET_NAME.search(name):
+                yield _without_scheme(value)
+            else:
+                yield from (*_secrets_in_path(name), *_secrets_in_path(value))
+
+
+def _secrets_in_path(word: str) -> Iterator[str]:
+    if _SCHEME.match(word):
+        yield from _secrets_in_url(word)
+        return
+    if login := _USER_AT_HOST.match(word):
+        yield from _login_secrets(login.group())
+        word = word[login.end() :]
+    yield from _keys_in(word)
+
+
+def _secrets_in_url(url: str) -> Iterator[str]:
+    """What `masked_url` covers."""
+    rest, _, fragment = url.partition("#")
+    rest, _, query = rest.partition("?")
+    scheme = _SCHEME.match(rest)
+    address = rest[scheme.end() :] if scheme else rest
+    if login := _LOGIN.match(address):
+        yield from _login_secrets(login.group())
+        address = address[login.end() :]
+    yield from _keys_in(address.partition("/")[2])
+    for pair in (*query.split("&"), *fragment.split("&")):
+        name, equals, value = pair.partition("=")
+        yield from _as_written(value if equals else name)
+
+
+def _login_secrets(login: str) -> Iterator[str]:
+    """The password, or what stands alone in its place."""
+    user, colon, password = login.removesuffix("@").partition(":")
+    yield from _as_written(password if colon else user)
+
+
+def _as_written(value: str) -> Iterator[str]:
+    yield from (value, unquote(value))
+
+
+def _keys_in(path: str) -> Iterator[str]:
+    for piece in path.split("/"):
+        yield from (found.group() for found in _KEY_LIKE.finditer(piece) if _covered_key(found) == COVER)
+
+
+def _without_scheme(value: str) -> str:
+    scheme, space, rest = value.partition(" ")
+    return rest if space and scheme in _HARMLESS else value
 
 
 def masked_value(value: object) -> str:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
+import math
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.wire.codec import DECODE_ERRORS, decode_as
+from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as
 
 
 class TextBlock(Struct, frozen=True, tag_field="type", tag="text"):
@@ -109,4 +111,32 @@ def read_block(raw: Raw) -> Block:
     try:
         return _decode(raw)
     except DECODE_ERRORS:
+        pass
+    try:
         return UnknownBlock(decode_as(object, raw))
+    except Unreadable as problem:
+        return _read_odd(raw, problem)
+
+
+def _read_odd(raw: Raw, problem: Unreadable) -> Block:
+    """What is JSON, but has numbers beyond all bounds (they become null), or is a well without a bottom."""
+    value: Any = None
+    try:
+        value = json.loads(bytes(raw), parse_float=_finite, parse_int=_finite, parse_constant=_refused)
+        return msgspec.convert(value, KnownBlock)
+    except (msgspec.ValidationError, RecursionError):
+        return UnknownBlock(value)
+    except ValueError:
+        raise problem from None
+
+
+def _finite(digits: str) -> float | None:
+    try:
+        return int(digits)
+    except ValueError:
+        number = float(digits)
+        return number if math.isfinite(number) else None
+
+
+def _refused(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")

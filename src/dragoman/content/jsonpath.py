@@ -234,9 +234,10 @@ def _anywhere(key: str) -> Walk:
             waiting = [value]  # not by recursion: a server chose the depth
             while waiting:
                 inner = waiting.pop()
-                if not isinstance(inner, _CONTAINERS) or id(inner) in seen:
+                identity = id(inner)
+                if not isinstance(inner, _CONTAINERS) or identity in seen:
                     continue
-                seen.add(id(inner))
+                seen.add(identity)
                 if isinstance(inner, dict) and key in inner:
                     yield inner[key]
                 waiting += reversed(list(_every(inner)))

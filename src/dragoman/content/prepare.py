@@ -10,12 +10,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, structs
 
-from dragoman.content.blocks import Block, ImageBlock, LargeBlock, ResourceBlock, TextBlock, read_block
+from dragoman.content.blocks import (
+    Block,
+    ImageBlock,
+    LargeBlock,
+    ResourceBlock,
+    TextBlock,
+    UnknownBlock,
+    read_block,
+)
 from dragoman.content.budget import Limits, cut_to_fit, fits
 from dragoman.content.media import Media
 from dragoman.content.normalize import Parts, gathered, opened
@@ -33,6 +41,8 @@ __all__ = ["Limits", "OutputCheck", "Prepared", "Preparer", "Redactor", "Saved"]
 
 OutputCheck = Callable[[Any], Sequence[str]]
 """What is wrong with structured content, in words; nothing if it is as the tool promised."""
+
+_S = TypeVar("_S", bound=Struct)
 
 BLOCK_COUNT_LIMIT: Final = 100
 """Texts that a model is given one by one; more of them are joined."""
@@ -216,11 +226,22 @@ def _whole_block(block: Block, redact: Redactor | None) -> Block:
         block = read_block(block.raw)
     if not redact:
         return block
-    if isinstance(block, TextBlock):
-        return TextBlock(redact.text(block.text))
-    if isinstance(block, ResourceBlock) and block.resource.text is not None:
-        return ResourceBlock(structs.replace(block.resource, text=redact.text(block.resource.text)))
-    return block
+    if isinstance(block, UnknownBlock):
+        return UnknownBlock(redact.value(block.value))
+    if isinstance(block, ResourceBlock):
+        return ResourceBlock(_covered(block.resource, redact))
+    return block if isinstance(block, LargeBlock) else _covered(block, redact)
+
+
+def _covered(block: _S, redact: Redactor) -> _S:
+    """All its texts but what is base64."""
+    texts = {name: value for name, value in structs.asdict(block).items() if isinstance(value, str)}
+    return structs.replace(
+        block, **{name: redact.text(text) for name, text in texts.items() if name not in _BASE64}
+    )
+
+
+_BASE64: Final = frozenset({"data", "blob"})
 
 
 def _in_order(parts: Parts, text: str, redact: Redactor | None) -> list[Block]:

@@ -1,8 +1,8 @@
 """Secrets of a server's own entry, taken out of what it answers.
 
 I own: finding known values in text, as they are and as JSON, URLs and base64 spell them, also where text
-comes in pieces. A value that is short or a common word is not looked for: hiding every `true` would hide the
-answer. Without secrets I do nothing, and that costs nothing.
+comes in pieces, and in values decoded from JSON. A value that is short or a common word is not looked for:
+hiding every `true` would hide the answer. Without secrets I do nothing, and that costs nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final, cast
 from urllib.parse import quote, quote_plus
+
+import msgspec
 
 HIDDEN: Final = "[secret]"
 SHORTEST: Final = 8
@@ -20,6 +22,7 @@ SHORTEST: Final = 8
 SPELLING_LIMIT: Final = 1000
 SECRET_LIMIT: Final = 100
 
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
 _WORDS = re.compile(r"[A-Za-z]{1,15}|\d{1,11}|[\w.-]+\.[a-z]{2,6}")
 
 
@@ -39,6 +42,7 @@ class Redactor:
         self._texts = tuple(found[:SPELLING_LIMIT])
         # Searching for one after the other takes a tenth of the time that one pattern of all takes.
         self._bytes = tuple(text.encode("utf-8", "replace") for text in self._texts)
+        self._is_escaped = any(_ESCAPED.search(text) for text in self._texts)
         self._longest = max(map(len, self._bytes), default=0)
 
     def __bool__(self) -> bool:
@@ -49,6 +53,33 @@ class Redactor:
             if spelling in text:
                 text = text.replace(spelling, HIDDEN)
         return text
+
+    def value(self, value: Any) -> Any:
+        """The same for a value decoded from JSON, the names in it and all. What is nested too deeply to be
+        looked into is hidden whole."""
+        try:
+            return self._in_value(value) if self._may_be_in(value) else value
+        except RecursionError:
+            return HIDDEN
+
+    def _may_be_in(self, value: Any) -> bool:
+        """Quickly: whether its JSON says a secret. If a secret has what JSON escapes, nobody knows."""
+        if self._is_escaped:
+            return True
+        data = msgspec.json.encode(value)
+        return any(spelling in data for spelling in self._bytes)
+
+    def _in_value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            members = cast("dict[str, Any]", value)
+            return {self.text(name): self._in_value(inner) for name, inner in members.items()}
+        if isinstance(value, list):
+            return [self._in_value(inner) for inner in cast("list[Any]", value)]
+        if isinstance(value, int | float) and self.text(text := str(value)) != text:
+            return HIDDEN
+        return value
 
     def pieces(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """The same for a text in pieces, of which any may end amid a secret."""

@@ -1,21 +1,23 @@
 """A tool's result, read.
 
 I own: telling a result's parts apart. Most results are small, made of blocks we know, and are read in one go;
-only where that fails, each block is read on its own, so that one odd block costs nothing but itself. A large
-result is taken apart in a worker thread and mostly stays as it came: `Undecoded` values and `LargeBlock`s are
-views on its message. Where there are more blocks than anybody looks at, the last one holds them all, as the
-array that came.
+only where that fails, each block and each part is read on its own, so that an odd one costs nothing but
+itself. A large result is taken apart in a worker thread and mostly stays as it came: `Undecoded` values and
+`LargeBlock`s are views on its message. Where there are more blocks than anybody looks at, the last one holds
+them all, as the array that came.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any, Final, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from dragoman.content.blocks import Block, KnownBlock, LargeBlock, read_block
+from dragoman.content.redact import Redactor
 from dragoman.content.walking import Broken, Members, TooIntricate, Walk, first_byte, members_of
 from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as
 from dragoman.wire.messages import ABSENT
@@ -37,9 +39,11 @@ _WIRE_NAMES = {
 
 
 class Undecoded(Struct, frozen=True):
-    """A large part of a result, as it came."""
+    """A part of a result that is large, or that cannot be decoded, as it came."""
 
     raw: Raw
+    redact: Redactor | None = None
+    """What is taken out of its value."""
 
     @property
     def size_bytes(self) -> int:
@@ -47,14 +51,15 @@ class Undecoded(Struct, frozen=True):
 
     def decode(self) -> Any:
         """Its value, or `Unreadable`. Slow, and many times as large as the bytes."""
-        return decode_as(object, self.raw)
+        value = decode_as(object, self.raw)
+        return self.redact.value(value) if self.redact else value
 
 
 class ToolResult(Struct, kw_only=True, gc=False, rename=_WIRE_NAMES):
     """All of a result but its content."""
 
     structured: Any = UNSET
-    """The value, or `Undecoded` if it is large; see `decoded`."""
+    """The value, or `Undecoded` if it is large or odd; see `decoded`."""
     is_error: bool = False
     meta: Any = None
     """An object, None, or `Undecoded`."""
@@ -90,7 +95,10 @@ def read_result(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
     try:
         known = _decode_known(raw)
     except DECODE_ERRORS:
-        odd = decode_as(_Odd, raw)
+        try:
+            odd = decode_as(_Odd, raw)
+        except Unreadable:
+            return read_large_now(raw)  # which tells what is odd from what is wrong
         if len(odd.content) > BLOCK_LIMIT:
             return read_large_now(raw)
         return odd, tuple([read_block(block) for block in odd.content])
@@ -156,7 +164,10 @@ class _LargeReader:
             return default
         raw = Raw(part)
         if self._has_room(part):
-            return decode_as(object, raw)
+            with contextlib.suppress(
+                Unreadable
+            ):  # a number beyond all bounds, or too deep: it stays as it is
+                return decode_as(object, raw)
         # A copy lets go of the message, where that is much larger.
         return Undecoded(raw.copy() if part.nbytes < self._view.nbytes // 2 else raw)
 

@@ -10,6 +10,7 @@ what is old makes room, and where that is not enough, the newcomer is refused.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import secrets
@@ -218,7 +219,8 @@ class Saver:
             crowded = used + needed > self._quota_bytes or count >= self._file_count_limit
             age = now - saved_at
             if age > self._keep_seconds or (crowded and age > SPARED_SECONDS):
-                os.unlink(name, dir_fd=folder)
+                with contextlib.suppress(FileNotFoundError):  # another host makes room here, too
+                    os.unlink(name, dir_fd=folder)
                 used, count = used - size, count - 1
         if used + needed > self._quota_bytes or count >= self._file_count_limit:
             raise NotSaved(
@@ -230,6 +232,7 @@ class Saver:
         found: list[tuple[str, float, int]] = []
         for name in os.listdir(folder):
             if _NAME.fullmatch(name):
-                about = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                found.append((name, about.st_mtime, about.st_size))
+                with contextlib.suppress(FileNotFoundError):  # another host has removed it meanwhile
+                    about = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                    found.append((name, about.st_mtime, about.st_size))
         return found

@@ -12,7 +12,7 @@ import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import ContextVar
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from msgspec import Struct, structs
 
@@ -26,7 +26,7 @@ from dragoman.hooks.points import Hooks
 from dragoman.hooks.verdicts import HookWord
 from dragoman.interaction import Interaction, NobodyToAsk, PermissionAnswer, PermissionQuestion
 from dragoman.permissions.classifier import Classifier, Opinion
-from dragoman.permissions.decide import Verdict, decide, rule_for
+from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for
 from dragoman.permissions.grants import SessionGrants
 from dragoman.permissions.modes import PermissionMode
 from dragoman.permissions.rules import Call, Rule, Rulebook
@@ -36,6 +36,9 @@ T = TypeVar("T")
 Decider = Literal["rule", "grant", "hook", "mode", "classifier", "person", "host"]
 Keep = Callable[[str, str], Awaitable[None]]
 """Writes an allow rule to a scope, and sees to it that it counts from now on."""
+
+
+ADVICE_CHARACTERS: Final = 300
 
 
 class Decision(Struct, frozen=True):
@@ -100,7 +103,10 @@ class Gate:
         if self._decides_nothing and word is None:
             return _BYPASSED
         call = call_of(tool, arguments)
-        verdict = self._judge(call, word)
+        if is_heavy(call, self._book.about(call)):
+            verdict = await asyncio.to_thread(self._judge, call, word)
+        else:
+            verdict = self._judge(call, word)
         if verdict.behaviour == "ask":
             return await self._ask(tool, call, verdict, word)
         return self._decided(call, verdict, word)
@@ -143,30 +149,30 @@ class Gate:
             opinion = await self._opinion(call)
             if opinion.behaviour != "ask":
                 decision = Decision(opinion.behaviour == "allow", opinion.reason, "classifier")
-                return self._confirmed(call, word, decision)
+                return await self._confirmed(call, word, decision)
         if self._hooks.wants("PermissionRequest", tool.name):
             said = await self._hooks.permission_requested(tool, copied(call.arguments))
             if said is not None and said.behaviour == "deny":
                 return Decision(False, said.reason, "hook")
             # Where an administrator wants a person to be asked, a hook cannot say yes in their place.
             if said is not None and said.behaviour == "allow" and not _is_managed(verdict):
-                return self._confirmed(call, word, Decision(True, said.reason, "hook"))
+                return await self._confirmed(call, word, Decision(True, said.reason, "hook"))
         if self._interaction is None:
             return Decision(False, self._nobody(call, verdict), "mode", verdict.rule)
         asking = _asking.get()
         if asking is not None and asking.is_open:
-            return self._confirmed(call, word, await self._put(self._interaction, tool, call, verdict))
+            return await self._confirmed(call, word, await self._put(self._interaction, tool, call, verdict))
         async with self._turn:
             # The answer to the question before may have been one to this, too.
-            verdict = self._judge(call, word)
+            verdict = await asyncio.to_thread(self._judge, call, word)
             if verdict.behaviour != "ask":
                 return self._decided(call, verdict, word)
-            return self._confirmed(call, word, await self._put(self._interaction, tool, call, verdict))
+            return await self._confirmed(call, word, await self._put(self._interaction, tool, call, verdict))
 
-    def _confirmed(self, call: Call, word: HookWord | None, decision: Decision) -> Decision:
+    async def _confirmed(self, call: Call, word: HookWord | None, decision: Decision) -> Decision:
         """A yes, unless a rule denies by now what was being asked about."""
         if decision.allowed:
-            verdict = self._judge(call, word)
+            verdict = await asyncio.to_thread(self._judge, call, word)
             if verdict.behaviour == "deny":
                 return self._decided(call, verdict, word)
         return decision
@@ -241,7 +247,7 @@ class Gate:
             self._grants.remember(call)
         else:
             self._grants.revoke(call)
-        if lasts and answer.always is not None and self._keep is not None:
+        if lasts and answer.always is not None and self._keep is not None and question.rule:
             await self._keep(answer.always, question.rule)
 
     async def _opinion(self, call: Call) -> Opinion:
@@ -302,7 +308,11 @@ def question_about(tool: Tool, call: Call, verdict: Verdict, *, can_keep: bool =
 
 
 def _advice(call: Call) -> str:
-    rule = one_line(call.tool if call.server else rule_for(call), 300)
+    rule = call.tool if call.server else rule_for(call)
+    if (
+        not rule or one_line(rule, ADVICE_CHARACTERS) != rule
+    ):  # what cannot be seen in full is nothing to type
+        return "write a rule that allows it"
     return f"the rule that would allow it is {rule} (dragoman permissions add allow {shlex.quote(rule)})"
 
 

@@ -3,11 +3,12 @@
 import pytest
 from msgspec import Raw
 
-from dragoman.calls.outcome import CallOutcome, outcome_of, outcome_of_error
+from dragoman.calls.outcome import CallOutcome, covered, outcome_of, outcome_of_error
 from dragoman.content.blocks import ImageBlock, TextBlock
 from dragoman.content.prepare import Prepared
-from dragoman.content.result import read_result
-from dragoman.errors import CallError, RemoteError, UnknownTool
+from dragoman.content.redact import Redactor
+from dragoman.content.result import read_large_now, read_result
+from dragoman.errors import CallError, ConnectionLost, RemoteError, UnknownTool
 
 
 def outcome(result: bytes) -> CallOutcome:
@@ -104,3 +105,53 @@ def test_an_error_becomes_a_sentence_with_what_to_do_next():
     assert found.is_error
     assert found.text == "there is no tool named mcp__box__opne Did you mean mcp__box__open?"
     assert isinstance(found.error, UnknownTool)
+
+
+SECRET = "s3cret-0f-the-server"
+REDACT = Redactor([SECRET])
+
+
+def test_secrets_are_covered_in_structured_content_meta_and_problems():
+    read, content = read_result(
+        Raw(f'{{"structuredContent":{{"{SECRET}":["{SECRET}"]}},"_meta":{{"k":"{SECRET}"}}}}'.encode())
+    )
+    prepared = Prepared(content, (), (f'"{SECRET}" is not of type "integer"',))
+    found = outcome_of("box", "mcp__box__open", read, prepared, 0.5, REDACT)
+
+    assert found.structured == {"[secret]": ["[secret]"]}
+    assert found.meta == {"k": "[secret]"}
+    assert SECRET not in repr(found)
+
+
+def test_secrets_in_large_structured_content_are_covered_once_it_is_decoded():
+    raw = Raw(b'{"structuredContent":["' + SECRET.encode() + b'","' + b"x" * 300_000 + b'"]}')
+    read, content = read_large_now(raw)
+    found = outcome_of("box", "mcp__box__open", read, Prepared(content), 0.5, REDACT)
+
+    assert found.structured == ["[secret]", "x" * 300_000]
+
+
+def test_without_structured_content_there_is_still_none():
+    read, content = read_result(Raw(b"{}"))
+
+    assert not outcome_of("box", "t", read, Prepared(content), 0.5, REDACT).has_structured
+
+
+def test_secrets_are_covered_in_what_a_server_says_in_an_error():
+    error = RemoteError("box", -1, "x" * 2040 + SECRET, {"why": [SECRET]}, status=400)
+    found = outcome_of_error("box", "t", error, redact=REDACT)
+
+    assert isinstance(found.error, RemoteError)
+    assert (found.error.remote_code, found.error.status) == (-1, 400)
+    assert found.error.remote_data == {"why": ["[secret]"]}
+    assert SECRET[:6] not in found.text + str(found.error) + found.error.remote_message
+
+
+def test_secrets_are_covered_in_every_kind_of_error():
+    error = ConnectionLost("box", f"it said {SECRET}", may_have_run=True, hint=f"see {SECRET}")
+    safe = covered(error, REDACT)
+
+    assert type(safe) is ConnectionLost
+    assert (safe.cause, safe.hint, safe.may_have_run) == ("it said [secret]", "see [secret]", True)
+    assert SECRET not in str(safe)
+    assert covered(error, None) is error

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.config.masking import COVER, masked_entry, masked_url, masked_value, masked_words
+from dragoman.config.masking import COVER, masked_entry, masked_url, masked_value, masked_words, secrets_of
+from dragoman.config.model import ServerConfig
 
 CANARY = "Zq7Canary"
 """Too short to look like a secret by itself: it has to be covered because of where it stands."""
@@ -243,3 +244,31 @@ def test_hostile_text_is_covered_in_linear_time(piece: str):
     small, large = piece * 1_500, piece * 6_000
     base = min(seconds(small) for _ in range(3))
     assert min(seconds(large) for _ in range(3)) < max(0.03, 9 * base)
+
+
+KEY = "ghp_0a1b2c3d4e5f6g7h8i9j"
+
+
+@pytest.mark.parametrize(
+    ("entry", "secrets"),
+    [
+        pytest.param({"args": [f"--api-key={KEY}"]}, {KEY}, id="an option"),
+        pytest.param({"args": ["--token", "plain words"]}, {"plain words"}, id="an option's next word"),
+        pytest.param({"args": ["-H", "X-Any: some value"]}, {"some value"}, id="a header"),
+        pytest.param({"args": ["Authorization: Bearer abcdefgh1"]}, {"abcdefgh1"}, id="a header by its name"),
+        pytest.param({"args": ["DB=x;PASSWORD=hunter22"]}, {"hunter22"}, id="settings"),
+        pytest.param({"args": ["postgres://me:hunter22@host/db"]}, {"hunter22"}, id="a login"),
+        pytest.param({"args": ["--db=postgres://me:a%40b-c-d@host/db"]}, {"a%40b-c-d", "a@b-c-d"}, id="quoted"),
+        pytest.param({"args": ["me:hunter22@host"]}, {"hunter22"}, id="a login without a scheme"),
+        pytest.param({"args": [f"https://h/x/{KEY}/y?q=abc"]}, {KEY, "abc"}, id="a URL"),
+        pytest.param({"args": ["run", "/home/me/project", "--verbose"]}, set[str](), id="ordinary words"),
+        pytest.param({"url": f"https://h/s/{KEY}/mcp"}, {KEY}, id="a key in the path"),
+        pytest.param({"url": "https://h/mcp?k=value1#frag"}, {"value1", "frag"}, id="query and fragment"),
+        pytest.param({"url": "https://tok3n@h/mcp"}, {"tok3n"}, id="a user alone"),
+    ],
+)  # fmt: skip
+def test_what_is_covered_when_shown_is_a_secret_when_answered(entry: dict[str, Any], secrets: set[str]):
+    kind = "stdio" if "args" in entry else "http"
+    config = ServerConfig(type=kind, **{**entry, "args": tuple(entry.get("args", ()))})
+
+    assert set(secrets_of(config)) == secrets

@@ -133,3 +133,32 @@ def test_binary_data_comes_back_as_it_went_in(data: bytes):
 def test_data_that_is_no_base64_is_a_value_error(data: str):
     with pytest.raises(ValueError):
         AudioBlock(data).decode()
+
+
+def test_a_number_beyond_all_bounds_costs_nothing_but_itself():
+    link = read_block(Raw(b'{"type":"resource_link","uri":"x:1","name":"n","size":1e400}'))
+
+    assert link == ResourceLinkBlock("x:1", "n")
+    assert read_block(Raw(b'{"type":"odd","n":-1e999,"m":2}')) == UnknownBlock({"type": "odd", "n": None, "m": 2})
+    assert isinstance(read_block(Raw(b'{"type":"odd","v":' + b"[" * 9000 + b"]" * 9000 + b"}")), UnknownBlock)
+    with pytest.raises(Unreadable):
+        read_block(Raw(b'{"type":"odd","n":NaN}'))
+
+
+@pytest.mark.parametrize("odd", ['{"a":1e999}', '{"b":' + "9" * 100_000 + "}", "[" * 9000 + "]" * 9000])
+def test_structured_content_that_cannot_be_decoded_leaves_the_rest(odd: str):
+    result, content = read_result(
+        Raw(f'{{"content":[{{"type":"text","text":"hi"}}],"structuredContent":{odd}}}'.encode())
+    )
+
+    assert content == (TextBlock("hi"),)
+    if isinstance(result.structured, Undecoded):
+        with pytest.raises(Unreadable):
+            result.structured.decode()
+
+
+def test_meta_that_cannot_be_decoded_leaves_the_rest():
+    result, content = read_result(Raw(b'{"content":[{"type":"text","text":"hi"}],"_meta":{"n":1e999}}'))
+
+    assert content == (TextBlock("hi"),)
+    assert isinstance(result.meta, Undecoded)

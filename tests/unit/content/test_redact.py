@@ -2,6 +2,7 @@
 
 import base64
 import json
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -59,3 +60,45 @@ def test_without_secrets_nothing_is_done():
     assert not nobody
     assert list(nobody.pieces(pieces)) == pieces
     assert nobody.text("true") == "true"
+
+
+PLAIN = "s3cret-0f-the-server"
+
+
+@pytest.mark.parametrize(
+    ("value", "covered"),
+    [
+        ({"a": [1, {"b": f"x {PLAIN} y"}]}, {"a": [1, {"b": "x [secret] y"}]}),
+        ({PLAIN: {"n": None}}, {"[secret]": {"n": None}}),
+        (PLAIN, "[secret]"),
+        ({"a": True, "b": 1.5}, {"a": True, "b": 1.5}),
+    ],
+)
+def test_values_are_covered_with_their_names(value: Any, covered: Any):
+    assert Redactor([PLAIN]).value(value) == covered
+
+
+def test_a_number_may_be_a_secret():
+    assert Redactor(["123456789012"]).value([123456789012, 5]) == ["[secret]", 5]
+
+
+@pytest.mark.parametrize("secret", ['has "quotes" in it', "has\nlines\nin it", "has \\ in it"])
+def test_what_json_escapes_is_covered_in_values_too(secret: str):
+    value = {"plain": secret, "twice": json.dumps({"x": secret})}
+    covered = Redactor([secret]).value(value)
+
+    assert covered == {"plain": "[secret]", "twice": '{"x": "[secret]"}'}
+
+
+def test_what_is_too_deep_to_be_looked_into_is_hidden_whole():
+    value: Any = PLAIN
+    for _ in range(100_000):
+        value = [value]
+
+    assert Redactor([PLAIN]).value(value) == "[secret]"
+
+
+def test_a_value_without_secrets_stays_the_same_one():
+    value = {"a": [1, 10**30, "b"]}
+
+    assert Redactor([PLAIN]).value(value) is value

@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -132,6 +133,26 @@ def test_what_is_old_makes_room_and_what_is_new_does_not(desk: Desk):
     saver.save_now(b"x" * 8)
     with pytest.raises(NotSaved, match="full"):
         saver.save_now(b"x" * 8)
+
+
+@pytest.mark.parametrize("call", ["stat", "unlink"])
+def test_a_file_that_another_host_removes_meanwhile_is_no_matter(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, call: str
+):
+    saver = desk.saver(keep_seconds=100)
+    old = saver.save_now(b"old")
+    desk.age(old, 101)
+    original = getattr(os, call)
+
+    def too_late(name: str, **options: Any) -> Any:
+        if name == old.name:
+            old.unlink(missing_ok=True)
+        return original(name, **options)
+
+    monkeypatch.setattr(os, call, too_late)
+    kept = saver.save_now(b"new")
+
+    assert desk.names() == [kept.name]
 
 
 def test_the_number_of_files_is_bounded_too(desk: Desk):

@@ -40,6 +40,9 @@ DATA: Any = {
         ("$.items.*.id", [1, 2, 3]),
         ("$..name", ["top", "a", "b"]),
         ("$..tags[0]", ["x"]),
+        ("$.items..items", []),
+        ("$.items[*]..id", [1, 2, 3]),
+        ("$.items[?(@['tags'][-1]=='x')].id", [2]),
         ("$.items[?(@.id==2)].name", ["b"]),
         ("$.items[?(@.id >= 2)].id", [2, 3]),
         ("$.items[?@.name != 'a'].name", ["b"]),
@@ -72,6 +75,29 @@ def test_no_path_raises_anything_else(path: str):
         list(found(DATA, path))
     except BadPath:
         pass
+
+
+def test_what_several_ways_lead_to_is_found_once():
+    data = {"a": {"a": {"a": 1, "b": 2}}}
+
+    assert list(found(data, "$..a..a")) == [{"a": 1, "b": 2}, 1]
+    assert list(found(data, "$..a..b")) == [2]
+
+
+def test_each_further_search_takes_no_longer_than_the_one_before():
+    data: Any = 1
+    for _ in range(900):
+        data = {"a": data}
+    started = time.process_time()
+
+    assert list(found(data, "$" + "..a" * 49 + "..zz")) == []
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize("inner", ["@..id", "@.*", "@[*]", "@[?(@.a)]", "@[0:2]"])
+def test_a_filter_looks_at_one_place_of_each_element(inner: str):
+    with pytest.raises(BadPath):
+        found(DATA, f"$.items[?({inner})]")
 
 
 def test_the_depth_of_data_is_no_matter():
@@ -169,6 +195,22 @@ async def test_an_expression_that_never_ends_is_ended(shelf: Shelf):
     with pytest.raises(BadQuestion, match="longer than"):
         await slow.ask(shelf.put("a" * 5000), {"grep": "/(a+)+b/"})
     assert time.monotonic() - started < 5
+
+
+async def test_a_search_through_more_than_a_little_runs_elsewhere(shelf: Shelf, monkeypatch: Any):
+    asked: list[str] = []
+    in_child = Store._in_child  # pyright: ignore[reportPrivateUsage]
+
+    async def noted(self: Store, file: int, question: Any, limit: int) -> str:
+        asked.append(question["jsonpath"])
+        return await in_child(self, file, question, limit)
+
+    monkeypatch.setattr(Store, "_in_child", noted)
+    handle = shelf.put(json.dumps({"items": [{"id": n} for n in range(1000)]}), ".json")
+
+    assert await shelf.ask(handle, jsonpath="$.items[7].id") == "7"
+    assert (await shelf.ask(handle, jsonpath="$..id")).startswith("0\n1\n")
+    assert asked == ["$..id"]
 
 
 @pytest.mark.parametrize("count", [10, 200_000], ids=["here", "in a child"])
