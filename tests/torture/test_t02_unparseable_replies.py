@@ -13,7 +13,6 @@ from tests.torture.lines import ID, VERSION, message, reply, result
 DEEP = 10_000
 
 VALUES = {
-    "an integer of 100 000 digits": "9" * 100_000,
     "a lone surrogate": r'"\ud800"',
     "deep arrays": "[" * DEEP + "]" * DEEP,
     "deep objects": '{"a":' * DEEP + "1" + "}" * DEEP,
@@ -82,6 +81,8 @@ LENIENT = {
     "infinity": "Infinity",
     "too large for a float": "1e999",
     "minus zero": "-0",
+    "an integer of 100 000 digits": "9" * 100_000,
+    "an integer of 200 000 digits": "9" * 200_000,
 }
 
 

@@ -189,3 +189,37 @@ async def test_t62_huge_results_are_judged_off_the_loop_and_in_bounds(arena, sch
                 outcome = await a.outcome("t")
             assert not outcome.is_error
             assert all(len(problem) < 10_000 for problem in outcome.problems)
+
+
+# --- what is small, and priced high ---
+
+PRICED: dict[str, tuple[dict, object]] = {
+    "thousands of objects to choose from": (
+        {"type": "array", "items": {"enum": [{"k": n} for n in range(4000)]}},
+        [{"k": -1}] * 900,
+    ),
+    "a pattern that backtracks, many times": (
+        {"type": "array", "items": {"type": "string", "pattern": r"^(\w+\s?)*(?<=!)$"}},
+        ["a" * 40 + "?"] * 400,
+    ),
+    "a pattern of ten thousand states": (
+        {"type": "array", "items": {"type": "string", "pattern": "^(?:a{0,100}){0,100}$"}},
+        ["a" * 1000] * 20,
+    ),
+}
+
+
+@pytest.mark.requirement("CAL-1")
+@pytest.mark.parametrize("side", ["inputSchema", "outputSchema"])
+@pytest.mark.parametrize(("schema", "value"), PRICED.values(), ids=PRICED.keys())
+async def test_t62_what_would_take_long_to_check_is_not_checked(arena, schema, value, side):
+    tools = [{"name": "t", "inputSchema": {"type": "object"}, side: with_property(schema)}]
+    result = {"content": [{"type": "text", "text": "ran"}], "structuredContent": {"a": value}}
+    async with streamable(revisions=(MODERN,)) as server:
+        liar(server, {"tools/list": lambda _: {"tools": tools}, "tools/call": lambda _: result})
+        async with arena({"url": server.url, "protocol": MODERN}) as a:
+            async with at_once(2):
+                outcome = await a.outcome("t", **({"a": value} if side == "inputSchema" else {}))
+            assert outcome.text.startswith("ran")
+            if side == "outputSchema":
+                assert any("would take too long" in problem for problem in outcome.problems)

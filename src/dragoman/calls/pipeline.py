@@ -17,7 +17,7 @@ from msgspec import UNSET, Struct, structs
 
 from dragoman.calls.audit import AuditLog, Entry
 from dragoman.calls.invoke import Result, invoke
-from dragoman.calls.outcome import CallOutcome, outcome_of, outcome_of_error, with_context
+from dragoman.calls.outcome import CallOutcome, covered, outcome_of, outcome_of_error, with_context
 from dragoman.calls.pages import send_to_pages
 from dragoman.calls.progress import OnProgress, ProgressRelay
 from dragoman.calls.recovery import react
@@ -163,11 +163,12 @@ class Pipeline:
         return outcome_of_error(entry.server, request.name, refused)
 
     async def _make(self, request: ToolCall, entry: Entry) -> CallOutcome:
-        # Of its own: what was judged is what is sent, whatever becomes of the caller's.
-        hooks, arguments, word, context = self._hooks, copied(request.arguments), None, ()
+        hooks, word, context = self._hooks, None, ()
         try:
             tool = self._resolve(request)
             entry.server = tool.server
+            # Of its own: what was judged is what is sent, whatever becomes of the caller's.
+            arguments = _copied(tool, request.arguments)
             link = self._links.link_of(tool.server) if tool.server else None
             if is_large(arguments):
                 await self._checker.check_large(tool, arguments)
@@ -177,7 +178,7 @@ class Pipeline:
                 before = await hooks.before_call(tool, arguments)
                 word, context = before.word, before.context
                 if before.arguments is not arguments:
-                    arguments = copied(before.arguments)
+                    arguments = _copied(tool, before.arguments)
                     await self._checker.check_large(tool, arguments)
         except (UnknownTool, InvalidArguments) as error:
             return outcome_of_error(error.server or "", request.name, error)
@@ -212,18 +213,21 @@ class Pipeline:
             prepared = self._prepared(tool, result, content, request)
             if not isinstance(prepared, Prepared):
                 prepared = await prepared
-            outcome = outcome_of(tool.server, tool.name, result, prepared, self._clock.monotonic() - started)
+            took, redact = self._clock.monotonic() - started, self._redactor_of(tool)
+            outcome = outcome_of(tool.server, tool.name, result, prepared, took, redact)
             is_error, error_code = outcome.is_error, None
             return outcome
-        except CallError as error:
-            error_code = error.code
-            if isinstance(tool, BuiltinTool) or isinstance(error, _ANSWERS):
-                return outcome_of_error(tool.server, tool.name, error, self._clock.monotonic() - started)
+        except CallError as failed:
+            error_code, redact = failed.code, self._redactor_of(tool)
+            if isinstance(tool, BuiltinTool) or isinstance(failed, _ANSWERS):
+                took = self._clock.monotonic() - started
+                return outcome_of_error(tool.server, tool.name, failed, took, redact)
+            error = covered(failed, redact)
             if self._hooks.wants("PostToolUseFailure", tool.name):
                 await self._hooks.after_call(
                     tool, arguments, str(error), is_error=True, error_code=error.code
                 )
-            raise
+            raise error from None
         finally:
             self._tell_end(tool, started, is_error, error_code)
 
@@ -333,7 +337,7 @@ class Pipeline:
         request: ToolCall,
     ) -> Prepared | Awaitable[Prepared]:
         """The result as a model can use it; what is large takes a while."""
-        redactor = self._links.redactor_of(tool.server) if tool.server else None
+        redactor = self._redactor_of(tool)
         check = None
         if result.structured is not UNSET and tool.definition.output_schema is not ABSENT:
             check = partial(self._checker.output_problems, tool)
@@ -369,6 +373,9 @@ class Pipeline:
                     return await send_to_pages(self._pages, error)
         return False
 
+    def _redactor_of(self, tool: Tool) -> Redactor | None:
+        return self._links.redactor_of(tool.server) if tool.server else None
+
     def _left(self, deadline: float) -> float:
         return max(0.001, deadline - self._clock.monotonic())
 
@@ -377,6 +384,13 @@ class Pipeline:
             return None
         redact = self._links.redactor_of(tool.server)
         return ProgressRelay(tool.server, tool.name, request.on_progress, self._bus, redact)
+
+
+def _copied(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return copied(arguments)
+    except RecursionError:
+        raise InvalidArguments(tool.server, tool.name, ("they are nested too deeply",)) from None
 
 
 _ANSWERS: Final = (RemoteError, InvalidArguments, UnknownTool)

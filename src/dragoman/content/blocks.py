@@ -122,7 +122,9 @@ def _read_odd(raw: Raw, problem: Unreadable) -> Block:
     """What is JSON, but has numbers beyond all bounds (they become null), or is a well without a bottom."""
     value: Any = None
     try:
-        value = json.loads(bytes(raw), parse_float=_finite, parse_int=_finite, parse_constant=_refused)
+        text = bytes(raw).decode()  # the library itself would let surrogates pass
+        value = json.loads(text, parse_float=_finite, parse_int=_finite, parse_constant=_refused)
+        msgspec.json.encode(value)  # which halves of surrogate pairs do not survive
         return msgspec.convert(value, KnownBlock)
     except (msgspec.ValidationError, RecursionError):
         return UnknownBlock(value)

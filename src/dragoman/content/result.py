@@ -164,9 +164,7 @@ class _LargeReader:
             return default
         raw = Raw(part)
         if self._has_room(part):
-            with contextlib.suppress(
-                Unreadable
-            ):  # a number beyond all bounds, or too deep: it stays as it is
+            with contextlib.suppress(Unreadable):  # a number beyond all bounds, or too deep
                 return decode_as(object, raw)
         # A copy lets go of the message, where that is much larger.
         return Undecoded(raw.copy() if part.nbytes < self._view.nbytes // 2 else raw)

@@ -212,6 +212,7 @@ def test_both_tools_are_deferred_and_only_reading_is_asked_about():
     assert [tool.needs_permission for tool in tools] == [False, True]
     assert [tool.hints.read_only for tool in tools] == [True, True]
     assert tools[1].input_schema["required"] == ["server", "uri"]
+    assert [tool.server_argument for tool in tools] == ["server", "server"], "rules about it hold"
 
 
 async def test_a_model_is_given_the_list_as_json():

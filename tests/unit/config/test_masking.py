@@ -258,7 +258,7 @@ KEY = "ghp_0a1b2c3d4e5f6g7h8i9j"
         pytest.param({"args": ["Authorization: Bearer abcdefgh1"]}, {"abcdefgh1"}, id="a header by its name"),
         pytest.param({"args": ["DB=x;PASSWORD=hunter22"]}, {"hunter22"}, id="settings"),
         pytest.param({"args": ["postgres://me:hunter22@host/db"]}, {"hunter22"}, id="a login"),
-        pytest.param({"args": ["--db=postgres://me:a%40b-c-d@host/db"]}, {"a%40b-c-d", "a@b-c-d"}, id="quoted"),
+        pytest.param({"args": ["--db=pg://me:a%40b-c-d@host/db"]}, {"a%40b-c-d", "a@b-c-d"}, id="quoted"),
         pytest.param({"args": ["me:hunter22@host"]}, {"hunter22"}, id="a login without a scheme"),
         pytest.param({"args": [f"https://h/x/{KEY}/y?q=abc"]}, {KEY, "abc"}, id="a URL"),
         pytest.param({"args": ["run", "/home/me/project", "--verbose"]}, set[str](), id="ordinary words"),

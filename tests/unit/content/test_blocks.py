@@ -19,7 +19,7 @@ from dragoman.content.blocks import (
     UnknownBlock,
     read_block,
 )
-from dragoman.content.result import read_result
+from dragoman.content.result import Undecoded, read_result
 from dragoman.wire.codec import Unreadable
 
 
@@ -139,10 +139,18 @@ def test_a_number_beyond_all_bounds_costs_nothing_but_itself():
     link = read_block(Raw(b'{"type":"resource_link","uri":"x:1","name":"n","size":1e400}'))
 
     assert link == ResourceLinkBlock("x:1", "n")
-    assert read_block(Raw(b'{"type":"odd","n":-1e999,"m":2}')) == UnknownBlock({"type": "odd", "n": None, "m": 2})
+    assert read_block(Raw(b'{"type":"odd","n":-1e999,"m":2}')) == UnknownBlock(
+        {"type": "odd", "n": None, "m": 2}
+    )
     assert isinstance(read_block(Raw(b'{"type":"odd","v":' + b"[" * 9000 + b"]" * 9000 + b"}")), UnknownBlock)
     with pytest.raises(Unreadable):
         read_block(Raw(b'{"type":"odd","n":NaN}'))
+
+
+@pytest.mark.parametrize("text", [b"\\ud800", b"\xed\xa0\x80", b"\xff"])
+def test_text_that_is_none_is_not_let_pass(text: bytes):
+    with pytest.raises(Unreadable):
+        read_block(Raw(b'{"type":"text","text":"' + text + b'","n":1e999}'))
 
 
 @pytest.mark.parametrize("odd", ['{"a":1e999}', '{"b":' + "9" * 100_000 + "}", "[" * 9000 + "]" * 9000])

@@ -9,7 +9,7 @@ from dragoman.catalog.tokens import cost_of
 from dragoman.catalog.tools import ServerTool
 from dragoman.cli.render.document import echo
 from dragoman.content.blocks import UnknownBlock
-from dragoman.errors import ConfigFileError, ConnectError, DragomanError
+from dragoman.errors import ConfigFileError, ConnectError, DragomanError, MalformedReply
 from dragoman.view import ServerView
 
 __all__ = ["echo", "error", "outcome", "server", "tool"]
@@ -54,10 +54,20 @@ def outcome(value: CallOutcome) -> dict[str, Any]:
         "error": error(value.error) if value.error is not None else None,
         "text": value.text,
         "content": blocks,
-        **({"structured": value.structured} if value.has_structured else {}),
+        **_structured(value),
         "meta": value.meta,
         "durationSeconds": round(value.duration_seconds, 6),
     }
+
+
+def _structured(value: CallOutcome) -> dict[str, Any]:
+    """One that holds what no program here can hold is told instead."""
+    if not value.has_structured:
+        return {}
+    try:
+        return {"structured": value.structured}
+    except MalformedReply as problem:
+        return {"structured": None, "problems": [*value.problems, str(problem)]}
 
 
 def error(value: DragomanError) -> dict[str, Any]:
