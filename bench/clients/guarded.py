@@ -1,4 +1,4 @@
-"""Dragoman's Host with everything on: arguments checked, two hooks, a rule that allows, a result made fit, audit."""
+"""Dragoman's Host with everything on: checked arguments, two hooks, a rule, a result made fit, audit."""
 
 from typing import Any
 

@@ -17,7 +17,7 @@ from tests.integration.waiting import until
 from tests.servers import zoo
 from tests.servers.web import Answer, Ask, Site, answers, http_sse, streamable, websocket
 
-pytestmark = pytest.mark.requirement("AUT-9")
+pytestmark = [pytest.mark.requirement("AUT-9"), pytest.mark.slow]
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 LEGS = {

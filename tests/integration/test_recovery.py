@@ -23,6 +23,8 @@ LEGACY, MODERN = "2025-11-25", "2026-07-28"
 KEY = {"key": "k"}
 PAGE = "https://pages.example/sign-in?state=abc&next=/home"
 
+pytestmark = pytest.mark.slow
+
 both_eras = pytest.mark.parametrize("era", [LEGACY, MODERN], ids=["legacy", "modern"])
 
 

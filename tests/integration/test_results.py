@@ -15,7 +15,7 @@ from tests.servers import zoo
 
 TEXT = '"content":[{"type":"text","text":"'
 
-pytestmark = pytest.mark.requirement("CAL-7")
+pytestmark = [pytest.mark.requirement("CAL-7"), pytest.mark.slow]
 
 
 class Far:
