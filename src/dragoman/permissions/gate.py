@@ -111,10 +111,6 @@ class Gate:
             return await self._ask(tool, call, verdict, word)
         return self._decided(call, verdict, word)
 
-    def explain(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict:
-        """What rules and mode say of a call; nobody is asked."""
-        return self._judge(call_of(tool, arguments), None)
-
     def _judge(self, call: Call, word: HookWord | None) -> Verdict:
         verdict = decide(call, self._book.about(call), self.mode, granted=self._grants.state(call), word=word)
         return self._with_server(call, verdict) if call.touches else verdict
