@@ -1886,7 +1886,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/e2e/test_tools_commands.py::test_search_ranks_and_says_when_there_is_nothing",
             "tests/e2e/test_tools_commands.py::test_the_life_of_a_lock",
             "tests/e2e/test_tools_commands.py::test_the_list_fits_the_terminal_and_marks_the_risk",
-            missing="resources, read, prompts, prompt, logs, doctor, permissions, serve",
+            missing="doctor, serve",
         ),
         _row(
             "CLI-3",
