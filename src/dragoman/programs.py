@@ -103,7 +103,8 @@ async def _end(transport: asyncio.SubprocessTransport, conversation: _Conversati
     try:
         if 0 in conversation.open:
             # Not `close`, which waits for a program that will never read.
-            cast("asyncio.WriteTransport", transport.get_pipe_transport(0)).abort()
+            with contextlib.suppress(AttributeError):  # asyncio let go of it this very moment
+                cast("asyncio.WriteTransport", transport.get_pipe_transport(0)).abort()
         await asyncio.wait({conversation.exited}, timeout=REAP_SECONDS)
     finally:
         transport.close()

@@ -254,7 +254,8 @@ async def test_what_waits_for_a_place_does_not_start_after_closing(
     running = asyncio.create_task(desk.before())
     await pid_in(home / "work" / "pid")
     waiting = asyncio.create_task(desk.hooks.after_call(TOOL, {}, "", is_error=False))
-    await asyncio.sleep(0)
+    for _ in range(10):  # until it stands in line
+        await asyncio.sleep(0)
     await desk.hooks.close()
     await asyncio.wait({running, waiting})
     assert not Path("started").exists()

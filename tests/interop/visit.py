@@ -24,6 +24,11 @@ class Visit:
     async def outcome(self, tool: str, **arguments: Any) -> CallOutcome:
         return await self.host.call(f"mcp__visited__{tool}", arguments)
 
+    async def as_it_came(self, tool: str, **arguments: Any) -> CallOutcome:
+        """The same, with its blocks as the server made them."""
+        outcome = await self.host.call(f"mcp__visited__{tool}", arguments, whole=True)
+        return outcome.raise_for_error()
+
     async def call(self, tool: str, **arguments: Any) -> CallOutcome:
         """A call that is meant to succeed."""
         return (await self.outcome(tool, **arguments)).raise_for_error()

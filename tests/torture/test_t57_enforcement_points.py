@@ -402,7 +402,7 @@ async def test_t57_the_search_for_the_program_is_the_same_for_the_verdict_and_fo
 async def test_t57_servers_in_this_process_are_judged_by_name(stage: Stage, denied: bool):
     server = InMemoryServer(NAME)
     projects.managed(stage.home, {"deniedMcpServers": [{"serverName": NAME if denied else "other"}]})
-    async with Host({NAME: server}) as host, host.for_agent([{NAME: server}]) as agent:
+    async with Host({NAME: server}) as host, Host({}) as other, other.for_agent([{NAME: server}]) as agent:
         await host.ready(timeout=30)
         await agent.ready(timeout=30)
         expected = "disabled" if denied else "connected"

@@ -61,9 +61,9 @@ class TestEverything:
             annotated = await server.call("get-annotated-message", messageType="success", includeImage=True)
             assert [type(block) for block in annotated.content] == [TextBlock, ImageBlock]
 
-            links = await server.call("get-resource-links", count=2)
+            links = await server.as_it_came("get-resource-links", count=2)
             assert len([block for block in links.content if isinstance(block, ResourceLinkBlock)]) == 2
-            reference = await server.call("get-resource-reference", resourceType="Text", resourceId=1)
+            reference = await server.as_it_came("get-resource-reference", resourceType="Text", resourceId=1)
             assert [block for block in reference.content if isinstance(block, ResourceBlock)]
 
     async def test_it_gets_nothing_of_our_environment(
