@@ -80,7 +80,7 @@ class AuditLog:
     def write(self, entry: Entry, arguments: Mapping[str, Any], started: float) -> None:
         """Takes an entry over; `started` by `time.time`."""
         entry.time, entry.session, entry.pid = _stamp(started), self._session, os.getpid()
-        entry.arguments = tuple([one_line(str(name), 100) for name in islice(arguments, ARGUMENT_LIMIT)])
+        entry.arguments = tuple(map(_name, islice(arguments, ARGUMENT_LIMIT)))
         if self._is_closed:
             # A call that outlived its host: nobody would wait for the thread any more.
             self._write_down([entry])
@@ -157,6 +157,12 @@ class AuditLog:
             _make_room(self.path)
 
 
+def _name(name: object) -> str:
+    if isinstance(name, str) and len(name) <= 100 and name.isascii() and name.isidentifier():
+        return name
+    return one_line(str(name), 100)
+
+
 def _running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
@@ -165,6 +171,10 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def _line(entry: Entry) -> bytes:
+    with contextlib.suppress(UnicodeEncodeError):
+        line = msgspec.json.encode(entry)
+        if len(line) <= TEXT_LIMIT and line.isascii() and b"\\u" not in line and b"\x7f" not in line:
+            return line + b"\n"  # the common case, found quickly: short, and nothing in it to escape
     # Escaped, since a lone surrogate cannot be written at all; and bounded.
     for name in _TEXTS:
         text: str = getattr(entry, name)
