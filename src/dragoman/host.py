@@ -36,6 +36,7 @@ from dragoman.connections.factory import (
     Seams,
 )
 from dragoman.content.prepare import Limits, Preparer
+from dragoman.content.tokens import installed_counter
 from dragoman.errors import ConfigError, DragomanError, HostClosed
 from dragoman.events import ConfigurationChanged, Event, EventBus
 from dragoman.fleet import Fleet
@@ -132,7 +133,7 @@ class Host:
             pages=pages,
             seams=Seams(control, bearer, servers.cwd),
         )
-        self._preparer = Preparer(limits=_limits(configuration))
+        self._preparer = Preparer(limits=_limits(configuration), counter=installed_counter())
         self._pipeline = Pipeline(
             catalog=self._catalog,
             hooks=self._guard.hooks,
