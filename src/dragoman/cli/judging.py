@@ -22,9 +22,10 @@ from dragoman.config.load import Configuration
 from dragoman.config.scopes import Sources
 from dragoman.guard import Rules
 from dragoman.host import Host
+from dragoman.permissions.conditions import HintCondition
 from dragoman.permissions.decide import Considered, Verdict, decide, rule_for
 from dragoman.permissions.gate import call_of
-from dragoman.permissions.rules import SHELL, Call
+from dragoman.permissions.rules import SHELL, Call, Rule
 
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
 _WORDS = {"allow": "would be made", "ask": "would be asked", "deny": "would be refused"}
@@ -130,8 +131,8 @@ def show(judgement: Judgement, *, with_all: bool = False) -> None:
         why = each.why_not or (
             "it decides" if rule is verdict.rule else "it applies, but another one decides"
         )
-        if with_all and rule.conditions and not verdict.call.arguments and each.why_not:
-            why = "it depends on the call"
+        if with_all and each.why_not and not verdict.call.arguments and _looks_at_arguments(rule):
+            why = "it depends on the arguments"
         click.secho(f"      {rule.scope}, {one_line(rule.source)}: {one_line(why)}", dim=True)
     if judgement.doubt:
         click.secho(f"  ! {one_line(judgement.doubt)}", fg="yellow", err=True)
@@ -139,3 +140,9 @@ def show(judgement: Judgement, *, with_all: bool = False) -> None:
         rule = verdict.call.tool if verdict.call.command is None else rule_for(verdict.call)
         if rule and one_line(rule) == rule:  # what cannot be seen in full is nothing to type
             click.echo(f"  allow it with: dragoman permissions add allow {shlex.quote(rule)}")
+
+
+def _looks_at_arguments(rule: Rule) -> bool:
+    """And at nothing else: what a tool says of itself is known before it is called."""
+    hints = (isinstance(condition, HintCondition) for condition in rule.conditions)
+    return bool(rule.conditions) and not any(hints)

@@ -103,13 +103,16 @@ class Gate:
         if self._decides_nothing and word is None:
             return _BYPASSED
         call = call_of(tool, arguments)
-        if is_heavy(call, self._book.about(call)):
-            verdict = await asyncio.to_thread(self._judge, call, word)
-        else:
-            verdict = self._judge(call, word)
+        verdict = await self._judged(call, word)
         if verdict.behaviour == "ask":
             return await self._ask(tool, call, verdict, word)
         return self._decided(call, verdict, word)
+
+    async def _judged(self, call: Call, word: HookWord | None) -> Verdict:
+        """What rules and mode say; off the loop where that would hold it up."""
+        if is_heavy(call, self._book.about(call)):
+            return await asyncio.to_thread(self._judge, call, word)
+        return self._judge(call, word)
 
     def _judge(self, call: Call, word: HookWord | None) -> Verdict:
         verdict = decide(call, self._book.about(call), self.mode, granted=self._grants.state(call), word=word)
@@ -160,7 +163,7 @@ class Gate:
             return await self._confirmed(call, word, await self._put(self._interaction, tool, call, verdict))
         async with self._turn:
             # The answer to the question before may have been one to this, too.
-            verdict = await asyncio.to_thread(self._judge, call, word)
+            verdict = await self._judged(call, word)
             if verdict.behaviour != "ask":
                 return self._decided(call, verdict, word)
             return await self._confirmed(call, word, await self._put(self._interaction, tool, call, verdict))
@@ -168,7 +171,7 @@ class Gate:
     async def _confirmed(self, call: Call, word: HookWord | None, decision: Decision) -> Decision:
         """A yes, unless a rule denies by now what was being asked about."""
         if decision.allowed:
-            verdict = await asyncio.to_thread(self._judge, call, word)
+            verdict = await self._judged(call, word)
             if verdict.behaviour == "deny":
                 return self._decided(call, verdict, word)
         return decision

@@ -88,7 +88,8 @@ def _picture(outcome: CallOutcome) -> Iterator[str]:
 
 
 def _table(outcome: CallOutcome) -> Iterator[str]:
-    yield f"{outcome.text.count(chr(10)):,} rows, {len(outcome.text):,} characters"
+    saved = sum(file.size_bytes for file in outcome.saved)
+    yield f"{saved:,} bytes saved; a model is given {len(outcome.text):,} characters and the way to read on"
     yield from map(_dim, outcome.text.splitlines()[:3])
     yield _dim("…")
 
@@ -97,7 +98,7 @@ _STOPS = (
     _Stop("A sum, with structured content", "add", {"a": 40, "b": 2}, _sum),
     _Stop("A slow count that tells how far it is", "count", {"to": 40, "seconds": 1.6}, _text),
     _Stop("A picture", "picture", {"size": PICTURE_SIZE}, _picture),
-    _Stop("A large table", "table", {"rows": TABLE_ROWS}, _table),
+    _Stop("A table too large for a model", "table", {"rows": TABLE_ROWS}, _table),
     _Stop("An error: something to work with, not a crash", "fail", {}, _text, fails=True),
     _Stop("A mistake, caught before anything is sent", "add", {"a": "forty", "b": 2}, _text, fails=True),
 )
