@@ -6,10 +6,10 @@ person answered. Only a person can say that they have been to a page.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from dragoman.hooks.notices import Notices
 from dragoman.hooks.points import Hooks
 from dragoman.interaction import FillsForms, FormAnswer, FormQuestion, PageQuestion, VisitsPages
 
@@ -17,7 +17,7 @@ from dragoman.interaction import FillsForms, FormAnswer, FormQuestion, PageQuest
 class _Hooked:
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
-        self._telling: set[asyncio.Task[tuple[str, ...]]] = set()
+        self._notices = Notices(hooks)
 
     async def _answered(self, server: str, message: str, schema: Mapping[str, Any]) -> FormAnswer | None:
         if not self._hooks.wants("Elicitation", server):
@@ -25,16 +25,7 @@ class _Hooked:
         return await self._hooks.elicited(server, message, schema)
 
     def _notify(self, server: str) -> None:
-        """Tells hooks that a person's attention is wanted; nobody waits for them."""
-        if self._hooks.wants("Notification", "elicitation_dialog"):
-            facts = {
-                "message": f"{server} asks something",
-                "title": "A server asks",
-                "notification_type": "elicitation_dialog",
-            }
-            task = asyncio.create_task(self._hooks.tell("Notification", facts))
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+        self._notices.give("elicitation_dialog", "A server asks", f"{server} asks something")
 
 
 class HookedForms(_Hooked):

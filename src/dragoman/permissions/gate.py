@@ -22,6 +22,7 @@ from dragoman.cleaning import one_line
 from dragoman.copying import copied
 from dragoman.errors import HostClosed
 from dragoman.events import EventBus, PermissionAsked
+from dragoman.hooks.notices import Notices
 from dragoman.hooks.points import Hooks
 from dragoman.hooks.verdicts import HookWord
 from dragoman.interaction import Interaction, NobodyToAsk, PermissionAnswer, PermissionQuestion
@@ -84,7 +85,7 @@ class Gate:
         self._is_closed = False
         self._waiting: set[asyncio.Task[Any]] = set()
         """What is being asked of people and classifiers."""
-        self._telling: set[asyncio.Task[tuple[str, ...]]] = set()
+        self._notices = Notices(hooks)
         self.adopt(book, mode)
 
     def adopt(self, book: Rulebook, mode: PermissionMode) -> None:
@@ -179,7 +180,7 @@ class Gate:
     async def _put(self, interaction: Interaction, tool: Tool, call: Call, verdict: Verdict) -> Decision:
         """Puts the question, keeps the answer, and tells."""
         question = question_about(tool, call, verdict, can_keep=self._keep is not None)
-        self._notify(question)
+        self._notices.give("permission_prompt", "Permission needed", f"{question.tool} needs permission")
         asking = _Asking()
         token = _asking.set(asking)
         try:
@@ -227,18 +228,6 @@ class Gate:
         self._is_closed = True
         for task in list(self._waiting):
             task.cancel()
-
-    def _notify(self, question: PermissionQuestion) -> None:
-        """Tells hooks that a person's attention is wanted; nobody waits for them."""
-        if self._hooks.wants("Notification", "permission_prompt"):
-            facts = {
-                "message": f"{question.tool} needs permission",
-                "title": "Permission needed",
-                "notification_type": "permission_prompt",
-            }
-            task = asyncio.create_task(self._hooks.tell("Notification", facts))
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
 
     async def _remember(self, call: Call, question: PermissionQuestion, answer: PermissionAnswer) -> None:
         lasts = answer.allowed and question.is_rememberable
