@@ -74,6 +74,11 @@ def for_model(text: str, limit: int | None = None) -> str:
     return cut(text, max(0, limit - CUT_WORDS), beyond)
 
 
+def without_invisible(text: str) -> str:
+    """The text without control, formatting and other invisible characters. Tabs and line feeds stay."""
+    return _UNSAFE.sub("", text)
+
+
 def replaced(text: str, how: Callable[[str], str]) -> str:
     """The text with each unsafe part written otherwise."""
     if _is_plain(text):

@@ -62,6 +62,9 @@ class Price(NamedTuple):
     """The same for an element of an array."""
     has_choices: bool = False
     """Whether telling of one misfit may mean telling of many."""
+    checks_names: bool = False
+    """Whether each name in an object may be a misfit (`propertyNames`). The validator copies the whole object
+    for every one of them."""
 
     @property
     def is_low(self) -> bool:
@@ -71,23 +74,25 @@ class Price(NamedTuple):
 
     def of(self, value: object) -> Work:
         """What it comes to for this value; counting ends where it is too much."""
-        applied = characters = depth = 0
+        applied = characters = depth = most_names = 0
         repeats, level = 1, [value]
         while level and applied * self.judging <= WORK_LIMIT:
             applied += repeats * len(level)
-            level, found, has_objects, has_arrays = _below(level)
+            level, found, names, has_arrays = _below(level)
+            most_names = max(most_names, names)
             characters += repeats * found
-            repeats *= max(1, self.fan_out if has_objects else 0, self.array_fan_out if has_arrays else 0)
+            repeats *= max(1, self.fan_out if names else 0, self.array_fan_out if has_arrays else 0)
             depth += 1
         judging = applied * self.judging + characters * self.per_character // 8 + characters // 1000
-        return Work(judging, judging + applied * self.telling * (4 + depth))
+        misfits = applied * self.telling * (most_names if self.checks_names else 1)
+        return Work(judging, judging + misfits * (4 + depth))
 
 
-def _below(level: list[Any]) -> tuple[list[Any], int, bool, bool]:
-    """The parts of these values; how many characters they have themselves, names and all; whether there are
-    objects among them, and arrays."""
+def _below(level: list[Any]) -> tuple[list[Any], int, int, bool]:
+    """The parts of these values; how many characters they have themselves, names and all; how many names the
+    largest object among them has; whether there are arrays."""
     inner: list[Any] = []
-    characters, has_objects, has_arrays = 0, False, False
+    characters, most_names, has_arrays = 0, 0, False
     for value in level:
         kind = cast("type[Any]", type(value))
         if kind is str:
@@ -96,7 +101,7 @@ def _below(level: list[Any]) -> tuple[list[Any], int, bool, bool]:
             continue
         elif isinstance(value, Mapping):
             parts = cast("Mapping[Any, Any]", value)
-            has_objects = True
+            most_names = max(most_names, len(parts))
             inner.extend(parts.values())
             characters += sum([len(name) for name in parts if isinstance(name, str)])
         elif isinstance(value, list | tuple):
@@ -104,7 +109,7 @@ def _below(level: list[Any]) -> tuple[list[Any], int, bool, bool]:
             inner.extend(cast("list[Any]", value))
         elif isinstance(value, str):
             characters += len(value)
-    return inner, characters, has_objects, has_arrays
+    return inner, characters, most_names, has_arrays
 
 
 _PLAIN: Final = frozenset({int, float, bool, type(None)})
@@ -121,7 +126,8 @@ def price_of(schema: Json) -> Price | None:
         return None
     highest = [max(column) for column in zip(*[cost for cost, _ in parts], strict=True)]
     has_choices = any("anyOf" in part or "oneOf" in part for _, part in parts)
-    price = Price(*highest, has_choices=has_choices)
+    checks_names = any("propertyNames" in part for _, part in parts)
+    price = Price(*highest, has_choices=has_choices, checks_names=checks_names)
     return price if price.judging <= WORK_LIMIT and price.per_character < UNKNOWABLE else None
 
 

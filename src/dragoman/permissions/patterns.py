@@ -1,9 +1,10 @@
 r"""Patterns with `*`, in the two ways permissions read them. Pure.
 
-I own: `Glob`, and what "the same text" means on either side. An allow is read *carefully*: exactly what is
-sent, a `*` climbs out of no folder and, unless it ends the pattern, does not cross `/ \ ? # @`. A deny or an
-ask is read *loosely*: letter case, look-alike Unicode, invisible characters and ways to spell a path mean
-nothing.
+`Glob` is a pattern; an allow compares it *carefully*, a deny or an ask *loosely*. Carefully: exactly the text
+that is sent; a `*` climbs out of no folder and, unless it ends the pattern, does not cross `/ \ ? # @ :`. In
+the host of a URL a `*` stands for letters, digits, dots, hyphens and underscores only, and one that ends the
+pattern there does not lengthen the host. Loosely: letter case, look-alike Unicode, invisible characters,
+how many blanks there are, and ways to spell a path or a URL make no difference.
 
 Both run in a time that grows with pattern plus text: literal parts are looked for one after the other, the
 leftmost place always being as good as any later one. No regular expression is made of what people write.
@@ -11,6 +12,7 @@ leftmost place always being as good as any later one. No regular expression is m
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
 import unicodedata
@@ -19,10 +21,21 @@ from typing import Final
 
 from msgspec import Struct
 
+from dragoman.cleaning import without_invisible
+from dragoman.config.urls import parse_url
+from dragoman.errors import ConfigError
+
 _DECODINGS: Final = 3
 """How often percent encoding is undone; what is encoded still deeper is taken for a way to climb."""
 
-_SEPARATOR = re.compile(r"[/\\?#@\x00-\x1f]|%(?:2f|5c|3f|23|40|25|[01][0-9a-f])", re.IGNORECASE)
+_SEPARATOR = re.compile(r"[/\\?#@:\x00-\x1f]|%(?:2f|5c|3f|23|40|3a|25|[01][0-9a-f])", re.IGNORECASE)
+_IN_HOST = re.compile(r"[\w.-]*")
+_AFTER_HOST = re.compile(r"(?::[0-9]*)?(?:[/?#].*)?", re.DOTALL)
+_ENDS_IN_HOST = re.compile(r"://[^/?#\\]*\Z")
+_ENDS_HOST = re.compile(r"[/?#\\]")
+_URL = re.compile(r"([a-z][a-z0-9+.-]*):/*([^/?#]*)([^?#]*)(.*)", re.DOTALL)
+_PATH_PARAMETERS = re.compile(r";[^/]*")
+_BLANKS = re.compile(r"\s+")
 _CLIMB = re.compile(r"(?<![\w.\-])\.\.(?![\w.\-])")
 _IGNORED_IN_URLS = re.compile(r"[\t\r\n]")
 _SLASHES = re.compile(r"/{2,}")
@@ -39,7 +52,7 @@ def fold(text: str) -> str:
     # Upper case first: the dotless i of Turkish has no other way to become the I it is written as.
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).upper().casefold())
     unseen = {ord(char): None for char in set(folded) if unicodedata.category(char) == "Cf"}
-    return folded.translate(unseen) if unseen else folded
+    return without_invisible(folded.translate(unseen) if unseen else folded)
 
 
 class Glob(Struct, frozen=True):
@@ -47,10 +60,13 @@ class Glob(Struct, frozen=True):
 
     parts: tuple[str, ...]
     folded: tuple[str, ...]
+    with_single_blanks: tuple[str, ...]
+    """The folded parts, each run of white space in them as one blank."""
 
     @staticmethod
     def of(parts: tuple[str, ...]) -> Glob:
-        return Glob(parts, tuple(map(fold, parts)))
+        folded = tuple(map(fold, parts))
+        return Glob(parts, folded, tuple(_BLANKS.sub(" ", part) for part in folded))
 
     @staticmethod
     def plainly(text: str) -> Glob:
@@ -66,7 +82,10 @@ class Glob(Struct, frozen=True):
 
     def fits_loosely(self, text: str) -> bool:
         """Whether any way to spell the text fits."""
-        return any(fits(self.folded, spelling) for spelling in spellings(text))
+        return any(
+            fits(self.folded, spelling) or fits(self.with_single_blanks, spelling)
+            for spelling in spellings(text)
+        )
 
 
 def fits(parts: tuple[str, ...], text: str) -> bool:
@@ -92,19 +111,30 @@ def _fits_carefully(parts: tuple[str, ...], text: str) -> bool:
     at, end = len(first), len(text) - len(last)
     if at > end or not text.startswith(first) or not text.endswith(last):
         return False
+    in_host = _is_in_host(first, False)
     for part in middle:
         # Leftmost is enough here, too: a gap without separators that reaches further holds this one.
         found = text.find(part, at, end)
-        if found < 0 or _crosses(text[at:found]):
+        if found < 0 or _crosses(text[at:found], in_host):
             return False
         at = found + len(part)
-    if last and _crosses(text[at:end]):
+        in_host = _is_in_host(part, in_host)
+    if last and _crosses(text[at:end], in_host):
+        return False
+    if not last and in_host and not text.endswith("://", 0, at) and not _AFTER_HOST.fullmatch(text, at):
         return False
     # What the pattern itself says may climb; from its last whole folder on, nothing may.
     return not climbs(text[max(first.rfind("/"), first.rfind("\\"), 0) :])
 
 
-def _crosses(gap: str) -> bool:
+def _is_in_host(part: str, was_in_host: bool) -> bool:
+    """Whether the host of a URL goes on behind this part of a pattern."""
+    return _ENDS_IN_HOST.search(part) is not None or (was_in_host and not _ENDS_HOST.search(part))
+
+
+def _crosses(gap: str, in_host: bool) -> bool:
+    if in_host:
+        return _IN_HOST.fullmatch(gap) is None
     if not gap.isascii():
         gap = unicodedata.normalize("NFKC", gap)
     return _SEPARATOR.search(gap) is not None
@@ -134,8 +164,8 @@ def _decoded(text: str) -> str:
 
 
 def spellings(text: str) -> Iterator[str]:
-    """The ways to write the same, folded: as it is, without blanks around, decoded, with its path
-    resolved."""
+    """The ways to write the same, folded: as it is, without blanks around, with single blanks, decoded, with
+    its path resolved."""
     seen: set[str] = set()
     for _ in range(_DECODINGS):
         for spelling in _resolved(fold(text)):
@@ -151,7 +181,21 @@ def spellings(text: str) -> Iterator[str]:
 def _resolved(text: str) -> Iterator[str]:
     yield text
     yield text.strip()
+    yield _BLANKS.sub(" ", text)
     if "/" in text or "\\" in text:
         slashed = _SLASHES.sub("/", text.strip().replace("\\", "/"))
         path = posixpath.normpath(slashed)
         yield from (slashed, path, f"{path}/", path.replace("/", "\\"))
+        if url := _URL.fullmatch(slashed):
+            yield from _resolved_url(*url.groups())
+
+
+def _resolved_url(scheme: str, authority: str, path: str, rest: str) -> Iterator[str]:
+    """The URL with its path resolved, without user name and default port, and in canonical form."""
+    host = authority.rpartition("@")[2].removesuffix({"http": ":80", "https": ":443"}.get(scheme, ":"))
+    path = posixpath.normpath(_PATH_PARAMETERS.sub("", path)) if path else "/"
+    for end in (path, path.rstrip("/"), f"{path}/"):
+        url = f"{scheme}://{host}{end}{rest}"
+        yield url
+        with contextlib.suppress(ConfigError):
+            yield fold(str(parse_url(url)))

@@ -28,6 +28,7 @@ from dragoman.permissions.shell_carriers import (
     is_duration,
     runs_unseen,
     started,
+    without_options,
 )
 from dragoman.permissions.shell_pattern import FILES, UNKNOWN, ShellPattern, is_known
 from dragoman.permissions.shell_script import SimpleCommand, take_apart
@@ -180,18 +181,22 @@ def _names_what_starts(pattern: ShellPattern, command: SimpleCommand) -> bool:
 
 
 def _readings(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
-    """A command in every way a deny may mean it: itself, by its bare name, and whatever it would start."""
+    """A command in every way a deny may mean it: itself, by its bare name, without its options, and whatever
+    it would start."""
     if not words:
         return
     yield words
     bare = (base(words[0]), *words[1:])
     yield bare
+    yield from without_options(bare)
     if depth >= _NESTED or not (carries(words) or bare[0] in SHELLS):
         return
     for start in range(1, min(len(words), _SUFFIXES)):
         rest = words[start:]
         yield rest
-        yield (base(rest[0]), *rest[1:])
+        bare_rest = (base(rest[0]), *rest[1:])
+        yield bare_rest
+        yield from without_options(bare_rest)
     for text in (*words[1:], " ".join(words[1:])):
         if " " in text or "\t" in text or "\n" in text or ";" in text or bare[0] in SHELLS:
             for each in take_apart(text.replace(UNKNOWN, "$_").replace(FILES, "?")).commands:

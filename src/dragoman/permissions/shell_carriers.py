@@ -11,7 +11,8 @@ to allow every program.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -33,10 +34,12 @@ _EVALUATORS: Final = _names(
     """eval trap alias source . enable hash bind complete compgen fc read mapfile readarray declare typeset
     readonly local coproc watch parallel script su runuser sg newgrp pkexec at batch flock entr busybox toybox
     chroot unshare nsenter strace ltrace gdb taskset chrt systemd-run start-stop-daemon rlwrap expect unbuffer
-    caffeinate"""
+    caffeinate let"""
 )
 """Programs that run what they are given in ways of their own. Builtins that assign are among them: bash runs
 the substitutions in an index, as in `read 'a[$(x)]'`."""
+_TAKE_VARIABLES: Final = _names("unset wait getopts test [")
+"""Builtins that take names of variables. bash also runs what stands in a subscript: `unset 'a[$(x)]'`."""
 _SETTERS: Final = _names("set export shopt")
 """Builtins that run nothing, and change what later commands mean."""
 SHELLS: Final = _names("sh bash dash zsh ksh mksh fish ash csh tcsh rbash pwsh powershell")
@@ -98,6 +101,7 @@ _OPTIONS: Final[dict[str, _Options]] = {
     "rsync": _Options(("rsh", "rsync-path"), "eM"),
     "ssh": _Options(words=re.compile(r"-o|(?i:.*(?:proxycommand|localcommand))")),
     "printf": _Options(words=re.compile(r"-v")),
+    "jobs": _Options(letters="x"),
 }
 """Programs that only with certain words run others (or, `printf -v PATH`, change what they are)."""
 
@@ -133,11 +137,16 @@ _GIT_TAKES_A_WORD: Final = (
     "--super-prefix",
 )
 
+_GIT_SETTINGS: Final = ("-c", "--config-env", "--exec-path")
+"""Options before git's own command that name programs to run, among other things: `git -c core.pager=…`."""
+
 _DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 PROGRAM = re.compile(r"[A-Za-z./][\w./+-]*")
 _READ = re.compile(r"-[a-z]+|\w+")
 _NESTED: Final = 3
 """How deep programs that start programs are looked into."""
+_SUBCOMMANDS: Final = 8
+"""How many words behind options are taken for the subcommand."""
 _EXECUTED: Final = 16
 """How many programs of one `find` are looked at."""
 
@@ -169,6 +178,8 @@ def carries(words: Sequence[str]) -> bool:
         return True
     if name in SHELLS:
         return any(word[:1] in ("-", "+", "", UNKNOWN, FILES) for word in words[1:]) or len(words) == 1
+    if name in _TAKE_VARIABLES:
+        return _may_have_subscript(name, words)
     if name == "git":
         return _git_carries(words)
     if name == "tar" and len(words) > 1 and not words[1].startswith("-"):
@@ -177,11 +188,19 @@ def carries(words: Sequence[str]) -> bool:
     return options is not None and any(map(options.has, words[1:]))
 
 
+def _may_have_subscript(name: str, words: Sequence[str]) -> bool:
+    """Whether a word may name an element of an array."""
+    if any("[" in word for word in words[1:]):
+        return True
+    if name in ("test", "[") and "-v" not in words:
+        return any(word.startswith(UNKNOWN) for word in words[1:2])  # it may become -v and its name
+    return not all(map(is_known, words[1:]))
+
+
 def _git_carries(words: Sequence[str]) -> bool:
     at = 1
     while at < len(words) and words[at].startswith("-"):
-        # Settings before git's own command, among them programs to run: `git -c core.pager=…`.
-        if words[at].startswith(("-c", "--config-env", "--exec-path")):
+        if words[at].startswith(_GIT_SETTINGS):
             return True
         at += 2 if words[at] in _GIT_TAKES_A_WORD else 1
     command = words[at] if at < len(words) else ""
@@ -189,6 +208,40 @@ def _git_carries(words: Sequence[str]) -> bool:
         return True
     options = _GIT_OPTIONS.get(command, _GIT_ANY if command in _GIT_PLAIN or not command else _GIT_ALIAS)
     return any(map(options.has, words[1:]))
+
+
+def without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The command in every way it reads without options that stand before its subcommand, or before other
+    words: `git -C . push` is `git push`, `npm run --silent x` is `npm run x`.
+
+    Which options take the next word is known of git only; of all others both is assumed.
+    """
+    end = max((at for at, word in enumerate(words) if not word.startswith("-")), default=0) + 1
+    if not any(word.startswith("-") for word in words[1:end]):
+        return
+    yield from ((words[0], *words[at:]) for at in _subcommands(words))
+    yield [word for word in words[:end] if not word.startswith("-")] + list(words[end:])
+    values = {at for at in range(2, end) if _may_take_a_word(words[0], words[at - 1])}
+    yield [
+        word for at, word in enumerate(words[:end]) if not word.startswith("-") and at not in values
+    ] + list(words[end:])
+
+
+def _subcommands(words: Sequence[str]) -> Iterator[int]:
+    """The places where the subcommand may stand behind options."""
+    found = (at for at in range(2, len(words)) if not words[at].startswith("-"))
+    for at in islice(found, _SUBCOMMANDS):
+        if not words[1].startswith("-"):
+            return
+        yield at
+        if not _may_take_a_word(words[0], words[at - 1]):
+            return
+
+
+def _may_take_a_word(program: str, option: str) -> bool:
+    if base(program) == "git":
+        return option in _GIT_TAKES_A_WORD or option in _GIT_SETTINGS
+    return option.startswith("-") and "=" not in option
 
 
 def runs_unseen(words: tuple[str, ...], depth: int = 0) -> bool:

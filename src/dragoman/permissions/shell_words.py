@@ -72,7 +72,12 @@ def _step(source: str, at: int, end: int, holes: Holes, before: str) -> tuple[in
         return at + 1, FILES if before in _TILDE_BEFORE else char
     if _PATTERN.match(char):
         return at + 1, FILES
-    if match := _VARIABLE.match(source, at, end) or _ANSI.match(source, at, end):
+    if match := _VARIABLE.match(source, at, end):
+        return match.end(), UNKNOWN
+    if match := _ANSI.match(source, at, end):
+        if "\\" in match[0]:
+            # dash knows no $'…': there `\'` ends the quotes, and what follows is another command.
+            raise Unclear("a backslash between $' and '")
         return match.end(), UNKNOWN
     raise Unclear(f"{source[at : at + 2]!r} in a word")
 

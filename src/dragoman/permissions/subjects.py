@@ -12,6 +12,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from dragoman.catalog.naming import HASH_LENGTHS, RESERVED, plain, prefix, qualify
+from dragoman.cleaning import without_invisible
 from dragoman.permissions.patterns import Glob, fits, fold
 
 
@@ -88,9 +89,16 @@ def all_names(tool: str, server: str, wire_name: str) -> frozenset[str]:
     """Every name of the tool and of its server, folded, as it is and in plain characters."""
     names = {tool}
     if server or wire_name:
-        servers = {f"{RESERVED}{server}", f"{RESERVED}{plain(server)}", prefix(server)[: -len("__")]}
+        servers = {f"{RESERVED}{name}" for name in _written(server)} | {prefix(server)[: -len("__")]}
         names |= servers
-        names |= {f"{start}__{end}" for start in servers for end in (wire_name, plain(wire_name))}
+        names |= {f"{start}__{end}" for start in servers for end in _written(wire_name)}
         names |= {qualify(server, wire_name, length) for length in HASH_LENGTHS}
     folded = {fold(name) for name in names}
     return frozenset(folded | {plain(name) for name in folded})
+
+
+def _written(name: str) -> set[str]:
+    """The name as it is, as it looks (without blanks around it and invisible characters), and both in plain
+    characters."""
+    seen = without_invisible(fold(name)).strip()
+    return {name, plain(name), seen, plain(seen)}

@@ -1,0 +1,132 @@
+"""T95: options before a subcommand, subscripts that bash executes, and quotes that dash reads otherwise."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dragoman.config.schema import PermissionRules
+from dragoman.permissions.decide import decide
+from dragoman.permissions.modes import PermissionMode
+from dragoman.permissions.rules import Call, Rulebook
+
+
+def decided(command: str, rules: PermissionRules, mode: PermissionMode = "default") -> str:
+    call = Call(tool="Bash", arguments={"command": command}, command=command)
+    return decide(call, Rulebook.of([("user", "settings", rules)]).rules, mode).behaviour
+
+
+PUSHES = [
+    "git -C . push",
+    "git -C . -C .. push origin main",
+    "git --no-pager push",
+    "git -p push",
+    "git --git-dir=.git push",
+    "git --git-dir .git --work-tree . push",
+    "git --namespace x push",
+    "git --bare --literal-pathspecs push origin",
+    "git -c user.name=x push",
+    "git --config-env=a.b=C push",
+    "sudo git -C . push",
+    "env A=b git --no-pager push",
+    "sh -c 'git -C . push'",
+    "/usr/bin/git -C . push",
+    "ls && git --no-pager push",
+]
+
+
+@pytest.mark.requirement("PRM-4")
+@pytest.mark.parametrize("command", PUSHES)
+@pytest.mark.parametrize("behaviour", ["ask", "deny"])
+def test_options_before_a_subcommand_do_not_hide_it(command: str, behaviour: str):
+    rules = PermissionRules(allow=("Bash",), **{behaviour: ("Bash(git push *)",)})
+    assert decided(command, rules) == behaviour
+    assert decided(command, rules, "bypassPermissions") == behaviour
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command"),
+    [
+        ("docker rm *", "docker --context prod rm web"),
+        ("docker rm *", "docker --context=prod rm web"),
+        ("kubectl delete *", "kubectl -n prod delete pod web"),
+        ("kubectl delete pod *", "kubectl delete -n prod pod web"),
+        ("npm publish *", "npm --prefix lib publish"),
+        ("npm run deploy", "npm run --silent deploy"),
+        ("systemctl stop *", "systemctl --user stop web"),
+        ("gh pr merge *", "gh -R me/it pr merge 3"),
+    ],
+)
+def test_options_are_skipped_for_every_program(pattern: str, command: str):
+    assert decided(command, PermissionRules(allow=("Bash",), deny=(f"Bash({pattern})",))) == "deny"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git log push", "git -C . log push", "git --no-pager log push", "git commit -m push", "git status -s"],
+)
+def test_a_word_that_is_no_subcommand_is_not_taken_for_one(command: str):
+    rules = PermissionRules(allow=("Bash",), deny=("Bash(git push *)", "Bash(git status)"))
+    assert decided(command, rules) == "allow"
+
+
+SUBSCRIPTS = [
+    "test -v 'a[$(touch ran)]'",
+    'test -v "a[\\$(touch ran)]"',
+    "/usr/bin/test -v 'a[$(touch ran)]'",
+    "[ -v 'a[$(touch ran)]' ]",
+    "let 'a[$(touch ran)]'",
+    "let x='a[$(touch ran)]'",
+    "unset 'a[$(touch ran)]'",
+    "unset a['$(touch ran)']",
+    "test ! -v 'a[$(touch ran)]'",
+    "test -n x -a -v 'a[$(touch ran)]'",
+    "wait -p 'a[$(touch ran)]'",
+    "jobs -x touch ran",
+    "export 'a[$(touch ran)]=1'",
+    "printf -v 'a[$(touch ran)]' x",
+]
+ALLOW_BUILTINS = PermissionRules(
+    allow=tuple(
+        f"Bash({name} *)" for name in ("test", "[", "let", "unset", "wait", "jobs", "export", "printf")
+    )
+)
+
+
+@pytest.mark.requirement("PRM-4")
+@pytest.mark.parametrize("command", SUBSCRIPTS)
+def test_a_subscript_is_covered_by_no_wildcard(command: str):
+    assert decided(command, ALLOW_BUILTINS) == "ask"
+    assert decided(command, PermissionRules(allow=("Bash",), deny=("Bash(touch *)",))) in ("ask", "deny")
+
+
+def test_bash_does_run_what_stands_in_subscripts(tmp_path: Path):
+    ran = [text for text in SUBSCRIPTS if _runs(text, tmp_path)]
+    assert {"test", "let", "unset", "[", "jobs", "printf"} <= {text.split()[0] for text in ran}
+
+
+def _runs(command: str, folder: Path) -> bool:
+    marker = folder / "ran"
+    marker.unlink(missing_ok=True)
+    bash = shutil.which("bash")
+    assert bash is not None
+    subprocess.run(
+        [bash, "-c", f"a=(1 2); {command}"], cwd=folder, capture_output=True, timeout=20, check=False
+    )
+    return marker.exists()
+
+
+@pytest.mark.parametrize(
+    "command", ["test -f a.txt", 'test -n "$X"', "unset A B", "test -v HOME", "wait", "jobs -l"]
+)
+def test_builtins_without_subscripts_are_allowed_as_before(command: str):
+    rules = PermissionRules(allow=(*ALLOW_BUILTINS.allow, "Bash(wait)"))
+    assert decided(command, rules) == "allow"
+
+
+@pytest.mark.requirement("PRM-4")
+@pytest.mark.parametrize("command", [r"echo $'a\'; id #'", r"echo x$'\'' ; echo $'; id #'", r"echo $'\x61'"])
+def test_what_bash_and_dash_read_differently_is_asked(command: str):
+    assert decided(command, PermissionRules(allow=("Bash(echo *)",))) == "ask"
+    assert decided(command, PermissionRules(allow=("Bash",), deny=("Bash(rm *)",))) == "ask"
