@@ -30,6 +30,9 @@ _TITLES: Final = {
     "inputSchema": "parameters",
     "outputSchema": "result",
     "annotations": "annotations",
+    "icons": "icons",
+    "execution": "execution",
+    "_meta": "_meta",
 }
 
 Json = Mapping[str, Any]
@@ -54,8 +57,10 @@ def _body(change: Change) -> Iterator[str]:
 
 
 def _part_lines(part: str, old: Any, new: Any) -> Iterator[str]:
-    if part == "annotations":
+    if part in ("annotations", "execution", "_meta"):
         return _value_lines(_as_object(old), _as_object(new))
+    if part == "icons":
+        return _value_lines({"icons": old}, {"icons": new})
     if part in ("inputSchema", "outputSchema"):
         return _schema_lines(_as_object(old), _as_object(new), "", DEPTH_LIMIT)
     return _text_lines(old, new)

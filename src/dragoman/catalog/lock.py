@@ -29,7 +29,9 @@ VERSION: Final = 1
 DEFINITION_LIMIT_BYTES: Final = 64 * 1024
 DEPTH_LIMIT: Final = 60
 """Of a larger or deeper definition only the digest is written down."""
-PARTS: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
+PARTS: Final = (
+    "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "execution", "_meta"
+)  # fmt: skip
 
 Json = dict[str, Any]
 Kind = Literal["added", "removed", "changed"]
@@ -56,7 +58,7 @@ class Change(Struct, frozen=True):
     """As its server calls it."""
     kind: Kind
     parts: tuple[str, ...] = ()
-    """What of it changed: title, description, inputSchema, outputSchema, annotations."""
+    """What of it changed, of `PARTS`."""
     before: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
 

@@ -113,7 +113,7 @@ class Tool:
         return self.meta.get("anthropic/alwaysLoad") is True
 
     def as_listed(self) -> dict[str, Any]:
-        """What it says of itself that a model or a decision depends on."""
+        """What its server says of it that a model or a person is shown, or that changes how it runs."""
         definition = self.definition
         listed = {
             "name": definition.name,
@@ -122,6 +122,9 @@ class Tool:
             "inputSchema": _decoded(definition.input_schema),
             "outputSchema": _decoded(definition.output_schema),
             "annotations": definition.annotations,
+            "icons": _value(definition.icons),
+            "execution": _value(definition.execution),
+            "_meta": definition.meta,
         }
         return {key: value for key, value in listed.items() if value is not None}
 
@@ -137,6 +140,16 @@ def _decoded(raw: Raw) -> dict[str, Any] | str | None:
         return None
     try:
         return decode_as(dict[str, Any], raw)
+    except Unreadable:
+        return bytes(raw).decode(errors="replace")
+
+
+def _value(raw: Raw) -> Any:
+    """Any value, or its text if it cannot be decoded."""
+    if raw is ABSENT:
+        return None
+    try:
+        return decode_as(object, raw)
     except Unreadable:
         return bytes(raw).decode(errors="replace")
 

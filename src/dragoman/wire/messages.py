@@ -100,6 +100,8 @@ class ToolDefinition(
     output_schema: Raw = ABSENT
     annotations: dict[str, Any] | None = None
     meta: dict[str, Any] | None = None
+    icons: Raw = ABSENT
+    execution: Raw = ABSENT
     is_plain: ClassVar[bool] = False
     """Whether all its texts are known to be printable ASCII."""
 
