@@ -24,7 +24,7 @@ from dragoman.config.masking import secrets_of
 from dragoman.config.merge import ConfiguredServer, stand
 from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig
 from dragoman.config.plan import Plan
-from dragoman.config.subjects import as_admitted
+from dragoman.config.subjects import as_started
 from dragoman.connections.connection import Connection
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import (
@@ -362,8 +362,7 @@ class Fleet:
                 raise server.error or ConfigError(f"server {name!r} cannot be used")
             if server.config.type == IN_PROCESS:
                 return inprocess_maker(name, server.candidate.given)()
-            admitted = as_admitted(server.config, self.configuration.policy)
-            return make(name, admitted)
+            return make(name, as_started(server.config, self.configuration.policy))
 
         return ask_and_make
 

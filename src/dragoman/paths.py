@@ -5,7 +5,9 @@ I own: the folders, the two variables that move them, and that only their owner 
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +31,18 @@ def config_dir(environ: Mapping[str, str] = os.environ) -> Path:
 def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """What Dragoman remembers by itself; losing it loses no decision of the person's."""
     return config_dir(environ) / "state"
+
+
+def server_folder(name: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """Where a server starts that belongs to no project: one folder for each, so that none can leave programs
+    or modules there for another."""
+    readable = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:40]
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return config_dir(environ) / "servers" / f"{readable}-{digest}"
+
+
+def is_server_folder(folder: Path, environ: Mapping[str, str] = os.environ) -> bool:
+    return folder.parent == config_dir(environ) / "servers"
 
 
 def logs_dir(environ: Mapping[str, str] = os.environ) -> Path:

@@ -1,4 +1,4 @@
-"""T111: whatever a model or a person is shown of a tool, or changes how it runs, is in its digest and the lock."""
+"""T111: what a model or person is shown of a tool, or changes how it runs, is in its digest and the lock."""
 
 import json
 from pathlib import Path

@@ -64,6 +64,11 @@ SECRETS = {
 }
 
 
+SERVERS = Path(__file__).parents[1] / "servers"
+FOR_PYTHON = {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(SERVERS)}
+"""What a server gets that is a script for a Python interpreter."""
+
+
 @pytest.fixture
 def surroundings(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """An environment full of what is nobody's business; what a server should see of it."""
@@ -87,13 +92,13 @@ async def seen_by_child(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 async def test_t59_a_server_gets_exactly_the_short_list(surroundings: dict[str, str]):
-    assert await seen_by_child(zoo("calm.py")) == surroundings
+    assert await seen_by_child(zoo("calm.py")) == {**surroundings, **FOR_PYTHON}
     assert set(surroundings) == set(INHERITED)
 
 
 async def test_t59_and_what_its_entry_says(surroundings: dict[str, str]):
     own = {"TOKEN": "${GITHUB_TOKEN}", "EMPTY": "", "LANG": "de_DE.UTF-8", "lower": "x", "MANY": "a=b=c\nd"}
-    expected = {**surroundings, **own, "TOKEN": "s3cret"}
+    expected = {**surroundings, **own, "TOKEN": "s3cret", **FOR_PYTHON}
     assert await seen_by_child(zoo("calm.py", env=own)) == expected
 
 
@@ -111,13 +116,13 @@ async def test_t59_it_is_the_same_from_every_scope(home: Path, scope: str, surro
     projects.approve(file, "box")
     async with Host.configured() as host:
         view = (await host.ready(timeout=30))["box"]
-        assert environment_of(view.pid) == {**surroundings, "OWN": "x"}
+        assert environment_of(view.pid) == {**surroundings, "OWN": "x", **FOR_PYTHON}
 
 
 async def test_t59_agents_and_direct_sessions_are_no_exception(surroundings: dict[str, str]):
     async with Host({}) as host, host.for_agent([{"box": zoo("calm.py")}]) as agent:
         view = (await agent.ready(timeout=30))["box"]
-        assert environment_of(view.pid) == surroundings
+        assert environment_of(view.pid) == {**surroundings, **FOR_PYTHON}
     session = await open_session(zoo("calm.py"))
     try:
         pid = session._connection.details.pid  # type: ignore[reportPrivateUsage]
@@ -130,7 +135,8 @@ async def test_t59_what_is_not_there_is_not_made_up(home: Path, monkeypatch: pyt
     for name in INHERITED:
         if name not in ("HOME", "PATH"):
             monkeypatch.delenv(name, raising=False)
-    assert await seen_by_child(zoo("calm.py")) == {"HOME": str(home), "PATH": os.environ["PATH"]}
+    expected = {"HOME": str(home), "PATH": os.environ["PATH"], **FOR_PYTHON}
+    assert await seen_by_child(zoo("calm.py")) == expected
 
 
 @pytest.mark.parametrize("name", ["SHELL", "TERM", "USER", "TZ"])
@@ -138,7 +144,7 @@ async def test_t59_an_exported_shell_function_is_not_passed_on(
     name: str, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv(name, "() { :; }; echo s3cret")
-    expected = {key: value for key, value in surroundings.items() if key != name}
+    expected = {key: value for key, value in surroundings.items() if key != name} | FOR_PYTHON
     assert await seen_by_child(zoo("calm.py")) == expected
 
 

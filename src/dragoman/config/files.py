@@ -31,6 +31,7 @@ _RAW: Final = frozenset(
 _POLICY: Final = frozenset({"allowedMcpServers", "deniedMcpServers"})
 
 _SALVAGED: Final[Mapping[str, type]] = {
+    "allowedMcpEnvironment": list,
     "disabledMcpServers": list,
     "disabledMcpjsonServers": list,
     "enabledMcpjsonServers": list,

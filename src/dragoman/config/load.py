@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from msgspec import UNSET, Struct, structs
 
+from dragoman import paths
 from dragoman.config import approval, policy
 from dragoman.config.expand import expand_entry, guesses, variables_in
 from dragoman.config.files import Part, Reading, entry_error, read_parts
@@ -29,7 +30,7 @@ from dragoman.config.merge import (
 from dragoman.config.model import IN_PROCESS, ServerConfig, fingerprint, parse_entry
 from dragoman.config.permissions import PermissionPart, counting
 from dragoman.config.schema import ConnectorsConfig
-from dragoman.config.scopes import IN_PROJECT, Scope, Sources
+from dragoman.config.scopes import IN_PROJECT, OUTSIDE_PROJECTS, Scope, Sources
 from dragoman.config.subjects import subject_of
 from dragoman.errors import ConfigError
 from dragoman.settings import NAMES, Layer, Settings
@@ -151,6 +152,7 @@ def _policy_part(part: Part) -> policy.PolicyPart:
         allowed=part.values.get("allowedMcpServers", UNSET),
         denied=part.values.get("deniedMcpServers", UNSET),
         managed_only=part.values.get("allowManagedMcpServersOnly", UNSET),
+        environment=part.values.get("allowedMcpEnvironment", ()),
     )
 
 
@@ -180,7 +182,7 @@ def _judgements(
             config = understand_given(candidate, environ)
         except ConfigError as error:
             raise without_values(entry_error(part, candidate.name, error), candidate.given, environ) from None
-        return _in_its_project(config, part)
+        return _in_its_folder(config, candidate, part)
 
     def judge(candidate: Candidate, config: ServerConfig | None) -> policy.Verdict:
         if not (rules.broken or rules.denied or rules.allowed is not None):
@@ -192,14 +194,18 @@ def _judgements(
     return Judgements(approval=approve, understand=understand, policy=judge, switched_off=off.get)
 
 
-def _in_its_project(config: ServerConfig, part: Part | None) -> ServerConfig:
-    """A project's server, or its helper, starts in the project's folder, wherever the host was started."""
-    if part is None or part.path is None or part.scope not in IN_PROJECT:
+def _in_its_folder(config: ServerConfig, candidate: Candidate, part: Part | None) -> ServerConfig:
+    """A project's server, or its helper, starts in the project's folder, wherever the host was started. One
+    of the person, a plugin or the administrator starts in a folder of its own unless its entry names another:
+    a program such as npx runs code of the folder it is started in, and that may be any repository."""
+    if part is None or part.path is None:
         return config
-    if config.type != "stdio" and config.headers_helper is None:
-        return config
-    folder = Sources.project_root_of(part.path)
-    return structs.replace(config, cwd=os.path.join(folder, config.cwd or ""))
+    if part.scope in IN_PROJECT and (config.type == "stdio" or config.headers_helper is not None):
+        folder = Sources.project_root_of(part.path)
+        return structs.replace(config, cwd=os.path.join(folder, config.cwd or ""))
+    if part.scope in OUTSIDE_PROJECTS and config.type == "stdio" and config.cwd is None:
+        return structs.replace(config, cwd=str(paths.server_folder(candidate.name)))
+    return config
 
 
 def without_values(error: ConfigError, given: object, environ: Mapping[str, str]) -> ConfigError:

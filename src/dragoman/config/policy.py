@@ -28,6 +28,7 @@ from dragoman.config.urls import ServerUrl, UrlPattern, fits, matches, parse_pat
 from dragoman.errors import ConfigError
 
 ALLOWED: Final = "allowedMcpServers"
+ENVIRONMENT: Final = "allowedMcpEnvironment"
 DENIED: Final = "deniedMcpServers"
 
 LOADER_VARIABLES: Final = (
@@ -45,11 +46,25 @@ LOADER_VARIABLES: Final = (
     ),
     *("NODE_OPTIONS", "NODE_PATH", "NPM_CONFIG_*", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED"),
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONWARNINGS", "PIP_*", "UV_*"),
-    *("PERL5OPT", "PERL5LIB", "RUBYOPT", "RUBYLIB", "DOTNET_STARTUP_HOOKS"),
+    *("PYTHONPYCACHEPREFIX", "PYTHONSAFEPATH", "PYTHONPLATLIBDIR", "PYTHONBREAKPOINT", "PYTHONINSPECT"),
+    *("PERL5OPT", "PERL5LIB", "PERLLIB", "PERL5DB", "RUBYOPT", "RUBYLIB", "NODE_COMPILE_CACHE"),
+    *("DOTNET_STARTUP_HOOKS", "DOTNET_ADDITIONAL_DEPS", "CORECLR_*", "COR_*", "OPENSSL_*"),
     *("CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"),
     *("*_PROXY", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
 )
-"""Variables, in any case, by which a harmless program is made to run or trust something else."""
+"""Variables, in any case, by which a harmless program is made to run or trust something else. The approval
+question warns of them."""
+
+ADMITTED_VARIABLES: Final = (
+    *("LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "DEBUG"),
+    *("LOG_LEVEL", "*_LOG_LEVEL", "NODE_ENV", "PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8"),
+    *("TOKEN", "*_TOKEN", "API_KEY", "*_API_KEY", "*_API_TOKEN", "*_ACCESS_KEY", "*_ACCESS_KEY_ID"),
+    *("*_SECRET", "*_SECRET_KEY", "*_PASSWORD", "*_USERNAME", "*_EMAIL", "*_CLIENT_ID", "*_CLIENT_SECRET"),
+    *("*_ACCOUNT_ID", "*_PROJECT_ID", "*_TEAM_ID", "*_ORG_ID", "*_REGION"),
+)
+"""Variables that an entry may set beside an allowed command: which programs take code or addresses from a
+variable cannot be listed, so these are the ones known to hold credentials or the form of output. Further ones
+stand in `allowedMcpEnvironment`."""
 
 Kind = Literal["name", "url", "command"]
 
@@ -70,6 +85,8 @@ class Subject(Struct, frozen=True, kw_only=True):
     """The command and its arguments as written in the entry."""
     executable: str | None = None
     """The real path of what would be started; None: not found."""
+    is_script: bool = False
+    """Whether it is a text for the shell and not a single plain command: no rule can be compared with it."""
     found: str | None = None
     """Where the command was found, before links are followed; None: same as `executable`."""
     project: str | None = None
@@ -78,6 +95,10 @@ class Subject(Struct, frozen=True, kw_only=True):
     """Names the entry sets for the child."""
     sets_folder: bool = False
     """Whether the entry says which folder to start in."""
+    helper: Subject | None = None
+    """The command that prints headers, as if it were a stdio server of this name."""
+    rerouting: tuple[str, ...] = ()
+    """Fields of the entry by which its messages or its credentials reach another peer than the URL names."""
 
     def __repr__(self) -> str:
         """Arguments may hold secrets."""
@@ -107,6 +128,8 @@ class PolicyPart(Struct, frozen=True, kw_only=True):
     denied: Any = UNSET
     managed_only: Any = UNSET
     """Only the administrator's allow list counts. Meaningful in scope `enterprise`."""
+    environment: tuple[str, ...] = ()
+    """Names of variables that entries may set beside an allowed command."""
 
 
 class Policy(Struct, frozen=True):
@@ -122,6 +145,8 @@ class Policy(Struct, frozen=True):
     """Remote servers are admitted by URL only."""
     commands_decide: bool = False
     """Stdio servers are admitted by command only."""
+    environment: tuple[str, ...] = ADMITTED_VARIABLES
+    """Patterns for the names of variables that entries may set beside an allowed command."""
 
 
 class Verdict(Struct, frozen=True):
@@ -133,8 +158,11 @@ class Verdict(Struct, frozen=True):
 
 def loader_variables(names: Iterable[str]) -> tuple[str, ...]:
     """Those of the names that change what a program runs."""
-    patterns = [_pieces(pattern) for pattern in LOADER_VARIABLES]
-    return tuple(name for name in names if any(fits(pattern, name.upper()) for pattern in patterns))
+    return tuple(name for name in names if _is_named(name, LOADER_VARIABLES))
+
+
+def _is_named(name: str, patterns: Iterable[str]) -> bool:
+    return any(fits(_pieces(pattern.upper()), name.upper()) for pattern in patterns)
 
 
 def gather(parts: Iterable[PolicyPart], *, broken: str | None = None) -> Policy:
@@ -142,7 +170,8 @@ def gather(parts: Iterable[PolicyPart], *, broken: str | None = None) -> Policy:
     parts = tuple(parts)
     problems: list[str] = []
     denied = [rule for part in parts for rule in _deny_rules(part, problems)]
-    lists = [(part.source, _allow_list(part, problems)) for part in _parts_that_allow(parts, problems)]
+    allowing = _parts_that_allow(parts, problems)
+    lists = [(part.source, _allow_list(part, problems)) for part in allowing if part.allowed is not UNSET]
     allowed = [rule for source, entries in lists for rule in _rules(entries, source, ALLOWED, problems)]
     keys = {key for _, entries in lists for entry in entries for key in _keys(entry)}
     return Policy(
@@ -152,16 +181,28 @@ def gather(parts: Iterable[PolicyPart], *, broken: str | None = None) -> Policy:
         problems=tuple(problems),
         urls_decide="serverurl" in keys,
         commands_decide="servercommand" in keys,
+        environment=(*ADMITTED_VARIABLES, *(name for part in allowing for name in part.environment)),
     )
 
 
 def judge(policy: Policy, subject: Subject) -> Verdict:
     """May the server be used? Total: every subject has a verdict, every verdict a reason."""
+    verdict = _judge_one(policy, subject)
+    if not verdict.allowed or subject.helper is None:
+        return verdict
+    helper = _judge_one(policy, subject.helper)
+    if helper.allowed:
+        return verdict
+    return Verdict(False, f"its headersHelper is judged as a command: {helper.reason}", helper.rule)
+
+
+def _judge_one(policy: Policy, subject: Subject) -> Verdict:
     if policy.broken is not None:
         return Verdict(False, f"the managed policy cannot be read: {one_line(policy.broken, 300)}")
     for rule in policy.denied:
         if _denies(rule, subject):
-            return Verdict(False, f"denied by {rule.describe()}", rule)
+            doubt = ", with which a text for the shell cannot be compared" if subject.is_script else ""
+            return Verdict(False, f"denied by {rule.describe()}{doubt}", rule)
     if policy.allowed is None:
         return Verdict(True, "no allow list restricts servers")
     return _admission(policy, policy.allowed, subject)
@@ -172,19 +213,27 @@ def _admission(policy: Policy, allowed: tuple[Rule, ...], subject: Subject) -> V
     for rule in allowed:
         if not _admits(policy, rule, subject):
             continue
-        if rule.kind != "command" or not (bent := _bent_by(subject)):
+        if not (reason := _why_withheld(policy, rule, subject)):
             return Verdict(True, f"allowed by {rule.describe()}", rule)
-        reason = f"{rule.describe()} would allow it, but the entry sets {bent}, which changes what is run"
-        held = held or Verdict(False, reason, rule)
+        held = held or Verdict(False, f"{rule.describe()} would allow it, but {reason}", rule)
     return held or Verdict(False, _why_not(policy, subject))
 
 
-def _bent_by(subject: Subject) -> str:
-    """What an entry that is not the administrator's own sets, and by which another program may be run."""
+def _why_withheld(policy: Policy, rule: Rule, subject: Subject) -> str:
+    """Which field of an entry that is not the administrator's own leads elsewhere than the rule allows."""
     if subject.scope == "enterprise":
         return ""
-    names = [one_line(name, 60) for name in loader_variables(subject.env_names)]
-    return ", ".join([*names, *(["cwd"] if subject.sets_folder else [])])
+    if rule.kind == "url" and subject.rerouting:
+        return f"the entry sets {', '.join(subject.rerouting)}, which leads to another peer"
+    if rule.kind != "command":
+        return ""
+    unknown = [one_line(name, 60) for name in subject.env_names if not _is_named(name, policy.environment)]
+    if subject.sets_folder:
+        return f"the entry sets {', '.join([*unknown, 'cwd'])}, which changes what is run"
+    if not unknown:
+        return ""
+    names = ", ".join(unknown)
+    return f"the entry sets {names}, which may change what is run and is not in {ENVIRONMENT}"
 
 
 def _why_not(policy: Policy, subject: Subject) -> str:
@@ -193,6 +242,8 @@ def _why_not(policy: Policy, subject: Subject) -> str:
         return "the allow list admits nothing"
     if nature == "url" and policy.urls_decide:
         return "no serverUrl of the allow list matches, and names admit no remote server beside one"
+    if subject.is_script:
+        return "it is a text for the shell and not a single plain command, so it cannot be compared"
     if nature == "command" and policy.commands_decide:
         shadow = "; the command was found inside the project" if _is_shadow(subject) else ""
         return (
@@ -259,6 +310,8 @@ def _is_shadow(subject: Subject) -> bool:
 
 def _denies_command(words: tuple[str, ...], subject: Subject) -> bool:
     command = subject.command
+    if subject.is_script:
+        return True
     if not command or not _same_arguments(words, command):
         return False
     # Without regard to case, for file systems that have none: NPX would start npx there.
@@ -292,17 +345,16 @@ def _pieces(pattern: str) -> tuple[str, ...]:
 
 
 def _parts_that_allow(parts: tuple[PolicyPart, ...], problems: list[str]) -> list[PolicyPart]:
-    """The parts whose allow lists count."""
-    lists = [part for part in parts if part.allowed is not UNSET]
-    for part in lists:
-        if part.scope not in _MAY_ALLOW:
+    """The parts whose allow lists and names of variables count."""
+    for part in parts:
+        if part.allowed is not UNSET and part.scope not in _MAY_ALLOW:
             problems.append(
                 f"{_place(part.source, ALLOWED)}: ignored: scope {one_line(part.scope, 60)} cannot allow"
             )
-    managed = [part for part in lists if part.scope == "enterprise"]
+    managed = [part for part in parts if part.scope == "enterprise"]
     if not _managed_only(parts, problems):
-        return managed + [part for part in lists if part.scope == "user"]
-    if not managed:
+        return managed + [part for part in parts if part.scope == "user"]
+    if all(part.allowed is UNSET for part in managed):
         problems.append(f"only the managed {ALLOWED} counts, and there is none: no server is restricted")
     return managed
 

@@ -114,6 +114,12 @@ class UserFile(LocalFile, frozen=True, rename="camel", omit_defaults=True):
     allowed_mcp_servers: Annotated[
         Policies, Meta(description="Policy: only these. An empty list means none.")
     ] = ()
+    allowed_mcp_environment: Annotated[
+        Names,
+        Meta(
+            description="Variables that entries may set beside an allowed serverCommand; * for any letters."
+        ),
+    ] = ()
     connectors: ConnectorsConfig | None = None
     hooks: Annotated[
         dict[str, tuple[HookGroup, ...]], Meta(description="What runs before and after calls, by event.")

@@ -31,6 +31,9 @@ SCOPES: Final[tuple[Scope, ...]] = (
 IN_PROJECT: Final[frozenset[Scope]] = frozenset({"project", "local"})
 """Scopes whose files lie in the project's folder, and so may have come with it from a stranger."""
 
+OUTSIDE_PROJECTS: Final[frozenset[Scope]] = frozenset({"plugin", "user", "enterprise"})
+"""Scopes whose servers are the same in every project, and start in folders of their own."""
+
 USER_FILE: Final = "settings.json"
 PROJECT_FILE: Final = ".mcp.json"
 LOCAL_FILE: Final = ".dragoman/settings.local.json"

@@ -7,14 +7,23 @@ use, so that policy and the start cannot disagree.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
 
 from msgspec import structs
 
+from dragoman import paths
 from dragoman.config.merge import Candidate
 from dragoman.config.model import UNUSABLE, ServerConfig
 from dragoman.config.policy import Policy, Subject
 from dragoman.config.urls import parse_url
+
+_SHELL_SYNTAX: Final = re.compile(r"[^A-Za-z0-9_@%+=:,./ '\"-]|\A[^ /]*=|\A ")
+_ENDS_OPTIONS: Final = re.compile(r"-[bBdEiIOPqRsSuvx]*[mc]|--?\Z")
+_PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*(?:\.exe)?", re.IGNORECASE)
 
 
 def subject_of(candidate: Candidate, config: ServerConfig | None, project: str) -> Subject:
@@ -32,7 +41,48 @@ def subject_of(candidate: Candidate, config: ServerConfig | None, project: str) 
         project=project,
         env_names=tuple(config.env),
         sets_folder=_sets_folder(candidate.given),
+        helper=_helper_of(candidate, config, project),
+        rerouting=tuple(_rerouting(config)),
     )
+
+
+def _helper_of(candidate: Candidate, config: ServerConfig, project: str) -> Subject | None:
+    if config.headers_helper is None or config.type == "stdio":
+        return None
+    words = _plain_words(config.headers_helper)
+    folder = config.cwd or os.path.expanduser("~")
+    found = found_program(ServerConfig(command=words[0], cwd=folder)) if words else None
+    return Subject(
+        name=candidate.name,
+        scope=candidate.scope,
+        transport="stdio",
+        command=words or None,
+        is_script=not words,
+        executable=os.path.realpath(found) if found else None,
+        found=found,
+        project=project,
+    )
+
+
+def _plain_words(command: str) -> tuple[str, ...]:
+    """The words of a command for the shell; none if it would read more in it than words and quotes."""
+    if _SHELL_SYNTAX.search(command):
+        return ()
+    try:
+        return tuple(shlex.split(command))
+    except ValueError:
+        return ()
+
+
+def _rerouting(config: ServerConfig) -> Iterator[str]:
+    if config.proxy is not None:
+        yield "proxy"
+    if config.tls is not None:
+        yield "tls"
+    if any(name.lower() == "host" for name in config.headers):
+        yield "the header Host"
+    if config.oauth is not None and config.oauth.auth_server_metadata_url is not None:
+        yield "oauth.authServerMetadataUrl"
 
 
 def _sets_folder(given: object) -> bool:
@@ -59,10 +109,45 @@ def found_program(config: ServerConfig) -> str | None:
     return next((found for found in candidates if os.path.isfile(found) and os.access(found, os.X_OK)), None)
 
 
-def as_admitted(config: ServerConfig, policy: Policy) -> ServerConfig:
-    """Where only some are allowed: with the very program that policy has looked at."""
-    if policy.allowed is None or config.type != "stdio":
+def as_started(config: ServerConfig, policy: Policy) -> ServerConfig:
+    """The entry with the very program that policy has looked at, where only some are allowed, and so that
+    Python takes no module from the folder it is started in."""
+    if config.type != "stdio":
         return config
-    command = found_program(config) or config.command
-    # Python would take modules from the folder it is started in before its own.
-    return structs.replace(config, command=command, env={"PYTHONSAFEPATH": "1", **config.env})
+    config = _with_folder(config)
+    restricted = policy.allowed is not None
+    command = (found_program(config) if restricted else None) or config.command or ""
+    is_python = _PYTHON.fullmatch(os.path.basename(command)) is not None
+    if not restricted and not is_python:
+        return config
+    env = {**config.env, "PYTHONSAFEPATH": "1"}  # last: an entry cannot unset it
+    if is_python and (script := _script_in(config.args)) is not None:
+        # With PYTHONSAFEPATH, Python leaves out the script's own folder, too. The entry names the script, so
+        # modules beside it are meant.
+        folder = os.path.dirname(os.path.join(os.getcwd(), config.cwd or "", script))
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, config.env.get("PYTHONPATH")]))
+    return structs.replace(config, command=command, env=env)
+
+
+def _with_folder(config: ServerConfig) -> ServerConfig:
+    """Makes the folder that a server has to itself. Where that fails, it starts in the root folder."""
+    if config.cwd is None or not paths.is_server_folder(Path(config.cwd)):
+        return config
+    try:
+        paths.make_private(Path(config.cwd))
+    except OSError:
+        return structs.replace(config, cwd="/")
+    return config
+
+
+def _script_in(args: tuple[str, ...]) -> str | None:
+    """The script among the arguments of a Python interpreter; None for -m, -c and input."""
+    words = iter(args)
+    for word in words:
+        if word in ("-X", "-W", "--check-hash-based-pycs"):
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+        elif _ENDS_OPTIONS.match(word):
+            return None
+    return None

@@ -143,6 +143,7 @@ WRONG_VALUES = {
     "disabledMcpjsonServers": [1],
     "enabledMcpjsonServers": {"a": True},
     "enableAllProjectMcpServers": "yes",
+    "allowedMcpEnvironment": "all",
     "env": {"A": [1]},
     "permissions": {"allow": "everything"},
     "connectors": {"bearer": "x"},

@@ -140,6 +140,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "allowManagedMcpServersOnly": st.booleans(),
     "deniedMcpServers": POLICY,
     "allowedMcpServers": POLICY,
+    "allowedMcpEnvironment": WORDS,
     "env": st.dictionaries(
         st.sampled_from(["MCP_TIMEOUT", "MCP_TOOL_TIMEOUT"]), st.integers(1, 9) | st.just("5")
     ),

@@ -13,7 +13,7 @@ from dragoman.config.merge import Candidate
 from dragoman.config.model import UNUSABLE, ServerConfig, parse_entry
 from dragoman.config.policy import Policy
 from dragoman.config.scopes import Sources
-from dragoman.config.subjects import as_admitted, found_program, subject_of
+from dragoman.config.subjects import as_started, found_program, subject_of
 from dragoman.transports.process import minimal_environment
 from tests.integration.desk import Desk
 
@@ -122,15 +122,15 @@ def test_an_entry_that_could_not_be_understood_is_judged_by_its_name():
 
 def test_where_nothing_is_restricted_an_entry_is_started_as_written(programs: Path):
     config = ServerConfig(command="tool")
-    assert as_admitted(config, Policy()) is config
+    assert as_started(config, Policy()) is config
 
 
 def test_where_only_some_are_allowed_the_very_program_is_started(programs: Path):
-    admitted = as_admitted(ServerConfig(command="tool", args=("a",)), Policy(allowed=()))
+    admitted = as_started(ServerConfig(command="tool", args=("a",)), Policy(allowed=()))
     assert (admitted.command, admitted.args) == (str(programs / "usual" / "tool"), ("a",))
     remote = ServerConfig(type="http", url="https://x.example.com")
-    assert as_admitted(remote, Policy(allowed=())) is remote
-    assert as_admitted(ServerConfig(command="nobody"), Policy(allowed=())).command == "nobody"
+    assert as_started(remote, Policy(allowed=())) is remote
+    assert as_started(ServerConfig(command="nobody"), Policy(allowed=())).command == "nobody"
 
 
 @pytest.mark.requirement("CFG-7")
@@ -147,5 +147,5 @@ def test_a_path_set_by_the_administrator_does_not_part_what_is_judged_from_what_
     configuration = load(Sources.here())
     server = configuration.servers["box"]
     assert server.config is not None
-    starts = as_admitted(server.config, configuration.policy).command
+    starts = as_started(server.config, configuration.policy).command
     assert server.standing == "refused" or starts == str(programs / "other" / "tool")

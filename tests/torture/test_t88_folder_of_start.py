@@ -1,0 +1,105 @@
+"""T88: a person's own server never runs code of the folder that a host happens to be started in."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Host
+from dragoman.config.model import ServerConfig
+from dragoman.config.policy import Policy
+from dragoman.config.subjects import as_started
+from tests.servers import zoo
+from tests.torture import projects
+from tests.torture.projects import servers, write
+
+TRAP = "import pathlib; pathlib.Path({marker!r}).touch()\n"
+
+
+def trapped(home: Path, package: str) -> Path:
+    """A repository with a package of the name that a server is started by; the file that running it makes."""
+    marker = home / "ran"
+    write(home / "work" / package / "__init__.py", "")
+    write(home / "work" / package / "__main__.py", TRAP.format(marker=str(marker)))
+    return marker
+
+
+@pytest.mark.requirement("CFG-9")
+@pytest.mark.parametrize("env", [{}, {"PYTHONSAFEPATH": ""}, {"PYTHONSAFEPATH": "0"}], ids=str)
+@pytest.mark.parametrize("scope", ["user", "local", "code"])
+async def test_python_takes_no_module_from_the_folder_it_is_started_in(
+    home: Path, scope: str, env: dict[str, str]
+):
+    marker = trapped(home, "wiki_server")
+    entry = {"command": sys.executable, "args": ["-m", "wiki_server"], "env": env}
+    async with _host(home, scope, entry) as host:
+        await host.ready(timeout=30)
+        assert host.servers["box"].status == "failed"
+    assert not marker.exists()
+
+
+@pytest.mark.requirement("CFG-9")
+@pytest.mark.parametrize("scope", ["user", "plugin", "managed"])
+async def test_a_server_of_no_project_starts_in_a_folder_of_its_own(home: Path, scope: str):
+    write(home / "work" / "node_modules" / ".bin" / "tool", "")
+    async with _host(home, scope, zoo("calm.py")) as host:
+        view = (await host.ready(timeout=30))["box"]
+        assert view.status == "connected"
+        folder = Path(f"/proc/{view.pid}/cwd").resolve()
+    assert folder == (home / ".dragoman" / "servers" / "box-26f8567f").resolve()
+    assert list(folder.iterdir()) == []
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("scope", "cwd", "expected"),
+    [("user", ".", "work"), ("local", None, "work"), ("code", None, "work"), ("user", "{home}/x", "x")],
+)
+async def test_an_entry_that_names_a_folder_is_started_there(
+    home: Path, scope: str, cwd: str | None, expected: str
+):
+    (home / "x").mkdir()
+    named = {} if cwd is None else {"cwd": cwd.format(home=home)}
+    async with _host(home, scope, {**zoo("calm.py"), **named}) as host:
+        view = (await host.ready(timeout=30))["box"]
+        assert Path(f"/proc/{view.pid}/cwd").resolve() == (home / expected).resolve()
+
+
+@pytest.mark.parametrize(
+    ("args", "folder"),
+    [
+        (("server.py",), "/w"),
+        (("-u", "-X", "dev", "src/server.py", "-m"), "/w/src"),
+        (("/opt/x/server.py",), "/opt/x"),
+        (("-m", "pkg"), None),
+        (("-um", "pkg", "server.py"), None),
+        (("-c", "print()", "server.py"), None),
+        (("-",), None),
+        ((), None),
+    ],
+)
+def test_modules_beside_a_script_that_the_entry_names_are_still_found(
+    args: tuple[str, ...], folder: str | None
+):
+    config = as_started(ServerConfig(command="/usr/bin/python3.12", args=args, cwd="/w"), Policy())
+    assert config.env == {"PYTHONSAFEPATH": "1", **({"PYTHONPATH": folder} if folder else {})}
+
+
+def test_other_programs_get_nothing_added():
+    config = ServerConfig(command="npx", args=("x",), cwd="/w")
+    assert as_started(config, Policy()) is config
+
+
+def _host(home: Path, scope: str, entry: dict[str, Any]) -> Host:
+    if scope == "code":
+        return Host({"box": entry})
+    file = {
+        "user": home / ".dragoman" / "settings.json",
+        "local": home / "work" / ".dragoman" / "settings.local.json",
+        "plugin": home / ".dragoman" / "plugins" / "p" / ".mcp.json",
+        "managed": home / "managed" / "managed-mcp.json",
+    }[scope]
+    write(file, servers(box=entry))
+    projects.approve(file, "box")
+    return Host.configured()
