@@ -70,18 +70,18 @@ def examine(
     path = configuration.sources.file_of(scope)
     if not force and edits.has_entry(path, name):
         raise ConfigError(f"there is already a server {name!r} in {path}", hint="Replace it with --force.")
-    if scope == "project" and (literal := _literal_secret(entry)):
+    if scope in IN_PROJECT and _has_literal_client_secret(entry):
         raise ConfigError(
-            f"{literal} would be shared with everybody who has the project",
-            hint="Write it as ${VARIABLE}, or use another scope.",
+            f"server {name!r}: the client secret would be written in plain text into the project's folder",
+            hint="Write it as ${VARIABLE}, or use --scope user.",
         )
     return missing
 
 
-def _literal_secret(entry: Mapping[str, Any]) -> str | None:
+def _has_literal_client_secret(entry: Mapping[str, Any]) -> bool:
     oauth: Any = entry.get("oauth")
     secret: Any = cast("dict[str, Any]", oauth).get("clientSecret") if isinstance(oauth, dict) else None
-    return "the client secret" if isinstance(secret, str) and "${" not in secret else None
+    return isinstance(secret, str) and "${" not in secret
 
 
 def _try(sources: Sources, name: str, entry: Mapping[str, Any], scope: Scope) -> int:

@@ -20,6 +20,13 @@ COVER: Final = "•••"
 _VARIABLE: Final = re.compile(r"(\$\{[^{}]*\})")
 _HARMLESS: Final = frozenset({"", "Bearer", "Basic", "Token", "token", "bearer"})
 _SECRET_NAME: Final = re.compile(r"token|key|secret|pass|pwd|auth|credential|bearer|cookie", re.IGNORECASE)
+_LOGIN_FLAGS: Final = frozenset({"-u", "-U", "--user", "--proxy-user", "--username", "--login"})
+_NAME_AND_PASSWORD: Final = re.compile(r"([^:/\s]*):(?!\d+\Z)(.+)", re.DOTALL)
+"""As `curl -u` takes them. Two numbers are ids of a user and a group."""
+_SHELL_WORD: Final = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+|\s+|.""", re.DOTALL)
+_HAS_OPTION: Final = re.compile(r"\s-")
+"""A word with words in it, one of them an option: a text for a shell, as behind `sh -c`."""
+_QUOTES: Final = re.compile(r"['\"\\]")
 _HEADER_FLAGS: Final = frozenset({"-H", "--header", "--headers"})
 _HEADER: Final = re.compile(r"([A-Za-z0-9_-]+):\s*")
 _KEY_LIKE: Final = re.compile(
@@ -62,6 +69,11 @@ def secrets_of(config: ServerConfig) -> tuple[str, ...]:
 
 def _secrets_in_word(word: str, before: str) -> Iterator[str]:
     """What `_masked_word` covers."""
+    flag, equals, value = word.partition("=")
+    given = value if equals and flag in _LOGIN_FLAGS else word if before in _LOGIN_FLAGS else ""
+    if login := _NAME_AND_PASSWORD.fullmatch(given):
+        yield login.group(2)
+        return
     header = _HEADER.match(word)
     if before in _HEADER_FLAGS or (header and _SECRET_NAME.search(header.group(1))):
         yield _without_scheme(word[header.end() :] if header else word)
@@ -147,7 +159,29 @@ def masked_words(words: list[str]) -> list[str]:
     return [_masked_word(word, words[number - 1] if number else "") for number, word in enumerate(words)]
 
 
+def masked_text(text: str) -> str:
+    """A command as a shell reads it, its quotes kept; each word is covered as `masked_words` covers it."""
+    shown: list[str] = []
+    before = ""
+    for found in _SHELL_WORD.finditer(text):
+        written = found.group()
+        if written.isspace():
+            shown.append(written)
+            continue
+        word = _QUOTES.sub("", written)
+        covered = _masked_word(word, before)
+        quote = written[0] if written[0] in "'\"" else ""
+        shown.append(written if covered == word else f"{quote}{covered}{quote}")
+        before = word
+    return "".join(shown)
+
+
 def _masked_word(word: str, before: str = "") -> str:
+    flag, equals, value = word.partition("=")
+    if equals and flag in _LOGIN_FLAGS:
+        return f"{flag}={_masked_word(value, flag)}"
+    if before in _LOGIN_FLAGS and (login := _NAME_AND_PASSWORD.fullmatch(word)):
+        return f"{login.group(1)}:{masked_value(login.group(2))}"
     header = _HEADER.match(word)
     if before in _HEADER_FLAGS or (header and _SECRET_NAME.search(header.group(1))):
         return header.group() + masked_value(word[header.end() :]) if header else masked_value(word)
@@ -155,6 +189,8 @@ def _masked_word(word: str, before: str = "") -> str:
         return masked_value(word)
     if _SCHEME.match(word):
         return masked_url(word)
+    if _HAS_OPTION.search(word):
+        return masked_text(word)
     return ";".join(map(_masked_setting, word.split(";")))
 
 
@@ -210,7 +246,7 @@ def _masked(field: str, value: Any) -> Any:
     if field in ("url", "serverUrl", "httpUrl") and isinstance(value, str):
         return masked_url(value)
     if field == "headersHelper" and isinstance(value, str):
-        return " ".join(masked_words(value.split(" ")))
+        return masked_text(value)
     if isinstance(value, Mapping):
         inner = cast("Mapping[str, Any]", value)
         if field in _VALUES_COVERED:
@@ -230,4 +266,4 @@ def _masked_plain(field: str, value: Any) -> Any:
         return value
     if field in _VALUES_COVERED or (_SECRET_NAME.search(field) and field != "oauth"):
         return masked_value(value)
-    return " ".join(masked_words(value.split(" "))) if isinstance(value, str) else value
+    return masked_text(value) if isinstance(value, str) else value

@@ -1,0 +1,80 @@
+"""T98: no view of an entry shows credentials in commands; no client secret enters a project's folder."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.config.masking import masked_entry, masked_text
+from tests.e2e.command import run
+from tests.torture import projects
+from tests.torture.projects import servers
+
+CANARY = "c4nary-p4ss"
+URL = "https://api.example.com/mcp"
+
+HELPERS = {
+    f"curl -u me:{CANARY} https://x.example.com": "curl -u me:••• https://x.example.com",
+    f"curl --user me:{CANARY} x": "curl --user me:••• x",
+    f"curl --user=me:{CANARY} x": "curl --user=me:••• x",
+    f"curl -H 'Authorization: Bearer {CANARY}' x": "curl -H 'Authorization: •••' x",
+    f'curl -H "X-Api-Key: {CANARY}" x': 'curl -H "X-Api-Key: •••" x',
+    f"curl -H X-Api-Key:{CANARY} x": "curl -H X-Api-Key:••• x",
+    f"curl -H X-Other:\\ {CANARY} x": "curl -H X-Other: ••• x",
+    f"sh -c 'curl -u me:{CANARY} x'": "sh -c 'curl -u me:••• x'",
+    f"TOKEN={CANARY} print-headers": "TOKEN=••• print-headers",
+    "docker run -u 1000:1000 image": "docker run -u 1000:1000 image",
+    "print-headers --format json": "print-headers --format json",
+    "curl -u ${USER}:${PASSWORD} x": "curl -u ${USER}:${PASSWORD} x",
+}
+
+
+@pytest.mark.requirement("CFG-4")
+@pytest.mark.parametrize(("helper", "shown"), HELPERS.items())
+def test_a_helper_is_shown_without_its_credentials(helper: str, shown: str):
+    assert masked_text(helper) == shown
+    assert masked_entry({"url": URL, "headersHelper": helper})["headersHelper"] == shown
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["-u", f"me:{CANARY}", "x"],
+        ["--user", f"me:{CANARY}"],
+        [f"--user=me:{CANARY}"],
+        ["-c", f"curl -u me:{CANARY} x"],
+        ["-c", f"curl -H 'Authorization: Bearer {CANARY}' x"],
+        ["-H", f"X-Other: {CANARY}"],
+    ],
+    ids=str,
+)
+def test_arguments_are_shown_without_credentials(home: Path, args: list[str]):
+    projects.user(home, servers(box={"command": "sh", "args": args}))
+    for command in (
+        ["mcp", "get", "box"],
+        ["mcp", "get", "box", "--json"],
+        ["config", "explain"],
+        ["mcp", "list"],
+    ):
+        ended = run(*command)
+        assert CANARY not in ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("helper", [each for each in HELPERS if CANARY in each])
+def test_commands_show_no_credentials_of_a_helper(home: Path, helper: str):
+    projects.user(home, servers(box={"url": "http://127.0.0.1:9/mcp", "headersHelper": helper}))
+    for command in (["mcp", "get", "box"], ["config", "explain"]):
+        ended = run(*command)
+        assert CANARY not in ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("scope", ["local", "project"])
+def test_a_client_secret_is_not_written_into_a_projects_folder(home: Path, scope: str):
+    ended = run("mcp", "add", "--client-id", "me", "--client-secret", CANARY, "-s", scope, "box", URL)
+    assert ended.returncode == 3
+    assert "the client secret would be written in plain text into the project's folder" in ended.stderr
+    entry = json.dumps({"url": URL, "oauth": {"clientId": "me", "clientSecret": CANARY}})
+    assert run("mcp", "add-json", "-s", scope, "box", entry).returncode == 3
+    written = [path for path in (home / "work").rglob("*") if path.is_file() and CANARY in path.read_text()]
+    assert written == []
+    assert run("mcp", "add", "--client-secret", "${SECRET}", "-s", scope, "box", URL).returncode == 0
