@@ -15,7 +15,8 @@ import pytest
 
 from dragoman import Host
 from dragoman.config.interchange.formats import FORMATS
-from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, Terminal, in_terminal, plain, run
+from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, Terminal, in_terminal, run
+from tests.e2e.person import Person
 from tests.servers import zoo
 from tests.torture import projects
 from tests.torture.projects import COMMANDS, Canary, Listener, invocations, servers, standings, write
@@ -170,7 +171,7 @@ class Watched(Terminal):
 def test_t50_a_question_nobody_answers_keeps_everything_waiting(world: World, command: str):
     _, words, *_ = invocations(command, ["run"])
     with Watched(*words) as terminal:
-        terminal.wait_for(b"from now on?")
+        terminal.wait_for(b"  y/n/l: ")
         assert world.is_untouched()
         terminal.process.send_signal(signal.SIGHUP)
         terminal.process.wait(timeout=LIMIT_SECONDS)
@@ -290,9 +291,9 @@ def test_t50_approving_one_starts_exactly_that_one(world: World, name: str):
 
 
 def test_t50_a_yes_in_a_terminal_is_one_for_the_server_that_was_shown(world: World):
-    with Terminal("mcp", "approve", "run") as terminal:
-        terminal.type(b"y\n")
-        output = plain(terminal.finish())
+    with Person("mcp", "approve", "run") as person:
+        person.answers("y/n/l", "y")
+        _, output = person.ends()
     assert "run: approved" in output
     assert {name for name, standing in standings().items() if standing == "ready"} == {"run"}
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from dragoman.cli.approving import entry_lines, plain_json
 from dragoman.config import approval
 from dragoman.config.model import fingerprint
-from tests.e2e.command import Terminal, plain, run
+from tests.e2e.command import run
+from tests.e2e.person import Person
 from tests.torture import projects
 from tests.torture.projects import Canary, servers, standings, write
 
@@ -345,13 +346,21 @@ def test_t51_no_text_breaks_the_commands_that_show_it(home: Path, what: str, wor
 def test_t51_in_a_terminal_too_the_whole_entry_is_seen_before_the_question(home: Path, what: str):
     text, shown = HIDDEN[what]
     write(home / "work" / ".mcp.json", servers(box={"command": "tool", "args": [text]}))
-    with Terminal("mcp", "approve") as terminal:
-        terminal.type(b"\n")
-        output = plain(terminal.finish())
-    question = output.index("from now on?")
-    assert shown in output[:question]
+    with Person("mcp", "approve") as person:
+        keys = "y/n/l/v" if len(shown) > 400 else "y/n/l"
+        if keys.endswith("v"):
+            whole = len(f"  args: {plain_json([text])}")
+            assert f"… [{whole} characters in all]" in joined(person.answers(keys, "v"))
+        output = joined(person.answers(keys, "l"))
+        person.ends()
+    assert shown in output
     assert text not in output or text == shown
     assert state_of_box() == "pending"
+
+
+def joined(output: str) -> str:
+    """What was shown, with lines that were broken to fit put together."""
+    return output.replace("\n        ", "")
 
 
 def test_t51_a_hostile_name_is_shown_harmless(home: Path):

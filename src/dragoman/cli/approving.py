@@ -1,24 +1,31 @@
-"""Asking a person about servers that came with a project.
+"""Asks a person whether servers that came with a project may be used.
 
-I own: the question, which shows the whole entry with nothing hidden, and what becomes of the answer. Who
-cannot be asked has not approved: then the server stays pending.
+The question shows the entry, what it would replace and which allow rules would hold for it. Without a
+terminal nothing is asked, and the server stays pending.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import click
 
+from dragoman.catalog.naming import prefix, qualify
 from dragoman.cleaning import one_line
+from dragoman.cli.lookalikes import mixed_words
 from dragoman.cli.options import is_watched
+from dragoman.cli.questions import SHOWN_LINES, ask_key, cut, indented, show_keys
 from dragoman.config import approval
 from dragoman.config.load import Configuration, load, path_of
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.policy import loader_variables
 from dragoman.config.scopes import Sources
+from dragoman.permissions.rules import Rulebook
+
+SHOWN_RULES: Final = 5
 
 
 def load_asking(sources: Sources) -> Configuration:
@@ -34,15 +41,18 @@ def load_asking(sources: Sources) -> Configuration:
 
 def ask(configuration: Configuration, server: ConfiguredServer) -> None:
     """Shows the entry and keeps the answer. No answer leaves it pending."""
-    show(configuration, server)
-    answer = click.prompt(
-        "  Use it from now on?",
-        type=click.Choice(["y", "n", "later"]),
-        default="later",
-        err=True,
-    )
-    if answer in ("y", "n"):
-        keep(configuration, server, "approved" if answer == "y" else "rejected")
+    is_cut = show(configuration, server)
+    meanings = {
+        "y": "yes, use it from now on, exactly as it is shown",
+        "n": "no, do not ask again",
+        "l": "later: leave it switched off for now",
+        **({"v": "see the entry in full"} if is_cut else {}),
+    }
+    show_keys(meanings)
+    while (key := asyncio.run(ask_key(meanings, otherwise="l"))) == "v":
+        _show_entry(server, whole=True)
+    if key != "l":
+        keep(configuration, server, "approved" if key == "y" else "rejected")
 
 
 def keep(configuration: Configuration, server: ConfiguredServer, decision: str) -> None:
@@ -52,27 +62,43 @@ def keep(configuration: Configuration, server: ConfiguredServer, decision: str) 
         approval.remember(answers, path, server.name, server.candidate.given, decision)
 
 
-def show(configuration: Configuration, server: ConfiguredServer) -> None:
-    """The whole entry. Everything outside printable ASCII is escaped, and nothing is cut."""
+def show(configuration: Configuration, server: ConfiguredServer) -> bool:
+    """The entry, and what a yes would mean; whether some of it is cut. Everything outside printable ASCII is
+    escaped."""
     click.echo(err=True)
-    name = click.style(one_line(server.name), bold=True)
-    click.echo(f"{click.style('?', fg='yellow')} {name} wants to be used. It stands in", err=True)
-    click.echo(f"  {one_line(server.source)}", err=True)
-    before = server.approval.before if server.approval else None
-    if before is not None:
+    mark, name = click.style("?", fg="yellow", bold=True), click.style(one_line(server.name, 80), bold=True)
+    click.echo(f"{mark} A server named {name} waits for approval. Its entry is in", err=True)
+    click.echo(f"  {indented(one_line(server.source), 2)}", err=True)
+    if server.approval and server.approval.before is not None:
         click.echo("  It was approved before, and has changed since:", err=True)
-    for line in entry_lines(server.candidate.given, before):
+    is_cut = _show_entry(server)
+    for warning in _warnings(configuration, server):
+        click.secho(f"  ! {indented(warning, 4)}", fg="yellow", err=True)
+    return is_cut
+
+
+def _show_entry(server: ConfiguredServer, *, whole: bool = False) -> bool:
+    before = server.approval.before if server.approval else None
+    lines = list(entry_lines(server.candidate.given, before))
+    whole = whole or not is_watched()  # what goes to a file or a pipe is read as a whole
+    for line in lines if whole else lines[:SHOWN_LINES]:
         colour = {"+": "green", "-": "red"}.get(line[0])
-        click.echo(f"    {click.style(line, fg=colour) if colour else line}", err=True)
-    for warning in _warnings(server):
-        click.echo(f"  {click.style('!', fg='yellow')} {warning}", err=True)
+        text = line if not is_watched() else indented(line if whole else cut(line), 8)
+        click.echo(f"    {click.style(text, fg=colour) if colour else text}", err=True)
+    if whole:
+        return False
+    if len(lines) > SHOWN_LINES:
+        click.echo(f"      … [{len(lines) - SHOWN_LINES} more fields]", err=True)
+    return len(lines) > SHOWN_LINES or any(cut(line) != line for line in lines)
 
 
 def entry_lines(entry: Any, before: Any = None) -> Iterator[str]:
-    """`  field: value` for each field, or `-` and `+` where it differs from before."""
+    """`  field: value` for each field, or `-` and `+` where it differs from before. What decides on the
+    program or the peer comes first, whatever else is in the entry."""
     now = _fields(entry)
     was = now if before is None else _fields(before)
-    for field in [*now, *(field for field in was if field not in now)]:
+    fields = [*now, *(field for field in was if field not in now)]
+    for field in sorted(fields, key=lambda field: _FIRST.get(field, len(_FIRST))):
         if field in was and field in now and was[field] == now[field]:
             yield f"  {field}: {now[field]}"
             continue
@@ -80,6 +106,14 @@ def entry_lines(entry: Any, before: Any = None) -> Iterator[str]:
             yield f"- {field}: {was[field]}"
         if field in now:
             yield f"+ {field}: {now[field]}"
+
+
+_FIRST: Final = {
+    field: place
+    for place, field in enumerate(
+        ("type", "command", "args", "cwd", "env", "url", "headersHelper", "headers", "proxy", "tls", "oauth")
+    )
+}
 
 
 def _fields(entry: Any) -> dict[str, str]:
@@ -94,14 +128,36 @@ def plain_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
 
 
-def _warnings(server: ConfiguredServer) -> Iterator[str]:
+def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterator[str]:
     given = server.candidate.given
     env: Any = cast("Mapping[str, Any]", given).get("env") if isinstance(given, Mapping) else None
     names = tuple(map(str, cast("Mapping[str, Any]", env))) if isinstance(env, Mapping) else ()
     if changing := loader_variables(names):
-        yield f"it sets {', '.join(changing)}, which changes how programs run"
+        yield f"it sets {one_line(', '.join(changing), 300)}, which changes how programs run"
     if isinstance(given, Mapping) and "headersHelper" in given:
         yield "its headersHelper is a command that is run as well"
+    if mixed := mixed_words((server.name, given)):
+        yield f"these words mix alphabets: {', '.join(mixed)}"
+    present = configuration.servers.get(server.name)
+    if present is not None and present.candidate != server.candidate:
+        yield f"it would take the place of the server of that name in {one_line(present.source)}"
+    if rules := _inherited(configuration, server.name):
+        shown = ", ".join(one_line(rule, 80) for rule in rules[:SHOWN_RULES])
+        more = f" and {len(rules) - SHOWN_RULES} more" if len(rules) > SHOWN_RULES else ""
+        yield f"its tools would be called without a question where these rules allow it: {shown}{more}"
+
+
+def _inherited(configuration: Configuration, name: str) -> list[str]:
+    """The allow rules that would hold for a server of this name."""
+    parts = [(part.scope, part.source, part.rules) for part in configuration.permissions]
+    some_tool = qualify(name, "tool")
+    return [
+        rule.text
+        for rule in Rulebook.of(parts).rules
+        if rule.behaviour == "allow"
+        and not rule.digest
+        and (rule.subject.means(some_tool, name, "tool") or rule.subject.text.startswith(prefix(name)))
+    ]
 
 
 def ask_about_variables(configuration: Configuration) -> None:
@@ -111,5 +167,7 @@ def ask_about_variables(configuration: Configuration) -> None:
     click.echo(f"\n{click.style('?', fg='yellow')} The administrator's file sets variables:", err=True)
     for name in variables:
         click.echo(f"    {one_line(name)}", err=True)
-    if click.confirm("  Use them from now on?", default=False, err=True):
+    meanings = {"y": "yes, use them from now on", "n": "no"}
+    show_keys(meanings)
+    if asyncio.run(ask_key(meanings)) == "y":
         approval.confirm_variables(configuration.sources.approvals_file, variables)

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
@@ -22,13 +19,11 @@ from dragoman.cleaning import one_line, visible
 from dragoman.cli import keys
 from dragoman.cli.lookalikes import mixed_words
 from dragoman.cli.options import is_watched
+from dragoman.cli.questions import SHOWN_CHARACTERS, SHOWN_LINES, ask_key, columns, cut, indented, show_keys
 from dragoman.cli.render.columns import cells, filled
 from dragoman.config.scopes import Sources
 from dragoman.interaction import NobodyToAsk, PageQuestion, PermissionAnswer, PermissionQuestion
 
-SHOWN_CHARACTERS: Final = 400
-"""Of one argument, before the person asks for all."""
-SHOWN_ARGUMENTS: Final = 20
 SHOWN_NAME: Final = 24
 """Columns that names may take beside their values; longer ones have lines of their own."""
 RISK_COLUMNS: Final = 70
@@ -58,8 +53,7 @@ class Terminal:
     async def _allow(self, question: PermissionQuestion) -> PermissionAnswer:
         show(question)
         meanings = dict(self._keys(question))
-        for key, meaning in meanings.items():
-            click.echo(f"    {click.style(key, bold=True)}  {meaning}", err=True)
+        show_keys(meanings)
         key = await self._answer(question, meanings)
         match key:
             case "y":
@@ -77,14 +71,14 @@ class Terminal:
                 return PermissionAnswer(False)
 
     async def _answer(self, question: PermissionQuestion, meanings: Mapping[str, str]) -> str:
-        while (key := await _key(meanings)) == "v":
+        while (key := await ask_key(meanings)) == "v":
             _show_arguments(question, whole=True)
         return key
 
     async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
         async with self._turn:
             _show_page(question)
-            return "accept" if await _key({"y": "", "n": ""}) == "y" else "decline"
+            return "accept" if await ask_key({"y": "", "n": ""}) == "y" else "decline"
 
     def _keys(self, question: PermissionQuestion) -> Iterator[tuple[str, str]]:
         yield "y", "yes, this once"
@@ -93,7 +87,7 @@ class Terminal:
         if question.is_rememberable and question.rule:
             yield (
                 "a",
-                f"yes, always: {_indented(f'allow {one_line(question.rule)}', 20)}"
+                f"yes, always: {indented(f'allow {one_line(question.rule)}', 20)}"
                 + _in(self._sources.user_file),
             )
             yield "p", "yes, always in this project: the same" + _in(self._sources.file_of("local"))
@@ -131,18 +125,18 @@ def show(question: PermissionQuestion) -> None:
         f"\n{click.style('?', fg='yellow', bold=True)} {click.style(who, bold=True)}: {name}", err=True
     )
     title = _title(question)
-    if cells(title) > _columns() - RISK_COLUMNS:
-        click.echo(f"  {_indented(title, 2)}", err=True)
+    if cells(title) > columns() - RISK_COLUMNS:
+        click.echo(f"  {indented(title, 2)}", err=True)
         title = ""
     click.echo(f"  {' · '.join(filter(None, (title, *_about(question))))}", err=True)
     _show_arguments(question)
     if mixed := mixed_words((question.title, question.arguments)):
         words = f"These words mix alphabets: {', '.join(mixed)}"
-        click.secho(f"  ! {_indented(words, 4)}", fg="red", err=True)
+        click.secho(f"  ! {indented(words, 4)}", fg="red", err=True)
     if question.has_changed:
         click.secho("  ! It was allowed before, and has changed since.", fg="red", err=True)
     if question.reason:
-        click.secho(f"  {_indented(one_line(question.reason, 300), 2)}", dim=True, err=True)
+        click.secho(f"  {indented(one_line(question.reason, 300), 2)}", dim=True, err=True)
 
 
 def _title(question: PermissionQuestion) -> str:
@@ -175,29 +169,23 @@ def _show_arguments(question: PermissionQuestion, *, whole: bool = False) -> Non
     for row in rows:
         if names <= SHOWN_NAME:
             name = click.style(filled(row.name, names), fg="cyan")
-            click.echo(f"    {name}  {_indented(row.value, names + 6)}", err=True)
+            click.echo(f"    {name}  {indented(row.value, names + 6)}", err=True)
         else:
-            click.secho(f"    {_indented(row.name, 4)}", fg="cyan", err=True)
-            click.echo(f"        {_indented(row.value, 8)}", err=True)
+            click.secho(f"    {indented(row.name, 4)}", fg="cyan", err=True)
+            click.echo(f"        {indented(row.value, 8)}", err=True)
 
 
 def _laid_out(question: PermissionQuestion, *, whole: bool = False) -> Iterator[Row]:
     arguments = list(question.arguments.items())
-    for name, value in arguments if whole else arguments[:SHOWN_ARGUMENTS]:
+    for name, value in arguments if whole else arguments[:SHOWN_LINES]:
         shown, text = _name(str(name)), _written(value)
         if whole:
             yield Row(shown, text, False)
         else:
             is_cut = len(text) > SHOWN_CHARACTERS or len(shown) > SHOWN_CHARACTERS
-            yield Row(_cut(shown), _cut(text), is_cut)
-    if not whole and len(arguments) > SHOWN_ARGUMENTS:
-        yield Row("…", f"[{len(arguments) - SHOWN_ARGUMENTS} more arguments]", True)
-
-
-def _cut(text: str) -> str:
-    if len(text) <= SHOWN_CHARACTERS:
-        return text
-    return f"{text[:SHOWN_CHARACTERS]}… [{len(text)} characters in all]"
+            yield Row(cut(shown), cut(text), is_cut)
+    if not whole and len(arguments) > SHOWN_LINES:
+        yield Row("…", f"[{len(arguments) - SHOWN_LINES} more arguments]", True)
 
 
 def _name(name: str) -> str:
@@ -219,46 +207,8 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '\\"') + '"'
 
 
-def _indented(text: str, indent: int) -> str:
-    """The text in lines that fit, none of which begins to the left of the first.
-
-    A line that the terminal itself had to break would begin where ours do, and could look like one of them.
-    """
-    return f"\n{' ' * indent}".join(_broken(text, max(20, _columns() - indent - 1)))
-
-
-def _broken(text: str, room: int) -> Iterator[str]:
-    """Lines of so many columns, with every character of the text."""
-    if text.isascii():
-        yield from [text[at : at + room] for at in range(0, len(text), room)] or [""]
-        return
-    start, taken = 0, 0
-    for at, character in enumerate(text):
-        taken += (size := cells(character))
-        if taken > room:
-            yield text[start:at]
-            start, taken = at, size
-    yield text[start:]
-
-
-def _columns() -> int:
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns
-    except (OSError, ValueError):
-        return shutil.get_terminal_size().columns
-
-
 def _in(path: object) -> str:
-    return f"\n       in {_indented(one_line(str(path)), 10)}"
-
-
-async def _key(meanings: Mapping[str, str]) -> str:
-    """The key that was pressed. What was typed before the question was there does not count."""
-    with keys.single_keys() as descriptor:
-        click.echo(f"  {'/'.join(meanings)}: ", nl=False, err=True)
-        key = await keys.key_of(descriptor, meanings)
-    click.echo(key, err=True)
-    return key
+    return f"\n       in {indented(one_line(str(path)), 10)}"
 
 
 def _show_page(question: PageQuestion) -> None:
@@ -267,11 +217,10 @@ def _show_page(question: PageQuestion) -> None:
         f"\n{click.style('?', fg='yellow', bold=True)} {who} wants you to visit a page first:", err=True
     )
     if question.message:
-        click.echo(f"  it says: {_indented(_quoted(one_line(question.message, 500)), 11)}", err=True)
+        click.echo(f"  it says: {indented(_quoted(one_line(question.message, 500)), 11)}", err=True)
     click.echo(f"  {_with_host_bold(visible(question.url))}", err=True)
     click.secho("  Nothing has been opened or fetched. Go there only if you trust it.", dim=True, err=True)
-    for key, meaning in (("y", "I have been there, go on"), ("n", "no")):
-        click.echo(f"    {click.style(key, bold=True)}  {meaning}", err=True)
+    show_keys({"y": "I have been there, go on", "n": "no"})
 
 
 def _with_host_bold(url: str) -> str:

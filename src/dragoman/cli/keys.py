@@ -58,12 +58,12 @@ def _terminal() -> Generator[int | None]:
         os.close(descriptor)
 
 
-async def key_of(descriptor: int | None, keys: Container[str]) -> str:
-    """The next key that is one of `keys`, in any case."""
+async def key_of(descriptor: int | None, keys: Container[str], otherwise: str = NO) -> str:
+    """The next key that is one of `keys`, in any case; `otherwise` where the person gives up answering."""
     while True:
         typed = b"" if descriptor is None else await _typed(descriptor)
         if typed[:1] in _NO_BYTES:
-            return NO
+            return otherwise
         key = typed[:1].decode("ascii", "replace").lower()
         if key in keys:
             return key
