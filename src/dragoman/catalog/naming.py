@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Final, NamedTuple, cast
 
 from dragoman.names import QualifiedName, ServerName, WireToolName
@@ -92,17 +92,25 @@ def assign(tools: Iterable[Key], servers: Iterable[str] = ()) -> Names:
 def _doubtful(names: Mapping[Key, QualifiedName], servers: Iterable[str]) -> set[Key]:
     """Tools whose name might be another server's: of two that look alike, and `b__c` of `a` beside `a__b`."""
     uses = Counter(map(prefix, servers))
-    others = {
-        start: tuple(other for other in uses if other != start and other.startswith(start)) for start in uses
-    }
-    odd = {start for start in uses if uses[start] > 1 or others[start]}
-    if not odd:
+    # In order, a prefix that begins another stands directly before one of those it begins.
+    is_any_nested = any(other.startswith(start) for start, other in pairwise(sorted(uses)))
+    if not is_any_nested and len(uses) == uses.total():
         return set()
     return {
         key
         for key, name in names.items()
-        if (start := prefix(key[0])) in odd and (uses[start] > 1 or name.startswith(others[start]))
+        if uses[start := prefix(key[0])] > 1 or (is_any_nested and _begins_like_another(name, start, uses))
     }
+
+
+def _begins_like_another(name: str, start: str, prefixes: Container[str]) -> bool:
+    """Whether the name begins with a longer prefix than that of its own server."""
+    end = name.find("__", len(start) - 1)
+    while end >= 0:
+        if name[: end + len("__")] in prefixes:
+            return True
+        end = name.find("__", end + 1)
+    return False
 
 
 def _alone(tools: Sequence[Key]) -> dict[Key, QualifiedName]:
