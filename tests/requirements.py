@@ -1656,6 +1656,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/integration/test_rules.py::test_hooks_and_rules",
             "tests/integration/test_rules.py::test_rules_and_people_see_what_a_hook_made_of_the_arguments",
             "tests/integration/test_rules.py::test_what_a_hook_made_of_the_arguments_is_checked_again",
+            "tests/torture/test_t112_lesser_faults.py::test_a_blocking_hook_blocks_whatever_the_form_of_its_answer",
             "tests/torture/test_t41_terminal_injection.py::test_t41_nor_does_the_reason_of_a_hook",
             "tests/torture/test_t65_cancel_one_call.py::test_t65_a_call_cancelled_while_a_hook_runs_ends_at_once_and_the_hook_with_it",
             "tests/torture/test_t67_reentrancy.py::test_t67_a_hook_may_call_tools",

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from msgspec import Raw, Struct
 
 from dragoman.cleaning import visible
-from dragoman.config.urls import parse_url
+from dragoman.config.urls import ServerUrl, parse_url
 from dragoman.errors import ConfigError
 from dragoman.interaction import FillsForms, FormQuestion, PageQuestion, VisitsPages
 from dragoman.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
@@ -120,7 +120,16 @@ def page_question(server: str, url: str, message: str) -> PageQuestion | None:
         return None
     if address.scheme != "https" and not (address.scheme == "http" and _is_here(address.host)):
         return None
-    return PageQuestion(server=server, message=visible(message, 4096), url=url)
+    return PageQuestion(server=server, message=visible(message, 4096), url=_with_plain_host(url, address))
+
+
+def _with_plain_host(url: str, address: ServerUrl) -> str:
+    """The address as it was sent; a host in an odd spelling (`https://2130706433/`) as it would be reached."""
+    _, _, rest = url.partition("://")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if authority.lower().startswith(address.host):
+        return url
+    return f"{address.origin}{rest[len(authority) :]}"
 
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9!#%&()*+,./:;=?@\[\]_~-]+")

@@ -259,17 +259,28 @@ def _judged(hook: Hook, ended: commands.Ended) -> Answer:
 
 def _decided(hook: Hook, output: bytes) -> Answer:
     """What a program printed, or a server answered: an object decides, other text is mere text."""
-    output = output.strip().removeprefix(b"\xef\xbb\xbf")
+    try:
+        output = _as_utf8(output).strip()
+    except UnicodeDecodeError:
+        return _failure(hook, "what it printed is not text in UTF-8 or UTF-16")
     if output.startswith(b"{"):
         try:
             return _read(hook, decode_as(dict[str, Any], output)) or Answer(hook=hook.name)
         except Unreadable as error:
             return _failure(hook, f"its JSON cannot be read: {error.detail}")
-    if b'"hookSpecificOutput"' in output or b'"decision"' in output:
+    if any(key in output for key in _ANSWER_KEYS):
         return _failure(hook, "it wrote something before its JSON, which must stand alone")
     if hook.event != "SessionStart" or not output:
         return Answer(hook=hook.name)
-    return Answer(hook=hook.name, context=verdicts.cleaned_context(output.decode("utf-8", "replace")))
+    return Answer(hook=hook.name, context=verdicts.cleaned_context(output.decode()))
+
+
+_ANSWER_KEYS: Final = (b'"hookSpecificOutput"', b'"decision"', b'"permissionDecision"', b'"continue"')
+
+
+def _as_utf8(output: bytes) -> bytes:
+    """Some shells print UTF-16, with or without a mark at its beginning."""
+    return output.decode(json.detect_encoding(output)).encode()
 
 
 def _read(hook: Hook, said: Mapping[str, Any] | None) -> Answer | None:

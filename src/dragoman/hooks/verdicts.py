@@ -19,6 +19,11 @@ CONTEXT_LIMIT: Final = 10_000
 """Characters of context that one hook may add."""
 REASON_LIMIT: Final = 2_000
 
+_SPECIFIC_KEYS: Final = frozenset(
+    {"permissionDecision", "updatedInput", "updatedMCPToolOutput", "additionalContext", "action", "content"}
+)
+"""What counts in `hookSpecificOutput` only. An answer with one of them elsewhere was meant to decide."""
+
 Behaviour = Literal["allow", "ask", "deny"]
 Action = Literal["accept", "decline", "cancel"]
 _BEHAVIOURS: Final = get_args(Behaviour)
@@ -122,6 +127,9 @@ class _Reader:
     def _top_level(self, found: dict[str, Any]) -> None:
         """`decision` and `continue`, which every event knows. A no beats what stands deeper."""
         document = self._document
+        for key in _SPECIFIC_KEYS & document.keys():
+            self.problems.append(f'"{key}" belongs in "hookSpecificOutput"')
+        self._behaviour(found, document, "permissionDecision", "permissionDecisionReason", _BEHAVIOURS)
         if (goes_on := document.get("continue", True)) is not True:
             if goes_on is not False:
                 self.problems.append('"continue" must be true or false')

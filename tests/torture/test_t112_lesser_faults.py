@@ -1,0 +1,64 @@
+"""T112: lesser faults: answers of hooks in odd encodings and places, addresses in odd spellings."""
+
+import codecs
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman import Host, PermissionRefused
+from dragoman.connections.inbound import page_question
+from tests.servers import zoo
+
+DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}}
+ALLOW = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
+ENCODINGS = {
+    "UTF-16 with a mark": json.dumps(DENY).encode("utf-16"),
+    "UTF-16 LE": json.dumps(DENY).encode("utf-16-le"),
+    "UTF-16 BE with a mark": codecs.BOM_UTF16_BE + json.dumps(DENY).encode("utf-16-be"),
+    "UTF-32": json.dumps(DENY).encode("utf-32"),
+    "UTF-8 with a mark": codecs.BOM_UTF8 + json.dumps(DENY).encode(),
+    "Latin-1": '{"reason": "ne\xfc"'.encode("latin-1"),
+    "a decision at the top": json.dumps({"permissionDecision": "deny"}).encode(),
+    "an allow at the top": json.dumps({"permissionDecision": "allow"}).encode(),
+    "arguments at the top": json.dumps({"updatedInput": {"text": "x"}, **ALLOW}).encode(),
+    "words before a decision": b"checked\n" + json.dumps({"permissionDecision": "deny"}).encode(),
+}
+
+
+@pytest.mark.requirement("PRM-5")
+@pytest.mark.parametrize("printed", ENCODINGS.values(), ids=ENCODINGS.keys())
+async def test_a_blocking_hook_blocks_whatever_the_form_of_its_answer(home: Path, printed: bytes):
+    (home / "answer").write_bytes(printed)
+    hook = {"type": "command", "command": f"cat {home / 'answer'}", "onError": "block"}
+    settings = {
+        "mcpServers": {"box": zoo("calm.py")},
+        "permissions": {"allow": ["mcp__box"]},
+        "hooks": {"PreToolUse": [{"hooks": [hook]}]},
+    }
+    (home / ".dragoman").mkdir(exist_ok=True)
+    (home / ".dragoman" / "settings.json").write_text(json.dumps(settings))
+    async with Host.configured() as host:
+        await host.ready(timeout=30)
+        (tool, *_) = host.tools()
+        outcome = await host.call(tool.name, {})
+    assert outcome.is_error
+    assert isinstance(outcome.error, PermissionRefused)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("https://2130706433/pay", "https://127.0.0.1/pay"),
+        ("https://0x7f000001/", "https://127.0.0.1/"),
+        ("https://0177.0.0.1/", "https://127.0.0.1/"),
+        ("https://1.1/", "https://1.0.0.1/"),
+        ("https://0x7f.1:8443/a/../b?x=1#part", "https://127.0.0.1:8443/a/../b?x=1#part"),
+        ("https://EXAMPLE.com:443/a/../b?x=1#part", "https://EXAMPLE.com:443/a/../b?x=1#part"),
+        ("https://example.com/a?b=c#/route", "https://example.com/a?b=c#/route"),
+    ],
+)
+def test_an_address_is_shown_as_it_would_be_opened(written: str, shown: str):
+    question = page_question("box", written, "please")
+    assert question is not None
+    assert question.url == shown
