@@ -2,13 +2,18 @@
 
 import codecs
 import json
+import time
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
 
 from dragoman import Host, PermissionRefused
+from dragoman.adapters import openai
 from dragoman.connections.inbound import page_question
 from tests.servers import zoo
+from tests.torture.test_t62_schema_attacks import ATTACKS
+from tests.unit.fakes import tool
 
 DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}}
 ALLOW = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
@@ -62,3 +67,16 @@ def test_an_address_is_shown_as_it_would_be_opened(written: str, shown: str):
     question = page_question("box", written, "please")
     assert question is not None
     assert question.url == shown
+
+
+def test_adapters_take_no_longer_for_hostile_schemas_than_for_large_ones():
+    large = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(1000)}}
+    ordinary = _seconds([large] * 100)
+    assert _seconds([ATTACKS[name] for name in islice(cycle(ATTACKS), 100)]) < 6 * ordinary
+
+
+def _seconds(schemas: list[object]) -> float:
+    tools = [tool(json.loads(json.dumps(schema)), name=f"t{number}") for number, schema in enumerate(schemas)]
+    began = time.process_time()
+    assert len(openai.chat_tools(tools)) == 100
+    return time.process_time() - began

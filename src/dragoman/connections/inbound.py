@@ -124,7 +124,7 @@ def page_question(server: str, url: str, message: str) -> PageQuestion | None:
 
 
 def _with_plain_host(url: str, address: ServerUrl) -> str:
-    """The address as it was sent; a host in an odd spelling (`https://2130706433/`) as it would be reached."""
+    """The address as it was sent, but a host in an odd spelling (`https://2130706433/`) as it is reached."""
     _, _, rest = url.partition("://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     if authority.lower().startswith(address.host):

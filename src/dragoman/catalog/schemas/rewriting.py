@@ -47,7 +47,7 @@ def for_models(schema: Mapping[str, Any]) -> Json:
     root = whole
     if not _HEADERS.isdisjoint(root):
         root = {keyword: value for keyword, value in root.items() if keyword not in _HEADERS}
-    if is_fit(root) and _is_small(root):
+    if _is_small(root) and is_fit(root):  # in this order: measuring is quick, whatever is in it
         return root
     for cost in COST_LIMITS:
         root = _as_root(_Rewriting(whole, cost).rewrite())
