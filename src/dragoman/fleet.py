@@ -125,10 +125,13 @@ class Fleet:
         self.configuration = new
         self._catalog.expect(new.servers)
         self._settings.adopt(new.settings)
-        leaving = [self._connections.pop(ServerName(name)) for name in (*plan.removed, *plan.changed)]
+        # One that is replaced stays in view, as closed, until the next one is there.
+        leaving = [self._connections.pop(ServerName(name)) for name in plan.removed]
+        leaving += [self._connections[ServerName(name)] for name in plan.changed]
         for connection in leaving:
             self._catalog.forget(ServerName(connection.name))
-            self._servers.pop(ServerName(connection.name), None)
+        for name in plan.removed:
+            self._servers.pop(ServerName(name), None)
         await asyncio.gather(*(connection.close() for connection in leaving))
         for connection in leaving:
             # What was being read while it closed is not to stay.

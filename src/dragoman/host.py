@@ -375,12 +375,19 @@ class Host:
 
     async def disable(self, name: str, *, remember: bool = True) -> ServerView:
         """Ends a connection and leaves it so. `remember`: for later hosts too, if it is in a file."""
-        if remember and self._is_in_file(name):
+        if not (remember and self._is_in_file(name)):
+            return await self._wanted(name, self._fleet.disable)
+        try:
             await self._edit_and_reload(
                 lambda: switch_off(self.configuration, self.configuration.servers[name])
             )
-            return self._view_of(name)
-        return await self._wanted(name, self._fleet.disable)
+        except (ConfigError, OSError) as error:
+            await self._wanted(name, self._fleet.disable)
+            raise ConfigError(
+                f"server {name!r} is disabled in this host, but that could not be written down: {error}",
+                hint=getattr(error, "hint", None) or "Correct that, and disable it again.",
+            ) from None
+        return self._view_of(name)
 
     async def _wanted(self, name: str, act: Callable[[str], Awaitable[None]]) -> ServerView:
         if self._stage != "open":

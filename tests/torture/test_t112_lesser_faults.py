@@ -1,17 +1,22 @@
 """T112: lesser faults: answers of hooks in odd encodings and places, addresses in odd spellings."""
 
+import asyncio
 import codecs
+import errno
 import json
+import os
 import time
 from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
 
-from dragoman import Host, PermissionRefused
+from dragoman import ConfigError, Host, PermissionRefused
 from dragoman.adapters import openai
+from dragoman.calls.audit import AuditLog, Entry, read
 from dragoman.connections.inbound import page_question
 from tests.servers import zoo
+from tests.torture.projects import write
 from tests.torture.test_t62_schema_attacks import ATTACKS
 from tests.unit.fakes import tool
 
@@ -80,3 +85,56 @@ def _seconds(schemas: list[object]) -> float:
     began = time.process_time()
     assert len(openai.chat_tools(tools)) == 100
     return time.process_time() - began
+
+
+@pytest.mark.requirement("LIF-5")
+async def test_a_full_disk_does_not_keep_a_server_connected(home: Path, monkeypatch: pytest.MonkeyPatch):
+    write(home / ".dragoman" / "settings.json", {"mcpServers": {"box": zoo("calm.py")}})
+    async with Host.configured() as host:
+        assert (await host.ready(timeout=30))["box"].status == "connected"
+        with monkeypatch.context() as full:
+            full.setattr(os, "fsync", _no_space)  # where a file system with delayed allocation tells
+            with pytest.raises(ConfigError) as raised:
+                await host.disable("box")
+        assert "server 'box' is disabled in this host, but that could not be written down: " in str(
+            raised.value
+        )
+        assert "No space left on device" in str(raised.value)
+        assert host.servers["box"].status == "disabled"
+        assert host.tools() == []
+
+
+def _no_space(*_: object) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.requirement("PRM-6")
+async def test_the_first_audit_entry_after_a_full_disk_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = home / "logs"
+    log = AuditLog(folder, lambda _: None, "session")
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, data[: len(data) // 2]))
+    log.write(Entry(tool="first"), {}, 0.0)
+    log.close()
+    monkeypatch.undo()
+    log = AuditLog(folder, lambda _: None, "session")
+    for name in ("second", "third"):
+        log.write(Entry(tool=name), {}, 0.0)
+    log.close()
+    assert [entry["tool"] for entry in read(folder)] == ["second", "third"]
+
+
+async def test_a_server_that_a_reload_replaces_stays_in_view(home: Path):
+    file = home / ".dragoman" / "settings.json"
+    write(file, {"mcpServers": {"box": zoo("will_not_die.py")}})
+    async with Host.configured() as host:
+        await host.ready(timeout=30)
+        write(file, {"mcpServers": {"box": zoo("calm.py")}})
+        seen = [set(host.servers)]
+        reloading = asyncio.create_task(host.reload())
+        while not reloading.done():
+            seen.append(set(host.servers))
+            await asyncio.sleep(0)
+        await host.ready(timeout=30)
+        assert {frozenset(names) for names in seen} == {frozenset({"box"})}
+        assert host.servers["box"].status == "connected"

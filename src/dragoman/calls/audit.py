@@ -39,7 +39,7 @@ GATHER_SECONDS: Final = 0.005
 LOCK_SECONDS: Final = 10.0
 """How long another process may take to make room."""
 # A pipe in the file's place must not hold the writer up: without a reader, opening it fails.
-_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Entry(Struct, kw_only=True, omit_defaults=True):
@@ -147,6 +147,8 @@ class AuditLog:
                 raise OSError(errno.EINVAL, "it is not a file")
             if found.st_mode & 0o077:
                 os.fchmod(descriptor, 0o600)
+            if found.st_size and os.pread(descriptor, 1, found.st_size - 1) != b"\n":
+                data = b"\n" + data  # a full disk or a crash has cut the last line short
             # One write per batch: lines of several processes do not mix.
             written = os.write(descriptor, data)
             if written < len(data):
