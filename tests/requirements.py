@@ -795,7 +795,6 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/interop/python/test_t24_front_ends.py::test_t24_behind_haproxy_a_silent_drop_ends_with_the_deadline",
             "tests/torture/test_mutants.py::test_t27_finds_a_build_that_repeats_what_was_dropped",
             "tests/torture/test_mutants.py::test_t27_finds_a_table_in_which_a_row_lost_its_condition",
-            "tests/torture/test_t112_lesser_faults.py::test_a_full_disk_does_not_keep_a_server_connected",
             "tests/torture/test_t12_crash_loop.py::test_t12_a_remote_server_that_hangs_up_on_every_newcomer_is_left_alone_too",
             "tests/torture/test_t12_crash_loop.py::test_t12_a_websocket_that_ends_after_every_greeting_is_left_alone_too",
             "tests/torture/test_t12_crash_loop.py::test_t12_calls_made_all_the_while_do_not_start_it_more_often",

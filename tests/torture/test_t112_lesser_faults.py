@@ -87,7 +87,6 @@ def _seconds(schemas: list[object]) -> float:
     return time.process_time() - began
 
 
-@pytest.mark.requirement("LIF-5")
 async def test_a_full_disk_does_not_keep_a_server_connected(home: Path, monkeypatch: pytest.MonkeyPatch):
     write(home / ".dragoman" / "settings.json", {"mcpServers": {"box": zoo("calm.py")}})
     async with Host.configured() as host:
