@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.config.model import fingerprint
-from dragoman.config.scopes import Scope
+from dragoman.config.scopes import PROJECT_FILE, Scope, Sources
 from dragoman.errors import ConfigFileError
 
 ApprovalState = Literal["approved", "pending", "rejected"]
@@ -93,8 +93,12 @@ class Answers:
 
 
 def key_of(file: Path) -> str:
-    """Folders reached by different ways are one; a link to a file is not that file."""
-    return os.path.join(os.path.realpath(file.parent), file.name)
+    """The key of a file's answers: the resolved folder its servers start in, and the file's place there.
+
+    Where links inside the project lead is no part of it: an answer never holds for another folder.
+    """
+    root = Sources.project_root_of(file)
+    return os.path.join(root, file.name if file.name == PROJECT_FILE else f"{file.parent.name}/{file.name}")
 
 
 def read_answers(path: Path) -> tuple[Answers, tuple[str, ...]]:

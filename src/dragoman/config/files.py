@@ -20,7 +20,7 @@ from msgspec import Struct
 from dragoman.config import schema
 from dragoman.config.reading import read_object
 from dragoman.config.schema import PermissionRules
-from dragoman.config.scopes import Scope, Sources
+from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError, ConfigFileError
 
 _RAW: Final = frozenset(
@@ -97,6 +97,10 @@ class _Reader:
         self.problems: list[str] = []
 
     def read(self, scope: Scope, path: Path) -> None:
+        if scope in IN_PROJECT and (target := Sources.target_outside_project(path)) is not None:
+            if os.path.lexists(path):
+                self.problems.append(_ignored(path, target))
+            return
         try:
             read = read_object(path)
         except ConfigFileError as error:
@@ -217,6 +221,13 @@ def _forbidding(values: Mapping[str, Any]) -> dict[str, Any]:
         if rules.ask or rules.deny or mode:
             kept["permissions"] = PermissionRules(ask=rules.ask, deny=rules.deny, default_mode=mode)
     return kept
+
+
+def _ignored(path: Path, target: Path) -> str:
+    """Why a project's file that is a link does not count: another project's approvals would apply to it."""
+    reason = f"the file is ignored: it leads to {target}, outside its project"
+    advice = "copy it into the project, or put its servers and rules into your own settings (-s user)"
+    return f"{ConfigFileError(str(path), reason)}; {advice}"
 
 
 def _unreadable_rules(path: Path, block: object) -> str | None:

@@ -42,7 +42,8 @@ def remove_rule(sources: Sources, scope: Scope, path: Path, rule: str) -> tuple[
 
 def files_with_rules(sources: Sources) -> list[tuple[Scope, Path]]:
     """The person's files that may hold rules, nearest first."""
-    local: list[tuple[Scope, Path]] = [("local", path) for path in sources.local_files()]
+    own = sources.in_use(sources.local_files())
+    local: list[tuple[Scope, Path]] = [("local", path) for path in own]
     return [*local, ("user", sources.user_file)]
 
 

@@ -7,7 +7,7 @@ directory up to the home directory.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -135,8 +135,23 @@ class Sources(Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def project_root_of(file: Path) -> Path:
-        """The folder of the project that a project or local file belongs to."""
-        return file.parent if file.name == PROJECT_FILE else file.parent.parent
+        """The folder of the project that a project or local file belongs to, with links resolved.
+
+        The project's servers start in it, and approvals are stored under it: it is the same value for both.
+        """
+        root = file.parent if file.name == PROJECT_FILE else file.parent.parent
+        return Path(os.path.realpath(root))
+
+    @staticmethod
+    def target_outside_project(file: Path) -> Path | None:
+        """Where a project or local file leads, if that is not inside its project's folder."""
+        target = Path(os.path.realpath(file))
+        return None if target.is_relative_to(Sources.project_root_of(file)) else target
+
+    @staticmethod
+    def in_use(files: Iterable[Path]) -> tuple[Path, ...]:
+        """Of project or local files, those that do not lead outside their project."""
+        return tuple(file for file in files if Sources.target_outside_project(file) is None)
 
     def file_of(self, scope: str) -> Path:
         """The file that a person's entries of a scope are written to."""
