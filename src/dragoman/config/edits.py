@@ -141,7 +141,7 @@ def _with_off(text: str, name: str, *, off: bool) -> str:
 def forget_choices(sources: Sources) -> int:
     """Drops every yes and no about the files of this project; says how many."""
     files = (*sources.project_files(), *sources.local_files())
-    return approval.forget(sources.approvals_file, files)
+    return approval.forget_all(sources.approvals_file, files)
 
 
 def edit_file(sources: Sources, scope: Scope, path: Path, change: Callable[[str], str]) -> None:
