@@ -25,6 +25,7 @@ from dragoman.catalog.pool import Admit, Catalog
 from dragoman.catalog.tools import BuiltinTool, ServerTool
 from dragoman.clock import Clock, SystemClock
 from dragoman.config import approval, connectors
+from dragoman.config.connector_entries import safe_origins
 from dragoman.config.edits import switch_off, switch_on
 from dragoman.config.live import changes, stamps
 from dragoman.config.load import Configuration, load, path_of
@@ -78,6 +79,7 @@ class Host:
         only: Collection[str] | None = None,
         control: ControlChannel | None = None,
         bearer: Callable[[str], Credentials] | None = None,
+        bearer_origins: Collection[str] = (),
         frozen: Path | None = None,
         guard: Guard | None = None,
     ) -> None:
@@ -92,7 +94,8 @@ class Host:
         `guard`: another host's rules, hooks and audit log, in place of one's own.
 
         `control` carries the messages of servers that live in an embedding program (type `sdk`); `bearer`
-        gives, by server, who signs requests to an organisation's connectors (type `claudeai-proxy`).
+        gives, by server, who signs requests to an organisation's connectors (type `claudeai-proxy`). They are
+        connected only at the origins named in `connectors` of the settings, or in `bearer_origins`.
         """
         if not isinstance(servers, Sources):
             servers = Sources.here(given=servers, only_given=True)
@@ -124,6 +127,8 @@ class Host:
         hooked = self._guard.hooks
         forms = HookedForms(interaction, hooked) if isinstance(interaction, FillsForms) else None
         pages = HookedPages(interaction, hooked) if isinstance(interaction, VisitsPages) else None
+        seams = Seams(control, bearer, servers.cwd)
+        seams.bearer_origins = safe_origins(bearer_origins)
         self._fleet = Fleet(
             configuration,
             catalog=self._catalog,
@@ -131,7 +136,7 @@ class Host:
             clock=self._clock,
             forms=forms,
             pages=pages,
-            seams=Seams(control, bearer, servers.cwd),
+            seams=seams,
         )
         self._preparer = Preparer(limits=_limits(configuration), counter=installed_counter())
         self._pipeline = Pipeline(

@@ -29,7 +29,7 @@ from dragoman.config.merge import (
 from dragoman.config.model import IN_PROCESS, ServerConfig, fingerprint, parse_entry
 from dragoman.config.permissions import PermissionPart, counting
 from dragoman.config.schema import ConnectorsConfig
-from dragoman.config.scopes import IN_PROJECT, Scope, Sources
+from dragoman.config.scopes import IN_PROJECT, MAY_TRUST, Scope, Sources
 from dragoman.config.subjects import subject_of
 from dragoman.errors import ConfigError
 from dragoman.settings import NAMES, Layer, Settings
@@ -180,7 +180,7 @@ def _judgements(
             config = understand_given(candidate, environ)
         except ConfigError as error:
             raise without_values(entry_error(part, candidate.name, error), candidate.given, environ) from None
-        return _in_its_project(config, part)
+        return _without_claimed_trust(_in_its_project(config, part), candidate.scope)
 
     def judge(candidate: Candidate, config: ServerConfig | None) -> policy.Verdict:
         if not (rules.broken or rules.denied or rules.allowed is not None):
@@ -200,6 +200,13 @@ def _in_its_project(config: ServerConfig, part: Part | None) -> ServerConfig:
         return config
     folder = Sources.project_root_of(part.path)
     return structs.replace(config, cwd=os.path.join(folder, config.cwd or ""))
+
+
+def _without_claimed_trust(config: ServerConfig, scope: Scope) -> ServerConfig:
+    """A project, a plugin or a connector list cannot call its own servers trusted."""
+    if not config.trusted or scope in MAY_TRUST:
+        return config
+    return structs.replace(config, trusted=False)
 
 
 def without_values(error: ConfigError, given: object, environ: Mapping[str, str]) -> ConfigError:

@@ -31,6 +31,9 @@ SCOPES: Final[tuple[Scope, ...]] = (
 IN_PROJECT: Final[frozenset[Scope]] = frozenset({"project", "local"})
 """Scopes whose files lie in the project's folder, and so may have come with it from a stranger."""
 
+MAY_TRUST: Final[frozenset[Scope]] = frozenset({"user", "dynamic", "enterprise"})
+"""Scopes in which an entry can say `trusted`: the person, the program and the administrator."""
+
 USER_FILE: Final = "settings.json"
 PROJECT_FILE: Final = ".mcp.json"
 LOCAL_FILE: Final = ".dragoman/settings.local.json"
