@@ -117,13 +117,15 @@ def key_of(file: Path) -> str:
     return os.path.join(root, file.name if file.name == PROJECT_FILE else f"{file.parent.name}/{file.name}")
 
 
-def read_answers(path: Path) -> tuple[Answers, tuple[str, ...]]:
-    """The answers, and problems; what cannot be read counts as never answered."""
+def read_answers(path: Path, before: Answers | None = None) -> tuple[Answers, tuple[str, ...]]:
+    """The answers, and problems. What cannot be read counts as never answered, unless it was read before."""
     from dragoman.config.reading import read_object
 
     try:
         read = read_object(path)
     except ConfigFileError as error:
+        if before is not None:
+            return before, (f"{error}; the answers read before stay in effect",)
         return Answers({}, {}, None), (f"{error}; no approval is taken from it",)
     document = read[1] if read else {}
     problems: list[str] = []

@@ -39,6 +39,7 @@ class Cached(Struct, frozen=True):
     servers: Mapping[str, object] = {}
     problem: str | None = None
     age_seconds: float | None = None
+    is_readable: bool = True
 
     @property
     def is_fresh(self) -> bool:
@@ -50,7 +51,8 @@ def read_cache(path: Path, config: ConnectorsConfig) -> Cached:
     try:
         read = read_object(path)
     except ConfigFileError as error:
-        return Cached(source, problem=f"{error}; the connector list will be fetched anew")
+        problem = f"{error}; the connector list will be fetched anew"
+        return Cached(source, problem=problem, is_readable=False)
     document = read[1] if read else {}
     servers, fetched = document.get("servers"), document.get("fetchedAt")
     if document.get("list") != fingerprint(config.url) or not isinstance(servers, dict):

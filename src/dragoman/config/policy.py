@@ -116,7 +116,7 @@ class Policy(Struct, frozen=True):
     allowed: tuple[Rule, ...] | None = None
     """None: no list restricts anything. Empty: nothing is allowed."""
     broken: str | None = None
-    """Why the managed file cannot be read. Nothing is admitted then."""
+    """Why it cannot be known what is forbidden, as a sentence. Nothing is admitted then."""
     problems: tuple[str, ...] = ()
     urls_decide: bool = False
     """Remote servers are admitted by URL only."""
@@ -158,7 +158,7 @@ def gather(parts: Iterable[PolicyPart], *, broken: str | None = None) -> Policy:
 def judge(policy: Policy, subject: Subject) -> Verdict:
     """May the server be used? Total: every subject has a verdict, every verdict a reason."""
     if policy.broken is not None:
-        return Verdict(False, f"the managed policy cannot be read: {one_line(policy.broken, 300)}")
+        return Verdict(False, one_line(policy.broken, 500))
     for rule in policy.denied:
         if _denies(rule, subject):
             return Verdict(False, f"denied by {rule.describe()}", rule)

@@ -54,6 +54,9 @@ class Sources(Struct, frozen=True, kw_only=True):
     """Leave the person's files out. The administrator's file always counts."""
     overrides: Mapping[str, int] = {}
     """Settings from code."""
+    ignore_broken_settings: bool = False
+    """Leave out the person's and the project's files that cannot be read, although they can forbid something.
+    Never the administrator's."""
 
     def __repr__(self) -> str:
         return f"<Sources seen from {self.cwd}>"
@@ -66,6 +69,7 @@ class Sources(Struct, frozen=True, kw_only=True):
         given_source: str = "code",
         only_given: bool = False,
         overrides: Mapping[str, int] | None = None,
+        ignore_broken_settings: bool = False,
     ) -> Sources:
         """The usual places for this person, seen from a working directory."""
         return Sources(
@@ -77,6 +81,7 @@ class Sources(Struct, frozen=True, kw_only=True):
             given_source=given_source,
             only_given=only_given,
             overrides=overrides or {},
+            ignore_broken_settings=ignore_broken_settings,
         )
 
     @property
