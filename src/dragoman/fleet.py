@@ -19,6 +19,8 @@ from dragoman.catalog.pool import Catalog
 from dragoman.catalog.refresh import Refresher
 from dragoman.catalog.tools import ServerTool, Tool
 from dragoman.clock import Clock
+from dragoman.config.connector_entries import check_token_target
+from dragoman.config.connectors import bearer_origins
 from dragoman.config.load import Configuration
 from dragoman.config.masking import secrets_of
 from dragoman.config.merge import ConfiguredServer, stand
@@ -363,11 +365,16 @@ class Fleet:
             # What cannot be used is said of this server, when it is to be connected.
             if server.config is None:
                 raise server.error or ConfigError(f"server {name!r} cannot be used")
+            check_token_target(name, server.config, server.scope, self._bearer_origins())
             if server.config.type == IN_PROCESS:
                 return inprocess_maker(name, server.candidate.given)()
             return make(name, as_started(server.config, self.configuration.policy))
 
         return ask_and_make
+
+    def _bearer_origins(self) -> Collection[str]:
+        named = self.configuration
+        return bearer_origins(named.connectors, named.environ) | self._seams.bearer_origins
 
     def _make_transport(self, name: ServerName, config: ServerConfig) -> Transport:
         return transport_maker(name, config, self._settings, self._seams)()

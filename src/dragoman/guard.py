@@ -12,8 +12,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from msgspec import structs
+
 from dragoman import paths
 from dragoman.calls.audit import AuditLog
+from dragoman.cleaning import one_line
 from dragoman.config.load import Configuration, load
 from dragoman.config.rule_edits import add_rule
 from dragoman.config.schema import PermissionRules
@@ -38,6 +41,7 @@ from dragoman.permissions.classifier import ByAnnotations, Classifier
 from dragoman.permissions.gate import Gate
 from dragoman.permissions.modes import MODES, PermissionMode, effective
 from dragoman.permissions.rules import Rulebook
+from dragoman.permissions.rules import parse as parse_rule
 
 LAST_WORDS_SECONDS: Final = 5.0
 CONNECTION_EVENTS: Final = frozenset({"ServerConnected", "ServerFailed", "NeedsAuth", "ToolsChanged"})
@@ -60,9 +64,17 @@ class Rules(NamedTuple):
         parts = [(part.scope, part.source, part.rules) for part in configuration.permissions]
         if own is not None:
             parts.append(("dynamic", "code", own))
-        book = Rulebook.of(parts)
+        book = _refusing(Rulebook.of(parts), configuration.policy.broken)
         mode, problem = effective(wanted, parts, asked_in_code=wanted is not None)
         return Rules(book, mode, (*book.problems, *([problem] if problem else [])))
+
+
+def _refusing(book: Rulebook, reason: str | None) -> Rulebook:
+    """Where it cannot be known what files forbid, every call is refused."""
+    if reason is None:
+        return book
+    everything = parse_rule("*", "deny", scope="enterprise", source="files that cannot be read")
+    return Rulebook((structs.replace(everything, told=one_line(reason, 500)), *book.rules), book.problems)
 
 
 class Guard:
@@ -87,7 +99,7 @@ class Guard:
         self._rules = rules_in_code(rules)
         self._own_hooks = tuple(hooks)
         self._bus = bus
-        self._sources = configuration.sources
+        self._configuration = configuration
         self._told: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
         self._events: Listening | None = None
@@ -120,7 +132,7 @@ class Guard:
 
     def adopt(self, configuration: Configuration) -> None:
         """Goes by what configuration says now."""
-        self._sources = configuration.sources
+        self._configuration = configuration
         rules, declared = self._read(configuration)
         self.gate.adopt(rules.book, rules.mode)
         self.hooks.replace(declared)
@@ -139,9 +151,10 @@ class Guard:
     async def _keep(self, scope: str, rule: str) -> None:
         """Writes an allow rule, and goes by it from now on."""
         try:
-            await asyncio.to_thread(_write_rule, self._sources, scope, rule)
+            known = self._configuration
+            await asyncio.to_thread(_write_rule, known.sources, scope, rule)
             async with self._reloading:  # what was read before must not be adopted after what came later
-                configuration = await asyncio.to_thread(load, self._sources)
+                configuration = await asyncio.to_thread(load, known.sources, before=self._configuration)
                 rules = Rules.of(configuration, self._rules, self._wanted)
                 self.gate.adopt(rules.book, rules.mode)
         except (DragomanError, OSError) as error:

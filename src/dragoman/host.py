@@ -25,6 +25,7 @@ from dragoman.catalog.pool import Admit, Catalog
 from dragoman.catalog.tools import BuiltinTool, ServerTool
 from dragoman.clock import Clock, SystemClock
 from dragoman.config import approval, connectors
+from dragoman.config.connector_entries import safe_origins
 from dragoman.config.edits import switch_off, switch_on
 from dragoman.config.live import changes, stamps
 from dragoman.config.load import Configuration, load, path_of
@@ -78,8 +79,11 @@ class Host:
         only: Collection[str] | None = None,
         control: ControlChannel | None = None,
         bearer: Callable[[str], Credentials] | None = None,
+        bearer_origins: Collection[str] = (),
         frozen: Path | None = None,
+        ignore_broken_settings: bool = False,
         guard: Guard | None = None,
+        previous: Configuration | None = None,
     ) -> None:
         """`rules`: permission rules by kind, `{"allow": ["mcp__box"]}`, besides those of files. Without
         `permission_mode` the files' `defaultMode` counts. `hooks`: see `dragoman.hooks.declared.hook`.
@@ -89,21 +93,28 @@ class Host:
         `watch`: follow changes of the configuration files while running. `only`: of all servers, these.
         `frozen`: a tool lock; tools that are not as it says are left out.
 
-        `guard`: another host's rules, hooks and audit log, in place of one's own.
+        `ignore_broken_settings`: settings of the person or the project that cannot be read are left out, and
+        what they forbid does not count; otherwise nothing is started or called. Never the administrator's.
+
+        `guard`: another host's rules, hooks and audit log, in place of one's own. `previous`: the
+        configuration of that host; of a file that cannot be read now, the version in it counts.
 
         `control` carries the messages of servers that live in an embedding program (type `sdk`); `bearer`
-        gives, by server, who signs requests to an organisation's connectors (type `claudeai-proxy`).
+        gives, by server, who signs requests to an organisation's connectors (type `claudeai-proxy`). They are
+        connected only at the origins named in `connectors` of the settings, or in `bearer_origins`.
         """
         if not isinstance(servers, Sources):
             servers = Sources.here(given=servers, only_given=True)
         if settings:
             servers = structs.replace(servers, overrides={**servers.overrides, **settings})
+        if ignore_broken_settings:
+            servers = structs.replace(servers, ignore_broken_settings=True)
         self._sources = servers
         self._interaction = interaction
         self._frozen = frozen
         self._only = None if only is None else frozenset(only)
         self._watch = watch
-        configuration = self._narrowed(load(servers))
+        configuration = self._narrowed(load(servers, before=previous))
         self._clock = clock or SystemClock()
         self._bus = EventBus()
         self._catalog = Catalog(_admission(frozen) if frozen is not None else None)
@@ -124,6 +135,8 @@ class Host:
         hooked = self._guard.hooks
         forms = HookedForms(interaction, hooked) if isinstance(interaction, FillsForms) else None
         pages = HookedPages(interaction, hooked) if isinstance(interaction, VisitsPages) else None
+        seams = Seams(control, bearer, servers.cwd)
+        seams.bearer_origins = safe_origins(bearer_origins)
         self._fleet = Fleet(
             configuration,
             catalog=self._catalog,
@@ -131,7 +144,7 @@ class Host:
             clock=self._clock,
             forms=forms,
             pages=pages,
-            seams=Seams(control, bearer, servers.cwd),
+            seams=seams,
         )
         self._preparer = Preparer(limits=_limits(configuration), counter=installed_counter())
         self._pipeline = Pipeline(
@@ -445,6 +458,7 @@ class Host:
             clock=self._clock,
             frozen=self._frozen,
             guard=self._guard,
+            previous=self._fleet.configuration,
         )
         # Beside tools of this host no other may have the same name.
         child._catalog.stand_beside(self._fleet.configuration.servers)
@@ -465,7 +479,8 @@ class Host:
             for server in self._fleet.servers
             if server.scope in IN_PROJECT and server.standing == "ready"
         }
-        return self._narrowed(await asyncio.to_thread(load, self._sources, running=running))
+        known = self._fleet.configuration
+        return self._narrowed(await asyncio.to_thread(load, self._sources, running=running, before=known))
 
     async def _apply(self, new: Configuration, plan: Plan) -> None:
         known = self._fleet.configuration.problems

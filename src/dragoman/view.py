@@ -81,7 +81,12 @@ class ServerView(Struct, frozen=True, kw_only=True):
             capabilities=said.capabilities if said else {},
             instructions=said.instructions if said else None,
             tool_count=catalog.count(name),
-            problems=(*_unknown_fields(config), *_not_used(config), *catalog.problems(name)),
+            problems=(
+                *_unknown_fields(config),
+                *_not_used(config),
+                *server.without_effect,
+                *catalog.problems(name),
+            ),
             pid=details.pid,
             exit_code=details.exit_code,
             stderr_tail=details.stderr_tail,

@@ -289,7 +289,7 @@ async def test_a_connector_is_signed_for_and_a_401_renews_once(era):
     bearers = Bearers("stale", "fresh")
     async with streamable(revisions=(era,), on={"*": admits("fresh")}) as server:
         entry = {"type": "claudeai-proxy", "url": server.url, "protocol": era}
-        async with host_of(entry, bearer=lambda _: bearers) as host:
+        async with host_of(entry, bearer=lambda _: bearers, bearer_origins=[server.url]) as host:
             await works(host)
             assert bearers.renewals == 1
             refused = [ask for ask in server.asks if ask.headers["Authorization"] == "Bearer stale"]
@@ -311,7 +311,7 @@ async def test_a_connector_whose_token_stays_refused_wants_a_sign_in_and_is_not_
     bearers = Bearers("stale")
     async with streamable(on={"*": admits("fresh")}) as server:
         entry = {"type": "claudeai-proxy", "url": server.url}
-        async with host_of(entry, bearer=lambda _: bearers) as host:
+        async with host_of(entry, bearer=lambda _: bearers, bearer_origins=[server.url]) as host:
             view = host.servers["x"]
             assert view.status == "needs-auth"
             assert isinstance(view.error, SignInNeeded)
@@ -324,7 +324,7 @@ async def test_a_token_that_runs_out_while_connected_is_renewed_within_the_call(
     bearers = Bearers("first", "second")
     async with streamable(revisions=(MODERN,), on={"*": admits("first")}) as server:
         entry = {"type": "claudeai-proxy", "url": server.url}
-        async with host_of(entry, bearer=lambda _: bearers) as host:
+        async with host_of(entry, bearer=lambda _: bearers, bearer_origins=[server.url]) as host:
             await works(host)
             server.on["*"] = admits("second")
             assert (await host.call("mcp__x__ledger", {"key": "k"})).text == "1"

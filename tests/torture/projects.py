@@ -45,6 +45,11 @@ class Canary:
     def started(self) -> set[str]:
         return {path.name for path in self._folder.iterdir()}
 
+    def forget(self) -> None:
+        """Removes every mark."""
+        for path in self._folder.iterdir():
+            path.unlink()
+
 
 class Listener:
     """A port of this machine. Nobody is answered; connections wait in the queue until they are counted."""

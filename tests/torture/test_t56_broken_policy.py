@@ -205,15 +205,24 @@ def test_t56_importing_adds_nothing(office: Office):
     assert "new" not in standings()
 
 
-async def test_t56_a_file_spoiled_while_a_host_runs_stops_its_servers_at_the_next_look(office: Office):
+async def test_t56_a_file_spoiled_while_a_host_runs_leaves_the_rules_it_had(office: Office):
+    projects.managed(office.home, {"deniedMcpServers": [{"serverName": "own"}]})
     async with Host.configured() as host:
         await host.ready(timeout=30)
-        assert {view.status for view in host.servers.values()} == {"connected"}
+        before = {name: view.status for name, view in host.servers.items()}
+        assert before == {
+            "mine": "connected",
+            "plugged": "connected",
+            "shared": "connected",
+            "own": "disabled",
+        }
         office.spoil("truncated")
-        await host.reload()
-        await host.ready(timeout=30)
-        assert {view.status for view in host.servers.values()} == {"disabled"}
-        assert host.tools() == []
+        assert (await host.reload()).is_empty
+        assert {name: view.status for name, view in host.servers.items()} == before
+        assert any(str(office.file) in problem for problem in host.configuration.problems)
+        with pytest.raises(PolicyRefused):
+            await host.reconnect("own")
+        assert run("tools").returncode == exit_codes.CONFIG, "a new host has no version to go by"
         office.file.unlink()
         await host.reload()
         await host.ready(timeout=30)
@@ -294,7 +303,9 @@ def test_t56_wrong_entries_are_told_by_the_commands_too(office: Office):
 def test_t56_a_broken_file_of_the_person_takes_away_no_rule_of_the_administrator(office: Office):
     projects.managed(office.home, {"deniedMcpServers": [{"serverName": "own"}]})
     (office.home / ".dragoman" / "settings.json").write_text("{")
-    assert standings() == {"plugged": "ready", "shared": "ready", "own": "refused"}
+    assert standings() == {"plugged": "refused", "shared": "refused", "own": "refused"}
+    ignoring = standings(ignore_broken_settings=True)
+    assert ignoring == {"plugged": "ready", "shared": "ready", "own": "refused"}
 
 
 def test_t56_an_exclusive_file_with_a_wrong_server_is_still_exclusive(office: Office):

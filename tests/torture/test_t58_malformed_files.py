@@ -28,6 +28,10 @@ PLACES = {
     "approvals": ".dragoman/approvals.json",
 }
 READ_AS_SERVERS = ["user", "project", "outer project", "local", "plugin"]
+CAN_DENY = ["user", "local"]
+"""While one of these cannot be read, nothing is started: see T100."""
+LEAD_OUTSIDE = ["a device without end", "a terminal"]
+"""A project's file that is a link to elsewhere is ignored: see T87."""
 
 WHOLE = json.dumps({"mcpServers": {"spoiled": {"command": "true"}}}, indent=2).encode()
 
@@ -125,7 +129,10 @@ def test_t58_a_spoiled_file_costs_only_itself_and_is_named(home: Path, place: st
 
     seen, told = desk.look()
 
-    assert {name for name, server in seen.servers.items() if server.standing == "ready"} == desk.good
+    is_closed = place == "user" or (place == "local" and what not in LEAD_OUTSIDE)
+    ready = {name for name, server in seen.servers.items() if server.standing == "ready"}
+    assert ready == (set() if is_closed else desk.good)
+    assert desk.good <= seen.servers.keys()
     assert told
     assert (f"{desk.file}, line " in told) == (what in WITH_LINE)
     assert len(told) < 1000
@@ -172,7 +179,8 @@ PIPES = ["a pipe", "a folder", "100 MB of nothing", "cut off", "trailing comma"]
 async def test_t58_a_host_works_with_the_servers_of_the_other_files(home: Path, place: str, what: str):
     desk = Desk(home, place)
     SPOILED[what](desk.file)
-    async with Host.configured(permission_mode="bypassPermissions") as host:
+    closed = place in CAN_DENY
+    async with Host.configured(permission_mode="bypassPermissions", ignore_broken_settings=closed) as host:
         await host.ready(timeout=30)
         assert {name for name, view in host.servers.items() if view.status == "connected"} == desk.good
         for name in desk.good:
@@ -186,6 +194,8 @@ def test_t58_the_commands_tell_it_on_stderr_and_go_on(home: Path, place: str, wh
     desk = Desk(home, place)
     SPOILED[what](desk.file)
     for words in (["tools"], ["mcp", "list"], ["config", "explain"], ["config", "plan"]):
+        if place in CAN_DENY and words == ["tools"]:
+            words = ["tools", "--ignore-broken-settings"]
         done = run(*words)
         assert str(desk.file) in done.stderr, words
         assert "Traceback" not in done.stderr, words

@@ -109,6 +109,7 @@ def _show_notes(configuration: Configuration, name: str, scope: Scope, missing: 
         notes.append(f"it is {server.reason}; `dragoman mcp enable {name}` switches it on")
     elif server is not None and server.beat:
         notes.append(f"it takes the place of the one of {server.beat[0].origin}")
+    notes.extend(server.without_effect if server is not None and server.scope == scope else ())
     for dropped in configuration.dropped:
         if dropped.candidate.name == name and dropped.candidate.scope == scope and dropped.why == "duplicate":
             notes.append(f"it is left out: {dropped.text}")

@@ -31,7 +31,9 @@ SHOWN_RULES: Final = 5
 def load_asking(sources: Sources) -> Configuration:
     """The configuration; where a person watches, after asking about what is pending."""
     configuration = load(sources)
-    if not is_watched() or not (configuration.waiting or configuration.unconfirmed_variables):
+    if configuration.policy.broken is not None or not is_watched():
+        return configuration
+    if not (configuration.waiting or configuration.unconfirmed_variables):
         return configuration
     for server in configuration.waiting:
         ask(configuration, server)

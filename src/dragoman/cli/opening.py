@@ -15,7 +15,7 @@ import click
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.approving import load_asking
-from dragoman.cli.options import no_servers, sources_of
+from dragoman.cli.options import check_readable, no_servers, sources_of
 from dragoman.cli.render.servers import show_problem, show_problems
 from dragoman.config.load import Configuration
 from dragoman.config.scopes import Sources
@@ -31,6 +31,7 @@ def opened(given: tuple[str, ...], strict: bool, server: str | None = None) -> t
     sources = sources_of(given, strict)
     configuration = load_asking(sources)
     show_problems(configuration)
+    check_readable(configuration)
     if configuration.connectors is not None:  # more servers may come to be known
         return sources, configuration
     if not configuration.servers:

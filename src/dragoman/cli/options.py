@@ -32,9 +32,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEMO = "demo"
 MCP_CONFIG = "--mcp-config"
+IGNORE_BROKEN_SETTINGS = "--ignore-broken-settings"
+IGNORE_BROKEN = "dragoman.ignore_broken_settings"
+"""Where that option is kept in the context."""
+
+
+def ignore_broken_settings_option(function: F) -> F:
+    """For commands that start servers; `sources_of` and `run_with_host` see to it."""
+
+    def remember(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+        context.meta[IGNORE_BROKEN] = wanted
+
+    return click.option(
+        IGNORE_BROKEN_SETTINGS,
+        is_flag=True,
+        expose_value=False,
+        callback=remember,
+        help="For this run: leave out settings files that cannot be read, and what they forbid.",
+    )(function)
 
 
 def mcp_config_option(function: F) -> F:
+    function = ignore_broken_settings_option(function)
     function = click.option(
         "--strict-mcp-config", "strict", is_flag=True, help="Only the servers of --mcp-config."
     )(function)
@@ -88,7 +107,10 @@ def sources_of(given: tuple[str, ...], strict: bool = False) -> Sources:
     servers: dict[str, Any] = {}
     for source in given:
         servers.update(_read_source(source))
-    return Sources.here(given=servers, given_source=MCP_CONFIG, only_given=strict)
+    ignores = bool(click.get_current_context().meta.get(IGNORE_BROKEN))
+    return Sources.here(
+        given=servers, given_source=MCP_CONFIG, only_given=strict, ignore_broken_settings=ignores
+    )
 
 
 def _read_source(source: str) -> Mapping[str, Any]:
@@ -238,6 +260,15 @@ async def _tell(host: Host) -> None:
     async for event in host.events():
         if isinstance(event, HookReported):
             show_problem(f"hook {event.hook} ({event.event}): {event.text}")
+
+
+def check_readable(configuration: Configuration) -> None:
+    """Raises `ConfigError` if nothing may be started or called because a file cannot be read."""
+    if configuration.policy.broken is not None:
+        raise ConfigError(
+            f"nothing is started or called: {configuration.policy.broken}",
+            hint="`dragoman mcp list`, `config explain` and `permissions list` still work.",
+        )
 
 
 def no_servers(configuration: Configuration) -> ConfigError:

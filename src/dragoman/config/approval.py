@@ -1,8 +1,7 @@
-"""Approval: nothing that came with a project is started before its person said yes to exactly that.
+"""Approval of what came with a project: the decision, and the file where a person's answers are kept.
 
-I own: the decision whether an entry is approved, and the file where answers are kept. Answers live in
-the person's own folder and are bound to a fingerprint of the whole entry as written, so nothing in a
-project can approve itself, and an edited entry asks again.
+Answers are kept in the person's own folder. Each is bound to the project's folder and to a fingerprint of the
+whole entry, or rule, as written: nothing in a project can approve itself, and an edited entry is asked again.
 """
 
 from __future__ import annotations
@@ -10,16 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import msgspec
 from msgspec import Struct
 
 from dragoman.config.model import fingerprint
-from dragoman.config.scopes import Scope
+from dragoman.config.scopes import PROJECT_FILE, Scope, Sources
 from dragoman.errors import ConfigFileError
 
 ApprovalState = Literal["approved", "pending", "rejected"]
+
+SERVERS: Final = "files"
+RULES: Final = "rules"
+"""The sections of the file of answers. A server may have any name, so rules have a section of their own."""
 
 
 class Choices(Struct, frozen=True, kw_only=True):
@@ -80,42 +83,66 @@ def decide(
     return Approval(state="pending", reason="it came with the project and is not approved yet")
 
 
+Rows = Mapping[str, Mapping[str, Answer]]
+"""Answers by file, then by the name of a server or the text of a rule."""
+
+
 class Answers:
     """The remembered answers, read once."""
 
-    def __init__(self, by_file: Mapping[str, Mapping[str, Answer]], variables: str | None) -> None:
-        self._by_file = by_file
+    def __init__(self, servers: Rows, rules: Rows, variables: str | None) -> None:
+        self._servers = servers
+        self._rules = rules
         self.confirmed_variables = variables
         """Fingerprint of the administrator's variables that the person has confirmed."""
 
     def of(self, file: Path | None, name: str) -> Answer | None:
-        return None if file is None else self._by_file.get(key_of(file), {}).get(name)
+        """The answer about a server's entry. Whether it holds for the entry as it is now: see `decide`."""
+        return None if file is None else self._servers.get(key_of(file), {}).get(name)
+
+    def approves_rule(self, file: Path | None, rule: str) -> bool:
+        """Whether the person wrote this allow rule into this file through Dragoman."""
+        answer = None if file is None else self._rules.get(key_of(file), {}).get(rule)
+        if answer is None or answer.decision != "approved":
+            return False
+        return answer.fingerprint == fingerprint(_as_entry(rule))
 
 
 def key_of(file: Path) -> str:
-    """Folders reached by different ways are one; a link to a file is not that file."""
-    return os.path.join(os.path.realpath(file.parent), file.name)
+    """The key of a file's answers: the resolved folder its servers start in, and the file's place there.
+
+    Where links inside the project lead is no part of it: an answer never holds for another folder.
+    """
+    root = Sources.project_root_of(file)
+    return os.path.join(root, file.name if file.name == PROJECT_FILE else f"{file.parent.name}/{file.name}")
 
 
-def read_answers(path: Path) -> tuple[Answers, tuple[str, ...]]:
-    """The answers, and problems; what cannot be read counts as never answered."""
+def read_answers(path: Path, before: Answers | None = None) -> tuple[Answers, tuple[str, ...]]:
+    """The answers, and problems. What cannot be read counts as never answered, unless it was read before."""
     from dragoman.config.reading import read_object
 
     try:
         read = read_object(path)
     except ConfigFileError as error:
-        return Answers({}, None), (f"{error}; no approval is taken from it",)
+        if before is not None:
+            return before, (f"{error}; the answers read before stay in effect",)
+        return Answers({}, {}, None), (f"{error}; no approval is taken from it",)
     document = read[1] if read else {}
-    by_file: dict[str, dict[str, Answer]] = {}
     problems: list[str] = []
-    for file, rows in _items(document.get("files")):
+    servers, rules = (_rows(path, document.get(section), problems) for section in (SERVERS, RULES))
+    variables = document.get("managedVariables")
+    return Answers(servers, rules, variables if isinstance(variables, str) else None), tuple(problems)
+
+
+def _rows(path: Path, section: Any, problems: list[str]) -> Rows:
+    by_file: dict[str, dict[str, Answer]] = {}
+    for file, rows in _items(section):
         for name, row in _items(rows):
             try:
                 by_file.setdefault(file, {})[name] = msgspec.convert(row, Answer)
             except msgspec.ValidationError:
                 problems.append(f"{path}: the answer about {name!r} cannot be read and does not count")
-    variables = document.get("managedVariables")
-    return Answers(by_file, variables if isinstance(variables, str) else None), tuple(problems)
+    return by_file
 
 
 def _items(value: Any) -> list[tuple[str, Any]]:
@@ -123,35 +150,68 @@ def _items(value: Any) -> list[tuple[str, Any]]:
 
 
 def remember(path: Path, file: Path, name: str, entry: object, decision: str) -> None:
-    """Keeps an answer about an entry."""
+    """Keeps an answer about a server's entry."""
+    _remember(path, SERVERS, file, name, entry, decision)
+
+
+def remember_rule(path: Path, file: Path, rule: str) -> None:
+    """Keeps that the person wrote an allow rule into a file."""
+    _remember(path, RULES, file, rule, _as_entry(rule), "approved")
+
+
+def _remember(path: Path, section: str, file: Path, name: str, entry: object, decision: str) -> None:
     shown = dict(cast("Mapping[str, Any]", entry)) if isinstance(entry, Mapping) else {}
     row = {"decision": decision, "fingerprint": fingerprint(entry), "entry": shown}
 
     def change(document: dict[str, Any]) -> dict[str, Any]:
-        files: dict[str, Any] = dict(_items(document.get("files")))
+        files: dict[str, Any] = dict(_items(document.get(section)))
         rows = dict(_items(files.get(key_of(file))))
-        return {**document, "files": {**files, key_of(file): {**rows, name: row}}}
+        return {**document, section: {**files, key_of(file): {**rows, name: row}}}
 
     _edit(path, change)
 
 
-def forget(path: Path, files: tuple[Path, ...], name: str | None = None) -> int:
-    """Drops the answers about some files (or one name in them); says how many."""
+def forget(path: Path, files: tuple[Path, ...], name: str) -> int:
+    """Drops the answers about a server in some files; says how many."""
+    return _forget(path, (SERVERS,), files, name)
+
+
+def forget_rule(path: Path, file: Path, rule: str) -> int:
+    """Drops the answer about an allow rule in a file; says how many there were."""
+    return _forget(path, (RULES,), (file,), rule)
+
+
+def forget_all(path: Path, files: tuple[Path, ...]) -> int:
+    """Drops every answer about some files; says how many."""
+    return _forget(path, (SERVERS, RULES), files, None)
+
+
+def _forget(path: Path, sections: tuple[str, ...], files: tuple[Path, ...], name: str | None) -> int:
     dropped = 0
+    keys = {key_of(file) for file in files}
+
+    def is_dropped(file: str, key: str) -> bool:
+        return file in keys and name in (None, key)
 
     def change(document: dict[str, Any]) -> dict[str, Any]:
         nonlocal dropped
-        kept: dict[str, Any] = {}
-        keys = {key_of(file) for file in files}
-        for file, rows in _items(document.get("files")):
-            stay = {key: row for key, row in _items(rows) if file not in keys or name not in (None, key)}
-            dropped += len(_items(rows)) - len(stay)
-            if stay:
-                kept[file] = stay
-        return {**document, "files": kept}
+        kept = {section: _items(document.get(section)) for section in sections if section in document}
+        for section, rows in kept.items():
+            stay = {
+                file: {key: row for key, row in _items(of_file) if not is_dropped(file, key)}
+                for file, of_file in rows
+            }
+            dropped += sum(len(_items(of_file)) for _, of_file in rows) - sum(map(len, stay.values()))
+            document = {**document, section: {file: of_file for file, of_file in stay.items() if of_file}}
+        return document
 
     _edit(path, change)
     return dropped
+
+
+def _as_entry(rule: str) -> dict[str, str]:
+    """What the fingerprint of an allow rule is taken of."""
+    return {"allow": rule}
 
 
 def confirm_variables(path: Path, variables: Mapping[str, Any]) -> None:

@@ -1,8 +1,7 @@
 """An organisation's list of servers: fetched from an endpoint, kept for when it does not answer.
 
-I own: the request (one URL, one bearer, no redirect, bounded in time and size), the cache, and what is
-taken from the answer. The list comes over the network, so it may name remote servers only: it cannot
-make this machine run a command, and it cannot ask for this machine's variables.
+One request to one URL, with one bearer, no redirect, bounded in time and size. Which entries of the answer
+can be used is decided in `connector_entries.py`; the kept copy is judged again each time it is read.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
+from dragoman.config.connector_entries import connector_entry, is_loopback, safe_origins
 from dragoman.config.expand import expand_entry
 from dragoman.config.model import fingerprint
 from dragoman.config.reading import read_object
@@ -30,7 +30,6 @@ LIMIT_BYTES: Final = 1024 * 1024
 FRESH_SECONDS: Final = 300.0
 RETRY_SECONDS: Final = 30.0
 """After a failure it is asked for again that soon."""
-_LOCAL_ONLY: Final = ("command", "args", "env", "cwd", "headersHelper")
 
 
 class Cached(Struct, frozen=True):
@@ -40,6 +39,7 @@ class Cached(Struct, frozen=True):
     servers: Mapping[str, object] = {}
     problem: str | None = None
     age_seconds: float | None = None
+    is_readable: bool = True
 
     @property
     def is_fresh(self) -> bool:
@@ -51,7 +51,8 @@ def read_cache(path: Path, config: ConnectorsConfig) -> Cached:
     try:
         read = read_object(path)
     except ConfigFileError as error:
-        return Cached(source, problem=f"{error}; the connector list will be fetched anew")
+        problem = f"{error}; the connector list will be fetched anew"
+        return Cached(source, problem=problem, is_readable=False)
     document = read[1] if read else {}
     servers, fetched = document.get("servers"), document.get("fetchedAt")
     if document.get("list") != fingerprint(config.url) or not isinstance(servers, dict):
@@ -60,7 +61,7 @@ def read_cache(path: Path, config: ConnectorsConfig) -> Cached:
     problem = document.get("problem")
     return Cached(
         source,
-        cast("dict[str, object]", servers),
+        entries_of({"mcpServers": servers}, is_local=_is_local(config, os.environ))[0],
         one_line(problem, 300) if isinstance(problem, str) else None,
         age,
     )
@@ -71,7 +72,7 @@ async def refresh(path: Path, config: ConnectorsConfig, environ: Mapping[str, st
     before = await asyncio.to_thread(read_cache, path, config)
     fetched_at = time.time()
     try:
-        servers, problems = entries_of(await _fetch(config, environ))
+        servers, problems = entries_of(await _fetch(config, environ), is_local=_is_local(config, environ))
     except ConfigError as error:
         servers, problems = dict(before.servers), [str(error)]
         fetched_at -= FRESH_SECONDS - RETRY_SECONDS
@@ -80,15 +81,18 @@ async def refresh(path: Path, config: ConnectorsConfig, environ: Mapping[str, st
     return servers != before.servers or problem != before.problem
 
 
-def entries_of(document: Any) -> tuple[dict[str, Any], list[str]]:
-    """The usable entries of an answer: `{"mcpServers": {…}}` or `{"connectors": [{"name": …, "url": …}]}`."""
+def entries_of(document: Any, *, is_local: bool = False) -> tuple[dict[str, Any], list[str]]:
+    """The usable entries of an answer: `{"mcpServers": {…}}` or `{"connectors": [{"name": …, "url": …}]}`.
+
+    `is_local`: the list comes from this machine, and may name servers of this machine.
+    """
     servers: dict[str, Any] = {}
     problems: list[str] = []
     for name, entry in _named(document):
-        if why := _unusable(entry):
-            problems.append(f"{one_line(name, 80)!r} is left out: {why}")
-        else:
-            servers[name] = entry
+        try:
+            servers[name] = connector_entry(entry, is_local=is_local)
+        except ConfigError as error:
+            problems.append(f"{one_line(name, 80)!r} is left out: {error}")
     return servers, problems
 
 
@@ -109,24 +113,13 @@ def _named_row(number: int, row: Any) -> tuple[str, Any]:
     return str(fields.pop("name", "")), fields
 
 
-def _unusable(entry: Any) -> str | None:
-    if not isinstance(entry, dict):
-        return "it is not an object"
-    fields = cast("dict[str, Any]", entry)
-    if local := [field for field in _LOCAL_ONLY if field in fields]:
-        return f"a connector is a remote server and has no {local[0]}"
-    if "${" in repr(fields):
-        return "a connector may not use variables of this machine"
-    return None
-
-
 async def _fetch(config: ConnectorsConfig, environ: Mapping[str, str]) -> Any:
     """The decoded answer, or a `ConfigError` in words that hold no secret."""
     import aiohttp
 
     expanded = expand_entry("connectors", {"url": config.url, "bearer": config.bearer}, environ)
     url = parse_url(expanded["url"])
-    if url.scheme != "https" and url.host not in ("127.0.0.1", "localhost", "[::1]", "::1"):
+    if url.scheme != "https" and not is_loopback(url):
         raise ConfigError("the connector list must come over https")
     headers = {"Accept": "application/json"}
     if expanded["bearer"]:
@@ -170,6 +163,27 @@ def _keep(
         "problem": problem,
     }
     edit_state(path, lambda _: document)
+
+
+def bearer_origins(config: ConnectorsConfig | None, environ: Mapping[str, str]) -> frozenset[str]:
+    """The origins that the organisation's token may be sent to; by default the one its list comes from."""
+    if config is None:
+        return frozenset()
+    return safe_origins(config.bearer_origins or (_endpoint(config, environ),))
+
+
+def _is_local(config: ConnectorsConfig, environ: Mapping[str, str]) -> bool:
+    try:
+        return is_loopback(parse_url(_endpoint(config, environ)))
+    except ConfigError:
+        return False
+
+
+def _endpoint(config: ConnectorsConfig, environ: Mapping[str, str]) -> str:
+    try:
+        return expand_entry("connectors", {"url": config.url}, environ)["url"]
+    except ConfigError:
+        return ""
 
 
 def _place(config: ConnectorsConfig) -> str:

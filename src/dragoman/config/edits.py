@@ -84,8 +84,8 @@ def remove_server(sources: Sources, scope: Scope, path: Path, name: str) -> None
 def places_of(sources: Sources, name: str) -> list[tuple[Scope, Path]]:
     """Where a person's files have an entry of this name, nearest first."""
     files: list[tuple[Scope, Path]] = [
-        *(("local", path) for path in sources.local_files()),
-        *(("project", path) for path in sources.project_files()),
+        *(("local", path) for path in sources.in_use(sources.local_files())),
+        *(("project", path) for path in sources.in_use(sources.project_files())),
         ("user", sources.user_file),
     ]
     found: list[tuple[Scope, Path]] = []
@@ -111,7 +111,7 @@ def switch_on(configuration: Configuration, name: str) -> list[Path]:
     """Takes a name out of every list of the person's own files; the files that had it."""
     sources = configuration.sources
     own: list[tuple[Scope, Path]] = [("user", sources.user_file)]
-    own.extend(("local", file) for file in sources.local_files())
+    own.extend(("local", file) for file in sources.in_use(sources.local_files()))
     changed: list[Path] = []
     for scope, path in own:
         if name in _off_in(path):
@@ -141,7 +141,7 @@ def _with_off(text: str, name: str, *, off: bool) -> str:
 def forget_choices(sources: Sources) -> int:
     """Drops every yes and no about the files of this project; says how many."""
     files = (*sources.project_files(), *sources.local_files())
-    return approval.forget(sources.approvals_file, files)
+    return approval.forget_all(sources.approvals_file, files)
 
 
 def edit_file(sources: Sources, scope: Scope, path: Path, change: Callable[[str], str]) -> None:

@@ -1,26 +1,25 @@
-"""Configuration files, read one by one.
+"""One configuration file, read and judged key by key.
 
-I own: what each file says, judged key by key: one wrong key costs that key, a broken file costs that
-file, and both are told with file, line and column. The exception is the administrator's file: if it
-cannot be read, that is told as `broken`, and policy lets nothing start. What the parts mean together is
-`merge.py`'s and `load.py`'s.
+One wrong key costs that key, and is reported with file, line and column. If the file as a whole, or what it
+forbids, cannot be read, that is its `fault`; what follows from a fault is decided in `readings.py`.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import msgspec
 from msgspec import Struct
 
+from dragoman.cleaning import one_line
 from dragoman.config import schema
-from dragoman.config.reading import read_object
+from dragoman.config.reading import parse_object, read_text
 from dragoman.config.schema import PermissionRules
-from dragoman.config.scopes import Scope, Sources
+from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError, ConfigFileError
 
 _RAW: Final = frozenset(
@@ -28,7 +27,8 @@ _RAW: Final = frozenset(
 )
 """Keys that others judge, entry by entry."""
 
-_POLICY: Final = frozenset({"allowedMcpServers", "deniedMcpServers"})
+CAN_DENY: Final[frozenset[Scope]] = frozenset({"user", "local", "enterprise"})
+"""Scopes whose files can forbid something. Project and plugin files hold servers only."""
 
 _SALVAGED: Final[Mapping[str, type]] = {
     "allowedMcpEnvironment": list,
@@ -67,67 +67,62 @@ class Part(Struct, frozen=True, kw_only=True):
         return f"<Part {self.scope} {self.source}>"
 
 
-class Reading(Struct, frozen=True):
-    parts: tuple[Part, ...]
-    problems: tuple[str, ...]
-    broken: str | None
-    """Why the administrator's file cannot be read."""
+Content = tuple[Literal["text", "error"], str]
+"""What was in a file, or why that cannot be known."""
 
 
-def read_parts(sources: Sources) -> Reading:
-    """Every part there is, from the lowest scope to the highest; within a scope the nearest last."""
-    reader = _Reader()
-    for path in () if sources.only_given else sources.plugin_files():
-        reader.read("plugin", path)
-    reader.read("user", sources.user_file)
-    for path in reversed(sources.project_files()):
-        reader.read("project", path)
-    for path in reversed(sources.local_files()):
-        reader.read("local", path)
-    if sources.only_given:
-        reader.keep_policy()
-    if sources.given:
-        reader.parts.append(Part(scope="dynamic", source=sources.given_source, servers=sources.given))
-    broken = reader.read_managed(sources.managed_file)
-    return Reading(tuple(reader.parts), tuple(reader.problems), broken)
+class FileContent(Struct, frozen=True, kw_only=True):
+    """What reading one file came to."""
+
+    content: Content | None
+    """What was there, to tell whether it is still the same; None: no file."""
+    part: Part | None = None
+    problems: tuple[str, ...] = ()
+    fault: str | None = None
+    """Why the file, or what it forbids, cannot be read. There may be a part with the rest."""
 
 
-class _Reader:
+def content_of(scope: Scope, path: Path) -> Content | None:
+    """What is in a file now, as `read_file` puts it into `content`."""
+    if scope in IN_PROJECT and Sources.target_outside_project(path) is not None:
+        return None
+    try:
+        text = read_text(path)
+    except ConfigFileError as error:
+        return "error", str(error)
+    return None if text is None else ("text", text)
+
+
+def read_file(scope: Scope, path: Path) -> FileContent:
+    """A file of a scope. Nothing is raised because of what is in it."""
+    content = content_of(scope, path)
+    if content is None:
+        return FileContent(content=None, **_absent(scope, path))
+    kind, text = content
+    if kind == "error":
+        return FileContent(content=content, fault=text)
+    try:
+        document = parse_object(path, text)
+    except ConfigFileError as error:
+        return FileContent(content=content, fault=str(error))
+    reader = _PartReader()
+    part = reader.part(scope, path, text, document)
+    fault = _unknown_prohibitions(scope, path, text, document)
+    return FileContent(content=content, part=part, problems=tuple(reader.problems), fault=fault)
+
+
+def _absent(scope: Scope, path: Path) -> dict[str, Any]:
+    """What there is to say about a file that is not read."""
+    if scope in IN_PROJECT and (target := Sources.target_outside_project(path)) is not None:
+        return {"problems": (_ignored(path, target),) if os.path.lexists(path) else ()}
+    return {"fault": _hidden(scope, path) if scope in CAN_DENY else None}
+
+
+class _PartReader:
     def __init__(self) -> None:
-        self.parts: list[Part] = []
         self.problems: list[str] = []
 
-    def read(self, scope: Scope, path: Path) -> None:
-        try:
-            read = read_object(path)
-        except ConfigFileError as error:
-            self.problems.append(f"{error}; the file is left out")
-            return
-        if read is not None:
-            self.parts.append(self._part(scope, path, *read))
-
-    def keep_policy(self) -> None:
-        """Leaves of the person's files what they forbid: that holds for servers from elsewhere too."""
-        self.parts = [
-            Part(scope=part.scope, source=part.source, values=policy)
-            for part in self.parts
-            if (policy := _forbidding(part.values))
-        ]
-
-    def read_managed(self, path: Path) -> str | None:
-        try:
-            read = read_object(path)
-        except ConfigFileError as error:
-            return str(error)
-        if read is None:
-            return _hidden(path)
-        part = self._part("enterprise", path, *read)
-        self.parts.append(part)
-        if "mcpServers" in read[1] and not isinstance(read[1]["mcpServers"], dict):
-            return f'{path}: "mcpServers" must be an object'
-        return _unreadable_rules(path, read[1].get("permissions", {}))
-
-    def _part(self, scope: Scope, path: Path, text: str, document: dict[str, Any]) -> Part:
+    def part(self, scope: Scope, path: Path, text: str, document: dict[str, Any]) -> Part:
         keys = schema.keys_of(_SHAPES[scope])
         values: dict[str, Any] = {}
         for key, value in document.items():
@@ -209,31 +204,49 @@ class _Reader:
         self.problems.append(str(at(path, text, place, reason)))
 
 
-def _forbidding(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a part forbids, or wants to be asked."""
-    kept = {key: value for key, value in values.items() if key in _POLICY}
-    rules = values.get("permissions")
-    if isinstance(rules, PermissionRules):
-        mode = rules.default_mode if rules.default_mode in ("plan", "dontAsk") else None
-        if rules.ask or rules.deny or mode:
-            kept["permissions"] = PermissionRules(ask=rules.ask, deny=rules.deny, default_mode=mode)
-    return kept
+def _ignored(path: Path, target: Path) -> str:
+    """Why a project's file that is a link does not count: another project's approvals would apply to it."""
+    reason = f"the file is ignored: it leads to {target}, outside its project"
+    advice = "copy it into the project, or put its servers and rules into your own settings (-s user)"
+    return f"{ConfigFileError(str(path), reason)}; {advice}"
 
 
-def _unreadable_rules(path: Path, block: object) -> str | None:
-    """Why what the administrator forbids cannot be known."""
-    if not isinstance(block, dict):
-        return f'{path}: "permissions" must be an object'
-    rules = cast("dict[str, Any]", block)
-    wrong = [kind for kind in ("ask", "deny") if not isinstance(rules.get(kind, []), list)]
-    return f'{path}: "permissions": "{wrong[0]}" must be a list' if wrong else None
+def _unknown_prohibitions(scope: Scope, path: Path, text: str, document: dict[str, Any]) -> str | None:
+    """Why it cannot be known what a file forbids, although it is JSON."""
+    if scope not in CAN_DENY:
+        return None
+    for place, kind in _prohibitions(scope, document):
+        owner = document if len(place) == 1 else document.get(place[0], {})
+        if not isinstance(owner.get(place[-1], kind()), kind):
+            name = ": ".join(f'"{one_line(key, 60)}"' for key in place)
+            return str(at(path, text, place, f"{name} must be {'a list' if kind is list else 'an object'}"))
+    return None
 
 
-def _hidden(path: Path) -> str | None:
+def _prohibitions(scope: Scope, document: dict[str, Any]) -> Iterator[tuple[list[str], type]]:
+    """The places of a file that forbid something, the outer ones first, and what has to be there.
+
+    Not among them: `deniedMcpServers`, which denies everything where it is no list, and the administrator's
+    hooks, which block where they cannot be read.
+    """
+    if scope == "enterprise":
+        yield ["mcpServers"], dict
+    yield ["permissions"], dict
+    yield ["permissions", "ask"], list
+    yield ["permissions", "deny"], list
+    yield ["disabledMcpServers"], list
+    yield ["disabledMcpjsonServers"], list
+    if scope == "user":
+        yield ["hooks"], dict
+        for event in document.get("hooks", {}):
+            yield ["hooks", event], list
+
+
+def _hidden(scope: Scope, path: Path) -> str | None:
     """Why a file that seems to be missing may be there all the same: then it is not the same as none."""
     if os.path.lexists(path):
         return f"{path}: it is a link that leads nowhere"
-    if os.path.lexists(path.parent) and not os.path.isdir(path.parent):
+    if scope != "local" and os.path.lexists(path.parent) and not os.path.isdir(path.parent):
         return f"{path.parent}: it is not a folder"
     return None
 

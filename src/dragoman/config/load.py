@@ -1,8 +1,8 @@
 """Configuration as a whole: one look at every source, and what follows from it.
 
-I own: `load`, which puts the parts together, and `Configuration`, the value it returns: the servers in
-effect with their origin, everything dropped and why, policy, settings, permission rules, and every
-problem in words. Loading starts nothing, connects nowhere, and never fails because of a file.
+`load` puts the parts together and returns a `Configuration`: the servers in effect with their origin,
+everything dropped and why, policy, settings, permission rules, and every problem in words. Loading starts
+nothing, connects nowhere, and never fails because of a file.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from msgspec import UNSET, Struct, structs
 
 from dragoman import paths
 from dragoman.config import approval, policy
 from dragoman.config.expand import expand_entry, guesses, variables_in
-from dragoman.config.files import Part, Reading, entry_error, read_parts
+from dragoman.config.files import Part, entry_error
 from dragoman.config.merge import (
     EXCLUSIVE,
     Candidate,
@@ -28,12 +28,20 @@ from dragoman.config.merge import (
     stand,
 )
 from dragoman.config.model import IN_PROCESS, ServerConfig, fingerprint, parse_entry
+from dragoman.config.part_values import (
+    choices_of,
+    connectors_of,
+    environment_of,
+    settings_of,
+    switched_off_by,
+)
 from dragoman.config.permissions import PermissionPart, counting
+from dragoman.config.readings import Reading, is_current, read_parts
 from dragoman.config.schema import ConnectorsConfig
-from dragoman.config.scopes import IN_PROJECT, OUTSIDE_PROJECTS, Scope, Sources
+from dragoman.config.scopes import IN_PROJECT, MAY_TRUST, OUTSIDE_PROJECTS, Scope, Sources
 from dragoman.config.subjects import subject_of
 from dragoman.errors import ConfigError
-from dragoman.settings import NAMES, Layer, Settings
+from dragoman.settings import Settings
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
@@ -51,7 +59,13 @@ class Configuration(Struct, frozen=True, kw_only=True):
     judgements: Judgements
     environ: Mapping[str, str]
     """The variables that entries may use."""
-    parts: tuple[Part, ...] = ()
+    reading: Reading = Reading()
+    """What the files said, for the next look."""
+    answers: approval.Answers = approval.Answers({}, {}, None)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self.reading.parts
 
     def __repr__(self) -> str:
         return f"<Configuration of {len(self.servers)} servers>"
@@ -88,23 +102,32 @@ class Configuration(Struct, frozen=True, kw_only=True):
         kept = {name: server for name, server in self.servers.items() if name in names}
         return structs.replace(self, servers=kept)
 
+    def with_current_policy(self) -> Configuration:
+        """This configuration, or what the files say now if one of those that can forbid something changed."""
+        return self if is_current(self.reading, self.sources) else load(self.sources, before=self)
+
     @property
     def is_exclusive(self) -> bool:
         return _is_exclusive(self.parts)
 
 
-def load(sources: Sources, *, running: Mapping[str, str] | None = None) -> Configuration:
+def load(
+    sources: Sources, *, running: Mapping[str, str] | None = None, before: Configuration | None = None
+) -> Configuration:
     """One look at everything.
 
     `running`: while a host runs, the fingerprints of its project servers by name. What differs from them
-    appeared or changed by an edit, and only an explicit approval lets it start.
+    appeared or changed by an edit, and only an explicit approval lets it start. `before`: what the host uses
+    now; of a file that cannot be read, the version in it stays in effect.
     """
-    reading = read_parts(sources)
-    reading = _with_connectors(sources, reading)
-    answers, answer_problems = approval.read_answers(sources.approvals_file)
-    environ, unconfirmed = _environment(reading.parts, answers)
-    settings = _settings(sources, reading.parts)
-    rules = policy.gather(map(_policy_part, reading.parts), broken=reading.broken)
+    reading = read_parts(sources, before.reading if before else None)
+    reading = _with_connectors(sources, reading, before)
+    answers, answer_problems = approval.read_answers(
+        sources.approvals_file, before.answers if before else None
+    )
+    environ, unconfirmed = environment_of(reading.parts, answers)
+    settings = settings_of(sources, reading.parts)
+    rules = policy.gather(map(_policy_part, reading.parts), broken=_refusal(reading))
     judge = _judgements(sources, reading.parts, answers, environ, rules, running)
     permissions = tuple(counting(reading.parts, answers))
     merged = merge(_candidates(reading.parts), judge, exclusive=_is_exclusive(reading.parts))
@@ -113,11 +136,7 @@ def load(sources: Sources, *, running: Mapping[str, str] | None = None) -> Confi
         servers=merged.servers,
         dropped=merged.dropped,
         problems=(
-            *(
-                [f"policy cannot be read, so no server is started: {reading.broken}"]
-                if reading.broken
-                else []
-            ),
+            *_refusals_told(reading),
             *reading.problems,
             *answer_problems,
             *rules.problems,
@@ -127,12 +146,30 @@ def load(sources: Sources, *, running: Mapping[str, str] | None = None) -> Confi
         settings=settings,
         policy=rules,
         permissions=permissions,
-        connectors=_connectors(reading.parts),
+        connectors=connectors_of(reading.parts),
         unconfirmed_variables=unconfirmed,
         judgements=judge,
         environ=environ,
-        parts=reading.parts,
+        reading=reading,
+        answers=answers,
     )
+
+
+ADVICE: Final = "correct the file, or ignore it for one run with --ignore-broken-settings"
+
+
+def _refusal(reading: Reading) -> str | None:
+    """Why nothing may be started or called, if that is so."""
+    if reading.broken is not None:
+        return f"the managed policy cannot be read: {reading.broken}"
+    return f"settings cannot be read: {reading.unreadable[0]}; {ADVICE}" if reading.unreadable else None
+
+
+def _refusals_told(reading: Reading) -> Iterator[str]:
+    if reading.broken is not None:
+        yield f"policy cannot be read, so no server is started and no call is made: {reading.broken}"
+    for fault in reading.unreadable:
+        yield f"settings cannot be read, so no server is started and no call is made: {fault}; {ADVICE}"
 
 
 def _candidates(parts: tuple[Part, ...]) -> Iterator[Candidate]:
@@ -164,8 +201,8 @@ def _judgements(
     rules: policy.Policy,
     running: Mapping[str, str] | None,
 ) -> Judgements:
-    choices = _choices(parts)
-    off = _switched_off(parts)
+    choices = choices_of(parts)
+    off = switched_off_by(parts)
     project = os.path.realpath(sources.project_root)
 
     def approve(candidate: Candidate) -> approval.Approval | None:
@@ -182,7 +219,7 @@ def _judgements(
             config = understand_given(candidate, environ)
         except ConfigError as error:
             raise without_values(entry_error(part, candidate.name, error), candidate.given, environ) from None
-        return _in_its_folder(config, candidate, part)
+        return _without_claimed_trust(_in_its_folder(config, candidate, part), candidate.scope)
 
     def judge(candidate: Candidate, config: ServerConfig | None) -> policy.Verdict:
         if not (rules.broken or rules.denied or rules.allowed is not None):
@@ -206,6 +243,13 @@ def _in_its_folder(config: ServerConfig, candidate: Candidate, part: Part | None
     if part.scope in OUTSIDE_PROJECTS and config.type == "stdio" and config.cwd is None:
         return structs.replace(config, cwd=str(paths.server_folder(candidate.name)))
     return config
+
+
+def _without_claimed_trust(config: ServerConfig, scope: Scope) -> ServerConfig:
+    """A project, a plugin or a connector list cannot call its own servers trusted."""
+    if not config.trusted or scope in MAY_TRUST:
+        return config
+    return structs.replace(config, trusted=False)
 
 
 def without_values(error: ConfigError, given: object, environ: Mapping[str, str]) -> ConfigError:
@@ -242,69 +286,19 @@ def _guessed(candidate: Candidate, environ: Mapping[str, str]) -> ServerConfig |
     return None
 
 
-# What the settings of all parts come to.
-
-
-def _choices(parts: tuple[Part, ...]) -> approval.Choices:
-    """A yes counts only from the person's own file or the administrator's; a no from anywhere."""
-    enabled: dict[str, str] = {}
-    disabled: dict[str, str] = {}
-    everything: str | None = None
-    for part in parts:
-        disabled |= dict.fromkeys(part.values.get("disabledMcpjsonServers", ()), part.source)
-        if part.scope in ("user", "enterprise"):
-            enabled |= dict.fromkeys(part.values.get("enabledMcpjsonServers", ()), part.source)
-            if part.values.get("enableAllProjectMcpServers"):
-                everything = part.source
-    return approval.Choices(enabled=enabled, disabled=disabled, all_enabled_by=everything)
-
-
-def _switched_off(parts: tuple[Part, ...]) -> dict[str, str]:
-    return {
-        name: part.source for part in reversed(parts) for name in part.values.get("disabledMcpServers", ())
-    }
-
-
-def _settings(sources: Sources, parts: tuple[Part, ...]) -> Settings:
-    def layers(scope: Scope) -> list[Layer]:
-        own = [part for part in parts if part.scope == scope and "env" in part.values]
-        return [Layer(part.source, part.values["env"]) for part in own]
-
-    return Settings(sources.overrides, managed=layers("enterprise"), files=layers("user"))
-
-
-def _environment(
-    parts: tuple[Part, ...], answers: approval.Answers
-) -> tuple[Mapping[str, str], Mapping[str, Any]]:
-    """The variables that entries may use, and those of the administrator's still to be confirmed."""
-    said = {part.scope: part.values.get("env", {}) for part in parts if part.scope in ("user", "enterprise")}
-    own, managed = (
-        {key: str(value) for key, value in said.get(scope, {}).items() if key not in NAMES}
-        for scope in ("user", "enterprise")
-    )
-    environ = {**own, **os.environ}
-    if managed and answers.confirmed_variables != fingerprint(managed):
-        return environ, managed
-    return {**environ, **managed}, {}
-
-
-def _connectors(parts: tuple[Part, ...]) -> ConnectorsConfig | None:
-    """The highest scope that names a list."""
-    named = (part.values.get("connectors") for part in reversed(parts))
-    return next((config for config in named if config is not None), None)
-
-
-def _with_connectors(sources: Sources, reading: Reading) -> Reading:
+def _with_connectors(sources: Sources, reading: Reading, before: Configuration | None) -> Reading:
     """Adds the organisation's list as it was last fetched, below everything else."""
-    config = _connectors(reading.parts)
+    config = connectors_of(reading.parts)
     if config is None or sources.only_given:
         return reading
     from dragoman.config.connectors import read_cache
 
     cached = read_cache(sources.connectors_cache, config)
     part = Part(scope="connectors", source=cached.source, servers=cached.servers)
+    if not cached.is_readable and before is not None:
+        part = next((known for known in before.parts if known.source == cached.source), part)
     problems = (*reading.problems, *([cached.problem] if cached.problem else []))
-    return Reading((part, *reading.parts), problems, reading.broken)
+    return structs.replace(reading, parts=(part, *reading.parts), problems=problems)
 
 
 def path_of(configuration: Configuration, server: ConfiguredServer) -> Path | None:

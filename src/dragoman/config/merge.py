@@ -11,14 +11,14 @@ is not approved takes nobody's place: a cloned repository cannot displace a pers
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct, structs
 
 from dragoman.config.approval import Approval
 from dragoman.config.model import ServerConfig
 from dragoman.config.policy import Verdict
-from dragoman.config.scopes import SCOPES, Scope
+from dragoman.config.scopes import MAY_TRUST, SCOPES, Scope
 from dragoman.errors import ConfigError
 
 Standing = Literal["ready", "pending", "rejected", "disabled", "refused", "broken"]
@@ -86,6 +86,16 @@ class ConfiguredServer(Struct, frozen=True, kw_only=True):
     @property
     def source(self) -> str:
         return self.candidate.source
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """What the entry says that has no effect in its scope, in words."""
+        given = self.candidate.given
+        entry: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+        if self.scope in MAY_TRUST or not entry.get("trusted"):
+            return ()
+        counts = "it counts in your own settings, in code and in the administrator's file"
+        return (f"trusted has no effect in scope {self.scope}: {counts}",)
 
 
 class Judgements(Struct, frozen=True, kw_only=True):

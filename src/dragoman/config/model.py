@@ -132,7 +132,8 @@ def _ordered(value: Any) -> Any:
     return repr(value)
 
 
-_FIELDS = {field.encode_name for field in msgspec.structs.fields(ServerConfig)} - {"unknown"}
+FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(ServerConfig)) - {"unknown"}
+"""The fields an entry may have."""
 
 _ALIASES: Final = {
     "serverUrl": ("url", "http"),  # Windsurf
@@ -153,9 +154,9 @@ TYPE_ALIASES: Final = {"streamable-http": "http", "streamableHttp": "http", "str
 
 def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
     """The entry as understood, or a `ConfigError` that names server and field."""
-    entry = _in_our_words(entry)
-    known = {key: value for key, value in entry.items() if key in _FIELDS}
-    unknown = {key: value for key, value in entry.items() if key not in _FIELDS}
+    entry = in_our_words(entry)
+    known = {key: value for key, value in entry.items() if key in FIELDS}
+    unknown = {key: value for key, value in entry.items() if key not in FIELDS}
     if "type" not in known:
         known["type"] = _implied_type(name, entry)
     try:
@@ -184,7 +185,8 @@ def parse_servers(document: Any, source: str) -> dict[str, Any]:
     return cast("dict[str, Any]", servers)
 
 
-def _in_our_words(entry: Mapping[str, Any]) -> dict[str, Any]:
+def in_our_words(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry with the field names and types of other hosts replaced by ours."""
     ours: dict[str, Any] = {}
     for key, value in entry.items():
         field, implied = _ALIASES.get(key, (key, None))

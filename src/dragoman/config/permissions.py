@@ -1,8 +1,7 @@
 """Permission rules in files: which of them count.
 
-I own: that nothing in a project's folder allows anything by itself. A file there may have come from a
-stranger, so its `allow` rules count only if the person wrote them through Dragoman; what it forbids, or wants
-to be asked, counts at once. What rules mean is `permissions/`'s, writing them is `rule_edits.py`'s.
+A file in a project's folder may have come from a stranger: its `allow` rules count only if the person wrote
+them through Dragoman. What it denies, or wants to be asked, counts at once.
 """
 
 from __future__ import annotations
@@ -49,16 +48,6 @@ def counting(parts: Iterable[Part], answers: approval.Answers) -> Iterator[Permi
             continue
         unapproved: tuple[str, ...] = ()
         if part.scope in IN_PROJECT:
-            unapproved = tuple(rule for rule in rules.allow if not _is_approved(part, rule, answers))
+            unapproved = tuple(rule for rule in rules.allow if not answers.approves_rule(part.path, rule))
             rules = structs.replace(rules, allow=tuple(r for r in rules.allow if r not in unapproved))
         yield PermissionPart(scope=part.scope, source=part.source, rules=rules, unapproved=unapproved)
-
-
-def _is_approved(part: Part, rule: str, answers: approval.Answers) -> bool:
-    answer = answers.of(part.path, about(rule))
-    return answer is not None and answer.decision == "approved"
-
-
-def about(rule: str) -> str:
-    """How answers about a rule are filed: no server has such a name."""
-    return f"permissions.allow {rule}"

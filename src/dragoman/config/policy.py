@@ -139,7 +139,7 @@ class Policy(Struct, frozen=True):
     allowed: tuple[Rule, ...] | None = None
     """None: no list restricts anything. Empty: nothing is allowed."""
     broken: str | None = None
-    """Why the managed file cannot be read. Nothing is admitted then."""
+    """Why it cannot be known what is forbidden, as a sentence. Nothing is admitted then."""
     problems: tuple[str, ...] = ()
     urls_decide: bool = False
     """Remote servers are admitted by URL only."""
@@ -198,7 +198,7 @@ def judge(policy: Policy, subject: Subject) -> Verdict:
 
 def _judge_one(policy: Policy, subject: Subject) -> Verdict:
     if policy.broken is not None:
-        return Verdict(False, f"the managed policy cannot be read: {one_line(policy.broken, 300)}")
+        return Verdict(False, one_line(policy.broken, 500))
     for rule in policy.denied:
         if _denies(rule, subject):
             doubt = ", with which a text for the shell cannot be compared" if subject.is_script else ""

@@ -11,7 +11,6 @@ from typing import Any, Final, Literal, cast
 
 from dragoman.config import approval, jsonc
 from dragoman.config.edits import edit_file
-from dragoman.config.permissions import about
 from dragoman.config.reading import read_object
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError
@@ -25,7 +24,7 @@ def add_rule(sources: Sources, scope: Scope, kind: Kind, rule: str) -> Path:
     path = sources.file_of(scope)
     edit_file(sources, scope, path, lambda text: _with_rule(text, kind, rule))
     if scope in IN_PROJECT and kind == "allow":
-        approval.remember(sources.approvals_file, path, about(rule), {"allow": rule}, "approved")
+        approval.remember_rule(sources.approvals_file, path, rule)
     return path
 
 
@@ -36,13 +35,14 @@ def remove_rule(sources: Sources, scope: Scope, path: Path, rule: str) -> tuple[
     if kinds:
         edit_file(sources, scope, path, lambda text: _without_rule(text, rule, kinds))
     if scope in IN_PROJECT:
-        approval.forget(sources.approvals_file, (path,), about(rule))
+        approval.forget_rule(sources.approvals_file, path, rule)
     return kinds
 
 
 def files_with_rules(sources: Sources) -> list[tuple[Scope, Path]]:
     """The person's files that may hold rules, nearest first."""
-    local: list[tuple[Scope, Path]] = [("local", path) for path in sources.local_files()]
+    own = sources.in_use(sources.local_files())
+    local: list[tuple[Scope, Path]] = [("local", path) for path in own]
     return [*local, ("user", sources.user_file)]
 
 

@@ -74,6 +74,13 @@ class ConnectorsConfig(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     url: Annotated[str, Meta(description="Where the list is.")]
     bearer: Annotated[str | None, Meta(description="Sent as bearer token; best written ${VARIABLE}.")] = None
+    bearer_origins: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="https origins that servers of type claudeai-proxy may send the organisation's token "
+            "to; the list's own origin unless said."
+        ),
+    ] = ()
 
     def __repr__(self) -> str:
         return "<ConnectorsConfig>"

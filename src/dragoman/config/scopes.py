@@ -7,7 +7,7 @@ directory up to the home directory.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -34,6 +34,9 @@ IN_PROJECT: Final[frozenset[Scope]] = frozenset({"project", "local"})
 OUTSIDE_PROJECTS: Final[frozenset[Scope]] = frozenset({"plugin", "user", "enterprise"})
 """Scopes whose servers are the same in every project, and start in folders of their own."""
 
+MAY_TRUST: Final[frozenset[Scope]] = frozenset({"user", "dynamic", "enterprise"})
+"""Scopes in which an entry can say `trusted`: the person, the program and the administrator."""
+
 USER_FILE: Final = "settings.json"
 PROJECT_FILE: Final = ".mcp.json"
 LOCAL_FILE: Final = ".dragoman/settings.local.json"
@@ -54,6 +57,9 @@ class Sources(Struct, frozen=True, kw_only=True):
     """Leave the person's files out. The administrator's file always counts."""
     overrides: Mapping[str, int] = {}
     """Settings from code."""
+    ignore_broken_settings: bool = False
+    """Leave out the person's and the project's files that cannot be read, although they can forbid something.
+    Never the administrator's."""
 
     def __repr__(self) -> str:
         return f"<Sources seen from {self.cwd}>"
@@ -66,6 +72,7 @@ class Sources(Struct, frozen=True, kw_only=True):
         given_source: str = "code",
         only_given: bool = False,
         overrides: Mapping[str, int] | None = None,
+        ignore_broken_settings: bool = False,
     ) -> Sources:
         """The usual places for this person, seen from a working directory."""
         return Sources(
@@ -77,6 +84,7 @@ class Sources(Struct, frozen=True, kw_only=True):
             given_source=given_source,
             only_given=only_given,
             overrides=overrides or {},
+            ignore_broken_settings=ignore_broken_settings,
         )
 
     @property
@@ -138,8 +146,23 @@ class Sources(Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def project_root_of(file: Path) -> Path:
-        """The folder of the project that a project or local file belongs to."""
-        return file.parent if file.name == PROJECT_FILE else file.parent.parent
+        """The folder of the project that a project or local file belongs to, with links resolved.
+
+        The project's servers start in it, and approvals are stored under it: it is the same value for both.
+        """
+        root = file.parent if file.name == PROJECT_FILE else file.parent.parent
+        return Path(os.path.realpath(root))
+
+    @staticmethod
+    def target_outside_project(file: Path) -> Path | None:
+        """Where a project or local file leads, if that is not inside its project's folder."""
+        target = Path(os.path.realpath(file))
+        return None if target.is_relative_to(Sources.project_root_of(file)) else target
+
+    @staticmethod
+    def in_use(files: Iterable[Path]) -> tuple[Path, ...]:
+        """Of project or local files, those that do not lead outside their project."""
+        return tuple(file for file in files if Sources.target_outside_project(file) is None)
 
     def file_of(self, scope: str) -> Path:
         """The file that a person's entries of a scope are written to."""

@@ -50,6 +50,8 @@ class Seams:
         """Carries the messages of servers of type `sdk`."""
         self.bearer = bearer
         """By server: who signs requests to organisation connectors (`claudeai-proxy`)."""
+        self.bearer_origins: frozenset[str] = frozenset()
+        """The origins that the program itself names for that token."""
         self.learned: Callable[[str, Iterable[str]], None] = lambda server, secrets: None
         """Told, by server, what a helper gave to say who asks."""
 

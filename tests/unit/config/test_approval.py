@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.config import approval
-from dragoman.config.approval import Answer, Choices, decide, forget, read_answers, remember
+from dragoman.config.approval import Answer, Choices, decide, forget, forget_all, read_answers, remember
 from dragoman.config.load import load
 from dragoman.config.model import fingerprint
 from dragoman.config.scopes import Scope, Sources
@@ -205,7 +205,7 @@ def test_forgetting_says_how_many_and_leaves_the_others(tmp_path: Path):
         False,
         False,
     ]
-    assert forget(tmp_path / "a.json", (file, other)) == 2
+    assert forget_all(tmp_path / "a.json", (file, other)) == 2
 
 
 def test_the_file_of_answers_is_for_its_owner_alone(tmp_path: Path):
@@ -268,7 +268,7 @@ def test_what_the_file_of_answers_does_not_know_is_kept(tmp_path: Path):
     (tmp_path / "a.json").write_text('{"later": [1]}')
     remember(tmp_path / "a.json", tmp_path / "f", "box", ENTRY, "approved")
     approval.confirm_variables(tmp_path / "a.json", {"A": "1"})
-    forget(tmp_path / "a.json", (tmp_path / "f",))
+    forget_all(tmp_path / "a.json", (tmp_path / "f",))
     document = json.loads((tmp_path / "a.json").read_text())
     assert document["later"] == [1]
     assert document["managedVariables"] == fingerprint({"A": "1"})

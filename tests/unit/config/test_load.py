@@ -206,8 +206,11 @@ def test_a_broken_file_is_told_with_its_place_and_the_others_load(desk: Desk, sc
     path.write_text('{"mcpServers": {\n  "x": {"command": "tool",}\n}}')
     configuration = look()
     left = {f"from-{each}" for each in ("plugin", "user", "project", "local")} - {f"from-{scope}"}
-    assert standings(configuration) == dict.fromkeys(left, "ready")
-    assert any(problem.startswith(f"{path}, line 2, column ") for problem in configuration.problems)
+    can_deny = scope in ("user", "local")
+    assert standings(configuration) == dict.fromkeys(left, "refused" if can_deny else "ready")
+    (problem,) = configuration.problems
+    assert f"{path}, line 2, column " in problem
+    assert ("no call is made" in problem) == can_deny
 
 
 @pytest.mark.requirement("CFG-4", "CFG-10")

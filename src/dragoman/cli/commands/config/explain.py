@@ -61,6 +61,8 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
         yield "approval", f"{server.approval.state}: {server.approval.reason}"
     if server.reason and server.standing in ("disabled", "broken"):
         yield "state   ", f"{server.standing}: {server.reason}"
+    for note in server.without_effect:
+        yield "note    ", note
     for beaten in server.beat:
         yield "beat    ", beaten.origin
 

@@ -1,0 +1,152 @@
+"""What an organisation's connectors may be: the fields of an entry, its address, who gets the token. Pure.
+
+A connector list comes over the network, so its entries are admitted field by field: they name public remote
+servers, and cannot run a command, read this machine's variables or files, choose a proxy, or claim trust.
+Names are not resolved here: a public name that resolves to an address of this network is not noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any, Final, cast
+
+from dragoman.cleaning import one_line
+from dragoman.config.model import FIELDS, ServerConfig, in_our_words
+from dragoman.config.scopes import MAY_TRUST, Scope
+from dragoman.config.urls import ServerUrl, parse_url
+from dragoman.errors import ConfigError
+
+PROXIED: Final = "claudeai-proxy"
+TYPES: Final = ("http", "sse", "ws", PROXIED)
+_ADMITTED: Final = frozenset(
+    {"type", "url", "headers", "timeout", "protocol", "enabledTools", "disabledTools"}
+)
+_CONNECTION_HEADERS: Final = frozenset(
+    {"connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+"""Headers that say where a message goes and where it ends."""
+_NAT64: Final = bytes.fromhex("0064ff9b0000000000000000")
+"""The first bytes of an IPv6 address that stands for the IPv4 address behind it (RFC 6052)."""
+
+
+def connector_entry(entry: Any, *, is_local: bool) -> dict[str, Any]:
+    """The entry with the fields a connector may have; `ConfigError` says why it cannot be used.
+
+    A field that no entry knows, such as a description, is dropped. One that an entry knows and a connector
+    may not set makes the whole entry unusable: without it the server would be another one.
+    """
+    if not isinstance(entry, dict):
+        raise ConfigError("it is not an object")
+    fields = in_our_words(cast("dict[str, Any]", entry))
+    if "${" in repr(fields):
+        raise ConfigError("a connector may not use variables of this machine")
+    for field in fields:
+        if field in FIELDS - _ADMITTED:
+            raise ConfigError(f"a connector may not set {field}")
+    if fields.get("type", "http") not in TYPES:
+        raise ConfigError(f"its type is none of {', '.join(TYPES[:-1])} and {TYPES[-1]}")
+    _check_address(fields.get("url"), is_local=is_local)
+    _check_headers(fields.get("headers", {}))
+    return {field: value for field, value in fields.items() if field in _ADMITTED}
+
+
+def _check_address(text: Any, *, is_local: bool) -> None:
+    if not isinstance(text, str):
+        raise ConfigError("it has no address")
+    url = parse_url(text)
+    if is_local and is_loopback(url):
+        return
+    if not is_public(url):
+        raise ConfigError("its address is not a public one")
+    if url.scheme not in ("https", "wss"):
+        raise ConfigError("its address does not begin with https:// or wss://")
+
+
+def _check_headers(headers: Any) -> None:
+    pairs: Any = list(cast("dict[Any, Any]", headers).items()) if isinstance(headers, dict) else None
+    if pairs is None or not all(isinstance(value, str) for _, value in pairs):
+        raise ConfigError("its headers are not an object of texts")
+    for name, _ in pairs:
+        if is_connection_header(name):
+            raise ConfigError(f"a connector may not set the header {one_line(name, 60)}")
+
+
+def is_connection_header(name: str) -> bool:
+    return name.lower() in _CONNECTION_HEADERS or name.lower().startswith("proxy-")
+
+
+# Addresses.
+
+
+def is_loopback(url: ServerUrl) -> bool:
+    """Whether the address is on this machine."""
+    address = _address(url)
+    if address is None:
+        return url.host == "localhost" or url.host.endswith(".localhost")
+    return address.is_loopback
+
+
+def is_public(url: ServerUrl) -> bool:
+    """Whether the address can be reached from anywhere; a name is one, unless it means this machine."""
+    address = _address(url)
+    if address is None:
+        return not is_loopback(url)
+    return address.is_global and not address.is_multicast
+
+
+def _address(url: ServerUrl) -> IPv4Address | IPv6Address | None:
+    """The address a host stands for, behind IPv6 addresses that carry an IPv4 one; None if it is a name."""
+    try:
+        address = ip_address(url.host.strip("[]"))
+    except ValueError:
+        return None
+    if isinstance(address, IPv4Address):
+        return address
+    if address.packed.startswith(_NAT64):
+        return IPv4Address(address.packed[-4:])
+    return address.sixtofour or address
+
+
+# The organisation's token.
+
+
+def safe_origins(texts: Iterable[str]) -> frozenset[str]:
+    """The origins of these addresses that a token may be sent to: https, or this machine."""
+    found: set[str] = set()
+    for text in texts:
+        try:
+            url = parse_url(text)
+        except ConfigError:
+            continue
+        if url.scheme == "https" or is_loopback(url):
+            found.add(url.origin)
+    return frozenset(found)
+
+
+def check_token_target(name: str, config: ServerConfig, scope: Scope, origins: Collection[str]) -> None:
+    """Raises `ConfigError` if connecting to the server would give away the organisation's token."""
+    if config.type != PROXIED:
+        return
+    origin = parse_url(config.url or "").origin
+    if origin not in origins:
+        raise ConfigError(
+            f"server {name!r}: the organisation's token is not sent to {origin}",
+            hint="Name it in `connectors.bearerOrigins` of your settings, or in Host(bearer_origins=…).",
+        )
+    if scope not in MAY_TRUST and (field := _detour(config)):
+        raise ConfigError(
+            f"server {name!r}: an entry of scope {scope} may not set {field}: "
+            "the organisation's token could be sent elsewhere",
+            hint="Put the entry into your own settings (-s user) if you mean it.",
+        )
+
+
+def _detour(config: ServerConfig) -> str | None:
+    """A field by which requests reach somebody else than the address says."""
+    if config.proxy is not None:
+        return "proxy"
+    if config.tls is not None:
+        return "tls"
+    header = next(filter(is_connection_header, cast("Mapping[str, str]", config.headers)), None)
+    return None if header is None else f"the header {header}"

@@ -1,0 +1,137 @@
+"""All configuration files together, and what becomes of one that cannot be read.
+
+While a host runs, the version of a file that was read before stays in effect. Without an earlier version a
+file that can only name servers is left out; one that can forbid something (`files.CAN_DENY`) makes the host
+refuse every server and call, since nobody knows what it forbids. `ignore_broken_settings` leaves out the
+person's and the project's files for one run, never the administrator's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dragoman.config.files import CAN_DENY, Content, FileContent, Part, content_of, read_file
+from dragoman.config.schema import PermissionRules
+from dragoman.config.scopes import Scope, Sources
+
+_POLICY: Final = frozenset({"allowedMcpServers", "deniedMcpServers"})
+_KEPT: Final = "the version read before stays in effect"
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """What every file says."""
+
+    parts: tuple[Part, ...] = ()
+    problems: tuple[str, ...] = ()
+    broken: str | None = None
+    """Why the administrator's file cannot be read. Nothing is started or called then."""
+    unreadable: tuple[str, ...] = ()
+    """Why other files that can forbid something cannot be read. Nothing is started or called then."""
+    failed: frozenset[str] = frozenset()
+    """The files of which no version could be read."""
+    contents: Mapping[str, Content | None] = {}
+    """What was in each file that can forbid something."""
+
+
+def read_parts(sources: Sources, before: Reading | None = None) -> Reading:
+    """Every part there is, from the lowest scope to the highest; within a scope the nearest last.
+
+    `before`: what a running host read last.
+    """
+    reader = _Reader(sources, before)
+    reader.read_all("plugin", () if sources.only_given else sources.plugin_files())
+    reader.read_all("user", (sources.user_file,))
+    reader.read_all("project", reversed(sources.project_files()))
+    reader.read_all("local", reversed(sources.local_files()))
+    if sources.only_given:
+        reader.keep_policy()
+    if sources.given:
+        reader.parts.append(Part(scope="dynamic", source=sources.given_source, servers=sources.given))
+    reader.read_all("enterprise", (sources.managed_file,))
+    return reader.reading()
+
+
+def is_current(reading: Reading, sources: Sources) -> bool:
+    """Whether the files that can forbid something say what they said when they were read."""
+    files: list[tuple[Scope, Path]] = [("enterprise", sources.managed_file), ("user", sources.user_file)]
+    files.extend(("local", path) for path in sources.local_files())
+    return all(content_of(scope, path) == reading.contents.get(str(path)) for scope, path in files)
+
+
+class _Reader:
+    def __init__(self, sources: Sources, before: Reading | None) -> None:
+        self._ignores = sources.ignore_broken_settings
+        self._before = before
+        self.parts: list[Part] = []
+        self._problems: list[str] = []
+        self._unreadable: list[str] = []
+        self._broken: str | None = None
+        self._failed: set[str] = set()
+        self._contents: dict[str, Content | None] = {}
+
+    def reading(self) -> Reading:
+        return Reading(
+            parts=tuple(self.parts),
+            problems=tuple(self._problems),
+            broken=self._broken,
+            unreadable=tuple(self._unreadable),
+            failed=frozenset(self._failed),
+            contents=self._contents,
+        )
+
+    def read_all(self, scope: Scope, paths: Iterable[Path]) -> None:
+        for path in paths:
+            read = read_file(scope, path)
+            if scope in CAN_DENY:
+                self._contents[str(path)] = read.content
+            if read.fault is not None and self._has_earlier(path):
+                self._keep_earlier(path, read.fault)
+            else:
+                self._take(scope, path, read)
+
+    def _take(self, scope: Scope, path: Path, read: FileContent) -> None:
+        self._problems.extend(read.problems)
+        if read.part is not None:
+            self.parts.append(read.part)
+        if read.fault is None:
+            return
+        self._failed.add(str(path))
+        if scope == "enterprise":
+            self._broken = read.fault
+        elif scope in CAN_DENY and not self._ignores:
+            self._unreadable.append(read.fault)
+        else:
+            lost = "; what it forbids does not count in this run" if scope in CAN_DENY else ""
+            self._problems.append(f"{read.fault}; the file is left out{lost}")
+
+    def _has_earlier(self, path: Path) -> bool:
+        """Whether a version was read before, be it that there was no file."""
+        return self._before is not None and str(path) not in self._before.failed
+
+    def _keep_earlier(self, path: Path, fault: str) -> None:
+        earlier = self._before.parts if self._before is not None else ()
+        self.parts.extend(part for part in earlier if part.source == str(path))
+        self._problems.append(f"{fault}; {_KEPT}")
+
+    def keep_policy(self) -> None:
+        """Leaves of the person's files what they forbid: that holds for servers from elsewhere too."""
+        self.parts = [
+            Part(scope=part.scope, source=part.source, values=policy)
+            for part in self.parts
+            if (policy := _forbidding(part.values))
+        ]
+
+
+def _forbidding(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a part forbids, or wants to be asked."""
+    kept = {key: value for key, value in values.items() if key in _POLICY}
+    rules = values.get("permissions")
+    if isinstance(rules, PermissionRules):
+        mode = rules.default_mode if rules.default_mode in ("plan", "dontAsk") else None
+        if rules.ask or rules.deny or mode:
+            kept["permissions"] = PermissionRules(ask=rules.ask, deny=rules.deny, default_mode=mode)
+    return kept

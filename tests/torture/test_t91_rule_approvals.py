@@ -1,0 +1,128 @@
+"""T91: a yes to a server is no yes to an allow rule, and a yes to a rule is none to a server."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Host
+from dragoman.config import approval
+from dragoman.config.model import fingerprint
+from dragoman.config.rule_edits import add_rule, remove_rule
+from dragoman.config.scopes import Sources
+from tests.e2e.command import run
+from tests.servers import zoo
+from tests.torture import projects
+from tests.torture.projects import seen, servers, standings, write
+
+pytestmark = pytest.mark.requirement("PRM-1")
+
+LOCAL = ".dragoman/settings.local.json"
+RULE = "mcp__*"
+NAMES = [
+    "permissions.allow mcp__*",
+    "permissions.allow  mcp__*",
+    "allow mcp__*",
+    "mcp__*",
+    "rules",
+    "permissions",
+]
+
+
+def allowed() -> list[str]:
+    return [rule for part in seen().permissions for rule in part.rules.allow]
+
+
+def local_file(home: Path, name: str, entry: Any) -> Path:
+    return write(home / "work" / LOCAL, {**servers(**{name: entry}), "permissions": {"allow": [RULE]}})
+
+
+@pytest.mark.parametrize("entry", [zoo("calm.py"), {"allow": RULE}], ids=["a server", "what a rule is"])
+@pytest.mark.parametrize("name", NAMES)
+def test_t91_approving_a_server_approves_no_rule(home: Path, name: str, entry: Any):
+    local_file(home, name, entry)
+    assert run("mcp", "approve", name, "--yes").returncode == 0
+    assert allowed() == []
+    (problem,) = [problem for problem in seen().problems if "allow rule" in problem]
+    assert f"the allow rule {RULE} came with the project and does not count" in problem
+
+
+async def test_t91_no_call_is_made_by_a_rule_that_a_server_was_named_after(home: Path):
+    projects.user(home, servers(mine=zoo("calm.py")))
+    local_file(home, NAMES[0], zoo("calm.py", "other"))
+    assert run("mcp", "approve", NAMES[0], "--yes").returncode == 0
+    async with Host.configured() as host:
+        await host.ready(timeout=30)
+        outcome = await host.call("mcp__mine__echo", {"message": "x"})
+        assert outcome.is_error
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_t91_writing_a_rule_approves_no_server(home: Path, name: str):
+    local_file(home, name, {"allow": RULE, "command": "true"})
+    add_rule(Sources.here(), "local", "allow", RULE)
+    assert allowed() == [RULE]
+    assert standings() == {name: "pending"}
+
+
+def test_t91_an_answer_in_the_wrong_section_counts_for_nothing(home: Path):
+    """As an earlier version wrote it, or anything that could write there."""
+    file = local_file(home, "box", zoo("calm.py"))
+    rule = {"decision": "approved", "fingerprint": fingerprint({"allow": RULE}), "entry": {"allow": RULE}}
+    server = {"decision": "approved", "fingerprint": fingerprint(zoo("calm.py"))}
+    write(
+        Sources.here().approvals_file,
+        {"files": {str(file): {NAMES[0]: rule, RULE: rule}}, "rules": {str(file): {"box": server}}},
+    )
+    assert allowed() == []
+    assert standings() == {"box": "pending"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"decision": "approved", "fingerprint": fingerprint({"allow": "mcp__other"})},
+        {"decision": "approved", "fingerprint": fingerprint({"deny": RULE})},
+        {"decision": "approved", "fingerprint": ""},
+        {"decision": "rejected", "fingerprint": fingerprint({"allow": RULE})},
+        {"decision": "approved"},
+        "approved",
+    ],
+    ids=str,
+)
+def test_t91_the_fingerprint_of_a_rule_is_checked(home: Path, row: Any):
+    file = local_file(home, "box", zoo("calm.py"))
+    write(Sources.here().approvals_file, {"rules": {str(file): {RULE: row}}})
+    assert allowed() == []
+
+
+def test_t91_a_rule_of_one_project_does_not_count_in_another(home: Path):
+    local_file(home, "box", zoo("calm.py"))
+    add_rule(Sources.here(), "local", "allow", RULE)
+    other = home / "other"
+    write(other / LOCAL, {"permissions": {"allow": [RULE]}})
+    assert [part.rules.allow for part in seen(other).permissions] == [()]
+
+
+def test_t91_a_rule_that_is_removed_or_reset_does_not_count_when_it_comes_back(home: Path):
+    for forget in (
+        lambda file: remove_rule(Sources.here(), "local", file, RULE),
+        lambda file: run("mcp", "reset-project-choices"),
+    ):
+        file = local_file(home, "box", zoo("calm.py"))
+        add_rule(Sources.here(), "local", "allow", RULE)
+        assert allowed() == [RULE]
+        forget(file)
+        local_file(home, "box", zoo("calm.py"))
+        assert allowed() == []
+
+
+def test_t91_forgetting_a_server_leaves_the_rule_of_that_name(home: Path):
+    file = local_file(home, RULE, zoo("calm.py"))
+    add_rule(Sources.here(), "local", "allow", RULE)
+    assert run("mcp", "approve", RULE, "--yes").returncode == 0
+    assert approval.forget(Sources.here().approvals_file, (file,), RULE) == 1
+    assert allowed() == [RULE]
+    assert standings() == {RULE: "pending"}
+    assert json.loads(run("mcp", "reset-project-choices", "--json").stdout) == {"forgotten": 1}
