@@ -103,7 +103,7 @@ class Fleet:
                 self._settings["MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"],
             ),
         )
-        catalog.expect(configuration.servers)
+        catalog.expect(self.naming_servers())
         for server in configuration.servers.values():
             self._add(server)
         self._supervisor = Supervisor(self._connections, clock)
@@ -125,7 +125,7 @@ class Fleet:
     async def adopt(self, new: Configuration, plan: Plan) -> None:
         """Makes the difference: what left or changed is closed, what is new is started."""
         self.configuration = new
-        self._catalog.expect(new.servers)
+        self._catalog.expect(self.naming_servers())
         self._settings.adopt(new.settings)
         # One that is replaced stays in view, as closed, until the next one is there.
         leaving = [self._connections.pop(ServerName(name)) for name in plan.removed]
@@ -250,6 +250,10 @@ class Fleet:
 
     def names(self) -> Collection[ServerName]:
         return self._connections.keys()
+
+    def naming_servers(self) -> Collection[str]:
+        """The servers on which names of tools and prompts depend."""
+        return [name for name, server in self.configuration.servers.items() if _takes_part_in_naming(server)]
 
     def capabilities_of(self, server: ServerName) -> Mapping[str, Any]:
         connection = self._connections.get(server)
@@ -411,6 +415,17 @@ def _knocker(config: ServerConfig) -> Knock | None:
         return await web.knock(network_of(config))
 
     return knock
+
+
+def _takes_part_in_naming(server: ConfiguredServer) -> bool:
+    """An entry that nobody approved renames no tool: rules and hooks are written for names.
+
+    A disabled server that is approved, or needs no approval, takes part: otherwise a look-alike would inherit
+    its allow rules.
+    """
+    if server.standing == "disabled":
+        return server.approval is None or server.approval.state == "approved"
+    return server.standing == "ready"
 
 
 def _held(server: ConfiguredServer) -> tuple[Hold | Disable | None, DragomanError | None]:

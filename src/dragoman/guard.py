@@ -38,7 +38,7 @@ from dragoman.hooks.configured import from_parts
 from dragoman.hooks.declared import Hook
 from dragoman.interaction import Interaction
 from dragoman.permissions.classifier import ByAnnotations, Classifier
-from dragoman.permissions.gate import Gate
+from dragoman.permissions.gate import Gate, names_of
 from dragoman.permissions.modes import MODES, PermissionMode, effective
 from dragoman.permissions.rules import Rulebook
 from dragoman.permissions.rules import parse as parse_rule
@@ -115,6 +115,7 @@ class Guard:
             cwd=str(configuration.sources.cwd),
             permission_mode=lambda: self.gate.mode,
             report=self._hook_failed,
+            names_of=names_of,
             say=self._hook_said,
         )
         self.gate = Gate(

@@ -460,8 +460,7 @@ class Host:
             guard=self._guard,
             previous=self._fleet.configuration,
         )
-        # Beside tools of this host no other may have the same name.
-        child._catalog.stand_beside(self._fleet.configuration.servers)
+        child._catalog.stand_beside(self._fleet.naming_servers())
         self._children.add(child)
         return child
 
@@ -500,6 +499,7 @@ class Host:
             )
         await self._keep_in_mind(new)
         for child in list(self._children):
+            child._catalog.stand_beside(self._fleet.naming_servers())
             await child._reload_quietly()
 
     async def _ask_for_connectors(self) -> None:

@@ -22,6 +22,7 @@ from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import Command, Hook, Post, hook
 from dragoman.hooks.points import After, Before
 from dragoman.hooks.verdicts import CONTEXT_LIMIT, HookWord
+from dragoman.permissions.gate import names_of
 from dragoman.transports.orphans import group_members
 from tests.integration.waiting import until
 from tests.integration.watched import WatchedServer
@@ -42,6 +43,7 @@ class Desk:
             session_id="s1",
             cwd=os.getcwd(),
             permission_mode=lambda: "default",
+            names_of=names_of,
             report=lambda name, event, problem: self.reports.append(problem),
             environ=environ or dict(os.environ),
         )
@@ -96,6 +98,7 @@ async def test_a_command_gets_the_event_as_json_and_the_persons_environment(home
         "tool_name": "mcp__gh__list",
         "tool_input": {"text": "\x1b[31mé\u202e\x00", "half": "\ud800"},
         "mcp_server_name": "gh",
+        "mcp_tool_name": "list",
     }
     environment = Path("env.txt").read_text().splitlines()
     for line in ("MINE=1", "DRAGOMAN_HOOK_EVENT=PreToolUse", "DRAGOMAN_SESSION_ID=s1"):

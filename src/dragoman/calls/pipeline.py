@@ -174,7 +174,7 @@ class Pipeline:
                 await self._checker.check_large(tool, arguments)
             else:
                 self._checker.check(tool, arguments)
-            if hooks.wants("PreToolUse", tool.name):
+            if hooks.wants("PreToolUse", tool):
                 before = await hooks.before_call(tool, arguments)
                 word, context = before.word, before.context
                 if before.arguments is not arguments:
@@ -188,7 +188,7 @@ class Pipeline:
             refused = PermissionRefused(tool.server, tool.name, decision.reason)
             return with_context(outcome_of_error(tool.server, tool.name, refused), context)
         outcome = await self._carry_out(_Judged(tool, link, arguments), request)
-        if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool.name):
+        if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool):
             outcome = await self._look_over(tool, arguments, outcome)
         return with_context(outcome, context) if context else outcome
 
@@ -223,7 +223,7 @@ class Pipeline:
                 took = self._clock.monotonic() - started
                 return outcome_of_error(tool.server, tool.name, failed, took, redact)
             error = covered(failed, redact)
-            if self._hooks.wants("PostToolUseFailure", tool.name):
+            if self._hooks.wants("PostToolUseFailure", tool):
                 await self._hooks.after_call(
                     tool, arguments, str(error), is_error=True, error_code=error.code
                 )

@@ -92,7 +92,7 @@ class Prompts:
     def _named(self, definitions: tuple[PromptDefinition, ...]) -> tuple[Prompt, ...]:
         """Names depend on all prompts that are known, whichever of them are wanted."""
         wanted = {_key(definition): definition for definition in definitions}
-        names = assign({**self._read_before(), **wanted}, self._servers.names())
+        names = assign({**self._read_before(), **wanted}, self._servers.naming_servers())
         return tuple(
             Prompt(name=names.of[key], **structs.asdict(definition)) for key, definition in wanted.items()
         )

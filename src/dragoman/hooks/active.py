@@ -1,13 +1,14 @@
-"""A host's hooks, as the pipeline meets them.
+"""The hooks of a host: finds those an event concerns (once for each name), gives them the event's facts, and
+reports those that fail.
 
-I own: which hooks an event concerns (found once for each name), what they are given, and telling of those
-that fail. Running them is `runner.py`'s, what their answers come to is `merging.py`'s.
+A hook finds a tool by every name by which a deny rule finds it. Where its matcher does not mean the name that
+the tool has now, the hook can only restrict: its allow does not count.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -28,6 +29,10 @@ REMEMBERED_NAMES: Final = 20_000
 Report = Callable[[str, str, str], None]
 """Told the hook, the event, and what there is to say."""
 
+NamesOf = Callable[[Tool], Collection[str]]
+"""All names of a tool, folded: those by which deny rules find it."""
+Key = tuple[str, ...]
+
 _NONE: Final[tuple[Hook, ...]] = ()
 
 DEPTH_LIMIT: Final = 16
@@ -47,6 +52,7 @@ class ActiveHooks:
         cwd: str,
         permission_mode: Callable[[], str],
         report: Report,
+        names_of: NamesOf,
         say: Report | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
@@ -55,9 +61,10 @@ class ActiveHooks:
         self._cwd = cwd
         self._permission_mode = permission_mode
         self._report = report
+        self._names_of = names_of
         self._say = say
         self._runner = Runner(cwd, environ)
-        self._concerned: dict[tuple[str, str], tuple[Hook, ...]] = {}
+        self._concerned: dict[Key, tuple[Hook, ...]] = {}
         self._of_event: dict[str, list[Hook]] = {}
         self.replace(hooks)
 
@@ -68,11 +75,11 @@ class ActiveHooks:
             self._of_event.setdefault(hook.event, []).append(hook)
         self._concerned.clear()
 
-    def wants(self, event: str, subject: str) -> bool:
+    def wants(self, event: str, subject: str | Tool) -> bool:
         return event in self._of_event and bool(self._hooks_for(event, subject))
 
     async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
-        hooks = self._hooks_for("PreToolUse", tool.name)
+        hooks = self._hooks_for("PreToolUse", tool)
         if not hooks:
             return Before(arguments)
         depth = _depth.get()
@@ -99,7 +106,7 @@ class ActiveHooks:
         error_code: str | None = None,
     ) -> After:
         event = "PostToolUseFailure" if is_error else "PostToolUse"
-        hooks = self._hooks_for(event, tool.name)
+        hooks = self._hooks_for(event, tool)
         if not hooks:
             return _UNCHANGED
         facts = _of_call(tool, arguments)
@@ -112,7 +119,7 @@ class ActiveHooks:
         return after
 
     async def permission_requested(self, tool: Tool, arguments: Mapping[str, Any]) -> HookWord | None:
-        hooks = self._hooks_for("PermissionRequest", tool.name)
+        hooks = self._hooks_for("PermissionRequest", tool)
         if not hooks:
             return None
         return merging.permission(await self._ask(hooks, "PermissionRequest", _of_call(tool, arguments)))
@@ -144,16 +151,28 @@ class ActiveHooks:
     async def close(self) -> None:
         await self._runner.close()
 
-    def _hooks_for(self, event: str, subject: str) -> tuple[Hook, ...]:
-        key = (event, subject)
+    def _hooks_for(self, event: str, subject: str | Tool) -> tuple[Hook, ...]:
+        key = (event, subject) if isinstance(subject, str) else (event, *_identity(subject))
         found = self._concerned.get(key)
         if found is None:
             if len(self._concerned) >= REMEMBERED_NAMES:
                 self._concerned.clear()
             declared = self._of_event.get(event)
-            found = _NONE if declared is None else _distinct(declared, subject)
+            found = _NONE if declared is None else self._matching(declared, subject)
             self._concerned[key] = found
         return found
+
+    def _matching(self, declared: Sequence[Hook], subject: str | Tool) -> tuple[Hook, ...]:
+        if isinstance(subject, str):
+            return _distinct([hook for hook in declared if hook.matches(subject)])
+        names = self._names_of(subject)
+        found: list[Hook] = []
+        for hook in declared:
+            if hook.matches(subject.name):
+                found.append(hook)
+            elif hook.matches.may_mean(names):
+                found.append(structs.replace(hook, only_restricts=True))
+        return _distinct(found)
 
     async def _ask(self, hooks: Sequence[Hook], event: str, facts: Mapping[str, Any]) -> list[Answer]:
         given = {
@@ -180,15 +199,24 @@ _UNCHANGED: Final = After()
 
 
 def _of_call(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {"tool_name": tool.name, "tool_input": arguments, "mcp_server_name": tool.server}
+    name, server, wire_name = _identity(tool)
+    return {
+        "tool_name": name,
+        "tool_input": arguments,
+        "mcp_server_name": server,
+        "mcp_tool_name": wire_name,
+    }
 
 
-def _distinct(declared: Sequence[Hook], subject: str) -> tuple[Hook, ...]:
-    """Those whose matcher fits, each once. Of two that do the same, the stricter terms hold."""
+def _identity(tool: Tool) -> tuple[str, str, str]:
+    """Its name, its server, and its name on that server; the last two are empty for a built-in tool."""
+    return tool.name, tool.server, tool.definition.name if tool.server else ""
+
+
+def _distinct(hooks: Sequence[Hook]) -> tuple[Hook, ...]:
+    """Each hook once. Of two that do the same, the stricter settings hold."""
     kept: list[Hook] = []
-    for hook in declared:
-        if not hook.matches(subject):
-            continue
+    for hook in hooks:
         place = next((number for number, each in enumerate(kept) if each.is_same(hook)), None)
         if place is None:
             kept.append(hook)
@@ -197,5 +225,6 @@ def _distinct(declared: Sequence[Hook], subject: str) -> tuple[Hook, ...]:
                 kept[place],
                 blocks_on_error=kept[place].blocks_on_error or hook.blocks_on_error,
                 is_managed=kept[place].is_managed or hook.is_managed,
+                only_restricts=kept[place].only_restricts and hook.only_restricts,
             )
     return tuple(kept)

@@ -106,7 +106,7 @@ class _Reader:
 
     def _matcher(self, text: object, place: Place) -> matchers.Matcher | None:
         if text is None:
-            return matchers.everything
+            return matchers.EVERYTHING
         try:
             if not isinstance(text, str):
                 raise matchers.BadMatcher("a matcher must be text")
@@ -135,7 +135,7 @@ class _Reader:
             event=event,
             what=what,
             name=f"{name} (the administrator's)" if self._is_managed else name,
-            matches=matches or matchers.everything,
+            matches=matches or matchers.EVERYTHING,
             timeout_seconds=seconds,
             blocks_on_error=blocks,
             is_managed=self._is_managed,

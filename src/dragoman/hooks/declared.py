@@ -61,10 +61,12 @@ class Hook(Struct, frozen=True, kw_only=True):
     what: Command | Post | Function | Unusable
     name: str
     """As people and models are told."""
-    matches: matchers.Matcher = matchers.everything
+    matches: matchers.Matcher = matchers.EVERYTHING
     timeout_seconds: float = TIMEOUT_SECONDS
     blocks_on_error: bool = False
     is_managed: bool = False
+    only_restricts: bool = False
+    """Whether its matcher means the tool by another name than it has now: then its allow does not count."""
 
     def is_same(self, other: Hook) -> bool:
         """Whether both would do the same thing."""

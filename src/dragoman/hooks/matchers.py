@@ -1,26 +1,44 @@
-"""Which hooks an event concerns, by name. Pure.
+"""Which names a hook's matcher means. Pure.
 
-I own: reading a matcher and matching it. Nothing, `*` and the empty text match everything. A text of nothing
-but letters, digits, `_ - . * |` is a list of alternatives in which `*`, also written `.*`, stands for any run
-of characters. Everything else is a regular expression that must match the whole name.
+A missing matcher, `*` and the empty text match every name. A text that consists of letters, digits and
+`_ - . * |` is a list of alternatives in which `*` (also written `.*`) stands for any run of characters.
+Everything else is a regular expression that must match the whole name.
 
-Names are chosen by servers, and a matcher such as `(a+)+b` would let one of them stop a host that
-backtracks. Regular expressions are therefore run in linear time, by the engine that checks arguments; it has
-no look-around and no back-references.
+A matcher that is called compares one name exactly. `may_mean` compares like a deny rule: letter case does not
+count, nor do characters that tool names cannot have. It is given all names of a tool, folded.
+
+Servers choose the names, and a matcher such as `(a+)+b` would let a server block a host whose engine for
+regular expressions backtracks. They therefore run in linear time, in the engine that validates arguments; it
+has no look-around and no back-references.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final, NamedTuple
 
+from dragoman.catalog.naming import plain
 from dragoman.cleaning import one_line
 
 LIMIT_CHARACTERS: Final = 10_000
 
-Matcher = Callable[[str], bool]
-"""Whether a name is meant."""
+Test = Callable[[str], bool]
+
+
+class Matcher(NamedTuple):
+    exact: Test
+    loose: Test
+    """For folded names."""
+
+    def __call__(self, name: str) -> bool:
+        return self.exact(name)
+
+    def may_mean(self, names: Iterable[str]) -> bool:
+        """Whether one of the names, all of them folded, is meant if letter case does not count."""
+        return any(map(self.loose, names))
+
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.*|\-]*")
 _STARS: Final = re.compile(r"\.?\*(?:\.?\*)*")
@@ -30,8 +48,11 @@ class BadMatcher(ValueError):
     """A matcher that cannot be read, in words."""
 
 
-def everything(name: str) -> bool:
+def _always(name: str) -> bool:
     return True
+
+
+EVERYTHING: Final = Matcher(_always, _always)
 
 
 def parse(text: str) -> Matcher:
@@ -40,19 +61,28 @@ def parse(text: str) -> Matcher:
         raise BadMatcher(f"a matcher may have {LIMIT_CHARACTERS} characters, this one has {len(text)}")
     text = text.strip()
     if text in ("", "*", ".*"):
-        return everything
+        return EVERYTHING
     return _listed(text) if _PLAIN.fullmatch(text) else _expression(text)
 
 
 def _listed(text: str) -> Matcher:
-    alternatives = [each for each in text.split("|") if each]
-    names = frozenset(each for each in alternatives if "*" not in each)
-    patterns = tuple(tuple(_STARS.split(each)) for each in alternatives if "*" in each)
-    return lambda name: name in names or any(_fits(pieces, name) for pieces in patterns)
+    exact, folded = _alternatives(text), _alternatives(text.lower())
+    plainly = [tuple(map(plain, pieces)) for pieces in folded]
+    return Matcher(partial(_fits_one, exact), partial(_fits_one, [*folded, *plainly]))
+
+
+def _alternatives(text: str) -> list[tuple[str, ...]]:
+    return [tuple(_STARS.split(each)) for each in text.split("|") if each]
+
+
+def _fits_one(patterns: list[tuple[str, ...]], name: str) -> bool:
+    return any(_fits(pieces, name) for pieces in patterns)
 
 
 def _fits(pieces: tuple[str, ...], name: str) -> bool:
     """Whether the pieces, with anything between them, make the name."""
+    if len(pieces) == 1:
+        return name == pieces[0]
     first, *middle, last = pieces
     if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
         return False
@@ -66,18 +96,19 @@ def _fits(pieces: tuple[str, ...], name: str) -> bool:
 
 
 def _expression(text: str) -> Matcher:
-    import jsonschema_rs  # wanted for regular expressions only
+    import jsonschema_rs  # only regular expressions need it
+
+    def compiled(pattern: str) -> Test:
+        return jsonschema_rs.validator_for(
+            {"$schema": "https://json-schema.org/draft/2020-12/schema", "pattern": pattern},
+            pattern_options=jsonschema_rs.RegexOptions(),
+        ).is_valid
 
     try:
-        # By itself first: `a)|(b` would break out of the group that holds it to the whole name.
-        for pattern in (text, f"^(?:{text})$"):
-            validator = jsonschema_rs.validator_for(
-                {"$schema": "https://json-schema.org/draft/2020-12/schema", "pattern": pattern},
-                pattern_options=jsonschema_rs.RegexOptions(),
-            )
+        compiled(text)  # by itself first: `a)|(b` would break out of the group
+        return Matcher(compiled(f"^(?:{text})$"), compiled(f"(?i)^(?:{text})$"))
     except (jsonschema_rs.ValidationError, ValueError):
         raise BadMatcher(
             f"the matcher {one_line(text, 60)} is no regular expression that can be used "
             "(look-around and back-references cannot)"
         ) from None
-    return validator.is_valid

@@ -39,9 +39,9 @@ class After(Struct, frozen=True):
 class Hooks(Protocol):
     """Nothing here raises because of a hook: one that fails is reported, and blocks where it is to."""
 
-    def wants(self, event: str, subject: str) -> bool:
-        """Whether any hook would run: cheap, and mostly no. The subject of events of calls is the tool's
-        qualified name, of the others what `contract.EVENTS` says."""
+    def wants(self, event: str, subject: str | Tool) -> bool:
+        """Whether any hook would run: cheap, and mostly no. The subject of events of calls is the tool, of
+        the others the text that `contract.EVENTS` says."""
         ...
 
     async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
@@ -83,7 +83,7 @@ class Hooks(Protocol):
 
 
 class NoHooks:
-    def wants(self, event: str, subject: str) -> bool:
+    def wants(self, event: str, subject: str | Tool) -> bool:
         return False
 
     async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:

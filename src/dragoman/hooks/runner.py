@@ -286,7 +286,10 @@ def _as_utf8(output: bytes) -> bytes:
 def _read(hook: Hook, said: Mapping[str, Any] | None) -> Answer | None:
     if not said:
         return None
-    return verdicts.read(hook.event, hook.name, said, blocks=hook.blocks_on_error, is_managed=hook.is_managed)
+    answer = verdicts.read(
+        hook.event, hook.name, said, blocks=hook.blocks_on_error, is_managed=hook.is_managed
+    )
+    return verdicts.restricted(answer) if hook.only_restricts else answer
 
 
 def _failure(hook: Hook, problem: str) -> Answer:

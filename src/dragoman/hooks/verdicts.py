@@ -90,6 +90,14 @@ def read(
     return _blocking(strict) if blocks else strict
 
 
+def restricted(answer: Answer) -> Answer:
+    """The answer of a hook whose matcher does not mean the tool's exact name: without an allow."""
+    if answer.behaviour != "allow":
+        return answer
+    problem = "its allow does not count: the matcher does not mean the name that the tool has"
+    return structs.replace(answer, behaviour=None, reason="", problems=(*answer.problems, problem))
+
+
 def _blocking(answer: Answer) -> Answer:
     # Nothing of the problem itself: the reason reaches the model, and a program's words may hold secrets.
     reason = f"the hook {answer.hook} failed, and what it watches is refused until it works"

@@ -31,6 +31,7 @@ from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for
 from dragoman.permissions.grants import SessionGrants
 from dragoman.permissions.modes import PermissionMode
 from dragoman.permissions.rules import Call, Rule, Rulebook
+from dragoman.permissions.subjects import all_names
 
 T = TypeVar("T")
 
@@ -150,7 +151,7 @@ class Gate:
             if opinion.behaviour != "ask":
                 decision = Decision(opinion.behaviour == "allow", opinion.reason, "classifier")
                 return await self._confirmed(call, word, decision)
-        if self._hooks.wants("PermissionRequest", tool.name):
+        if self._hooks.wants("PermissionRequest", tool):
             said = await self._hooks.permission_requested(tool, copied(call.arguments))
             if said is not None and said.behaviour == "deny":
                 return Decision(False, said.reason, "hook")
@@ -250,6 +251,11 @@ class Gate:
         if verdict.rule is not None:
             return f"{verdict.reason}, and there is nobody to ask"
         return f"no rule allows it, and there is nobody to ask; {_advice(call)}"
+
+
+def names_of(tool: Tool) -> frozenset[str]:
+    """Every name, folded, by which deny rules and hooks find the tool."""
+    return all_names(tool.name, tool.server, tool.definition.name if tool.server else "")
 
 
 def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:

@@ -69,6 +69,9 @@ class Servers:
     def names(self) -> list[ServerName]:
         return [*self.sessions, *(ServerName(name) for name in self.away)]
 
+    def naming_servers(self) -> list[ServerName]:
+        return self.names()
+
     def session_of(self, server: ServerName) -> Any:
         return self.sessions.get(server)
 

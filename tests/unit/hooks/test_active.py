@@ -12,6 +12,7 @@ from dragoman.hooks.declared import Hook, Unusable, hook
 from dragoman.hooks.points import After, Before, NoHooks
 from dragoman.hooks.verdicts import HookWord
 from dragoman.interaction import FormAnswer
+from dragoman.permissions.gate import names_of
 from tests.unit.fakes import tool
 
 TOOL = tool(server="gh", name="list")
@@ -28,6 +29,7 @@ class Desk:
             session_id="s1",
             cwd="/",
             permission_mode=lambda: "default",
+            names_of=names_of,
             report=lambda *told: self.reports.append(told),
             say=lambda *told: self.said.append(told),
         )

@@ -52,6 +52,26 @@ def test_a_matcher_means_these_names(matcher: str, expected: set[str]):
     assert meant(matcher) == expected
 
 
+@pytest.mark.parametrize(
+    ("matcher", "name", "expected"),
+    [
+        ("", "anything", True),
+        ("mcp__GH__List", "mcp__gh__list", True),
+        ("mcp__g.h__list", "mcp__g_h__list", True),
+        ("mcp__g.h__*", "mcp__g_h__list", True),
+        ("mcp__g.h__*", "mcp__gxh__list", False),
+        ("mcp__gh__li", "mcp__gh__list", False),
+        ("x|MCP__gh__*", "mcp__gh__list", True),
+        ("mcp__(GH|db)__list", "mcp__gh__list", True),
+        ("mcp__(GH|db)__lis", "mcp__gh__list", False),
+        (r"mcp__\W__list", "mcp__w__list", False),
+    ],
+)
+def test_compared_loosely_case_and_odd_characters_do_not_count(matcher: str, name: str, expected: bool):
+    assert matchers.parse(matcher).may_mean([name]) is expected
+    assert matchers.parse(matcher).may_mean(["other", name]) is expected
+
+
 @pytest.mark.parametrize("matcher", ["(", "[", "a)|(b", "(?!x).*", r"(a)\1", "a{1000}{1000}{1000}", "+"])
 def test_what_is_no_usable_expression_is_told(matcher: str):
     with pytest.raises(matchers.BadMatcher, match="regular expression"):
