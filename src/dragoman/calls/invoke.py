@@ -6,7 +6,7 @@ I own: the `tools/call` request itself: its parameters and its headers. Its roun
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from msgspec import Raw
@@ -31,6 +31,7 @@ def invoke(
     on_progress: ProgressCallback | None,
     answerer: Answerer,
     extends: bool = False,
+    check: Callable[[], None] | None = None,
 ) -> Awaitable[Result]:
     return ask_in_rounds(
         session,
@@ -43,6 +44,7 @@ def invoke(
         on_progress=on_progress,
         headers=argument_headers(tool.mirrored, arguments) if session.mirrors_arguments else None,
         extends=extends,
+        check=check,
     )
 
 

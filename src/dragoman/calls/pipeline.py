@@ -78,12 +78,14 @@ class Gate(Protocol):
 
 
 class _Judged(NamedTuple):
-    """A call that was allowed, and with it what must not have changed when it is made."""
+    """A call that was allowed, and with it what must not have changed when it is sent."""
 
     tool: ServerTool | BuiltinTool
     link: object
     """The connection of the entry it was allowed for."""
     arguments: Mapping[str, Any]
+    redactor: Redactor | None
+    """Of the same entry: another one may have its name by the time the answer arrives."""
 
 
 class _Changed(Exception):
@@ -187,7 +189,8 @@ class Pipeline:
         if not decision.allowed:
             refused = PermissionRefused(tool.server, tool.name, decision.reason)
             return with_context(outcome_of_error(tool.server, tool.name, refused), context)
-        outcome = await self._carry_out(_Judged(tool, link, arguments), request)
+        judged = _Judged(tool, link, arguments, self._redactor_of(tool))
+        outcome = await self._carry_out(judged, request)
         if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool):
             outcome = await self._look_over(tool, arguments, outcome)
         return with_context(outcome, context) if context else outcome
@@ -200,7 +203,7 @@ class Pipeline:
 
     async def _carry_out(self, judged: _Judged, request: ToolCall) -> CallOutcome:
         """Tells when it begins and how it ends; a failure of the plumbing is told to hooks, and raised."""
-        tool, arguments = judged.tool, judged.arguments
+        tool, arguments, redact = judged.tool, judged.arguments, judged.redactor
         if self._bus.has_listeners:
             self._bus.publish(CallStarted(server=tool.server, tool=tool.name))
         started = self._clock.monotonic()
@@ -210,15 +213,15 @@ class Pipeline:
                 result, content = await _run(tool, arguments, request.timeout_seconds)
             else:
                 result, content = await self._deliver(tool, judged, request)
-            prepared = self._prepared(tool, result, content, request)
+            prepared = self._prepared(tool, result, content, request, redact)
             if not isinstance(prepared, Prepared):
                 prepared = await prepared
-            took, redact = self._clock.monotonic() - started, self._redactor_of(tool)
+            took = self._clock.monotonic() - started
             outcome = outcome_of(tool.server, tool.name, result, prepared, took, redact)
             is_error, error_code = outcome.is_error, None
             return outcome
         except CallError as failed:
-            error_code, redact = failed.code, self._redactor_of(tool)
+            error_code = failed.code
             if isinstance(tool, BuiltinTool) or isinstance(failed, _ANSWERS):
                 took = self._clock.monotonic() - started
                 return outcome_of_error(tool.server, tool.name, failed, took, redact)
@@ -228,6 +231,9 @@ class Pipeline:
                     tool, arguments, str(error), is_error=True, error_code=error.code
                 )
             raise error from None
+        except _Changed:
+            error_code = "changed"
+            raise
         finally:
             self._tell_end(tool, started, is_error, error_code)
 
@@ -244,8 +250,7 @@ class Pipeline:
             )
 
     async def _deliver(self, tool: ServerTool, judged: _Judged, request: ToolCall) -> Result:
-        """Finds the way to the server, and waits for what it answers."""
-        arguments = judged.arguments
+        """Gets the session, sends the call and waits for the answer."""
         links = self._links
         seconds = request.timeout_seconds
         if seconds is None:
@@ -256,11 +261,11 @@ class Pipeline:
             session = await links.awaited_session(tool.server, seconds)
             seconds = self._left(deadline)
         self._check_unchanged(tool, judged.link)
-        relay = self._relay(tool, request)
+        relay = self._relay(tool, request, judged.redactor)
         if relay is None:
-            return await self._invoke(session, tool, arguments, request, seconds, deadline, None)
+            return await self._invoke(session, tool, judged, request, seconds, deadline, None)
         try:
-            result = await self._invoke(session, tool, arguments, request, seconds, deadline, relay)
+            result = await self._invoke(session, tool, judged, request, seconds, deadline, relay)
             await relay.finish()
             return result
         finally:
@@ -270,35 +275,40 @@ class Pipeline:
         self,
         session: Session,
         tool: ServerTool,
-        arguments: Mapping[str, Any],
+        judged: _Judged,
         request: ToolCall,
         seconds: float,
         deadline: float,
         relay: ProgressRelay | None,
     ) -> Result:
-        """Hands the call over, and again where `recovery` finds that right."""
+        """Sends the call, and again where `recovery` finds that right."""
         attempt, limit_seconds = 1, seconds
+        check = partial(self._check_unchanged, tool, judged.link)
         while True:
             try:
                 return await invoke(
                     session,
                     tool,
-                    arguments,
+                    judged.arguments,
                     timeout_seconds=seconds,
                     on_progress=relay,
                     answerer=self._links.answerer_of(tool.server),
                     extends=request.extends,
+                    check=check,
                 )
             except (ConnectionLost, RemoteError, HttpError) as error:
                 if request.extends:  # progress has moved it; there are only so many attempts
                     deadline = self._clock.monotonic() + limit_seconds
-                session, tool = await self._recover(error, attempt, tool, session, deadline)
+                session, tool = await self._recover(error, attempt, tool, judged.link, deadline)
                 attempt, seconds = attempt + 1, self._left(deadline)
 
     async def _recover(
-        self, error: CallError, attempt: int, tool: ServerTool, session: Session, deadline: float
+        self, error: CallError, attempt: int, tool: ServerTool, link: object, deadline: float
     ) -> tuple[Session, ServerTool]:
-        """With whom and what the call is to be made again; the error, if it is not."""
+        """The session and tool for the next attempt; raises the error if there is none.
+
+        After every wait, entry and tool are compared with what was judged.
+        """
         step = react(error, attempt=attempt, harmless=self._links.is_harmless(tool))
         if step.reaction == "give up" or step.wait_seconds >= self._left(deadline):
             raise error
@@ -307,19 +317,28 @@ class Pipeline:
             raise error
         if step.wait_seconds:
             await asyncio.sleep(step.wait_seconds)
+        self._check_after(error, tool, link)
         try:
             session = await self._links.awaited_session(tool.server, self._left(deadline))
         except NotConnected:
+            self._check_after(error, tool, link)
             raise error from None  # it says what became of the call
         if step.reaction == "list again and repeat":
             await self._links.list_again(tool.server, session, self._left(deadline))
-            if self._catalog.resolve(tool.name).digest != tool.digest:
-                raise _Changed  # nobody has judged what it is now
-            tool = self._catalog.resolve(tool.name)
-        return session, tool
+        self._check_after(error, tool, link)
+        return session, self._catalog.resolve(tool.name)
+
+    def _check_after(self, error: CallError, tool: ServerTool, link: object) -> None:
+        """Like `_check_unchanged`; a call that may have run is not made again for what changed."""
+        try:
+            self._check_unchanged(tool, link)
+        except _Changed:
+            if isinstance(error, ConnectionLost | HttpError) and error.may_have_run:
+                raise error from None
+            raise
 
     def _check_unchanged(self, tool: ServerTool, link: object) -> None:
-        """What was allowed is what is called: the same definition, of the same entry."""
+        """Raises `_Changed` unless the tool has the definition, and its server the entry, that was judged."""
         if self._links.link_of(tool.server) is not link:
             raise _Changed
         if (now := self._catalog.find(tool.name)) is tool:
@@ -335,9 +354,9 @@ class Pipeline:
         result: ToolResult,
         content: tuple[Block, ...],
         request: ToolCall,
+        redactor: Redactor | None,
     ) -> Prepared | Awaitable[Prepared]:
         """The result as a model can use it; what is large takes a while."""
-        redactor = self._redactor_of(tool)
         check = None
         if result.structured is not UNSET and tool.definition.output_schema is not ABSENT:
             check = partial(self._checker.output_problems, tool)
@@ -379,10 +398,9 @@ class Pipeline:
     def _left(self, deadline: float) -> float:
         return max(0.001, deadline - self._clock.monotonic())
 
-    def _relay(self, tool: Tool, request: ToolCall) -> ProgressRelay | None:
+    def _relay(self, tool: Tool, request: ToolCall, redact: Redactor | None) -> ProgressRelay | None:
         if request.on_progress is None and not self._bus.has_listeners:
             return None
-        redact = self._links.redactor_of(tool.server)
         return ProgressRelay(tool.server, tool.name, request.on_progress, self._bus, redact)
 
 

@@ -67,10 +67,12 @@ async def ask_in_rounds(
     on_progress: ProgressCallback | None = None,
     headers: Mapping[str, str] | None = None,
     extends: bool = False,
+    check: Callable[[], None] | None = None,
 ) -> T:
-    """The complete result. `about`: what the request names, for the sentence if it cannot be written.
+    """The complete result. `about`: what the request names, for the error if it cannot be encoded.
 
-    `extends`: the time limit begins anew with each progress.
+    `extends`: the time limit starts again with each progress notification. `check`: called before each round
+    after the first; raises if the request must not be sent any more.
     """
     carried = params
     limit_seconds = timeout_seconds
@@ -113,6 +115,8 @@ async def ask_in_rounds(
                 answers = await next_round(session.server, raw, answerer)
         except TimeoutError:
             raise CallTimeout(session.server, method, limit_seconds) from None
+        if check is not None:
+            check()
         carried = {**params, **answers}
         timeout_seconds = max(0.001, deadline - asyncio.get_running_loop().time())
     raise MalformedReply(session.server, f"it asks for more than {ROUND_LIMIT} rounds")

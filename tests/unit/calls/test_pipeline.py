@@ -20,6 +20,7 @@ from dragoman.errors import (
     CallTimeout,
     ConnectionLost,
     HostClosed,
+    HttpError,
     InvalidArguments,
     MalformedReply,
     MessageTooLarge,
@@ -65,7 +66,10 @@ class World:
         self.harmless = False
         self.catalog = Catalog()
         self.offer([definition("open", SCHEMA)])
-        self.pipeline = Pipeline(
+        self.pipeline = self.pipeline_with(None)
+
+    def pipeline_with(self, pages: Any) -> Pipeline:
+        return Pipeline(
             catalog=self.catalog,
             hooks=self,
             permissions=self,
@@ -73,6 +77,7 @@ class World:
             preparer=Preparer(),
             bus=self.bus,
             clock=self.clock,
+            pages=pages,
         )
 
     async def call(
@@ -624,6 +629,116 @@ async def test_what_changes_while_it_is_being_allowed_is_judged_anew(world: Worl
         "tools/call",
         "after",
     ]
+
+
+# --- what changes while the call waits ---
+
+BUSY = HttpError("box", 429, "busy", may_have_run=False, retry_after_seconds=0.1)
+OLD_HEADERS = RemoteError("box", -32020, "header mismatch", status=400)
+PAGE_FIRST = RemoteError("box", -32042, "visit", {"elicitations": [{"url": "https://a.example/"}]})
+QUESTION = b'{"resultType":"input_required","inputRequests":{"k":{"method":"m"}},"requestState":"s"}'
+WAITS: dict[str, tuple[bytes | Exception, str]] = {
+    "for a busy server": (BUSY, "harmless"),
+    "for a reconnect": (UNSENT, "awaited_session"),
+    "for a list": (OLD_HEADERS, "list_again"),
+    "for a page": (PAGE_FIRST, "visit"),
+    "for an answer to a question": (QUESTION, "answer"),
+}
+
+
+class ChangingWorld(World):
+    """A server whose entry or definition becomes another during the wait for one thing."""
+
+    def __init__(self, how: str, during: str) -> None:
+        super().__init__()
+        self._how = how
+        self._during = during
+
+    def _change(self, what: str) -> None:
+        if what != self._during:
+            return
+        self._during = "never again"
+        if self._how == "entry":
+            self.link = object()
+        elif self._how == "gone":
+            self.offer([])
+        else:
+            self.offer([definition("open", SCHEMA, description="now it burns")])
+
+    def is_harmless(self, tool: Tool) -> bool:
+        self._change("harmless")  # asked right before the wait
+        return super().is_harmless(tool)
+
+    async def awaited_session(self, server: ServerName, seconds: float) -> World:
+        session = await super().awaited_session(server, seconds)
+        self._change("awaited_session")
+        return session
+
+    async def list_again(self, server: ServerName, session: object, seconds: float) -> None:
+        await super().list_again(server, session, seconds)
+        self._change("list_again")
+
+    async def visit(self, question: Any) -> str:
+        self._change("visit")
+        return "accept"
+
+    def answerer_of(self, server: ServerName) -> Any:
+        return self
+
+    async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
+        self._change("answer")
+        return {}
+
+
+@pytest.mark.requirement("PRM-1")
+@pytest.mark.parametrize(("reply", "during"), WAITS.values(), ids=WAITS.keys())
+@pytest.mark.parametrize("how", ["definition", "entry"])
+async def test_what_changes_while_a_call_waits_is_judged_again_before_it_is_sent_again(
+    how: str, reply: bytes | Exception, during: str
+):
+    world = ChangingWorld(how, during)
+    world.pipeline = world.pipeline_with(world)
+    world.reply, world.later_replies = reply, [FINE]
+    outcome = await world.call()
+
+    assert outcome.text == "fine"
+    judged = [step for step in steps(world) if step in ("before", "decide", "tools/call", "after")]
+    assert judged == ["before", "decide", "tools/call", "before", "decide", "tools/call", "after"]
+
+
+@pytest.mark.parametrize(("reply", "during"), WAITS.values(), ids=WAITS.keys())
+async def test_a_tool_that_goes_while_a_call_waits_is_not_called_again(reply: bytes | Exception, during: str):
+    world = ChangingWorld("gone", during)
+    world.pipeline = world.pipeline_with(world)
+    world.reply, world.later_replies = reply, [FINE]
+
+    assert isinstance((await world.call()).error, UnknownTool)
+    assert steps(world).count("tools/call") == 1
+
+
+@pytest.mark.parametrize("how", ["definition", "entry"])
+async def test_a_call_that_may_have_run_is_not_made_again_for_another_tool_or_entry(how: str):
+    world = ChangingWorld(how, "awaited_session")
+    world.harmless = True
+    world.reply, world.later_replies = IN_DOUBT, [FINE]
+    with pytest.raises(ConnectionLost) as caught:
+        await world.call()
+
+    assert caught.value is IN_DOUBT
+    assert steps(world).count("tools/call") == 1
+
+
+async def test_secrets_of_the_entry_that_answered_are_covered_though_it_was_replaced_meanwhile(world: World):
+    world.redactor = Redactor(["hunter2-hunter2"])
+    world.reply = b'{"content":[{"type":"text","text":"it is hunter2-hunter2"}]}'
+    request = world.request
+
+    async def replaced(*given: Any, **more: Any) -> Raw:
+        world.redactor = Redactor(["another-secret"])
+        return await request(*given, **more)
+
+    world.request = replaced  # type: ignore[method-assign]
+    assert (await world.call()).text == "it is [secret]"
 
 
 async def test_what_never_stops_changing_is_refused(world: World):

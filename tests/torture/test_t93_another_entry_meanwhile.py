@@ -1,0 +1,137 @@
+"""T93: a yes is for one entry. Whatever a call waits for, no other entry gets its arguments for that yes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from dragoman import Host, PermissionAnswer, PermissionRefused
+from dragoman.calls import pipeline, recovery
+from dragoman.interaction import FormAnswer, PermissionQuestion
+from tests.servers.web import Answer, Ask, Streamable, answers, streamable
+from tests.servers.web.liar import liar
+from tests.torture import projects
+from tests.torture.conftest import MODERN
+from tests.torture.projects import servers
+
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("PRM-1")]
+
+PAGE = {"mode": "url", "elicitationId": "e", "url": "https://pages.example/", "message": "m"}
+FORM = {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
+
+
+Stage = tuple["Host", "Person", Streamable, Streamable]
+
+
+class Person:
+    """Says yes to one call and no to all others; what `meanwhile` is runs while they are busy elsewhere."""
+
+    def __init__(self) -> None:
+        self.asked: list[PermissionQuestion] = []
+        self.meanwhile: Callable[[], Any] = lambda: None
+
+    async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+        self.asked.append(question)
+        return PermissionAnswer(len(self.asked) == 1)
+
+    async def visit(self, question: object) -> Literal["accept"]:
+        await self.meanwhile()
+        return "accept"
+
+    async def fill(self, question: object) -> FormAnswer:
+        await self.meanwhile()
+        return FormAnswer("accept")
+
+
+@asynccontextmanager
+async def two_servers(
+    home: Path, **options: Any
+) -> AsyncIterator[tuple[Host, Person, Streamable, Streamable]]:
+    """A host whose server `x` is the first one; `person.meanwhile` points the name at the second."""
+    person = Person()
+    async with streamable(revisions=(MODERN,)) as first, streamable(revisions=(MODERN,)) as second:
+
+        def point_at(server: Streamable) -> None:
+            projects.user(home, servers(x={"type": "http", "url": server.url}))
+
+        async def switch() -> None:
+            point_at(second)
+            await host.reload()
+            await host.ready(timeout=20)
+
+        point_at(first)
+        async with Host.configured(interaction=person, **options) as host:
+            await host.ready(timeout=20)
+            person.meanwhile = switch
+            yield host, person, first, second
+
+
+def asks_first(method: str, params: dict[str, Any]) -> Any:
+    def call(given: dict[str, Any]) -> dict[str, Any]:
+        if "inputResponses" in given:
+            return {"resultType": "complete", "content": [{"type": "text", "text": "done"}]}
+        return {"resultType": "input_required", "inputRequests": {"p": {"method": method, "params": params}}}
+
+    return call
+
+
+@pytest.mark.parametrize("wait", ["page before the call", "page in a round", "form in a round"])
+async def test_t93_while_a_person_is_busy(home: Path, wait: str):
+    async with two_servers(home) as (host, person, first, second):
+        if wait == "page before the call":
+            first.on["tools/call"] = answers.error(-32042, "visit first", data={"elicitations": [PAGE]})
+        else:
+            asked = PAGE if wait == "page in a round" else FORM
+            liar(first, {"tools/call": asks_first("elicitation/create", asked)})
+        outcome = await host.call("mcp__x__ledger", {"key": "secret plan"})
+
+        assert len(first.asked("tools/call")) == 1
+        assert second.asked("tools/call") == []
+        assert isinstance(outcome.error, PermissionRefused)
+        assert [question.tool for question in person.asked] == ["mcp__x__ledger"] * 2
+
+
+async def test_t93_while_a_busy_server_is_waited_for(home: Path, monkeypatch: pytest.MonkeyPatch):
+    switched, waits = asyncio.Event(), asyncio.Event()
+
+    def react(*about: Any, **more: Any) -> recovery.Step:
+        waits.set()
+        return recovery.react(*about, **more)
+
+    async def busy(ask: Ask) -> Any:
+        # For as long as the name still leads here: how long a reload takes is the machine's affair.
+        return None if switched.is_set() else await answers.status(429, "busy", retry_after="1")(ask)
+
+    answer: Answer = busy
+    monkeypatch.setattr(pipeline, "react", react)
+    monkeypatch.setattr(recovery, "TABLE", _patient(recovery.TABLE))
+    async with two_servers(home) as (host, person, first, second):
+        first.on["tools/call"] = answer
+        calling = asyncio.create_task(host.call("mcp__x__ledger", {"key": "secret plan"}))
+        async with asyncio.timeout(20):
+            await waits.wait()
+            await person.meanwhile()
+            switched.set()
+            outcome = await calling
+
+        assert second.asked("tools/call") == []
+        assert isinstance(outcome.error, PermissionRefused)
+        assert [question.tool for question in person.asked] == ["mcp__x__ledger"] * 2
+
+
+def _patient(table: tuple[recovery.Row, ...]) -> tuple[recovery.Row, ...]:
+    return tuple(row._replace(attempts=100) if row.reaction == "wait and repeat" else row for row in table)
+
+
+async def test_t93_judged_again_the_call_is_made_for_the_new_entry_once(home: Path):
+    rules = {"allow": ["mcp__x__ledger"]}
+    async with two_servers(home, rules=rules) as (host, person, first, second):
+        first.on["tools/call"] = answers.error(-32042, "visit first", data={"elicitations": [PAGE]})
+        outcome = await host.call("mcp__x__ledger", {"key": "k"})
+
+        assert outcome.text == "1"
+        assert (first.ledger.counts["k"], second.ledger.counts["k"]) == (0, 1)
+        assert person.asked == []
