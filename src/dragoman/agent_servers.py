@@ -8,13 +8,13 @@ permissions and settings as all others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.progress import OnProgress
-from dragoman.catalog.tools import BuiltinTool, ServerTool
+from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.errors import ConfigError, HostClosed, UnknownTool
 from dragoman.events import Event
 from dragoman.view import ServerView
@@ -29,6 +29,10 @@ class HasTools(Protocol):
         self, timeout: float | None = None, *, only: Collection[str] | None = None
     ) -> Mapping[str, ServerView]: ...
     def tools(self) -> list[ServerTool]: ...
+    def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
+        """The names of those tools of which a rule denies every call."""
+        ...
+
     async def call(
         self,
         name: str,
@@ -96,6 +100,10 @@ class AgentServers:
         """The tools of the agent's servers, in a stable order."""
         own = self._own.tools() if self._own is not None else []
         return sorted([*self._shared_tools(), *own], key=lambda tool: tool.name)
+
+    def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
+        """The names of those tools of which a rule denies every call."""
+        return self._host.denied(tools)
 
     async def call(
         self,

@@ -19,10 +19,11 @@ from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline, ToolCall
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.prompts import Prompts
-from dragoman.calls.resources import Resources
+from dragoman.calls.requests import Requests
+from dragoman.calls.resources import ResourceReader, Resources
 from dragoman.calls.turn import take_turn
 from dragoman.catalog.pool import Admit, Catalog
-from dragoman.catalog.tools import BuiltinTool, ServerTool
+from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.clock import Clock, SystemClock
 from dragoman.config import approval, connectors
 from dragoman.config.connector_entries import safe_origins
@@ -158,8 +159,10 @@ class Host:
             audit=self._guard.audit,
             pages=pages,
         )
-        self._resources = Resources(self._fleet, self._clock)
-        self._prompts = Prompts(self._fleet, self._clock)
+        requests = Requests(self._pipeline.call, self._guard.hooks, self._guard.gate)
+        self._reader = ResourceReader(self._fleet, self._clock)
+        self._resources = Resources(self._reader, requests)
+        self._prompts = Prompts(self._fleet, self._clock, requests)
         self._stage = "new"
         self._closing: asyncio.Task[None] | None = None
         self._background: list[asyncio.Task[None]] = []
@@ -260,6 +263,10 @@ class Host:
         """Every tool that can be called, in a stable order; of servers that are coming back, too."""
         return self._fleet.tools()
 
+    def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
+        """The names of those tools of which a rule denies every call; a toolbox does not show them."""
+        return self._guard.gate.denied(tools)
+
     @property
     def resources(self) -> Resources:
         """What servers have to read: listed, read, watched."""
@@ -275,8 +282,15 @@ class Host:
         return self._prompts
 
     def instructions(self) -> Mapping[str, str | None]:
-        """What connected servers say about how to use them, as it came; see `catalog/instructions.py`."""
-        return {name: view.instructions for name, view in self.servers.items() if view.status == "connected"}
+        """What connected servers say about how to use them, as it came; see `catalog/instructions.py`.
+
+        Servers of which a rule denies everything are left out.
+        """
+        return {
+            name: view.instructions
+            for name, view in self.servers.items()
+            if view.status == "connected" and not self._guard.gate.denies_server(name)
+        }
 
     def toolbox(self, builtins: Iterable[BuiltinTool] = (), *, resources: bool = True) -> Toolbox:
         """The tools of one conversation: these built-in ones beside those of all servers.
@@ -293,7 +307,7 @@ class Host:
 
         settings = self.configuration.settings
         budget = Budget(settings["DRAGOMAN_CONTEXT_TOKENS"], settings["DRAGOMAN_TOOL_SHARE_PERCENT"])
-        own = resource_tools(self.resources) if resources else ()
+        own = resource_tools(self.resources, self._reader) if resources else ()
         reader = result_tool(Store(self._preparer.saver), lambda: self._preparer.limits)
         return Toolbox(self, (*builtins, *own, reader), budget=budget)
 

@@ -154,8 +154,10 @@ class Toolbox:
     # Who is where.
 
     def _look(self) -> dict[str, Tool]:
-        """Every tool there is now; those never seen before are shown or deferred."""
+        """Every tool that may be called now; those never seen before are shown or deferred."""
         pool: dict[str, Tool] = {**self._own, **{tool.name: tool for tool in self._host.tools()}}
+        if denied := self._host.denied(pool.values()):
+            pool = {name: tool for name, tool in pool.items() if name not in denied}
         self._defer_outgrown(pool)
         self._offer_search()
         known = self._places.keys() | self._deferred.keys() | {SEARCH}

@@ -127,7 +127,7 @@ async def test_one_broken_server_spoils_nothing():
 async def test_a_model_lists_freely_and_reads_only_with_permission(home: Path):
     person = ScriptedUser(False, True)
     async with Way("in-process", MODERN)(permission_mode="default", interaction=person) as host:
-        own = {tool.name: tool for tool in resource_tools(host.resources)}
+        own = {tool.name: tool for tool in resource_tools(host.resources, host._reader)}
         listed = await host.call("list_mcp_resources", {}, own=own)
         assert [each["uri"] for each in json.loads(listed.text)["resources"]] == BOOKS
         assert person.asked == []
@@ -139,7 +139,7 @@ async def test_a_model_lists_freely_and_reads_only_with_permission(home: Path):
 
 async def test_a_model_is_shown_images_and_told_where_other_data_is(home: Path):
     async with Way("in-process", LEGACY)() as host:
-        own = {tool.name: tool for tool in resource_tools(host.resources)}
+        own = {tool.name: tool for tool in resource_tools(host.resources, host._reader)}
 
         async def read(uri: str, server: str = "lib") -> Any:
             return await host.call("read_mcp_resource", {"server": server, "uri": uri}, own=own)

@@ -20,6 +20,7 @@ from tests.torture.projects import servers
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("PRM-1")]
 
 PAGE = {"mode": "url", "elicitationId": "e", "url": "https://pages.example/", "message": "m"}
+NOTE = "note://a"
 FORM = {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
 
 
@@ -62,6 +63,8 @@ async def two_servers(
             await host.reload()
             await host.ready(timeout=20)
 
+        for server in (first, second):
+            server.zoo.shelf.add_resource(NOTE, "a note")
         point_at(first)
         async with Host.configured(interaction=person, **options) as host:
             await host.ready(timeout=20)
@@ -135,3 +138,15 @@ async def test_t93_judged_again_the_call_is_made_for_the_new_entry_once(home: Pa
         assert outcome.text == "1"
         assert (first.ledger.counts["k"], second.ledger.counts["k"]) == (0, 1)
         assert person.asked == []
+
+
+async def test_t93_a_request_for_a_resource_is_judged_again_too(home: Path):
+    rules = {"ask": ["read_mcp_resource"]}
+    async with two_servers(home, rules=rules) as (host, person, first, second):
+        liar(first, {"resources/read": asks_first("elicitation/create", FORM)})
+        with pytest.raises(PermissionRefused, match="the person said no"):
+            await host.resources.read("x", NOTE)
+
+        assert len(first.asked("resources/read")) == 1
+        assert second.asked("resources/read") == []
+        assert [question.tool for question in person.asked] == ["read_mcp_resource"] * 2

@@ -8,11 +8,17 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from dragoman.calls.outcome import CallOutcome, outcome_of_error
+from dragoman.calls.pipeline import ToolCall
+from dragoman.calls.requests import Requests
 from dragoman.catalog.naming import qualify
-from dragoman.catalog.tools import ServerTool
+from dragoman.catalog.tools import BuiltinTool, ServerTool
 from dragoman.connections.inbound import Refusal
-from dragoman.errors import DragomanError
+from dragoman.errors import CallError, DragomanError
+from dragoman.hooks.points import NoHooks
 from dragoman.names import ServerName
+from dragoman.permissions.decide import Verdict, decide
+from dragoman.permissions.gate import call_of
 from dragoman.protocol import METHOD_NOT_FOUND
 from dragoman.wire.messages import MessageId, ToolDefinition
 
@@ -61,6 +67,27 @@ class Nobody:
 
     async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
         raise Refusal(METHOD_NOT_FOUND, f"this client does not offer {method}")
+
+
+async def _performed(call: ToolCall) -> CallOutcome:
+    assert call.perform is not None
+    try:
+        found = await call.perform(call.arguments)
+    except CallError as error:
+        return outcome_of_error("", call.name, error)
+    assert not isinstance(found, str)
+    return CallOutcome(server="", tool=call.name, content=found)
+
+
+class _AllowsAll:
+    def preview(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> Verdict:
+        call = call_of(tool, arguments)
+        return decide(call, (), "bypassPermissions")
+
+
+def allowed_requests() -> Requests:
+    """Requests that nothing stands in the way of: no rule, no hook, no log."""
+    return Requests(_performed, NoHooks(), _AllowsAll())
 
 
 def definition(name: str, schema: Mapping[str, Any] | bytes | None = None, **more: Any) -> ToolDefinition:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -76,6 +76,11 @@ class Host:
 
     def tools(self) -> list[ServerTool]:
         return sorted(self.offered, key=lambda one: one.name)
+
+    def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
+        return frozenset(tool.name for tool in tools if tool.name in self.denied_names)
+
+    denied_names: tuple[str, ...] = ()
 
     async def call(
         self,
@@ -423,3 +428,12 @@ def test_the_overview_names_tools_if_they_are_few_and_servers_if_they_are_many()
     assert most.overview().endswith("more servers")
     assert estimate(most.overview()) < 2100
     assert Toolbox(Host()).overview() == ""
+
+
+@pytest.mark.requirement("PRM-1")
+async def test_a_tool_that_a_rule_denies_whatever_its_arguments_is_neither_shown_nor_found():
+    host = Host(tool("a/open"), tool("a/close"))
+    host.denied_names = ("mcp__a__close",)
+    box = Toolbox(host)
+    assert [each.name for each in box.tools()] == ["mcp__a__open"]
+    assert (await box.search("select:mcp__a__close")).tools == ()

@@ -1,24 +1,23 @@
-"""Asking servers for what is no tool: lists, resources, prompts, completion.
+"""Sends requests for lists, resources, prompts and completion: finds the session, keeps the time limit, and
+sends a lost request once more, for none of these changes anything on a server.
 
-I own: finding the session, the time limit, asking once more where the first time came to nothing, and
-putting several servers' lists together so that one that fails does not spoil the others. What is asked here
-changes nothing on a server, so a lost request may always be made again.
+Nothing is judged here: `requests.py` has asked whether a request may be made, and is told (`Changed`) if the
+server's entry is another by the time a session is there.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Raw, Struct
 
-from dragoman.calls.recovery import react
+from dragoman.calls.recovery import Changed, react
 from dragoman.calls.rounds import Answerer, Read, ask_in_rounds
-from dragoman.catalog.lists import Lists, ListsOf, ServerList, offers, tells_of_changes
+from dragoman.catalog.lists import Lists, ListsOf, offers, tells_of_changes
 from dragoman.clock import Clock
 from dragoman.connections.session import Session
-from dragoman.errors import ConnectionLost, DragomanError, NotConnected
+from dragoman.errors import ConnectionLost, NotConnected
 from dragoman.names import ServerName
 
 T = TypeVar("T")
@@ -36,6 +35,7 @@ class Servers(Protocol):
         """The servers on which names of prompts depend."""
         ...
 
+    def link_of(self, server: ServerName) -> object: ...
     def session_of(self, server: ServerName) -> Session | None: ...
     async def awaited_session(self, server: ServerName, seconds: float) -> Session: ...
     def answerer_of(self, server: ServerName) -> Answerer: ...
@@ -73,11 +73,21 @@ class Asking:
         return ServerName(server)
 
     async def session(self, server: ServerName, seconds: float | None = None) -> Session:
-        """The session, also that of a server which is on its way back; `NotConnected` if there is none."""
+        """The session, also that of a server which is on its way back; `NotConnected` if there is none.
+
+        `Changed` if the entry was replaced during the wait.
+        """
         found = self.servers.session_of(server)
         if found is not None:
             return found
-        return await self.servers.awaited_session(server, seconds or self.servers.request_seconds)
+        check = self._check_of(server)
+        try:
+            found = await self.servers.awaited_session(server, seconds or self.servers.request_seconds)
+        except NotConnected:
+            check()
+            raise
+        check()
+        return found
 
     async def ask(
         self,
@@ -89,12 +99,14 @@ class Asking:
         about: str,
         timeout_seconds: float | None = None,
     ) -> T:
-        """The answer, or the error that says what became of it."""
+        """The answer, or the error that says what became of it; `Changed` if the entry was replaced."""
+        check = self._check_of(server)
         seconds = self.servers.request_seconds if timeout_seconds is None else timeout_seconds
         deadline = self._clock.monotonic() + seconds
         attempt = 1
         while True:
             session = await self.session(server, self._left(deadline))
+            check()  # between two attempts
             try:
                 return await ask_in_rounds(
                     session,
@@ -104,6 +116,7 @@ class Asking:
                     about=about,
                     timeout_seconds=self._left(deadline),
                     answerer=self.servers.answerer_of(server),
+                    check=check,
                 )
             except ConnectionLost as error:
                 if react(error, attempt=attempt, harmless=True).reaction == "give up":
@@ -113,49 +126,34 @@ class Asking:
     def _left(self, deadline: float) -> float:
         return max(0.001, deadline - self._clock.monotonic())
 
-    async def listed(self, lists: ListsOf[T], server: str | None, *, fresh: bool) -> Listed[T]:
-        """One server's list, or those of all that have one.
+    def _check_of(self, server: ServerName) -> Callable[[], None]:
+        link = self.servers.link_of(server)
 
-        Only if one server is named, its absence is an error; otherwise it is told among the problems.
-        """
-        if server is not None:
-            name = self.known(server)
-            await self.session(name)
-            if not offers(self.servers.capabilities_of(name), lists.kind.capability):
-                return Listed(problems=(f"{name}: it offers no {lists.kind.capability}",))
-            return _joined({name: await self._list_of(lists, name, fresh)})
-        names = sorted(self.servers.names())
-        found = await asyncio.gather(*(self._list_or_reason(lists, name, fresh) for name in names))
-        return _joined(dict(zip(names, found)))
+        def check() -> None:
+            if self.servers.link_of(server) is not link:
+                raise Changed
 
-    async def _list_or_reason(self, lists: ListsOf[T], server: ServerName, fresh: bool) -> ServerList[T]:
-        """Nobody is waited for who is not connected now."""
-        if self.servers.session_of(server) is None:
-            reason = self.servers.absence_of(server)
-            return ServerList(problems=() if reason is None else (reason,))
-        if not offers(self.servers.capabilities_of(server), lists.kind.capability):
-            return ServerList()
-        try:
-            return await self._list_of(lists, server, fresh)
-        except DragomanError as error:
-            return ServerList(problems=(str(error),))
+        return check
 
-    async def _list_of(self, lists: ListsOf[T], server: ServerName, fresh: bool) -> ServerList[T]:
+    async def list_of(self, lists: ListsOf[T], server: ServerName, *, fresh: bool) -> Listed[T]:
+        """One server's list; waits for a server that is on its way back."""
+        check = self._check_of(server)
+
         async def fetch(params: Mapping[str, Any]) -> Raw:
-            return await self.ask(server, lists.kind.method, params, _as_it_is, about=lists.kind.what)
+            try:
+                return await self.ask(server, lists.kind.method, params, _as_it_is, about=lists.kind.what)
+            except Changed:  # others may wait for the same list: theirs is incomplete
+                raise NotConnected(server, "replaced", "its entry has changed") from None
 
         session = await self.session(server)
+        if not offers(self.servers.capabilities_of(server), lists.kind.capability):
+            return Listed(problems=(f"{server}: it offers no {lists.kind.capability}",))
         promised = tells_of_changes(self.servers.capabilities_of(server), lists.kind.capability)
-        return await lists.of(server, session, fetch, promised=promised, fresh=fresh)
+        found = await lists.of(server, session, fetch, promised=promised, fresh=fresh)
+        check()
+        return Listed(found.items, tuple(f"{server}: {problem}" for problem in found.problems))
 
 
 def _as_it_is(raw: Raw) -> tuple[str, Raw]:
     """Lists are never asked back about, so their kind is judged where they are read."""
     return "complete", raw
-
-
-def _joined(found: Mapping[ServerName, ServerList[T]]) -> Listed[T]:
-    return Listed(
-        tuple(item for each in found.values() for item in each.items),
-        tuple(f"{server}: {problem}" for server, each in found.items() for problem in each.problems),
-    )

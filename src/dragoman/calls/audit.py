@@ -55,7 +55,8 @@ class Entry(Struct, kw_only=True, omit_defaults=True):
     decision: str = "none"
     """`allow`, `deny`, or `none` if it came to no decision."""
     by: str = ""
-    """Who decided: `rule`, `person`, `grant`, `hook`, `mode`, `classifier`, `host`."""
+    """Who decided: `rule`, `person`, `grant`, `hook`, `mode`, `classifier`, `host`; `caller` for a program's
+    own request that nothing denies."""
     reason: str = ""
     rule: str = ""
     rule_source: str = ""

@@ -1,7 +1,7 @@
-"""What may come next while a person types: `completion/complete`.
+"""`completion/complete`: values for an argument of a prompt or of a resource template, while a person types.
 
-I own: asking only servers that complete, and taking a no for "nothing". Waiting for a pause in the typing
-is the front end's.
+Only servers that offer completion are asked, and an error counts as "no values". Waiting for a pause in the
+typing is left to the front end.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, Final
 from msgspec import Raw
 
 from dragoman.calls.asking import Asking
+from dragoman.calls.requests import COMPLETE, COMPLETION, Requests
 from dragoman.catalog.lists import offers
 from dragoman.catalog.prompts import Completion, read_completion
 from dragoman.errors import RemoteError
-from dragoman.names import ServerName
 from dragoman.protocol import LEGACY_REVISIONS
 
 LIMIT_SECONDS: Final = 5.0
@@ -26,23 +26,44 @@ WITHOUT_CONTEXT: Final = ("2024-11-05", "2025-03-26")
 
 
 async def complete(
+    requests: Requests,
     asking: Asking,
-    server: ServerName,
-    ref: Mapping[str, Any],
+    subject: Mapping[str, str],
     argument: str,
     value: str,
     given: Mapping[str, str],
 ) -> Completion:
+    """`subject`: `server` and either `name`, a prompt's, or `uri`, a resource template."""
+    arguments: dict[str, Any] = {**subject, "argument": argument, "value": value}
+    if given:
+        arguments["given"] = dict(given)
+    return await requests.make(COMPLETE, arguments, lambda asked: _complete(asking, asked), COMPLETION)
+
+
+async def _complete(asking: Asking, asked: Mapping[str, Any]) -> Completion:
+    server = asking.known(asked["server"])
     revision = (await asking.session(server)).driver.revision
     announced = offers(asking.servers.capabilities_of(server), "completions")
     if not announced and revision != UNANNOUNCED:
         return Completion()
-    params: dict[str, Any] = {"ref": ref, "argument": {"name": argument, "value": value}}
-    if given and revision not in WITHOUT_CONTEXT:
-        params["context"] = {"arguments": dict(given)}
+    is_prompt = "name" in asked
+    ref = (
+        {"type": "ref/prompt", "name": asked["name"]}
+        if is_prompt
+        else {"type": "ref/resource", "uri": asked["uri"]}
+    )
+    argument = {"name": asked["argument"], "value": asked["value"]}
+    params: dict[str, Any] = {"ref": ref, "argument": argument}
+    if asked.get("given") and revision not in WITHOUT_CONTEXT:
+        params["context"] = {"arguments": asked["given"]}
     try:
         return await asking.ask(
-            server, "completion/complete", params, _read, about=argument, timeout_seconds=LIMIT_SECONDS
+            server,
+            "completion/complete",
+            params,
+            _read,
+            about=asked["argument"],
+            timeout_seconds=LIMIT_SECONDS,
         )
     except RemoteError:
         return Completion()  # the server has nothing to suggest, for whatever reason

@@ -1,7 +1,8 @@
-"""The story of one call, from name to outcome.
+"""One call or request, from name to outcome.
 
-I own: the order of its steps. The order is the security model, so it stays in one function, `_make`: every
-front end goes through it, and there is no second way to a server. Each step is someone else's.
+The order of the steps is the security model, so it stays in one function, `_make`. Every call of a tool and
+every request for a list, a resource, a prompt or a completion goes through it, whoever makes it; there is no
+second way to a server. (The handshake and the lists that the host reads ahead for itself are no requests.)
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from dragoman.calls.invoke import Result, invoke
 from dragoman.calls.outcome import CallOutcome, covered, outcome_of, outcome_of_error, with_context
 from dragoman.calls.pages import send_to_pages
 from dragoman.calls.progress import OnProgress, ProgressRelay
-from dragoman.calls.recovery import react
+from dragoman.calls.recovery import Changed, react
 from dragoman.calls.rounds import Answerer
 from dragoman.calls.validate import Checker, is_large
 from dragoman.catalog.pool import Catalog
-from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
+from dragoman.catalog.tools import BuiltinTool, Run, ServerTool, Tool
 from dragoman.cleaning import one_line
 from dragoman.clock import Clock
 from dragoman.connections.session import Session
@@ -67,13 +68,21 @@ class ToolCall(Struct, frozen=True):
     """Whether the time limit begins anew with each progress."""
     whole: bool = False
     """Whether the result is wanted as it came, whatever its size: a person reads it, not a model."""
+    perform: Run | None = None
+    """Carries out a request that a program or person makes itself, in place of the built-in tool that it is
+    judged as (see `requests.py`)."""
 
 
 class Gate(Protocol):
     """Who decides whether a call may be made."""
 
     async def decide(
-        self, tool: Tool, arguments: Mapping[str, Any], word: HookWord | None = None
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        word: HookWord | None = None,
+        *,
+        is_own_request: bool = False,
     ) -> Decision: ...
 
 
@@ -81,15 +90,13 @@ class _Judged(NamedTuple):
     """A call that was allowed, and with it what must not have changed when it is sent."""
 
     tool: ServerTool | BuiltinTool
+    server: ServerName
+    """The tool's server, or the one that a built-in tool deals with; empty if there is none."""
     link: object
     """The connection of the entry it was allowed for."""
     arguments: Mapping[str, Any]
     redactor: Redactor | None
     """Of the same entry: another one may have its name by the time the answer arrives."""
-
-
-class _Changed(Exception):
-    """The tool, or its server's entry, is another than the one that was judged."""
 
 
 class Links(Protocol):
@@ -157,7 +164,7 @@ class Pipeline:
         for _ in range(SETTLING_LIMIT):
             try:
                 return await self._make(request, entry)
-            except _Changed:
+            except Changed:
                 continue
         why = "it, or the entry of its server, changed while it was being allowed"
         entry.decision, entry.reason = "deny", why
@@ -168,30 +175,36 @@ class Pipeline:
         hooks, word, context = self._hooks, None, ()
         try:
             tool = self._resolve(request)
-            entry.server = tool.server
-            # Of its own: what was judged is what is sent, whatever becomes of the caller's.
+            # A copy: what was judged is what is sent, whatever becomes of the caller's.
             arguments = _copied(tool, request.arguments)
-            link = self._links.link_of(tool.server) if tool.server else None
+            entry.server = server = _server_of(tool, arguments)
+            link = self._links.link_of(server) if server else None
             if is_large(arguments):
                 await self._checker.check_large(tool, arguments)
             else:
                 self._checker.check(tool, arguments)
-            if hooks.wants("PreToolUse", tool):
+            if hooks.wants("PreToolUse", tool, arguments):
                 before = await hooks.before_call(tool, arguments)
                 word, context = before.word, before.context
                 if before.arguments is not arguments:
                     arguments = _copied(tool, before.arguments)
                     await self._checker.check_large(tool, arguments)
+                    if (named := _server_of(tool, arguments)) != server:
+                        entry.server = server = named
+                        link = self._links.link_of(server) if server else None
         except (UnknownTool, InvalidArguments) as error:
             return outcome_of_error(error.server or "", request.name, error)
-        decision = await self._permissions.decide(tool, arguments, word)
+        decision = await self._permissions.decide(
+            tool, arguments, word, is_own_request=request.perform is not None
+        )
         _note(entry, decision, tool)
         if not decision.allowed:
-            refused = PermissionRefused(tool.server, tool.name, decision.reason)
+            refused = PermissionRefused(server, tool.name, decision.reason)
             return with_context(outcome_of_error(tool.server, tool.name, refused), context)
-        judged = _Judged(tool, link, arguments, self._redactor_of(tool))
+        redactor = self._links.redactor_of(server) if server else None
+        judged = _Judged(tool, server, link, arguments, redactor)
         outcome = await self._carry_out(judged, request)
-        if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool):
+        if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool, arguments):
             outcome = await self._look_over(tool, arguments, outcome)
         return with_context(outcome, context) if context else outcome
 
@@ -204,13 +217,18 @@ class Pipeline:
     async def _carry_out(self, judged: _Judged, request: ToolCall) -> CallOutcome:
         """Tells when it begins and how it ends; a failure of the plumbing is told to hooks, and raised."""
         tool, arguments, redact = judged.tool, judged.arguments, judged.redactor
-        if self._bus.has_listeners:
+        if self._bus.has_listeners and request.perform is None:
             self._bus.publish(CallStarted(server=tool.server, tool=tool.name))
         started = self._clock.monotonic()
         is_error, error_code = True, "cancelled"
         try:
             if isinstance(tool, BuiltinTool):
-                result, content = await _run(tool, arguments, request.timeout_seconds)
+                if judged.server and self._links.link_of(judged.server) is not judged.link:
+                    raise Changed
+                result, content = await _run(tool, request.perform, arguments, request.timeout_seconds)
+                if request.perform is not None:  # the caller has the result; this is what hooks see of it
+                    is_error, error_code = False, None
+                    return CallOutcome(server=judged.server, tool=tool.name, content=content)
             else:
                 result, content = await self._deliver(tool, judged, request)
             prepared = self._prepared(tool, result, content, request, redact)
@@ -224,18 +242,19 @@ class Pipeline:
             error_code = failed.code
             if isinstance(tool, BuiltinTool) or isinstance(failed, _ANSWERS):
                 took = self._clock.monotonic() - started
-                return outcome_of_error(tool.server, tool.name, failed, took, redact)
+                return outcome_of_error(judged.server, tool.name, failed, took, redact)
             error = covered(failed, redact)
-            if self._hooks.wants("PostToolUseFailure", tool):
+            if self._hooks.wants("PostToolUseFailure", tool, arguments):
                 await self._hooks.after_call(
                     tool, arguments, str(error), is_error=True, error_code=error.code
                 )
             raise error from None
-        except _Changed:
+        except Changed:
             error_code = "changed"
             raise
         finally:
-            self._tell_end(tool, started, is_error, error_code)
+            if request.perform is None:
+                self._tell_end(tool, started, is_error, error_code)
 
     def _tell_end(self, tool: Tool, started: float, is_error: bool, error_code: str | None) -> None:
         if self._bus.has_listeners:
@@ -332,19 +351,19 @@ class Pipeline:
         """Like `_check_unchanged`; a call that may have run is not made again for what changed."""
         try:
             self._check_unchanged(tool, link)
-        except _Changed:
+        except Changed:
             if isinstance(error, ConnectionLost | HttpError) and error.may_have_run:
                 raise error from None
             raise
 
     def _check_unchanged(self, tool: ServerTool, link: object) -> None:
-        """Raises `_Changed` unless the tool has the definition, and its server the entry, that was judged."""
+        """Raises `Changed` unless the tool has the definition, and its server the entry, that was judged."""
         if self._links.link_of(tool.server) is not link:
-            raise _Changed
+            raise Changed
         if (now := self._catalog.find(tool.name)) is tool:
             return
         if now is None or (now.server, now.digest) != (tool.server, tool.digest):
-            raise _Changed
+            raise Changed
 
     # What it came to.
 
@@ -392,9 +411,6 @@ class Pipeline:
                     return await send_to_pages(self._pages, error)
         return False
 
-    def _redactor_of(self, tool: Tool) -> Redactor | None:
-        return self._links.redactor_of(tool.server) if tool.server else None
-
     def _left(self, deadline: float) -> float:
         return max(0.001, deadline - self._clock.monotonic())
 
@@ -415,16 +431,22 @@ _ANSWERS: Final = (RemoteError, InvalidArguments, UnknownTool)
 """What a server has to say to a model, in the form of an error."""
 
 
-async def _run(tool: BuiltinTool, arguments: Mapping[str, Any], seconds: float | None) -> Result:
+def _server_of(tool: ServerTool | BuiltinTool, arguments: Mapping[str, Any]) -> ServerName:
+    return tool.touched(arguments)[0] if isinstance(tool, BuiltinTool) else tool.server
+
+
+async def _run(
+    tool: BuiltinTool, perform: Run | None, arguments: Mapping[str, Any], seconds: float | None
+) -> Result:
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            found = await tool.run(arguments)
+            found = await (perform or tool.run)(arguments)
     except TimeoutError:
         if not limit.expired():
             raise  # the tool's own
         raise CallError(tool.server, f"{tool.name} took longer than {seconds:g} s") from None
-    except (DragomanError, asyncio.CancelledError):
+    except (DragomanError, Changed, asyncio.CancelledError):
         raise
     except Exception as error:  # border: a program's own tool
         failed = f"{tool.name} failed: {type(error).__name__}: {one_line(str(error), 500)}"

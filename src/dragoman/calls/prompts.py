@@ -1,19 +1,21 @@
 """Prompts of all servers: listed under one name each, filled in, completed.
 
-I own: what a program does with prompts, and finding one by its qualified name. The grammar of commands and
-cleaning are `catalog/prompts.py`'s.
+Every request is judged (`requests.py`). The grammar of commands is in `catalog/commands.py`, cleaning in
+`catalog/prompts.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import structs
 
 from dragoman.calls.asking import Asking, Listed, Servers
 from dragoman.calls.completion import complete
-from dragoman.catalog.commands import Command, find, parse_command
-from dragoman.catalog.naming import assign
+from dragoman.calls.requests import GET_PROMPT, LIST_PROMPTS, PROMPT, Requests
+from dragoman.catalog.commands import Command, find, read_arguments, split_command
+from dragoman.catalog.naming import assign, prefix
 from dragoman.catalog.prompts import (
     Completion,
     Prompt,
@@ -26,15 +28,17 @@ from dragoman.names import ServerName, WireToolName
 
 
 class Prompts:
-    """What `Host.prompts` is."""
+    """What `Host.prompts` is. `PermissionRefused` where a rule or a hook denies a request."""
 
-    def __init__(self, servers: Servers, clock: Clock) -> None:
+    def __init__(self, servers: Servers, clock: Clock, requests: Requests) -> None:
         self._servers = servers
+        self._requests = requests
         self._asking = Asking(servers, clock)
 
     async def list(self, server: str | None = None, *, fresh: bool = False) -> Listed[Prompt]:
-        """The prompts of one server, or of all. `fresh`: asked for now, whatever is remembered."""
-        listed = await self._asking.listed(self._servers.lists.prompts, server, fresh=fresh)
+        """The prompts of one server, or of all. `fresh`: requested now, not taken from memory."""
+        lists = self._servers.lists.prompts
+        listed = await self._requests.listed(LIST_PROMPTS, self._asking, lists, server, fresh=fresh)
         return Listed(self._named(listed.items), listed.problems)
 
     async def get(
@@ -43,16 +47,27 @@ class Prompts:
         """The prompt's messages, for a model. `CallError` if there is no such prompt."""
         prompt, given = await self.find(name), arguments or {}
         prompt.check(given)
+
+        async def perform(asked: Mapping[str, Any]) -> PromptResult:
+            return await self._get(prompt, asked, timeout_seconds)
+
+        asked = {"server": prompt.server, "name": prompt.wire_name, "arguments": dict(given)}
+        return await self._requests.make(GET_PROMPT, asked, perform, PROMPT)
+
+    async def _get(
+        self, prompt: Prompt, asked: Mapping[str, Any], timeout_seconds: float | None
+    ) -> PromptResult:
+        server = self._asking.known(asked["server"])
         reply = await self._asking.ask(
-            prompt.server,
+            server,
             "prompts/get",
-            {"name": prompt.wire_name, "arguments": dict(given)},
+            {"name": asked["name"], "arguments": asked.get("arguments", {})},
             read_prompt_result,
             about=prompt.name,
             timeout_seconds=timeout_seconds,
         )
         return PromptResult(
-            server=prompt.server,
+            server=server,
             name=prompt.name,
             description=reply.description,
             messages=reply.messages,
@@ -65,20 +80,29 @@ class Prompts:
         return await self.get(command.prompt.name, command.arguments)
 
     async def parse(self, line: str) -> Command:
-        return parse_command(line, (await self.list()).items)
+        """Which prompt a command line calls, and with what."""
+        name, rest = split_command(line)
+        prompt = await self.find(name)
+        return Command(prompt, read_arguments(prompt, rest))
 
     async def find(self, name: str) -> Prompt:
-        """The prompt of this name; one that was read before is found without asking anybody."""
+        """The prompt of this name; one that was read before is found without a request."""
         known = [prompt for prompt in self._known() if prompt.name == name]
-        return known[0] if known else find(name, (await self.list()).items)
+        if known:
+            return known[0]
+        for server in sorted(self._servers.names()):
+            # A list of all servers leaves these out; naming one is refused, or asked about.
+            if name.startswith(prefix(server)) and self._requests.leaves_out(LIST_PROMPTS, server):
+                await self.list(server)
+        return find(name, (*(await self.list()).items, *self._known()))
 
     async def complete(
         self, name: str, argument: str, value: str = "", *, given: Mapping[str, str] | None = None
     ) -> Completion:
         """What may be filled in for an argument; nothing where the server does not know."""
         prompt = await self.find(name)
-        ref = {"type": "ref/prompt", "name": prompt.wire_name}
-        return await complete(self._asking, prompt.server, ref, argument, value, given or {})
+        subject = {"server": prompt.server, "name": prompt.wire_name}
+        return await complete(self._requests, self._asking, subject, argument, value, given or {})
 
     def _known(self) -> tuple[Prompt, ...]:
         return self._named(tuple(self._read_before().values()))

@@ -20,6 +20,11 @@ from dragoman.errors import (
 )
 from dragoman.protocol import HEADER_MISMATCH, URL_ELICITATION_REQUIRED
 
+
+class Changed(Exception):
+    """The tool, or its server's entry, is another than the one that was judged: the call starts again."""
+
+
 UNSENT_LIMIT: Final = 3
 """How often a call that never reached its server is tried."""
 PAGES_LIMIT: Final = 4

@@ -1,8 +1,7 @@
-"""A model's way to resources: two built-in tools.
+"""The built-in tools by which a model lists and reads resources.
 
-I own: what a model may ask of resources, and how it is told. Both are found rather than shown (deferred).
-Listing tells what the host knows anyway; reading fetches something from a server, so it is asked about like
-any call.
+Both are deferred: a model finds them by searching. Reading needs permission like any call. The pipeline has
+judged these calls, so what they read is not judged again; only a list of all servers is, server by server.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from dragoman.calls.asking import Listed
+from dragoman.calls.requests import LIST_RESOURCES, READ_RESOURCE, schema
 from dragoman.catalog.resources import Resource, ResourceContents, Template, as_listed
 from dragoman.catalog.tools import BuiltinResult, BuiltinTool
 from dragoman.content.blocks import TextBlock
@@ -28,45 +28,54 @@ _SERVER: Final = {"type": "string", "description": "The server's name."}
 _URI: Final = {"type": "string", "description": "The resource's address, exactly as it is listed."}
 
 
-class HasResources(Protocol):
-    async def list(self, server: str | None = None) -> Listed[Resource]: ...
-    async def templates(self, server: str | None = None) -> Listed[Template]: ...
+class ListsAll(Protocol):
+    async def list(self) -> Listed[Resource]: ...
+    async def templates(self) -> Listed[Template]: ...
+
+
+class ReadsOne(Protocol):
+    async def list(self, server: str) -> Listed[Resource]: ...
+    async def templates(self, server: str) -> Listed[Template]: ...
     async def read(self, server: str, uri: str) -> ResourceContents: ...
 
 
-def resource_tools(resources: HasResources, media: Media | None = None) -> tuple[BuiltinTool, BuiltinTool]:
-    """`list_mcp_resources` and `read_mcp_resource`."""
+def resource_tools(
+    resources: ListsAll, reader: ReadsOne, media: Media | None = None
+) -> tuple[BuiltinTool, BuiltinTool]:
+    """`list_mcp_resources` and `read_mcp_resource`. `reader` judges nothing, `resources` does."""
     shows = media or Media()
 
     async def list_them(arguments: Mapping[str, Any]) -> BuiltinResult:
-        server = arguments.get("server") or None
-        return describe(await resources.list(server), await resources.templates(server))
+        server = arguments.get("server")
+        if not server:
+            return describe(await resources.list(), await resources.templates())
+        return describe(await reader.list(server), await reader.templates(server))
 
     async def read_one(arguments: Mapping[str, Any]) -> BuiltinResult:
-        found = await resources.read(arguments["server"], arguments["uri"])
+        found = await reader.read(arguments["server"], arguments["uri"])
         told = tuple(TextBlock(f"[{problem}]") for problem in found.problems[:PROBLEM_LIMIT])
         return (*await shows.shown(found.contents), *told)
 
     return (
         BuiltinTool(
-            "list_mcp_resources",
+            LIST_RESOURCES.name,
             list_them,
             title="List resources",
             description="Lists what MCP servers have to read: resources, and templates of their addresses. "
             "Give `server` to see one server's only.",
-            input_schema=_schema(server=_SERVER),
+            input_schema=schema(server=_SERVER),
             annotations={**_READS, "openWorldHint": False},
             meta=_DEFERRED,
             needs_permission=False,
             server_argument="server",
         ),
         BuiltinTool(
-            "read_mcp_resource",
+            READ_RESOURCE.name,
             read_one,
             title="Read a resource",
             description="Reads one resource of an MCP server. Text and images are shown; "
             "other data is saved to a file whose name is told.",
-            input_schema=_schema("server", "uri", server=_SERVER, uri=_URI),
+            input_schema=schema("server", "uri", server=_SERVER, uri=_URI),
             annotations=_READS,
             meta=_DEFERRED,
             server_argument="server",
@@ -96,12 +105,3 @@ def describe(resources: Listed[Resource], templates: Listed[Template]) -> str:
 def _written(shown: Mapping[str, Any], left_out: int) -> str:
     more = {"notShown": f"{left_out} more resources; name a server to see fewer"} if left_out else {}
     return msgspec.json.encode({**shown, **more}).decode()
-
-
-def _schema(*required: str, **properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }

@@ -1,7 +1,7 @@
-"""Resources of all servers: listed, read, watched.
+"""Resources of all servers: listed, read, subscribed to.
 
-I own: what a program does with resources. It is the program's own act; a model's way to them is
-`resource_tools.py`, through the pipeline like every call. What is read comes back untouched;
+`Resources` is what programs use: every request is judged (`requests.py`). `ResourceReader` sends requests
+that were judged already, as those of a model's built-in tools are. What is read comes back as it was sent;
 `content/media.py` makes of it what a model may see.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from dragoman.calls.asking import Asking, Listed, Servers
 from dragoman.calls.completion import complete
-from dragoman.catalog.lists import offers
+from dragoman.calls.requests import CONTENTS, LIST_RESOURCES, NOTHING_SHOWN, READ_RESOURCE, Requests
+from dragoman.catalog.lists import ListsOf, offers
 from dragoman.catalog.prompts import Completion
 from dragoman.catalog.resources import (
     ReadReply,
@@ -29,6 +30,8 @@ from dragoman.names import ServerName
 from dragoman.protocol import INVALID_PARAMS
 from dragoman.wire.uris import is_usable
 
+T = TypeVar("T")
+
 NOT_FOUND: Final = (INVALID_PARAMS, -32002)
 """How servers say that they have no such resource: in the modern era, and before."""
 
@@ -43,26 +46,83 @@ class WatchedServers(Servers, Protocol):
     def watching_of(self, server: ServerName) -> Watching: ...
 
 
-class Resources:
-    """What `Host.resources` is."""
+class ResourceReader:
+    """Sends requests that have been judged."""
 
     def __init__(self, servers: WatchedServers, clock: Clock) -> None:
-        self._servers = servers
-        self._asking = Asking(servers, clock)
+        self.servers = servers
+        self.asking = Asking(servers, clock)
+
+    async def list(self, server: str) -> Listed[Resource]:
+        return await self.asking.list_of(self.servers.lists.resources, self.asking.known(server), fresh=False)
+
+    async def templates(self, server: str) -> Listed[Template]:
+        return await self.asking.list_of(self.servers.lists.templates, self.asking.known(server), fresh=False)
+
+    async def read(self, server: str, uri: str, timeout_seconds: float | None = None) -> ResourceContents:
+        name = self.asking.known(server)
+        reply = await self._read(name, _checked(name, uri), timeout_seconds)
+        return ResourceContents(server=name, uri=uri, contents=reply.contents, problems=reply.problems)
+
+    async def subscribe(self, server: str, uri: str) -> tuple[Watching, Updates]:
+        name = self.asking.known(server)
+        _checked(name, uri)
+        await self.asking.session(name)
+        watching = self.servers.watching_of(name)
+        return watching, await watching.add(uri)
+
+    async def _read(self, server: ServerName, uri: str, timeout_seconds: float | None) -> ReadReply:
+        session, cache = await self.asking.session(server, timeout_seconds), self.servers.lists.reads
+        kept = cache.get((server, uri), session)
+        if kept is not None:
+            return kept
+        if not offers(self.servers.capabilities_of(server), "resources"):
+            raise CallError(server, f"{server} offers no resources")
+        ticket = cache.ticket((server, uri), session)
+        try:
+            reply = await self.asking.ask(
+                server,
+                "resources/read",
+                {"uri": uri},
+                read_contents,
+                about=uri,
+                timeout_seconds=timeout_seconds,
+            )
+        except RemoteError as error:
+            if error.remote_code in NOT_FOUND:
+                error.hint = f"{server} may have no such resource; list its resources to see what there is."
+            raise
+        if reply.ttl_seconds and not reply.problems:
+            cache.put(ticket, reply, reply.ttl_seconds, cost=reply.size_bytes + len(uri) + KEEPING_BYTES)
+        return reply
+
+
+class Resources:
+    """What `Host.resources` is. `PermissionRefused` where a rule or a hook denies a request."""
+
+    def __init__(self, reader: ResourceReader, requests: Requests) -> None:
+        self._reader = reader
+        self._requests = requests
 
     async def list(self, server: str | None = None, *, fresh: bool = False) -> Listed[Resource]:
-        """The resources of one server, or of all. `fresh`: asked for now, whatever is remembered."""
-        return await self._asking.listed(self._servers.lists.resources, server, fresh=fresh)
+        """The resources of one server, or of all. `fresh`: requested now, not taken from memory."""
+        return await self._listed(self._reader.servers.lists.resources, server, fresh)
 
     async def templates(self, server: str | None = None, *, fresh: bool = False) -> Listed[Template]:
-        """Families of resources: addresses with gaps to fill."""
-        return await self._asking.listed(self._servers.lists.templates, server, fresh=fresh)
+        """Resource templates: addresses with gaps to fill."""
+        return await self._listed(self._reader.servers.lists.templates, server, fresh)
+
+    async def _listed(self, lists: ListsOf[T], server: str | None, fresh: bool) -> Listed[T]:
+        return await self._requests.listed(LIST_RESOURCES, self._reader.asking, lists, server, fresh=fresh)
 
     async def read(self, server: str, uri: str, *, timeout_seconds: float | None = None) -> ResourceContents:
         """What a resource holds. It need not be listed; `RemoteError` if its server does not have it."""
-        name = self._asking.known(server)
-        reply = await self._read(name, _checked(name, uri), timeout_seconds)
-        return ResourceContents(server=name, uri=uri, contents=reply.contents, problems=reply.problems)
+        return await self._requests.make(
+            READ_RESOURCE,
+            self._about(server, uri),
+            lambda given: self._reader.read(given["server"], given["uri"], timeout_seconds),
+            CONTENTS,
+        )
 
     @asynccontextmanager
     async def subscribed(self, server: str, uri: str) -> AsyncGenerator[Updates]:
@@ -71,11 +131,12 @@ class Resources:
         Several changes of one resource come as one. After a time without connection the resource itself is
         told, for it may have changed.
         """
-        name = self._asking.known(server)
-        _checked(name, uri)
-        await self._asking.session(name)
-        watching = self._servers.watching_of(name)
-        updates = await watching.add(uri)
+        watching, updates = await self._requests.make(
+            READ_RESOURCE,
+            self._about(server, uri),
+            lambda given: self._reader.subscribe(given["server"], given["uri"]),
+            NOTHING_SHOWN,
+        )
         try:
             yield updates
         finally:
@@ -91,34 +152,13 @@ class Resources:
         given: Mapping[str, str] | None = None,
     ) -> Completion:
         """What may be filled into a gap of a template; nothing where the server does not know."""
-        name = self._asking.known(server)
-        ref = {"type": "ref/resource", "uri": uri_template}
-        return await complete(self._asking, name, ref, variable, value, given or {})
+        asking = self._reader.asking
+        subject = {"server": asking.known(server), "uri": uri_template}
+        return await complete(self._requests, asking, subject, variable, value, given or {})
 
-    async def _read(self, server: ServerName, uri: str, timeout_seconds: float | None) -> ReadReply:
-        session, cache = await self._asking.session(server, timeout_seconds), self._servers.lists.reads
-        kept = cache.get((server, uri), session)
-        if kept is not None:
-            return kept
-        if not offers(self._servers.capabilities_of(server), "resources"):
-            raise CallError(server, f"{server} offers no resources")
-        ticket = cache.ticket((server, uri), session)
-        try:
-            reply = await self._asking.ask(
-                server,
-                "resources/read",
-                {"uri": uri},
-                read_contents,
-                about=uri,
-                timeout_seconds=timeout_seconds,
-            )
-        except RemoteError as error:
-            if error.remote_code in NOT_FOUND:
-                error.hint = f"{server} may have no such resource; list its resources to see what there is."
-            raise
-        if reply.ttl_seconds and not reply.problems:
-            cache.put(ticket, reply, reply.ttl_seconds, cost=reply.size_bytes + len(uri) + KEEPING_BYTES)
-        return reply
+    def _about(self, server: str, uri: str) -> dict[str, Any]:
+        name = self._reader.asking.known(server)
+        return {"server": name, "uri": _checked(name, uri)}
 
 
 def _checked(server: ServerName, uri: str) -> str:

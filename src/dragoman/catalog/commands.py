@@ -37,9 +37,15 @@ def parse_command(line: str, prompts: Iterable[Prompt]) -> Command:
 
     `InvalidArguments` names what is missing or too much, and where a quote does not end.
     """
-    name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]
+    name, rest = split_command(line)
     prompt = find(name, prompts)
-    return Command(prompt, read_arguments(prompt, "".join(rest)))
+    return Command(prompt, read_arguments(prompt, rest))
+
+
+def split_command(line: str) -> tuple[str, str]:
+    """The name of the prompt, and what was typed behind it."""
+    name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]
+    return name, "".join(rest)
 
 
 def find(name: str, prompts: Iterable[Prompt]) -> Prompt:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -154,6 +154,15 @@ def _value(raw: Raw) -> Any:
         return bytes(raw).decode(errors="replace")
 
 
+RESOURCES: Final = "resources"
+"""The name by which rules about a server's things find its resources and lists."""
+
+
+def _text_in(arguments: Mapping[str, Any], name: str | None) -> str:
+    said = None if name is None else arguments.get(name)
+    return said if isinstance(said, str) else ""
+
+
 class ServerTool(Tool):
     """A tool of a server."""
 
@@ -187,10 +196,12 @@ class BuiltinTool(Tool):
         needs_permission: bool = True,
         shell_argument: str | None = None,
         server_argument: str | None = None,
+        subject_argument: str | None = None,
     ) -> None:
         """`needs_permission`: false only for what looks at nothing but the host itself. `shell_argument`:
         which of its arguments is a command for the shell. `server_argument`: which of them names the server
-        that it looks at, so that rules about that server hold for it, too."""
+        that it looks at, so that rules and hooks about that server hold for it, too; `subject_argument`: and
+        which names the thing of that server."""
         if name.startswith(RESERVED):
             raise ConfigError(f"built-in tool {name!r}: names that begin with {RESERVED} are servers'")
         schema = Raw(msgspec.json.encode(input_schema))
@@ -210,3 +221,10 @@ class BuiltinTool(Tool):
         self.needs_permission = needs_permission
         self.shell_argument = shell_argument
         self.server_argument = server_argument
+        self.subject_argument = subject_argument
+
+    def touched(self, arguments: Mapping[str, Any]) -> tuple[ServerName, str]:
+        """The server that a call with these arguments deals with, and the name of its thing there; empty if
+        there is none."""
+        server = _text_in(arguments, self.server_argument)
+        return ServerName(server), (_text_in(arguments, self.subject_argument) or RESOURCES) if server else ""

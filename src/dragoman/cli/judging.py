@@ -13,6 +13,7 @@ from typing import Any
 import click
 from msgspec import Struct
 
+from dragoman.calls.requests import KINDS
 from dragoman.catalog.tools import ServerTool
 from dragoman.cleaning import one_line
 from dragoman.cli.approving import load_asking
@@ -23,8 +24,8 @@ from dragoman.config.scopes import Sources
 from dragoman.guard import Rules
 from dragoman.host import Host
 from dragoman.permissions.conditions import HintCondition
-from dragoman.permissions.decide import Considered, Verdict, decide, rule_for
-from dragoman.permissions.gate import call_of
+from dragoman.permissions.decide import Considered, Verdict, rule_for
+from dragoman.permissions.gate import call_of, judge
 from dragoman.permissions.rules import SHELL, Call, Rule
 
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
@@ -72,12 +73,14 @@ def judged(name: str, words: tuple[str, ...], given: tuple[str, ...], strict: bo
         for problem in rules.problems:
             show_problem(problem)
     call, doubt = _call(name, words, sources, fitting)
-    return Judgement(decide(call, rules.book.about(call), rules.mode), rules.mode, doubt)
+    return Judgement(judge(call, rules.book, rules.mode), rules.mode, doubt)
 
 
 def _call(name: str, words: tuple[str, ...], sources: Sources, fitting: list[str]) -> tuple[Call, str | None]:
     if name == SHELL:
         return Call(tool=SHELL, command=" ".join(words) or None), None
+    if name in KINDS:  # as a model asks for it; a person's own request needs no rule
+        return call_of(KINDS[name], parse_arguments(words, KINDS[name].input_schema)), None
     if not fitting:
         doubt = "no configured server has a tool of this name; judged by the name alone"
         return Call(tool=name, arguments=parse_arguments(words, {})), doubt

@@ -151,6 +151,9 @@ def _parse(text: str) -> Any:
         ) from None
 
 
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; what a rule denies stays denied.")
+
+
 def parse_arguments(words: tuple[str, ...], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments from one JSON object or from `key=value` words.
 

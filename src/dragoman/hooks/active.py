@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from dragoman.catalog.tools import Tool
+from dragoman.catalog.tools import BuiltinTool, Tool
 from dragoman.hooks import merging
 from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import Hook
-from dragoman.hooks.points import After, Before
+from dragoman.hooks.points import NO_ARGUMENTS, After, Before
 from dragoman.hooks.runner import Occasion, Runner
 from dragoman.hooks.verdicts import Answer, HookWord
 from dragoman.interaction import FormAnswer
@@ -29,8 +29,8 @@ REMEMBERED_NAMES: Final = 20_000
 Report = Callable[[str, str, str], None]
 """Told the hook, the event, and what there is to say."""
 
-NamesOf = Callable[[Tool], Collection[str]]
-"""All names of a tool, folded: those by which deny rules find it."""
+NamesOf = Callable[[Tool, Mapping[str, Any]], Collection[str]]
+"""All names of a call, folded: those by which deny rules find it."""
 Key = tuple[str, ...]
 
 _NONE: Final[tuple[Hook, ...]] = ()
@@ -75,11 +75,11 @@ class ActiveHooks:
             self._of_event.setdefault(hook.event, []).append(hook)
         self._concerned.clear()
 
-    def wants(self, event: str, subject: str | Tool) -> bool:
-        return event in self._of_event and bool(self._hooks_for(event, subject))
+    def wants(self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> bool:
+        return event in self._of_event and bool(self._hooks_for(event, subject, arguments))
 
     async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
-        hooks = self._hooks_for("PreToolUse", tool)
+        hooks = self._hooks_for("PreToolUse", tool, arguments)
         if not hooks:
             return Before(arguments)
         depth = _depth.get()
@@ -106,7 +106,7 @@ class ActiveHooks:
         error_code: str | None = None,
     ) -> After:
         event = "PostToolUseFailure" if is_error else "PostToolUse"
-        hooks = self._hooks_for(event, tool)
+        hooks = self._hooks_for(event, tool, arguments)
         if not hooks:
             return _UNCHANGED
         facts = _of_call(tool, arguments)
@@ -119,7 +119,7 @@ class ActiveHooks:
         return after
 
     async def permission_requested(self, tool: Tool, arguments: Mapping[str, Any]) -> HookWord | None:
-        hooks = self._hooks_for("PermissionRequest", tool)
+        hooks = self._hooks_for("PermissionRequest", tool, arguments)
         if not hooks:
             return None
         return merging.permission(await self._ask(hooks, "PermissionRequest", _of_call(tool, arguments)))
@@ -151,21 +151,25 @@ class ActiveHooks:
     async def close(self) -> None:
         await self._runner.close()
 
-    def _hooks_for(self, event: str, subject: str | Tool) -> tuple[Hook, ...]:
-        key = (event, subject) if isinstance(subject, str) else (event, *_identity(subject))
+    def _hooks_for(
+        self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS
+    ) -> tuple[Hook, ...]:
+        key = (event, subject) if isinstance(subject, str) else (event, *_identity(subject, arguments))
         found = self._concerned.get(key)
         if found is None:
             if len(self._concerned) >= REMEMBERED_NAMES:
                 self._concerned.clear()
             declared = self._of_event.get(event)
-            found = _NONE if declared is None else self._matching(declared, subject)
+            found = _NONE if declared is None else self._matching(declared, subject, arguments)
             self._concerned[key] = found
         return found
 
-    def _matching(self, declared: Sequence[Hook], subject: str | Tool) -> tuple[Hook, ...]:
+    def _matching(
+        self, declared: Sequence[Hook], subject: str | Tool, arguments: Mapping[str, Any]
+    ) -> tuple[Hook, ...]:
         if isinstance(subject, str):
             return _distinct([hook for hook in declared if hook.matches(subject)])
-        names = self._names_of(subject)
+        names = self._names_of(subject, arguments)
         found: list[Hook] = []
         for hook in declared:
             if hook.matches(subject.name):
@@ -199,7 +203,7 @@ _UNCHANGED: Final = After()
 
 
 def _of_call(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    name, server, wire_name = _identity(tool)
+    name, server, wire_name, *_ = _identity(tool, arguments)
     return {
         "tool_name": name,
         "tool_input": arguments,
@@ -208,9 +212,13 @@ def _of_call(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _identity(tool: Tool) -> tuple[str, str, str]:
-    """Its name, its server, and its name on that server; the last two are empty for a built-in tool."""
-    return tool.name, tool.server, tool.definition.name if tool.server else ""
+def _identity(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """The tool's name, its server and its name there; for a built-in tool the server that it deals with, and
+    the name of the thing there."""
+    if isinstance(tool, BuiltinTool):
+        server, thing = tool.touched(arguments)
+        return tool.name, server, "", thing
+    return tool.name, tool.server, tool.definition.name, ""
 
 
 def _distinct(hooks: Sequence[Hook]) -> tuple[Hook, ...]:

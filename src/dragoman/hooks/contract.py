@@ -51,7 +51,7 @@ ANSWERS: Final = (
 _TOOL: Final = (
     Field("tool_name", "text", "the tool's qualified name"),
     Field("tool_input", "object", "the arguments"),
-    Field("mcp_server_name", "text", "its server; empty for a built-in tool"),
+    Field("mcp_server_name", "text", "its server; of a built-in tool the server it deals with, or empty"),
     Field("mcp_tool_name", "text", "its name on that server; empty for a built-in tool"),
 )
 _SERVER: Final = Field("mcp_server_name", "text", "the server's name")

@@ -8,13 +8,15 @@ host's where none are configured; `active.ActiveHooks` runs them. What a hook is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from dragoman.catalog.tools import Tool
 from dragoman.hooks.verdicts import HookWord
 from dragoman.interaction import FormAnswer
+
+NO_ARGUMENTS: Final[Mapping[str, Any]] = {}
 
 
 class Before(Struct, frozen=True):
@@ -39,9 +41,9 @@ class After(Struct, frozen=True):
 class Hooks(Protocol):
     """Nothing here raises because of a hook: one that fails is reported, and blocks where it is to."""
 
-    def wants(self, event: str, subject: str | Tool) -> bool:
-        """Whether any hook would run: cheap, and mostly no. The subject of events of calls is the tool, of
-        the others the text that `contract.EVENTS` says."""
+    def wants(self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> bool:
+        """Whether any hook would run: cheap, and mostly no. The subject of events of calls is the tool (and
+        the arguments, which may name a server), of the others the text that `contract.EVENTS` says."""
         ...
 
     async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
@@ -83,7 +85,7 @@ class Hooks(Protocol):
 
 
 class NoHooks:
-    def wants(self, event: str, subject: str | Tool) -> bool:
+    def wants(self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> bool:
         return False
 
     async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:

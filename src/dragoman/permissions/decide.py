@@ -9,7 +9,8 @@ I own: the order in which rules, hooks, grants and the mode are heard.
 5. an administrator's allow rule                         → allow
 6. any other ask rule, or a hook's ask                   → ask, in every mode
 7. an allow rule, a hook's allow, a yes for the session  → allow
-8. the mode: bypassPermissions allows, dontAsk denies, auto has a classifier asked, the others a person
+8. a program's own request for a resource or a prompt    → allow
+9. the mode: bypassPermissions allows, dontAsk denies, auto has a classifier asked, the others a person
 
 In dontAsk whatever would be asked is denied. So deny always wins, and no mode but bypassPermissions allows
 what no rule, hook or person allowed. One thing bypassPermissions asks about: a shell command of which it
@@ -105,6 +106,8 @@ def decide(
         return _allow(call, mine, _said(word))
     if granted == "yes":
         return _allow(call, mine, "allowed by the person for this session")
+    if call.is_own_request:
+        return _allow(call, mine, "a program's or person's own request needs no rule")
     return _by_mode(call, mine, mode, granted)
 
 

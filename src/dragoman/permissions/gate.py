@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any, Final, Literal, TypeVar
 
 from msgspec import Struct, structs
 
-from dragoman.catalog.naming import prefix
-from dragoman.catalog.tools import BuiltinTool, Tool
+from dragoman.catalog.annotations import Hints
+from dragoman.catalog.naming import qualify
+from dragoman.catalog.tools import RESOURCES, BuiltinTool, Tool
 from dragoman.cleaning import one_line
 from dragoman.copying import copied
 from dragoman.errors import HostClosed
@@ -28,14 +29,14 @@ from dragoman.hooks.verdicts import HookWord
 from dragoman.interaction import Interaction, NobodyToAsk, PermissionAnswer, PermissionQuestion
 from dragoman.permissions.classifier import Classifier, Opinion
 from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for
-from dragoman.permissions.grants import SessionGrants
+from dragoman.permissions.grants import Granted, SessionGrants
 from dragoman.permissions.modes import PermissionMode
 from dragoman.permissions.rules import Call, Rule, Rulebook
 from dragoman.permissions.subjects import all_names
 
 T = TypeVar("T")
 
-Decider = Literal["rule", "grant", "hook", "mode", "classifier", "person", "host"]
+Decider = Literal["rule", "grant", "hook", "mode", "classifier", "person", "host", "caller"]
 Keep = Callable[[str, str], Awaitable[None]]
 """Writes an allow rule to a scope, and sees to it that it counts from now on."""
 
@@ -50,6 +51,7 @@ class Decision(Struct, frozen=True):
     rule: Rule | None = None
 
 
+_READS: Final = Hints(read_only=True, destructive=False, idempotent=True)
 _BYPASSED = Decision(True, "permission mode bypassPermissions")
 
 
@@ -94,21 +96,48 @@ class Gate:
         self._book = book
         self.mode: PermissionMode = mode
         self._decides_nothing = mode == "bypassPermissions" and not book.rules
+        self._has_bare_denies = any(rule.behaviour == "deny" and rule.is_bare for rule in book.rules)
 
     def forget(self, server: str) -> None:
         """A server's entry is another now, or gone: no yes given to it holds."""
         self._grants.forget(server)
 
     async def decide(
-        self, tool: Tool, arguments: Mapping[str, Any], word: HookWord | None = None
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        word: HookWord | None = None,
+        *,
+        is_own_request: bool = False,
     ) -> Decision:
+        """`is_own_request`: a program or person makes it, not a model; see `decide.py`."""
         if self._decides_nothing and word is None:
             return _BYPASSED
         call = call_of(tool, arguments)
+        if is_own_request:
+            call = structs.replace(call, is_own_request=True)
         verdict = await self._judged(call, word)
         if verdict.behaviour == "ask":
             return await self._ask(tool, call, verdict, word)
         return self._decided(call, verdict, word)
+
+    def preview(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> Verdict:
+        """What rules and mode say of a program's own request; nobody is asked."""
+        return self._judge(structs.replace(call_of(tool, arguments), is_own_request=True), None)
+
+    def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
+        """The names of the tools of which a rule denies every call: models need not be shown them."""
+        if not self._has_bare_denies:
+            return frozenset()
+        named = (Call(tool=each.name, server=each.server, wire_name=_wire_name(each)) for each in tools)
+        return frozenset(call.tool for call in named if self._is_denied(call))
+
+    def denies_server(self, server: str) -> bool:
+        """Whether a rule denies everything of the server."""
+        return self._has_bare_denies and self._is_denied(_thing_of(server))
+
+    def _is_denied(self, call: Call) -> bool:
+        return any(rule.is_bare for rule in self._book.about(call).deny)
 
     async def _judged(self, call: Call, word: HookWord | None) -> Verdict:
         """What rules and mode say; off the loop where that would hold it up."""
@@ -117,19 +146,7 @@ class Gate:
         return self._judge(call, word)
 
     def _judge(self, call: Call, word: HookWord | None) -> Verdict:
-        verdict = decide(call, self._book.about(call), self.mode, granted=self._grants.state(call), word=word)
-        return self._with_server(call, verdict) if call.touches else verdict
-
-    def _with_server(self, call: Call, verdict: Verdict) -> Verdict:
-        """Where a built-in tool deals with a server, what denies or asks about the server counts for it."""
-        name = f"{prefix(call.touches)}resources"
-        served = Call(tool=name, server=call.touches, wire_name="resources", hints=call.hints)
-        other = decide(served, self._book.about(served), self.mode)
-        if other.rule is None or other.behaviour == "allow" or verdict.behaviour == "deny":
-            return verdict
-        if other.behaviour == "deny" or verdict.behaviour == "allow":
-            return structs.replace(other, call=call)
-        return verdict
+        return judge(call, self._book, self.mode, granted=self._grants.state(call), word=word)
 
     def _decided(self, call: Call, verdict: Verdict, word: HookWord | None) -> Decision:
         """What rules, mode and hooks came to, and which of them it was."""
@@ -143,6 +160,8 @@ class Gate:
             return Decision(False, f"{reason}; {_advice(call)}" if self.mode == "dontAsk" else reason)
         if call.is_own:
             return Decision(True, reason, "host")
+        if call.is_own_request and self._grants.state(call) != "yes":
+            return Decision(True, reason, "caller")
         return Decision(True, reason, "grant" if self._grants.state(call) == "yes" else "mode")
 
     async def _ask(self, tool: Tool, call: Call, verdict: Verdict, word: HookWord | None) -> Decision:
@@ -151,7 +170,7 @@ class Gate:
             if opinion.behaviour != "ask":
                 decision = Decision(opinion.behaviour == "allow", opinion.reason, "classifier")
                 return await self._confirmed(call, word, decision)
-        if self._hooks.wants("PermissionRequest", tool):
+        if self._hooks.wants("PermissionRequest", tool, call.arguments):
             said = await self._hooks.permission_requested(tool, copied(call.arguments))
             if said is not None and said.behaviour == "deny":
                 return Decision(False, said.reason, "hook")
@@ -253,15 +272,51 @@ class Gate:
         return f"no rule allows it, and there is nobody to ask; {_advice(call)}"
 
 
-def names_of(tool: Tool) -> frozenset[str]:
-    """Every name, folded, by which deny rules and hooks find the tool."""
-    return all_names(tool.name, tool.server, tool.definition.name if tool.server else "")
+def judge(
+    call: Call,
+    book: Rulebook,
+    mode: PermissionMode,
+    *,
+    granted: Granted = "no",
+    word: HookWord | None = None,
+) -> Verdict:
+    """What rules and mode say. Where a built-in tool deals with a server, a rule that denies or asks about
+    the server's things counts as well."""
+    verdict = decide(call, book.about(call), mode, granted=granted, word=word)
+    if not call.touches or verdict.behaviour == "deny":
+        return verdict
+    served = _thing_of(call.touches, call.touched, call.hints)
+    other = decide(served, book.about(served), mode)
+    if other.rule is None or other.behaviour == "allow":
+        return verdict
+    if other.behaviour == "deny" or verdict.behaviour == "allow":
+        return structs.replace(other, call=call)
+    return verdict
+
+
+def _thing_of(server: str, name: str = RESOURCES, hints: Hints = _READS) -> Call:
+    return Call(tool=qualify(server, name), server=server, wire_name=name, hints=hints)
+
+
+def _wire_name(tool: Tool) -> str:
+    return tool.definition.name if tool.server else ""
+
+
+def names_of(tool: Tool, arguments: Mapping[str, Any]) -> frozenset[str]:
+    """Every name, folded, by which deny rules and hooks find a call: the tool's, and where it is a built-in
+    one that deals with a server, those of the server's thing."""
+    names = all_names(tool.name, tool.server, _wire_name(tool))
+    if not isinstance(tool, BuiltinTool):
+        return names
+    server, thing = tool.touched(arguments)
+    return names | all_names(qualify(server, thing), server, thing) if server else names
 
 
 def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
     """The call as rules see it."""
     if isinstance(tool, BuiltinTool):
         command = arguments.get(tool.shell_argument) if tool.shell_argument is not None else None
+        server, thing = tool.touched(arguments)
         return Call(
             tool=tool.name,
             arguments=arguments,
@@ -269,7 +324,8 @@ def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
             digest=tool.digest,
             command=command if isinstance(command, str) else None,
             is_own=not tool.needs_permission,
-            touches=_named_server(tool, arguments),
+            touches=server,
+            touched=thing,
         )
     return Call(
         tool=tool.name,
@@ -279,11 +335,6 @@ def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
         hints=tool.hints,
         digest=tool.digest,
     )
-
-
-def _named_server(tool: BuiltinTool, arguments: Mapping[str, Any]) -> str:
-    named = arguments.get(tool.server_argument) if tool.server_argument is not None else None
-    return named if isinstance(named, str) else ""
 
 
 def question_about(tool: Tool, call: Call, verdict: Verdict, *, can_keep: bool = True) -> PermissionQuestion:

@@ -73,6 +73,10 @@ class Call(Struct, frozen=True, kw_only=True):
     """A built-in tool that only looks at the host itself."""
     touches: str = ""
     """The server whose things a built-in tool deals with: what denies or asks about all of it, counts."""
+    touched: str = ""
+    """The name of that thing on its server."""
+    is_own_request: bool = False
+    """A program's or person's own request for a resource, a prompt or a list, not a model's."""
 
 
 class Rule(Struct, frozen=True):

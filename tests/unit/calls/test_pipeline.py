@@ -87,7 +87,7 @@ class World:
 
     # hooks
 
-    def wants(self, event: str, subject: str) -> bool:
+    def wants(self, event: str, subject: Any, arguments: Any = None) -> bool:
         return event in self.wanted
 
     async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
@@ -104,7 +104,12 @@ class World:
     # permissions
 
     async def decide(
-        self, tool: Tool, arguments: Mapping[str, Any], word: HookWord | None = None
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        word: HookWord | None = None,
+        *,
+        is_own_request: bool = False,
     ) -> Decision:
         self.heard = word
         self.story.append(("decide", tool.name, arguments))
@@ -611,13 +616,13 @@ async def test_what_was_judged_is_what_is_sent_whatever_the_caller_does_meanwhil
 async def test_what_changes_while_it_is_being_allowed_is_judged_anew(world: World, how: str):
     decide = world.decide
 
-    async def slow(tool: Tool, arguments: Mapping[str, Any], word: HookWord | None = None) -> Decision:
+    async def slow(*given: Any, **more: Any) -> Decision:
         if not [step for step in world.story if step[0] == "decide"]:
             if how == "entry":
                 world.link = object()
             else:
                 world.offer([definition("open", SCHEMA, description="now it burns")])
-        return await decide(tool, arguments, word)
+        return await decide(*given, **more)
 
     world.decide = slow  # type: ignore[method-assign]
     assert (await world.call()).text == "fine"
@@ -744,9 +749,9 @@ async def test_secrets_of_the_entry_that_answered_are_covered_though_it_was_repl
 async def test_what_never_stops_changing_is_refused(world: World):
     decide = world.decide
 
-    async def restless(*given: Any) -> Decision:
+    async def restless(*given: Any, **more: Any) -> Decision:
         world.link = object()
-        return await decide(*given)
+        return await decide(*given, **more)
 
     world.decide = restless  # type: ignore[method-assign]
     outcome = await world.call()

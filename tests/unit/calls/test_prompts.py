@@ -8,6 +8,7 @@ from dragoman.calls.prompts import Prompts
 from dragoman.content.blocks import TextBlock
 from dragoman.errors import CallError, CallTimeout, InvalidArguments, RemoteError
 from tests.unit.calls.test_resources import Servers, Session
+from tests.unit.fakes import allowed_requests
 
 pytestmark = pytest.mark.requirement("CAT-10")
 REVIEW = {"name": "review", "arguments": [{"name": "book", "required": True}, {"name": "tone"}]}
@@ -20,7 +21,7 @@ def listing(*prompts: Any) -> dict[str, Any]:
 
 def prompts_of(*sessions: Session, **more: Any) -> Prompts:
     servers = Servers(*sessions, **more)
-    return Prompts(servers, servers.clock)
+    return Prompts(servers, servers.clock, allowed_requests())
 
 
 async def test_prompts_are_named_like_tools():
@@ -89,7 +90,7 @@ async def test_each_round_carries_only_what_the_round_before_it_gave():
     box = Session("box", prompts_list=listing("greet"), prompts_get=[asks, waits, SAID])
     servers = Servers(box)
     servers.answerer_of = lambda server: Yes()  # type: ignore[method-assign]
-    await Prompts(servers, servers.clock).get("mcp__box__greet")
+    await Prompts(servers, servers.clock, allowed_requests()).get("mcp__box__greet")
 
     call = {"name": "greet", "arguments": {}}
     assert [params for method, params in box.asked if method == "prompts/get"] == [
@@ -111,7 +112,9 @@ async def suggestions(box: Session, completions: bool = True, given: Any = None)
     servers = Servers(box)
     if completions:
         servers.capabilities["completions"] = {}
-    return await Prompts(servers, servers.clock).complete("mcp__box__review", "book", "d", given=given)
+    return await Prompts(servers, servers.clock, allowed_requests()).complete(
+        "mcp__box__review", "book", "d", given=given
+    )
 
 
 async def test_suggestions_are_asked_for_with_what_is_already_known():

@@ -10,9 +10,10 @@ from msgspec import Raw
 
 from dragoman.calls.asking import Listed
 from dragoman.calls.resource_tools import LISTED_LIMIT, describe, resource_tools
-from dragoman.calls.resources import Resources
+from dragoman.calls.resources import ResourceReader, Resources
 from dragoman.catalog.lists import Lists
 from dragoman.catalog.resources import Resource, Template
+from dragoman.catalog.tools import BuiltinTool
 from dragoman.content.blocks import TextBlock
 from dragoman.content.media import TEXT_LIMIT
 from dragoman.errors import (
@@ -26,7 +27,7 @@ from dragoman.errors import (
 from dragoman.events import EventBus
 from dragoman.names import ServerName
 from dragoman.testing import FakeClock
-from tests.unit.fakes import Nobody
+from tests.unit.fakes import Nobody, allowed_requests
 
 pytestmark = pytest.mark.requirement("CAT-9")
 BOX = ServerName("box")
@@ -72,6 +73,9 @@ class Servers:
     def naming_servers(self) -> list[ServerName]:
         return self.names()
 
+    def link_of(self, server: ServerName) -> object:
+        return self
+
     def session_of(self, server: ServerName) -> Any:
         return self.sessions.get(server)
 
@@ -93,7 +97,11 @@ class Servers:
 
 
 def resources_of(servers: Servers) -> Resources:
-    return Resources(servers, servers.clock)
+    return Resources(ResourceReader(servers, servers.clock), allowed_requests())
+
+
+def tools_of(servers: Servers) -> tuple[BuiltinTool, BuiltinTool]:
+    return resource_tools(resources_of(servers), ResourceReader(servers, servers.clock))
 
 
 def listing(*uris: str) -> dict[str, Any]:
@@ -208,7 +216,7 @@ async def test_what_was_kept_is_read_again_when_the_server_says_that_it_changed(
 
 
 def test_both_tools_are_deferred_and_only_reading_is_asked_about():
-    tools = resource_tools(resources_of(Servers()))
+    tools = tools_of(Servers())
 
     assert [tool.name for tool in tools] == ["list_mcp_resources", "read_mcp_resource"]
     assert [tool.defers for tool in tools] == [True, True]
@@ -221,7 +229,7 @@ def test_both_tools_are_deferred_and_only_reading_is_asked_about():
 async def test_a_model_is_given_the_list_as_json():
     templates = {"resourceTemplates": [{"uriTemplate": "x:{a}", "name": "any"}]}
     box = Session("box", resources_list=listing("x:a"), resources_templates_list=templates)
-    list_them, _ = resource_tools(resources_of(Servers(box, away={"d": "it is failed"})))
+    list_them, _ = tools_of(Servers(box, away={"d": "it is failed"}))
 
     assert json.loads(str(await list_them.run({}))) == {
         "resources": [{"server": "box", "uri": "x:a", "name": "x:a"}],
@@ -232,7 +240,7 @@ async def test_a_model_is_given_the_list_as_json():
 
 async def test_a_model_is_given_cleaned_text():
     box = Session("box", resources_read={"contents": [{"uri": "x:a", "text": "a\u202eb"}, 7]})
-    _, read_one = resource_tools(resources_of(Servers(box)))
+    _, read_one = tools_of(Servers(box))
 
     blocks: Any = await read_one.run({"server": "box", "uri": "x:a"})
     assert blocks[0] == TextBlock("ab")

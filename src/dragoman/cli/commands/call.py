@@ -18,6 +18,7 @@ from dragoman.cli.options import (
     mcp_config_option,
     parse_arguments,
     run_with_host,
+    yes_option,
 )
 from dragoman.cli.render import json, text
 from dragoman.cli.render.progress import ProgressLine
@@ -32,7 +33,7 @@ from dragoman.host import Host
 @mcp_config_option
 @json_option
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask; what a rule denies stays denied.")
+@yes_option
 @frozen_option
 def command(
     tool: str,

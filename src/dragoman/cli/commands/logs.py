@@ -11,6 +11,7 @@ import click
 
 from dragoman import paths
 from dragoman.calls import audit
+from dragoman.catalog.naming import RESERVED
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.options import json_option
@@ -56,6 +57,8 @@ def _line(entry: dict[str, Any]) -> Iterator[str]:
     yield click.style(one_line(str(entry.get("time", "")), 30), dim=True)
     yield click.style(one_line(decision, 10).ljust(5), fg=_COLOURS.get(decision))
     yield click.style(one_line(str(entry.get("tool", "")), 100), bold=True)
+    if (server := str(entry.get("server", ""))) and not str(entry.get("tool", "")).startswith(RESERVED):
+        yield f"of {one_line(server, 80)}"
     yield f"({', '.join(_names(entry))})"
     yield click.style(one_line(outcome, 40), fg="green" if outcome == "ok" else "red")
     yield f"{one_line(str(entry.get('duration_ms', 0)), 20)} ms"

@@ -6,17 +6,18 @@ import sys
 
 import click
 
-from dragoman.catalog.commands import arguments_of, find
+from dragoman.catalog.commands import arguments_of
 from dragoman.catalog.naming import prefix
 from dragoman.catalog.prompts import Prompt
 from dragoman.cli import exit_codes
+from dragoman.cli.asking import CommandLineUser
 from dragoman.cli.commands.call import raise_if_failed
 from dragoman.cli.opening import not_there, opened, settled
-from dragoman.cli.options import json_option, mcp_config_option, one_pair, pairs, run_with_host
+from dragoman.cli.options import json_option, mcp_config_option, one_pair, pairs, run_with_host, yes_option
 from dragoman.cli.render import json, offers
 from dragoman.cli.render.servers import show_problem
 from dragoman.config.load import Configuration
-from dragoman.errors import CallError
+from dragoman.errors import CallError, PermissionRefused
 from dragoman.host import Host
 
 
@@ -25,6 +26,7 @@ from dragoman.host import Host
 @click.argument("arguments", nargs=-1)
 @mcp_config_option
 @json_option
+@yes_option
 @click.option(
     "--complete", metavar="ARGUMENT=BEGINNING", help="Print what an argument may be, and nothing else."
 )
@@ -34,12 +36,14 @@ def command(
     given: tuple[str, ...],
     strict: bool,
     as_json: bool,
+    yes: bool,
     complete: str | None,
 ) -> None:
     """Prints the messages that NAME (as `dragoman prompts` lists it) comes to.
 
-    ARGUMENTS fill the prompt's own list in its order, or are given as name=value. Exit code 2 if they do not
-    fit, 5 if there is no such prompt.
+    ARGUMENTS fill the prompt's own list in its order, or are given as name=value. Typing this command is a
+    yes; only where a rule wants a question you are asked. Exit code 2 if the arguments do not fit, 5 if there
+    is no such prompt, 6 if it is not allowed.
     """
     name = name.removeprefix("/")
     typed = None if complete is None else (*one_pair(complete), pairs(arguments))
@@ -49,6 +53,8 @@ def command(
         await settled(host, quiet=as_json)
         try:
             prompt = await _find(host, name)
+        except PermissionRefused:
+            raise
         except CallError as error:
             raise_if_failed(host)
             return not_there(error, as_json=as_json)
@@ -60,7 +66,8 @@ def command(
             await _print(host, prompt, arguments, as_json=as_json)
         return exit_codes.OK
 
-    sys.exit(run_with_host(sources, work, only=_servers_of(name, configuration)))
+    user = CommandLineUser(sources, says_yes=yes)
+    sys.exit(run_with_host(sources, work, only=_servers_of(name, configuration), interaction=user))
 
 
 def _servers_of(name: str, configuration: Configuration) -> list[str] | None:
@@ -72,7 +79,7 @@ async def _find(host: Host, name: str) -> Prompt:
     """By the name that is listed, or its server's own if only one server has it."""
     listed = (await host.prompts.list()).items
     own = [prompt for prompt in listed if prompt.wire_name == name]
-    return own[0] if len(own) == 1 else find(name, listed)
+    return own[0] if len(own) == 1 else await host.prompts.find(name)
 
 
 async def _print(host: Host, prompt: Prompt, words: tuple[str, ...], *, as_json: bool) -> None:

@@ -6,8 +6,9 @@ import sys
 
 import click
 
+from dragoman.cli.asking import CommandLineUser
 from dragoman.cli.opening import exit_code, opened, problems_of_the_rest, settled, show_absent
-from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option
+from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option, yes_option
 from dragoman.cli.render import json, offers
 from dragoman.host import Host
 
@@ -17,17 +18,20 @@ from dragoman.host import Host
 @json_option
 @server_option
 @click.option("--arguments", is_flag=True, help="Show what each argument is for.")
-def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | None, arguments: bool) -> None:
+@yes_option
+def command(
+    given: tuple[str, ...], strict: bool, as_json: bool, server: str | None, arguments: bool, yes: bool
+) -> None:
     """Lists the prompts of servers, as commands with their arguments: <needed>, [optional].
 
-    `dragoman prompt` fills one in. Exit code 4 if a server could not be connected; the others are listed all
-    the same.
+    `dragoman prompt` fills one in. Without --server, servers that a rule denies are not shown. Exit code 4
+    if a server could not be connected (the others are listed all the same), 6 if the one named is denied.
     """
     sources, configuration = opened(given, strict, server)
 
     async def work(host: Host) -> int:
         views = await settled(host, quiet=as_json)
-        listed = await host.prompts.list()
+        listed = await host.prompts.list(server)
         if as_json:
             json.echo(
                 {
@@ -41,4 +45,5 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | N
             show_absent(views, listed.problems)
         return exit_code(configuration, views)
 
-    sys.exit(run_with_host(sources, work, only=None if server is None else [server]))
+    only = None if server is None else [server]
+    sys.exit(run_with_host(sources, work, only=only, interaction=CommandLineUser(sources, says_yes=yes)))

@@ -12,9 +12,10 @@ from pathlib import Path
 import click
 
 from dragoman.cli import exit_codes
+from dragoman.cli.asking import CommandLineUser
 from dragoman.cli.commands.call import raise_if_failed
 from dragoman.cli.opening import not_there, opened, settled
-from dragoman.cli.options import json_option, mcp_config_option, one_pair, pairs, run_with_host
+from dragoman.cli.options import json_option, mcp_config_option, one_pair, pairs, run_with_host, yes_option
 from dragoman.cli.render import json, offers
 from dragoman.cli.render.servers import show_problem
 from dragoman.errors import CallError
@@ -28,6 +29,7 @@ from dragoman.host import Host
 @mcp_config_option
 @json_option
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write it to a file.")
+@yes_option
 @click.option("--watch", is_flag=True, help="Print it again whenever it changes, until Ctrl-C.")
 @click.option(
     "--complete", metavar="GAP=BEGINNING", help="Print what a gap may be filled with, and nothing else."
@@ -40,14 +42,16 @@ def command(
     strict: bool,
     as_json: bool,
     output: Path | None,
+    yes: bool,
     watch: bool,
     complete: str | None,
 ) -> None:
     """Prints the resource at URI of SERVER.
 
     URI may be a template as `dragoman resources` lists it; VALUES (name=value) fill its gaps. On a terminal
-    everything invisible is made visible; elsewhere, and with -o, the bytes come out as they are. Exit code
-    1 if the server does not have it, 2 if the values do not fit, 5 if there is no such template.
+    everything invisible is made visible; elsewhere, and with -o, the bytes come out as they are. Typing this
+    command is a yes; only where a rule wants a question you are asked. Exit code 1 if the server does not
+    have it, 2 if the values do not fit, 5 if there is no such template, 6 if it is not allowed.
     """
     filling = pairs(values)
     typed = None if complete is None else one_pair(complete)
@@ -74,7 +78,8 @@ def command(
 
     # Ctrl-C is how watching is left, so it is no failure.
     with contextlib.suppress(*([KeyboardInterrupt] if watch else [])):
-        sys.exit(run_with_host(sources, work, only=[server]))
+        user = CommandLineUser(sources, says_yes=yes)
+        sys.exit(run_with_host(sources, work, only=[server], interaction=user))
 
 
 def _no_template(server: str, uri: str, known: Iterable[str]) -> CallError:

@@ -1,0 +1,240 @@
+"""Requests of a server that are not tool calls: lists, resources, prompts, completion, subscriptions.
+
+Each request takes the same steps as a tool call, in the same function: it is passed to the pipeline as a call
+of a built-in tool (`read_mcp_resource`, `get_mcp_prompt` …) whose arguments name the server and the subject.
+Rules, hooks and the audit log see it under that name; rules and hooks about the server hold as well. A
+program's own request needs no allow rule: it is made unless a rule or a hook denies it, or wants a question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct, structs
+
+from dragoman.calls.asking import Asking, Listed
+from dragoman.calls.outcome import CallOutcome
+from dragoman.calls.pipeline import ToolCall
+from dragoman.catalog.lists import ListsOf, offers
+from dragoman.catalog.prompts import Completion, PromptMessage, PromptResult
+from dragoman.catalog.resources import ResourceContents
+from dragoman.catalog.tools import BuiltinTool
+from dragoman.content.blocks import Block, Resource, TextBlock
+from dragoman.errors import DragomanError, PermissionRefused
+from dragoman.hooks.points import Hooks
+from dragoman.names import ServerName
+from dragoman.permissions.decide import Verdict
+
+T = TypeVar("T")
+
+
+def schema(*required: str, **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+async def _is_performed(arguments: Mapping[str, Any]) -> str:
+    raise NotImplementedError  # each request brings its own function
+
+
+def _kind(
+    called: str, does: str, /, *required: str, subject: str | None = None, **properties: Any
+) -> BuiltinTool:
+    return BuiltinTool(
+        called,
+        _is_performed,
+        title=does,
+        description=does,
+        input_schema=schema("server", *required, server=_TEXT, **properties),
+        annotations={"readOnlyHint": True, "idempotentHint": True},
+        server_argument="server",
+        subject_argument=subject,
+    )
+
+
+_TEXT: Final = {"type": "string"}
+
+LIST_RESOURCES: Final = _kind("list_mcp_resources", "List resources or resource templates")
+READ_RESOURCE: Final = _kind("read_mcp_resource", "Read a resource, or subscribe to it", "uri", uri=_TEXT)
+LIST_PROMPTS: Final = _kind("list_mcp_prompts", "List prompts")
+GET_PROMPT: Final = _kind(
+    "get_mcp_prompt", "Get a prompt", "name", subject="name", name=_TEXT, arguments={"type": "object"}
+)
+COMPLETE: Final = _kind(
+    "complete_mcp_argument",
+    "Complete an argument of a prompt (name) or of a resource template (uri)",
+    "argument",
+    "value",
+    subject="name",
+    name=_TEXT,
+    uri=_TEXT,
+    argument=_TEXT,
+    value=_TEXT,
+    given={"type": "object"},
+)
+KINDS: Final[Mapping[str, BuiltinTool]] = {
+    kind.name: kind for kind in (LIST_RESOURCES, READ_RESOURCE, LIST_PROMPTS, GET_PROMPT, COMPLETE)
+}
+"""By the names under which rules, hooks and the audit log know them."""
+
+
+class Shape(Struct, Generic[T], frozen=True):
+    """How hooks see a result, and how what they say becomes part of it."""
+
+    shown: Callable[[T], tuple[Block, ...]]
+    replaced: Callable[[T, tuple[str, ...]], T]
+    """The result with these texts in the place of everything the server said."""
+    extended: Callable[[T, tuple[str, ...]], T]
+    """The result with these texts behind it."""
+
+
+class Previews(Protocol):
+    def preview(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> Verdict:
+        """What rules say of a program's own request; nobody is asked."""
+        ...
+
+
+class Requests:
+    """Makes requests through `call`, the pipeline's entry."""
+
+    def __init__(
+        self, call: Callable[[ToolCall], Awaitable[CallOutcome]], hooks: Hooks, permissions: Previews
+    ) -> None:
+        self._call = call
+        self._hooks = hooks
+        self._permissions = permissions
+
+    async def make(
+        self,
+        kind: BuiltinTool,
+        arguments: Mapping[str, Any],
+        perform: Callable[[Mapping[str, Any]], Awaitable[T]],
+        shape: Shape[T],
+    ) -> T:
+        """The result of `perform`, which is given the arguments as hooks leave them. `PermissionRefused` if
+        it may not be made."""
+        made: list[tuple[T, tuple[Block, ...]]] = []
+
+        async def run(given: Mapping[str, Any]) -> tuple[Block, ...]:
+            result = await perform(given)
+            shown = shape.shown(result) if self._hooks.wants("PostToolUse", kind, given) else ()
+            made.append((result, shown))
+            return shown
+
+        outcome = await self._call(ToolCall(kind.name, arguments, own={kind.name: kind}, perform=run))
+        if outcome.error is not None:
+            raise outcome.error
+        return _with_hooks_words(*made[-1], outcome.content, shape)
+
+    async def listed(
+        self, kind: BuiltinTool, asking: Asking, lists: ListsOf[T], server: str | None, *, fresh: bool
+    ) -> Listed[T]:
+        """One server's list, or those of all servers that have one.
+
+        Only if one server is named, its absence or a refusal is an error. Without a name, a server that rules
+        deny is not shown, and nobody is asked about one that rules want a question about.
+        """
+
+        def one(name: ServerName) -> Awaitable[Listed[T]]:
+            return self.make(
+                kind,
+                {"server": name},
+                lambda given: asking.list_of(lists, asking.known(given["server"]), fresh=fresh),
+                LISTED,
+            )
+
+        if server is not None:
+            return await one(asking.known(server))
+        names = sorted(asking.servers.names())
+        found = await asyncio.gather(*(self._one_of_all(kind, asking, lists, name, one) for name in names))
+        return Listed(
+            tuple(item for each in found for item in each.items),
+            tuple(problem for each in found for problem in each.problems),
+        )
+
+    def leaves_out(self, kind: BuiltinTool, server: str) -> bool:
+        """Whether a list of all servers is without this one, because of a rule."""
+        return self._permissions.preview(kind, {"server": server}).behaviour != "allow"
+
+    async def _one_of_all(
+        self,
+        kind: BuiltinTool,
+        asking: Asking,
+        lists: ListsOf[T],
+        server: ServerName,
+        one: Callable[[ServerName], Awaitable[Listed[T]]],
+    ) -> Listed[T]:
+        verdict = self._permissions.preview(kind, {"server": server})
+        if verdict.behaviour == "deny":
+            return Listed()
+        if asking.servers.session_of(server) is None:  # not waited for
+            reason = asking.servers.absence_of(server)
+            return Listed(problems=() if reason is None else (f"{server}: {reason}",))
+        if not offers(asking.servers.capabilities_of(server), lists.kind.capability):
+            return Listed()
+        if verdict.behaviour == "ask":
+            why = f"it is left out, because {verdict.reason} wants a question; name the server to be asked"
+            return Listed(problems=(f"{server}: {why}",))
+        try:
+            return await one(server)
+        except PermissionRefused:  # by a hook
+            return Listed()
+        except DragomanError as error:
+            return Listed(problems=(f"{server}: {error}",))
+
+
+def _with_hooks_words(result: T, shown: tuple[Block, ...], content: tuple[Block, ...], shape: Shape[T]) -> T:
+    if content == shown:
+        return result
+    is_kept = content[: len(shown)] == shown
+    added = content[len(shown) :] if is_kept else content
+    texts = tuple(block.as_text() for block in added)
+    return shape.extended(result, texts) if is_kept else shape.replaced(result, texts)
+
+
+def _as_json(value: Any) -> tuple[Block, ...]:
+    return (TextBlock(msgspec.json.encode(value).decode()),)
+
+
+def _parts(contents: ResourceContents, texts: tuple[str, ...]) -> tuple[Resource, ...]:
+    return tuple(Resource(contents.uri, text=text) for text in texts)
+
+
+def _messages(texts: tuple[str, ...]) -> tuple[PromptMessage, ...]:
+    return tuple(PromptMessage("user", TextBlock(text)) for text in texts)
+
+
+def _shown_part(part: Resource) -> Block:
+    return TextBlock(part.text if part.text is not None else f"[data of {part.uri}]")
+
+
+LISTED: Final = Shape[Listed[Any]](
+    lambda listed: _as_json(listed.items),
+    lambda _, texts: Listed(problems=texts),
+    lambda listed, texts: structs.replace(listed, problems=(*listed.problems, *texts)),
+)
+CONTENTS: Final = Shape[ResourceContents](
+    lambda contents: tuple(map(_shown_part, contents.contents)),
+    lambda contents, texts: structs.replace(contents, contents=_parts(contents, texts), problems=()),
+    lambda contents, texts: structs.replace(
+        contents, contents=(*contents.contents, *_parts(contents, texts))
+    ),
+)
+PROMPT: Final = Shape[PromptResult](
+    lambda result: tuple(message.content for message in result.messages),
+    lambda result, texts: structs.replace(result, description="", messages=_messages(texts), problems=()),
+    lambda result, texts: structs.replace(result, messages=(*result.messages, *_messages(texts))),
+)
+COMPLETION: Final = Shape[Completion](
+    lambda completion: _as_json(completion.values),
+    lambda _, texts: Completion(),
+    lambda completion, _: completion,
+)
+NOTHING_SHOWN: Final = Shape[Any](lambda _: (), lambda result, _: result, lambda result, _: result)
