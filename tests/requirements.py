@@ -1447,6 +1447,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/integration/test_sdk_lessons.py::test_finding_18_a_result_without_the_promised_structure_is_kept",
             "tests/integration/test_sdk_lessons.py::test_finding_19_an_unknown_kind_of_content_costs_nothing_else",
             "tests/torture/test_t02_unparseable_replies.py::test_t02_a_reply_that_cannot_be_parsed_fails_that_call_alone",
+            "tests/torture/test_t108_stray_output.py::test_t108_a_stray_line_fails_no_call_under_way",
             "tests/torture/test_t11_start_and_death.py::test_t11_a_server_that_dies_during_a_call_fails_it_at_once",
             "tests/torture/test_t46_large_results.py::test_t46_an_error_of_very_many_blocks_is_an_outcome_that_can_be_read",
             "tests/unit/content/test_prepare.py::test_an_error_of_many_blocks_stays_readable",

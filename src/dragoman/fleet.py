@@ -168,6 +168,7 @@ class Fleet:
             reason=view.reason and redact.text(view.reason),
             instructions=view.instructions and redact.text(view.instructions),
             stderr_tail=redact.text(view.stderr_tail),
+            noise=tuple(redact.text(line) for line in view.noise),
             error=view.error and reworded(view.error, redact.text),
         )
 

@@ -50,6 +50,8 @@ class ServerView(Struct, frozen=True, kw_only=True):
     stderr_tail: str
     ignored: Mapping[str, int]
     """How many messages were dropped, by kind."""
+    noise: tuple[str, ...] = ()
+    """The newest lines of output that were not messages; `noise_count` says how many there were."""
 
     @property
     def era(self) -> Era | None:
@@ -91,6 +93,7 @@ class ServerView(Struct, frozen=True, kw_only=True):
             exit_code=details.exit_code,
             stderr_tail=details.stderr_tail,
             ignored=dict(connection.ignored),
+            noise=connection.noise,
         )
 
 

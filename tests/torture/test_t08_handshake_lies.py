@@ -190,7 +190,7 @@ HTTP_REFUSED = {
         answers.body(lambda ask: json.dumps({"jsonrpc": "2.0", "id": ask.id}).encode()),
         "neither a result nor an error",
     ),
-    "garbled greeting": (None, answers.body(lambda _: b'{"jsonrpc":"2.0","result":{{{'), "malformed"),
+    "garbled greeting": (None, answers.body(lambda _: b'{"jsonrpc":"2.0","result":{{{'), "no reply"),
     "a page": (None, answers.html(), "text/html"),
     "202": (None, answers.empty(202), "nothing"),
     "somebody else's answer": (None, answers.foreign_id(), "no reply"),

@@ -117,6 +117,7 @@ class Connection:
         self._introduction: Introduction | None = None
         self._last_details = Details()
         self._last_ignored: Mapping[str, int] = {}
+        self._last_noise: tuple[str, ...] = ()
         self._error = error
         self._checking: asyncio.Task[None] | None = None
         hearing = self._hearing = Hearing(name, surroundings.bus, self._inbound, self._noticed)
@@ -170,6 +171,11 @@ class Connection:
     @property
     def ignored(self) -> Mapping[str, int]:
         return self._session.ignored if self._session is not None else self._last_ignored
+
+    @property
+    def noise(self) -> tuple[str, ...]:
+        """The newest lines of output that were not messages."""
+        return self._session.noise if self._session is not None else self._last_noise
 
     @property
     def is_held(self) -> bool:
@@ -445,6 +451,7 @@ class Connection:
             await asyncio.wait([closing])
             self._last_details = session.details()
             self._last_ignored = session.ignored
+            self._last_noise = session.noise
             if pids := self._last_details.left_behind:
                 self._hearing.logged(
                     "warning", f"it left processes behind that are independent of it: {pids}"

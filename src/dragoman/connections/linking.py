@@ -171,5 +171,5 @@ class Linker:
             error.exit_code = details.exit_code
         if not error.stderr_tail:
             # Some servers complain on stdout, where only messages belong.
-            error.stderr_tail = visible(details.stderr_tail or session.noise)
+            error.stderr_tail = visible(details.stderr_tail or "\n".join(session.noise))
         return error

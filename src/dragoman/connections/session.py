@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Protocol, cast
 
 from msgspec import Raw
 
+from dragoman.cleaning import visible
 from dragoman.connections.troubles import Health, error_of, why_renewed
 from dragoman.deadlines import Deadlines
 from dragoman.errors import CallTimeout, ConnectionLost, RemoteError
@@ -121,9 +122,9 @@ class Session:
         return self._peer.ignored
 
     @property
-    def noise(self) -> str:
-        """The newest output that was not a message."""
-        return "\n".join(self._peer.noise)
+    def noise(self) -> tuple[str, ...]:
+        """The newest lines of output that were not messages, made visible."""
+        return tuple(visible(line) for line in self._peer.noise)
 
     def details(self) -> Details:
         return self._transport.details()

@@ -1,13 +1,11 @@
-"""Bytes ↔ messages.
+"""Encodes what is sent, and decodes the envelope of what is received once.
 
-I own: encoding what we send, decoding an envelope once, and saying of bytes that cannot be decoded
-whom they concern. Framing (lines, events, bodies) is the transports'. I guarantee that any input
-ends in a value or in `Unreadable`, in linear time.
+Any input ends in a value or in `Unreadable`, in linear time. Framing (lines, events, bodies) is the
+transports'; which request undecodable bytes belong to, `attribution.py` finds out.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar, cast
 
@@ -22,12 +20,7 @@ _decode_batch = msgspec.json.Decoder(list[Raw]).decode
 
 T = TypeVar("T")
 
-SCAN_BYTES: Final = 4096
-"""How much of an unreadable message, from each end, is searched for its id."""
-
 BATCH_LIMIT_BYTES: Final = 1024 * 1024
-
-_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,64})"')
 
 # msgspec raises RecursionError on deep nesting and UnicodeDecodeError on invalid UTF-8 inside a string.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -102,23 +95,3 @@ def describe(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "invalid UTF-8"
     return str(error)
-
-
-def ids_mentioned(head: bytes, tail: bytes) -> list[str]:
-    """String ids that an undecodable message appears to carry, found by a tolerant scan."""
-    return [found.decode("utf-8", "replace") for found in _ID.findall(_ends(head, tail))]
-
-
-def looks_like_reply(head: bytes, tail: bytes) -> bool:
-    """Whether undecodable bytes were probably meant as the reply to some request."""
-    ends = _ends(head, tail)
-    return b'"jsonrpc"' in ends and b'"method"' not in ends
-
-
-def _ends(head: bytes, tail: bytes) -> bytes:
-    return head[:SCAN_BYTES] + b" " + tail[-SCAN_BYTES:]
-
-
-def looks_like_message(data: bytes) -> bool:
-    """Whether a line was probably meant as a message, as opposed to noise on the same pipe."""
-    return data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")

@@ -1,9 +1,9 @@
 """One side of a JSON-RPC conversation, without I/O.
 
-I own: request ids, which reply belongs to which request (exact id, exact type), progress, and what
-becomes of messages that are late, doubled, foreign or unreadable. I leave sending, deadlines and
-answering to `connections`. I guarantee that no bytes raise, that each waiter is resolved at most
-once, and that an unreadable reply fails the request it belongs to rather than leaving it to wait.
+Assigns request ids, matches replies to requests (exact id, exact type), passes progress on, and counts
+messages that are late, doubled, foreign or unreadable. Sending, deadlines and answering are left to
+`connections`. No bytes raise, and each waiter is resolved at most once. An unreadable reply that names its
+request fails that request; output that names none is noise, and fails no request.
 """
 
 from __future__ import annotations
@@ -15,15 +15,8 @@ from typing import Final, Protocol
 from msgspec import UNSET, Raw, Struct
 
 from dragoman.errors import DragomanError, MalformedReply, MessageTooLarge, RemoteError
-from dragoman.wire.codec import (
-    Unreadable,
-    batch_members,
-    decode_as,
-    decode_envelope,
-    ids_mentioned,
-    looks_like_message,
-    looks_like_reply,
-)
+from dragoman.wire.attribution import answered_ids, ids_in_ends
+from dragoman.wire.codec import Unreadable, batch_members, decode_as, decode_envelope
 from dragoman.wire.messages import ABSENT, Envelope, ErrorObject, MessageId, ProgressParams
 
 PROGRESS_MESSAGE_LIMIT: Final = 2048
@@ -117,22 +110,24 @@ class Peer:
         except Unreadable as problem:
             self._receive_odd(message, problem)
         else:
-            self._dispatch(envelope)
+            self._dispatch(envelope, message)
 
     def receive_oversized(self, head: bytes, tail: bytes) -> bool:
         """Takes the ends of a message over the limit (no tail: it is still coming).
 
         Returns whether the request it belongs to was found and failed.
         """
-        found = self._fail_mentioned(head, tail, lambda: MessageTooLarge(self._server, self._limit_bytes))
+        found = self._fail_named(
+            ids_in_ends(head, tail), lambda: MessageTooLarge(self._server, self._limit_bytes)
+        )
         if not found and tail:
             self._ignore("oversized message", head[:SAMPLE_BYTES])
         return found
 
-    def _dispatch(self, envelope: Envelope) -> None:
+    def _dispatch(self, envelope: Envelope, message: bytes) -> None:
         method = envelope.method
         if method is UNSET:
-            self._reply(envelope)
+            self._reply(envelope, message)
         elif envelope.id is not UNSET:
             self._listener.asked(envelope.id, method, envelope.params)
         elif method == "notifications/progress":
@@ -140,12 +135,12 @@ class Peer:
         else:
             self._listener.notified(method, envelope.params)
 
-    def _reply(self, envelope: Envelope) -> None:
+    def _reply(self, envelope: Envelope, message: bytes) -> None:
         request_id = envelope.id
         # Only strings are ever ours; `1`, `true` and `1.0` must not match anything.
         waiter = self._waiters.pop(request_id, None) if type(request_id) is str else None
         if waiter is None:
-            self._unexpected_reply(envelope)
+            self._unexpected_reply(envelope, message)
             return
         if self._progress:
             self._progress.pop(request_id, None)  # type: ignore[arg-type]
@@ -167,8 +162,10 @@ class Peer:
             return MalformedReply(self._server, f"the error object cannot be read ({problem.detail})")
         return RemoteError(self._server, error.code, error.message, error.data)
 
-    def _unexpected_reply(self, envelope: Envelope) -> None:
-        if envelope.id is None and envelope.error is not ABSENT:
+    def _unexpected_reply(self, envelope: Envelope, message: bytes) -> None:
+        if envelope.id is UNSET and envelope.result is ABSENT and envelope.error is ABSENT:
+            self._heard_noise(message)
+        elif envelope.id is None and envelope.error is not ABSENT:
             error = self._error_of(envelope)
             self._ignore("error without an id", str(error).encode())
         else:
@@ -193,30 +190,30 @@ class Peer:
     def _receive_odd(self, data: bytes, problem: Unreadable) -> None:
         if not data.strip():
             return
-        if not looks_like_message(data):
-            self._heard_noise(data)
-            return
         if self.accepts_batches and (members := batch_members(data)):
             for member in members:
-                try:
-                    self._dispatch(decode_envelope(member))
-                except Unreadable as fault:
-                    self._fail_mentioned(
-                        member, member, lambda why=fault: MalformedReply(self._server, why.detail)
-                    )
-            return
-        if not self._fail_mentioned(data, data, lambda: MalformedReply(self._server, problem.detail)):
+                self._receive_member(member)
+        else:
+            self._receive_unreadable(data, problem)
+
+    def _receive_member(self, member: bytes) -> None:
+        try:
+            self._dispatch(decode_envelope(member), member)
+        except Unreadable as problem:
+            self._receive_unreadable(member, problem)
+
+    def _receive_unreadable(self, data: bytes, problem: Unreadable) -> None:
+        # Most output that is not a message does not hold the prefix of our ids, and needs no closer look.
+        named = answered_ids(data) if self._id_prefix.encode() in data else []
+        if not self._fail_named(named, lambda: MalformedReply(self._server, problem.detail)):
             self._heard_noise(data)
 
-    def _fail_mentioned(self, head: bytes, tail: bytes, make_error: Callable[[], DragomanError]) -> bool:
-        """Fails the requests an undecodable message is about; if a whole one does not say, all that wait."""
-        # One that was given up already counts too: then nobody is to be failed.
-        mentioned: list[MessageId] = [name for name in ids_mentioned(head, tail) if self._is_ours(name)]
-        if not mentioned and tail and looks_like_reply(head, tail):
-            mentioned = list(self._waiters)
-        for request_id in mentioned:
+    def _fail_named(self, names: list[str], make_error: Callable[[], DragomanError]) -> bool:
+        """Fails the named requests; false if none of the names was ever given to a request."""
+        ours = [name for name in names if self._is_ours(name)]
+        for request_id in ours:
             self._fail(request_id, make_error())
-        return bool(mentioned)
+        return bool(ours)
 
     def _is_ours(self, name: str) -> bool:
         number = name.removeprefix(self._id_prefix)

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from dragoman.wire.codec import (
-    SCAN_BYTES,
     Unreadable,
     decode_as,
     decode_envelope,
@@ -14,9 +13,6 @@ from dragoman.wire.codec import (
     encode_notification,
     encode_request,
     encode_result,
-    ids_mentioned,
-    looks_like_message,
-    looks_like_reply,
 )
 from dragoman.wire.messages import ABSENT, ProgressParams
 
@@ -137,46 +133,3 @@ def test_a_part_is_read_as_the_shape_asked_for():
     assert decode_as(list[int], Raw(b"[1,2]")) == [1, 2]
     with pytest.raises(Unreadable):
         decode_as(list[int], Raw(b'["a"]'))
-
-
-@pytest.mark.parametrize(
-    ("head", "tail", "found"),
-    [
-        pytest.param(b'{"jsonrpc":"2.0","id":"d1","result":', b"", ["d1"], id="id first"),
-        pytest.param(b'{"result":', b'..},"id":"d2"}', ["d2"], id="id last"),
-        pytest.param(b'{ "id" :\t"d3" ', b"", ["d3"], id="with blanks"),
-        pytest.param(b'{"id":1}', b"", [], id="a number is never ours"),
-        pytest.param(rb'{"text":"{\"id\":\"d1\"}"', b"", [], id="inside a text"),
-        pytest.param(b'{"id":"' + b"x" * 65 + b'"}', b"", [], id="too long to be ours"),
-        pytest.param(b" " * SCAN_BYTES + b'"id":"d1"', b"", [], id="too far in"),
-    ],
-)
-def test_ids_are_found_in_the_ends_of_what_cannot_be_decoded(head: bytes, tail: bytes, found: list[str]):
-    assert ids_mentioned(head, tail) == found
-
-
-@pytest.mark.parametrize(
-    ("data", "meant_as_reply"),
-    [
-        (b'{"jsonrpc":"2.0","result":{', True),
-        (b'{"jsonrpc":"2.0","method":"notifications/message","params":{', False),
-        (b"{debug: true}", False),
-    ],
-)
-def test_what_was_probably_meant_as_a_reply(data: bytes, meant_as_reply: bool):
-    assert looks_like_reply(data, data) is meant_as_reply
-
-
-@pytest.mark.parametrize(
-    ("data", "meant"),
-    [
-        (b'{"a":', True),
-        (b"  \t{", True),
-        (b"[1", True),
-        (b"\xef\xbb\xbf{", True),
-        (b"Listening on port 3000", False),
-        (b"", False),
-    ],
-)
-def test_what_was_probably_meant_as_a_message(data: bytes, meant: bool):
-    assert looks_like_message(data) is meant

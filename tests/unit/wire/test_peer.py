@@ -226,12 +226,25 @@ def test_an_unreadable_reply_fails_its_own_request_alone(data: bytes):
     assert talk.waits("d3")
 
 
-def test_an_unreadable_reply_that_does_not_say_whose_it_is_fails_all_that_wait():
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"jsonrpc":"2.0","result":{"a":tru}}',
+        b'{"level":"info","jsonrpc":"2.0 message"}',
+        b'{"jsonrpc":"2.0","level":"info"}',
+        b'{"level":"debug","id":"d1","msg":"begins"}',
+        b'{"got":{"jsonrpc":"2.0","id":"d1","result":{}}}',
+        b'[info] {"jsonrpc":"2.0","id":"d1","result":{}}',
+    ],
+)
+def test_output_that_is_no_reply_to_a_request_fails_no_request_and_is_kept(data: bytes):
     talk = Conversation(2)
-    talk.hear(b'{"jsonrpc":"2.0","result":{"a":tru}}')
+    talk.hear(data)
 
-    assert isinstance(talk.outcome("d1"), MalformedReply)
-    assert isinstance(talk.outcome("d2"), MalformedReply)
+    assert talk.waits("d1")
+    assert talk.waits("d2")
+    assert talk.peer.ignored == {"noise": 1}
+    assert list(talk.peer.noise) == [data.decode()]
 
 
 def test_an_unreadable_notification_fails_nobody():
@@ -311,12 +324,13 @@ def test_an_oversized_reply_is_attributed_by_its_tail_once_it_came():
     assert talk.waits("d1")
 
 
-def test_an_oversized_reply_that_never_says_whose_it_is_fails_all_that_wait():
+def test_an_oversized_reply_that_never_says_whose_it_is_fails_no_request():
     talk = Conversation(2)
 
-    assert talk.peer.receive_oversized(b'{"jsonrpc":"2.0","result":{', b"}}")
-    assert isinstance(talk.outcome("d1"), MessageTooLarge)
-    assert isinstance(talk.outcome("d2"), MessageTooLarge)
+    assert not talk.peer.receive_oversized(b'{"jsonrpc":"2.0","result":{', b"}}")
+    assert talk.waits("d1")
+    assert talk.waits("d2")
+    assert talk.peer.ignored == {"oversized message": 1}
 
 
 def test_an_oversized_notification_is_ignored():
@@ -426,7 +440,7 @@ def test_progress_after_the_end_of_a_request_is_ignored(end: str):
         case "unreadable":
             talk.hear(b'{"jsonrpc":"2.0","id":"d2","result":tru}')
         case "oversized":
-            talk.peer.receive_oversized(b'{"id":"d2"', b"")
+            talk.peer.receive_oversized(b'{"id":"d2","result":{', b"")
         case _:
             talk.peer.fail_all(lambda _: ConnectionLost("box", "gone", may_have_run=True))
     talk.hear(progress("d2", 1))

@@ -1,0 +1,101 @@
+"""Finds the requests that an undecodable message was meant to answer.
+
+Only ids at the top level of what has the shape of a reply count: a log record that mentions or quotes a
+request is not a reply to it. Linear in the size of the message; without I/O.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.wire.codec import DECODE_ERRORS, batch_members
+from dragoman.wire.messages import ABSENT
+
+SCAN_BYTES: Final = 4096
+"""How much of a message that is not JSON, from each end, is searched for its id."""
+
+_BOM: Final = b"\xef\xbb\xbf"
+# The closing quote is optional, so that a string which never ends is one token and not tried again from each
+# quote inside it.
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]', re.DOTALL)
+_ID_VALUE: Final = re.compile(rb'\s*:\s*"([^"\\]{1,64})"')
+_ID_AT_END: Final = re.compile(
+    rb'"id"\s*:\s*"([^"\\]{1,64})"\s*'
+    rb'(?:,\s*"[^"\\]{1,64}"\s*:\s*"[^"\\]{1,64}"\s*){0,4}\}\s*$'
+)
+_REPLY_KEY: Final = re.compile(rb"""["'](?:jsonrpc|result|error)["']\s*:""")
+
+
+class _Reply(Struct):
+    """The members that make an object a reply, whatever their values and whatever stands beside them."""
+
+    id: Raw = ABSENT
+    result: Raw = ABSENT
+    error: Raw = ABSENT
+
+
+_decode_reply = msgspec.json.Decoder(_Reply).decode
+_decode_text = msgspec.json.Decoder(str).decode
+
+
+def answered_ids(data: bytes) -> list[str]:
+    """The string ids of the reply, or the batch of replies, that a whole undecodable message was meant as."""
+    data = data.removeprefix(_BOM)
+    try:
+        return _ids_of(_decode_reply(data))
+    except msgspec.ValidationError:  # JSON, but not an object
+        return [found for member in batch_members(data) for found in _ids_of_member(member)]
+    except DECODE_ERRORS:
+        return ids_in_ends(data, data)
+
+
+def _ids_of_member(member: bytes) -> list[str]:
+    try:
+        return _ids_of(_decode_reply(member))
+    except DECODE_ERRORS:
+        return []
+
+
+def _ids_of(reply: _Reply) -> list[str]:
+    if reply.id is ABSENT or (reply.result is ABSENT and reply.error is ABSENT):
+        return []
+    try:
+        return [_decode_text(reply.id)]
+    except DECODE_ERRORS:
+        return []
+
+
+def ids_in_ends(head: bytes, tail: bytes) -> list[str]:
+    """The same for a message that is not JSON, or of which only the ends are known."""
+    head, tail = head[:SCAN_BYTES].lstrip(_BOM + b" \t\r\n"), tail[-SCAN_BYTES:]
+    if head[:1] != b"{" or not (_REPLY_KEY.search(head) or _REPLY_KEY.search(tail)):
+        return []
+    found = _top_level_ids(head)
+    at_end = _ID_AT_END.search(tail)
+    if found is None or (at_end is None and not found):
+        return []
+    named = found if at_end is None else [*found, at_end[1]]
+    return list(dict.fromkeys(name.decode("utf-8", "replace") for name in named))
+
+
+def _top_level_ids(head: bytes) -> list[bytes] | None:
+    """The values of `id` at the top level; None if a `method` stands there: then it is not a reply."""
+    depth = 0
+    found: list[bytes] = []
+    for token in _TOKEN.finditer(head):
+        match token[0]:
+            case b"{" | b"[":
+                depth += 1
+            case b"}" | b"]":
+                depth -= 1
+            case b'"id"' if depth == 1 and (value := _ID_VALUE.match(head, token.end())):
+                found.append(value[1])
+            case b'"method"' if depth == 1:
+                return None
+            case _:
+                pass
+    return found
