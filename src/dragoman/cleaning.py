@@ -46,8 +46,8 @@ _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
 
 
 def is_safe(text: str) -> bool:
-    """Whether there is nothing in it that a reader would not see."""
-    return _is_plain(text) or replaced(text, lambda _: "") == text
+    """Whether nothing in it is invisible, and nothing was lost (U+FFFD): for names that are sent back."""
+    return _is_plain(text) or ("\ufffd" not in text and replaced(text, lambda _: "") == text)
 
 
 def visible(text: str, limit: int | None = None) -> str:

@@ -29,7 +29,7 @@ def test_the_list_fits_the_terminal_and_no_address_is_cut():
     for address in ("e2e://note", "e2e://pixel", PAGES):
         assert address in output
     assert "text/plain 6 B" in output
-    assert "address has invisible characters" in output, "what cannot be used is named"
+    assert "address has invisible or lost characters" in output, "what cannot be used is named"
 
 
 def test_a_server_that_fails_is_told_beside_the_others():

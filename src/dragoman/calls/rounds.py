@@ -3,7 +3,7 @@ with the answers.
 
 I own: the rounds of `tools/call`, `resources/read` and `prompts/get`: reading the questions, the next
 round's parameters, the limit on rounds and the time over all of them. Who answers is
-`connections/inbound.py`'s. The state a server hands out is returned to it as it came, and read by nobody.
+`connections/inbound.py`'s. The state a server hands out is returned to it byte for byte.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 
 from dragoman.connections.inbound import Refusal
 from dragoman.connections.session import Session
@@ -24,6 +24,7 @@ from dragoman.errors import (
     MalformedReply,
     RemoteError,
 )
+from dragoman.surrogates import exactly
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT
 from dragoman.wire.peer import ProgressCallback
@@ -47,7 +48,7 @@ class Question(Struct):
 
 class InputRequired(Struct, rename="camel"):
     input_requests: dict[str, Question] = {}
-    request_state: str | UnsetType = UNSET
+    request_state: Raw = ABSENT
 
 
 Read = Callable[[Raw], "tuple[str, T] | Awaitable[tuple[str, T]]"]
@@ -126,11 +127,13 @@ async def next_round(server: str, raw: Raw, answerer: Answerer) -> dict[str, Any
     """What the next round carries besides the call itself."""
     try:
         asked = decode_as(InputRequired, raw)
+        if asked.request_state is not ABSENT:
+            decode_as(str, asked.request_state)
     except Unreadable as problem:
         raise MalformedReply(server, f"its questions cannot be read: {problem.detail}") from None
     if len(asked.input_requests) > QUESTION_LIMIT:
         raise MalformedReply(server, f"it asks more than {QUESTION_LIMIT} questions at once")
-    if not asked.input_requests and asked.request_state is UNSET:
+    if not asked.input_requests and asked.request_state is ABSENT:
         raise MalformedReply(server, "it wants another round and says neither why nor with what")
     carried: dict[str, Any] = {}
     if asked.input_requests:
@@ -139,8 +142,8 @@ async def next_round(server: str, raw: Raw, answerer: Answerer) -> dict[str, Any
         }
     else:
         await asyncio.sleep(PAUSE_SECONDS)
-    if asked.request_state is not UNSET:
-        carried["requestState"] = asked.request_state
+    if asked.request_state is not ABSENT:
+        carried["requestState"] = exactly(raw, "requestState", asked.request_state)
     return carried
 
 

@@ -14,6 +14,7 @@ from msgspec import Raw, Struct, defstruct
 
 from dragoman.cleaning import one_line
 from dragoman.errors import DragomanError
+from dragoman.surrogates import exactly
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT
 
@@ -24,6 +25,7 @@ LIST_LIMIT_COMMAS: Final = 1_000_000
 LONGEST_TTL_SECONDS: Final = 24 * 3600.0
 
 T = TypeVar("T")
+_CURSOR: Any = str | None
 
 FetchPage = Callable[[Mapping[str, Any]], Awaitable[Raw]]
 
@@ -53,11 +55,13 @@ async def read_pages(
     """
     pages = Pages[T]()
     params: Mapping[str, Any] = {}
-    cursors: set[str] = set()
+    cursors: set[str | bytes] = set()
     size = 0
     for _ in range(PAGE_LIMIT):
         try:
-            page = decode_as(_page_type(key), await fetch_page(params))
+            result = await fetch_page(params)
+            page = decode_as(_page_type(key), result)
+            cursor = _cursor(result, page.next_cursor)
             array = _checked(page, key)
             size += len(array)
             if size > LIST_LIMIT_BYTES:
@@ -73,13 +77,13 @@ async def read_pages(
         if len(items) > room:
             pages.problems.append(f"more than {ITEM_LIMIT} {what}: the rest is left out")
             return pages
-        cursor = page.next_cursor  # an empty string is a cursor like any other
         if cursor is None:
             return pages
-        if cursor in cursors:
+        seen = bytes(cursor) if isinstance(cursor, Raw) else cursor
+        if seen in cursors:
             pages.problems.append(f"the list of {what} repeats itself (same cursor twice): reading stopped")
             return pages
-        cursors.add(cursor)
+        cursors.add(seen)
         params = {"cursor": cursor}
     pages.problems.append(f"more than {PAGE_LIMIT} pages of {what}: the rest is left out")
     return pages
@@ -90,12 +94,21 @@ def _page_type(key: str) -> Any:
     """What is looked at of a page; its items are left as they are."""
     fields = [
         ("items", Raw, ABSENT),
-        ("next_cursor", str | None, None),
+        ("next_cursor", Raw, ABSENT),
         ("result_type", str, "complete"),
         ("ttl_ms", Any, None),
     ]
     names = {"items": key, "next_cursor": "nextCursor", "result_type": "resultType", "ttl_ms": "ttlMs"}
     return defstruct("Page", fields, rename=names)
+
+
+def _cursor(result: Raw, spelled: Raw) -> str | Raw | None:
+    """What to ask for the next page with; an empty string is a cursor too. None: it was the last page."""
+    if spelled is ABSENT:
+        return None
+    cursor = decode_as(_CURSOR, spelled)
+    exact = exactly(result, "nextCursor", spelled)
+    return cursor if cursor is None or exact is spelled else exact
 
 
 def _checked(page: Any, key: str) -> bytes:

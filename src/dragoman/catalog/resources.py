@@ -175,7 +175,7 @@ def _usable(value: Any, what: str, limit: int) -> str:
     if len(value) > limit:
         raise Unreadable(f"its {what} is longer than {limit} characters")
     if not is_usable(value):
-        raise Unreadable(f"its {what} has invisible characters")
+        raise Unreadable(f"its {what} has invisible or lost characters")
     return value
 
 

@@ -21,6 +21,7 @@ from dragoman.errors import (
     Unreachable,
 )
 from dragoman.protocol import INVALID_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, Era
+from dragoman.surrogates import replace_lone_surrogates
 from dragoman.transports.base import CONNECT_HINT, Trouble
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ErrorObject, ErrorReply
@@ -42,7 +43,7 @@ _SESSION_WORDS: Final = re.compile(
 def error_in(body: bytes) -> ErrorObject | None:
     """The protocol's own error in the body of an HTTP answer that is no success, whatever id it carries."""
     try:
-        return decode_as(ErrorReply, body).error if body else None
+        return decode_as(ErrorReply, replace_lone_surrogates(body) or body).error if body else None
     except Unreadable:
         return None
 

@@ -20,6 +20,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.cleaning import one_line
 from dragoman.errors import Unreachable
+from dragoman.surrogates import as_written, replace_lone_surrogates
 from dragoman.transports.base import About, OneLink, Sink, Trouble
 from dragoman.transports.lines import Flood, LineFramer
 
@@ -253,15 +254,17 @@ class LineControlChannel:
         self._writer.write(line + b"\n")
 
     def _line(self, line: bytes) -> None:
+        readable = line
         try:
             read = _read_line(line)
         except _UNREADABLE:
-            read = None
+            readable = replace_lone_surrogates(line) or line
+            read = _read_line_or_none(readable)
         match read:
             case _Answer():
-                self._answered(read, line)
+                self._answered(read, line, readable)
             case _Request(request=_Message(server_name=server, message=message)):
-                self._pushed(read.request_id, server, bytes(message))
+                self._pushed(read.request_id, server, as_written(bytes(message), line, readable))
             case _:
                 self._pass_on(line)
 
@@ -269,7 +272,7 @@ class LineControlChannel:
         if self._on_other is not None:
             self._on_other(line)
 
-    def _answered(self, answer: _Answer, line: bytes) -> None:
+    def _answered(self, answer: _Answer, line: bytes, readable: bytes) -> None:
         response = answer.response
         if response.request_id not in self._waiters:
             if not response.request_id.startswith(self._prefix):
@@ -278,9 +281,9 @@ class LineControlChannel:
             said = response.error if isinstance(response.error, str) else "no reason given"
             self._fail(response.request_id, Trouble("broken", f"the program says: {one_line(said, 500)}"))
         else:
-            self._resolve(response.request_id, response.response)
+            self._resolve(response.request_id, response.response, line, readable)
 
-    def _resolve(self, request_id: str, payload: Raw) -> None:
+    def _resolve(self, request_id: str, payload: Raw, line: bytes, readable: bytes) -> None:
         try:
             reply = msgspec.json.decode(bytes(payload), type=_Payload).mcp_response
         except _UNREADABLE:
@@ -288,7 +291,7 @@ class LineControlChannel:
             return
         waiter = self._waiters.pop(request_id)
         if not waiter.done():
-            waiter.set_result(bytes(reply))
+            waiter.set_result(as_written(bytes(reply), line, readable))
 
     def _fail(self, request_id: str, trouble: Trouble) -> None:
         waiter = self._waiters.pop(request_id, None)
@@ -354,10 +357,17 @@ def _read_line(line: bytes) -> _Request | _Answer:
     return _LINES.decode(line)
 
 
+def _read_line_or_none(line: bytes) -> _Request | _Answer | None:
+    try:
+        return _read_line(line)
+    except _UNREADABLE:
+        return None
+
+
 def _wants_reply(message: bytes) -> bool:
     """A request has both an id and a method; notifications and answers lack one of them."""
     try:
-        envelope = msgspec.json.decode(message, type=_Envelope)
+        envelope = msgspec.json.decode(replace_lone_surrogates(message) or message, type=_Envelope)
     except _UNREADABLE:
         return False
     return envelope.id is not UNSET and envelope.method is not UNSET

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from typing import Any
 
 from dragoman.errors import ConfigError
@@ -77,7 +78,14 @@ async def _carry_in(end: ServerEnd, stream: Any) -> None:
 
 async def _carry_out(stream: Any, end: ServerEnd) -> None:
     async for item in stream:
-        end.send(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+        end.send(_dumped(item.message))
+
+
+def _dumped(message: Any) -> bytes:
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    except ValueError:  # text with lone surrogates, which pydantic cannot write
+        return json.dumps(message.model_dump(by_alias=True, exclude_unset=True)).encode()
 
 
 def _parser() -> Any:
@@ -85,4 +93,13 @@ def _parser() -> Any:
 
     types: Any = mcp.types
     adapter = getattr(types, "jsonrpc_message_adapter", None)
-    return adapter.validate_json if adapter is not None else types.JSONRPCMessage.model_validate_json
+    from_json = adapter.validate_json if adapter is not None else types.JSONRPCMessage.model_validate_json
+    from_value = adapter.validate_python if adapter is not None else types.JSONRPCMessage.model_validate
+
+    def parse(message: bytes) -> Any:
+        try:
+            return from_json(message)
+        except ValueError:  # it may be text with lone surrogates, which pydantic cannot read
+            return from_value(json.loads(message))
+
+    return parse

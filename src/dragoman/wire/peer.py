@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from msgspec import UNSET, Raw, Struct
 
 from dragoman.errors import DragomanError, MalformedReply, MessageTooLarge, RemoteError
+from dragoman.surrogates import keep_original, replace_lone_surrogates
 from dragoman.wire.attribution import answered_ids, ids_in_ends
 from dragoman.wire.codec import Unreadable, batch_members, decode_as, decode_envelope
 from dragoman.wire.messages import ABSENT, Envelope, ErrorObject, MessageId, ProgressParams
@@ -190,6 +191,17 @@ class Peer:
     def _receive_odd(self, data: bytes, problem: Unreadable) -> None:
         if not data.strip():
             return
+        repaired = replace_lone_surrogates(data)
+        if repaired is not None:
+            try:
+                envelope = decode_envelope(repaired)
+            except Unreadable:
+                data = repaired
+            else:
+                if envelope.result is not ABSENT:
+                    envelope.result = keep_original(envelope.result, data, repaired)
+                self._dispatch(envelope, data)
+                return
         if self.accepts_batches and (members := batch_members(data)):
             for member in members:
                 self._receive_member(member)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman.calls.prompts import Prompts
@@ -93,11 +94,16 @@ async def test_each_round_carries_only_what_the_round_before_it_gave():
     await Prompts(servers, servers.clock, allowed_requests()).get("mcp__box__greet")
 
     call = {"name": "greet", "arguments": {}}
-    assert [params for method, params in box.asked if method == "prompts/get"] == [
+    asked = [as_sent(params) for method, params in box.asked if method == "prompts/get"]
+    assert asked == [
         call,
         {**call, "inputResponses": {"a": {"action": "accept"}}, "requestState": "first"},
         {**call, "requestState": "second"},
     ]
+
+
+def as_sent(params: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(params))
 
 
 class Yes:

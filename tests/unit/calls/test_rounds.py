@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import Raw
 
@@ -28,9 +29,8 @@ class Answers:
 
 
 async def carried(answerer: Any, **asked: Any) -> dict[str, Any]:
-    return await next_round(
-        "box", Raw(json.dumps({"resultType": "input_required", **asked}).encode()), answerer
-    )
+    result = Raw(json.dumps({"resultType": "input_required", **asked}).encode())
+    return json.loads(msgspec.json.encode(await next_round("box", result, answerer)))
 
 
 def ascii_start(text: str) -> str:
@@ -54,6 +54,13 @@ async def test_the_state_goes_back_as_it_came(state: str):
     found = await carried(Answers(), inputRequests={"a": QUESTION}, requestState=state)
 
     assert found["requestState"] == state
+
+
+async def test_the_state_goes_back_byte_for_byte():
+    spelled = rb'"\u00e9 \/ \ud83d\ude00"'
+    asked = b'{"inputRequests":{"a":{"method":"m"}},"requestState":%b}' % spelled
+
+    assert bytes((await next_round("box", Raw(asked), Answers()))["requestState"]) == spelled
 
 
 async def test_without_a_state_none_goes_back():

@@ -1,0 +1,97 @@
+r"""Replaces lone surrogate escapes in JSON text, which msgspec refuses and other parsers accept.
+
+JavaScript writes half of an emoji as `"\ud83d"` when it cuts a string in the middle of one. Each such escape
+becomes `\ufffd`, which has the same length: every other byte stays where it was. Linear in the size of the
+text, and bounded in the number of escapes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, cast
+
+from msgspec import Raw
+
+ESCAPE_LIMIT: Final = 50_000
+"""Surrogate escapes looked at in one message: some 50 ms. A message with more stays as it is."""
+
+OPAQUE_KEYS: Final = (b'"requestState"', b'"nextCursor"')
+"""Members of results that go back to the server exactly as it wrote them."""
+
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_REPLACEMENT: Final = rb"\ufffd"
+_HIGH: Final = frozenset(b"89abAB")
+
+
+def replace_lone_surrogates(data: bytes) -> bytes | None:
+    """The same text without lone surrogates; None if there are none, or too many escapes to look at."""
+    lone = _lone_surrogates(data)
+    if not lone:
+        return None
+    replaced = bytearray(data)
+    for at in lone:
+        replaced[at : at + len(_REPLACEMENT)] = _REPLACEMENT
+    return bytes(replaced)
+
+
+def _lone_surrogates(data: bytes) -> list[int]:
+    lone: list[int] = []
+    high = -1
+    """Where a high surrogate begins that waits for its low one; -1: there is none."""
+    for number, found in enumerate(_SURROGATE.finditer(data)):
+        at = found.start()
+        if number >= ESCAPE_LIMIT:
+            return []
+        if _is_escaped(data, at):
+            continue
+        is_high = data[at + 3] in _HIGH
+        is_pair = not is_high and high >= 0 and high + len(_REPLACEMENT) == at
+        if high >= 0 and not is_pair:
+            lone.append(high)
+        if not is_high and not is_pair:
+            lone.append(at)
+        high = at if is_high else -1
+    return [*lone, high] if high >= 0 else lone
+
+
+def _is_escaped(data: bytes, at: int) -> bool:
+    """Whether the backslash here is the second of an escaped backslash."""
+    size = 64
+    while True:
+        before = data[max(0, at - size) : at]
+        run = len(before) - len(before.rstrip(b"\\"))
+        if run < len(before) or size >= at:
+            return run % 2 == 1
+        size *= 8
+
+
+class RepairedResult(bytes):
+    """A result whose lone surrogates were replaced, with the text that came."""
+
+    original: bytes
+
+
+def as_written(part: bytes, original: bytes, repaired: bytes) -> bytes:
+    """A part of the repaired text as it came."""
+    at = repaired.find(part)
+    return original[at : at + len(part)] if at >= 0 else part
+
+
+def keep_original(result: Raw, original: bytes, repaired: bytes) -> Raw:
+    """The result of a repaired message; `exactly` finds in it how the server wrote what goes back to it."""
+    if not any(key in repaired for key in OPAQUE_KEYS):
+        return result
+    kept = RepairedResult(result)
+    kept.original = as_written(kept, original, repaired)
+    return cast("Raw", kept)
+
+
+def exactly(result: Raw, key: str, value: Raw) -> Raw:
+    """A member of a result as the server wrote it; `value` is the member as it was decoded."""
+    if not isinstance(cast("object", result), RepairedResult):
+        return value
+    repaired, text = cast("RepairedResult", result), bytes(value)
+    for found in re.finditer(rb'"%b"\s*:\s*' % re.escape(key.encode()), repaired):
+        if repaired.startswith(text, found.end()):
+            return Raw(repaired.original[found.end() : found.end() + len(text)])
+    return value
