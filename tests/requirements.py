@@ -687,6 +687,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "TRN-9",
             "each HTTP request has 60 s, streams have no limit; size limits end with a named error",
+            "tests/torture/test_t109_floods.py::test_t109_a_local_server_that_floods_is_cut_off",
+            "tests/torture/test_t109_floods.py::test_t109_a_remote_server_that_floods_is_cut_off",
             "tests/torture/test_t20_network_faults.py::test_t20_a_drip_does_not_put_the_deadline_off",
             "tests/torture/test_t20_network_faults.py::test_t20_a_request_other_than_a_call_has_a_limit_of_its_own",
             "tests/torture/test_t60_endless_frames.py::test_t60_a_frame_without_an_end_ends_the_connection_at_the_limit",

@@ -44,6 +44,14 @@ TABLE: tuple[Setting, ...] = (
         "bytes",
         "Largest message taken from a server.",
     ),
+    Setting(
+        "DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND",
+        10_000,
+        100,
+        "messages",
+        "Messages that answer no request a server may send each second (ten seconds' worth at once); "
+        "one that sends more is disconnected.",
+    ),
     Setting("DRAGOMAN_PROBE_TIMEOUT_MS", 3_000, 1, "ms", "Time a server has to answer the revision probe."),
     Setting("DRAGOMAN_WRITE_STALL_MS", 30_000, 1, "ms", "Time a server may leave its input unread."),
     Setting("DRAGOMAN_RECONNECT_ATTEMPTS", 5, 0, "attempts", "Tries to reach a server that went away."),

@@ -14,7 +14,8 @@ KINDS = ["growing", "falling", "foreign", "unreadable", "wordy"]
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_t06_the_deadline_fires_through_any_flood_of_progress(arena, era, kind):
-    async with arena(zoo("floods_progress.py", protocol=era)) as a:
+    settings = {"DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND": 1_000_000}
+    async with arena(zoo("floods_progress.py", protocol=era), settings=settings) as a:
         with pytest.raises(CallTimeout, match="hostile did not answer"):
             async with at_once(1 + 2):
                 await a.call("report", kind=kind, count=0, seconds=1, on_progress=lambda _: None)

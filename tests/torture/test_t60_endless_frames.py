@@ -65,7 +65,9 @@ async def test_t60_time_grows_with_size_and_not_with_its_square(arena):
 
 
 async def test_t60_a_million_tiny_messages_neither_block_nor_pile_up(arena):
-    async with arena(zoo("floods_logs.py")) as a:
+    """Allowed by the setting here; by default such a server is cut off, see T109."""
+    settings = {"DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND": 1_000_000}
+    async with arena(zoo("floods_logs.py"), settings=settings) as a:
         async with at_once(50):
             assert await a.call("chatter", count=1_000_000, seconds=60) == "said 1000000"
         assert a.pulse.growth_bytes < ALLOWANCE
@@ -95,12 +97,12 @@ async def test_t60_an_event_that_never_ends_is_refused_at_the_limit(arena, era, 
 
 @pytest.mark.parametrize("line", [b": hush", b"mood: good", b"data", b"id: 7\n"])
 async def test_t60_lines_without_end_that_say_nothing_are_kept_by_nobody_and_the_deadline_holds(arena, line):
-    """Comments keep a stream alive, so they are no reason to refuse it; a call ends when its time is up."""
+    """A call ends when its time is up, or when the connection is ended because of the flood."""
     async with (
         streamable(on={"tools/call": answers.endless_event((b"\n" + line) * 2000)}) as server,
         arena({"url": server.url}, settings=LIMIT) as a,
     ):
-        with pytest.raises((CallTimeout, MessageTooLarge), match="hostile"):
+        with pytest.raises((CallTimeout, MessageTooLarge, ConnectionLost), match="hostile"):
             async with at_once(0.4 + 1):
                 await a.call("echo", text="?", seconds=0.4)
         assert a.pulse.growth_bytes < LIMIT["DRAGOMAN_MESSAGE_LIMIT_BYTES"] + ALLOWANCE

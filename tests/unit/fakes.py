@@ -51,6 +51,7 @@ class RecordingListener:
         self.notifications: list[tuple[str, bytes]] = []
         self.requests: list[tuple[MessageId, str]] = []
         self.faults: list[tuple[str, str]] = []
+        self.unrequested_count = 0
 
     def notified(self, method: str, params: Raw) -> None:
         self.notifications.append((method, bytes(params)))
@@ -60,6 +61,9 @@ class RecordingListener:
 
     def faulted(self, kind: str, sample: str) -> None:
         self.faults.append((kind, sample))
+
+    def unrequested(self, count: int) -> None:
+        self.unrequested_count += count
 
 
 class Nobody:

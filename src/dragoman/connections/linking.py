@@ -142,8 +142,15 @@ class Linker:
     async def _open(self, older: bool) -> Session:
         make = self._older_transport if older and self._older_transport is not None else self._make_transport
         driver = LegacyDriver(LEGACY_REVISIONS[0], self._around.client_info, self._capabilities)
-        limit_bytes = self._around.settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"]
-        session = Session(self._server, make(), driver, self._observer, limit_bytes=limit_bytes)
+        settings = self._around.settings
+        session = Session(
+            self._server,
+            make(),
+            driver,
+            self._observer,
+            limit_bytes=settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"],
+            unrequested_per_second=settings["DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND"],
+        )
         self._session = session
         try:
             await session.open()

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, Protocol, cast
 from msgspec import Raw
 
 from dragoman.cleaning import visible
+from dragoman.connections.flooding import FloodGauge
 from dragoman.connections.troubles import Health, error_of, why_renewed
 from dragoman.deadlines import Deadlines
 from dragoman.errors import CallTimeout, ConnectionLost, RemoteError
@@ -75,6 +76,7 @@ class Session:
         observer: SessionObserver,
         *,
         limit_bytes: int,
+        unrequested_per_second: int,
     ) -> None:
         self.server = server
         self._transport = transport
@@ -89,6 +91,7 @@ class Session:
         self.received = self._receive_singly if transport.wants_about else self._peer.receive
         """What the transport calls with every message."""
         self._limit_bytes = limit_bytes
+        self._flood = FloodGauge(unrequested_per_second)
         self._health = Health()
         self._is_introduced = False
         self.refusal: Trouble | None = None
@@ -345,6 +348,10 @@ class Session:
             case "sign-in":
                 self.refusal = trouble
                 self._end_as(trouble.cause, "sign-in")
+
+    def unrequested(self, count: int) -> None:
+        if self._flood.is_flooded(count, self._loop.time()):
+            self.lost(self._flood.cause)
 
     def lost(self, cause: str) -> None:
         self._end_as(cause, "lost", nothing_follows=True)

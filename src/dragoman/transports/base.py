@@ -88,6 +88,10 @@ class Sink(Receiver, Protocol):
         """Whether the reply to this request is still to come."""
         ...
 
+    def unrequested(self, count: int) -> None:
+        """So much input came that is not a message: comments of a stream, pings, empty frames."""
+        ...
+
     def failed(self, request_id: str | None, trouble: Trouble) -> None:
         """A message came to nothing; None if it was not a request. Ignored once the reply has come."""
         ...

@@ -23,6 +23,7 @@ from dragoman.deadlines import Deadlines
 from dragoman.protocol import LEGACY_REVISIONS, REVISION_IN_HEADER, era_of
 from dragoman.transports.base import About, Details, Sink, Trouble
 from dragoman.transports.credentials import Credentials, NoCredentials, Signer
+from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.sse_events import EventTooLarge, SseParser, in_pieces
 from dragoman.transports.web import (
     EVENTS,
@@ -96,6 +97,7 @@ class HttpTransport:
         self._others: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
         self._room.set()
+        self._pacer = Pacer()
 
     async def open(self, sink: Sink) -> None:
         # No message is sent yet: whether anybody is there, the first request finds out.
@@ -319,22 +321,28 @@ class HttpTransport:
             async with asyncio.timeout(None) as limit:
                 async for chunk in response.content.iter_any():
                     for piece in in_pieces(chunk):
+                        await self._pacer.next_turn()
                         self._hand_on(parser, piece)
-                        if piece is not chunk:
-                            await asyncio.sleep(0)
                     if request_id is not None and not self._is_awaited(request_id) and limit.when() is None:
                         # Usually the end follows at once, and the connection can be used again.
                         limit.reschedule(self._loop.time() + LAST_WORD_SECONDS)
 
     def _hand_on(self, parser: SseParser, piece: bytes) -> None:
+        began, idle_lines = clock(), parser.idle_lines
         too_large: EventTooLarge | None = None
         try:
             events = parser.feed(piece)
         except EventTooLarge as error:
             events, too_large = error.before, error
+        unused = parser.idle_lines - idle_lines
         for event in events:
             if event.kind == "message" and event.data and self._sink is not None:
                 self._sink.received(event.data)
+            else:
+                unused += 1
+        if unused and self._sink is not None:
+            self._sink.unrequested(unused)
+        self._pacer.spend(began, len(events))
         if too_large is not None:
             raise too_large
 

@@ -1,15 +1,15 @@
 """Newline-delimited framing in linear time and bounded memory.
 
-I own: cutting a byte stream at 0x0A (and nothing else: U+2028 or a lone CR inside a string are not
-line ends), and the size limit. A line over the limit is not kept: its head and tail are, so that
-whoever waits for it can be told. A line over `FLOOD_FACTOR` limits is a flood and raises. A long line is
+Cuts a byte stream at 0x0A (and nothing else: U+2028 or a lone CR inside a string are not line ends), and
+keeps the size limit. Of a line over the limit only head and tail are kept, so that the request it answers can
+be told. A line over `FLOOD_FACTOR` limits is a flood and raises. A long line is
 never in memory twice, not even when its last part is put to the others.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 END_BYTES: Final = 4096
@@ -41,32 +41,45 @@ class LineFramer:
         self._settled = False
         """Whether the oversized line's owner has been found already."""
 
-    def feed(self, data: bytes) -> int:
-        """Takes what was read; returns how many lines it completed."""
+    def feed(self, data: bytes) -> None:
+        """Takes what was read, and delivers the lines that it completes."""
+        lines, rest = self.split(data)
+        self.deliver(lines)
+        self.keep(rest)
+
+    def split(self, data: bytes) -> tuple[list[bytes], bytes]:
+        """The lines that what was read completes, and the rest: to be given to `deliver`, then to `keep`."""
         if b"\n" not in data:
-            self._keep(data)
-            return 0
+            return [], data
         lines = data.split(b"\n")
         rest = lines.pop()
         if self._size:
-            self._keep(lines[0])
-            lines[0] = self._finish()
-        on_line = self._on_line
+            self.keep(lines[0])
+            lines[:1] = filter(None, [self._finish()])
+        return lines, rest
+
+    def deliver(self, lines: Iterable[bytes]) -> int:
+        """Hands complete lines on, in order; returns how many were blank and left out."""
+        on_line, limit_bytes = self._on_line, self._limit_bytes
+        blank = 0
         for line in lines:
-            if len(line) > self._limit_bytes:
+            if len(line) > limit_bytes:
                 self._on_oversized(line[:END_BYTES], line[-END_BYTES:])
             elif line:
                 on_line(line)
-        if rest:
-            self._keep(rest)
-        return len(lines)
+            else:
+                blank += 1
+        return blank
 
     def end(self) -> None:
         """The stream ended: what stands there without a line end is a last line."""
         if self._size and (line := self._finish()):
             self._on_line(line)
 
-    def _keep(self, data: bytes) -> None:
+    def keep(self, data: bytes) -> None:
+        """Takes the beginning of a line, or more of it."""
+        if not data:
+            return
         self._size += len(data)
         if self._buffer is None:
             self._parts.append(data)

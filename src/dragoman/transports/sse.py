@@ -24,6 +24,7 @@ from dragoman.cleaning import one_line
 from dragoman.errors import ConnectError, Unreachable
 from dragoman.transports.base import About, Details, Sink, Trouble
 from dragoman.transports.credentials import Credentials, NoCredentials, Signer, laid_over
+from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.sse_events import EventTooLarge, SseEvent, SseParser, in_pieces
 from dragoman.transports.web import (
     EVENTS,
@@ -82,6 +83,7 @@ class SseTransport:
         """The one that reads the stream, and the one that starts POSTs."""
         self._room = asyncio.Event()
         self._room.set()
+        self._pacer = Pacer()
 
     async def open(self, sink: Sink) -> None:
         self._sink = sink
@@ -178,10 +180,8 @@ class SseTransport:
         try:
             async for chunk in stream.content.iter_any():
                 for piece in in_pieces(chunk):
-                    for event in parser.feed(piece):
-                        self._deliver(event, announced)
-                    if piece is not chunk:
-                        await asyncio.sleep(0)
+                    await self._pacer.next_turn()
+                    self._hand_on(parser, piece, announced)
             cause = "it ended its stream of events"
         except EventTooLarge as error:
             for event in error.before:
@@ -192,6 +192,16 @@ class SseTransport:
         finally:
             self._stream_ended(cause, announced)
 
+    def _hand_on(self, parser: SseParser, piece: bytes, announced: asyncio.Future[SseEvent]) -> None:
+        began, idle_lines = clock(), parser.idle_lines
+        events = parser.feed(piece)
+        unused = parser.idle_lines - idle_lines
+        for event in events:
+            unused += not self._deliver(event, announced)
+        if unused and self._sink is not None:
+            self._sink.unrequested(unused)
+        self._pacer.spend(began, len(events))
+
     def _stream_ended(self, cause: str, announced: asyncio.Future[SseEvent]) -> None:
         if self._is_open:
             self._end(cause)
@@ -200,13 +210,16 @@ class SseTransport:
         else:
             announced.set_exception(self._refusal(f"{cause} before it said where messages go"))
 
-    def _deliver(self, event: SseEvent, announced: asyncio.Future[SseEvent]) -> None:
-        if event.kind == "message":
-            if event.data and self._sink is not None:
-                self._sink.received(event.data)
-        elif event.kind == "endpoint" and not announced.done():
+    def _deliver(self, event: SseEvent, announced: asyncio.Future[SseEvent]) -> bool:
+        """Hands an event on; false if it says nothing."""
+        if event.kind == "message" and event.data and self._sink is not None:
+            self._sink.received(event.data)
+            return True
+        if event.kind == "endpoint" and not announced.done():
             # Only the first counts: a later one could quietly move the conversation.
             announced.set_result(event)
+            return True
+        return False
 
     def _same_origin(self, event: SseEvent) -> URL:
         endpoint = resolve_endpoint(self._network.address, event.data)

@@ -18,8 +18,8 @@ LONGEST_RETRY_MS: Final = 60_000
 LONGEST_ID_BYTES: Final = 4096
 """An id goes back in a header, and servers take no more than a few kilobytes of those."""
 PREFIX_BYTES: Final = len(b"data: ")
-PIECE_BYTES: Final = 64 * 1024
-"""More than that at once could hold so many events that everybody else would have to wait."""
+PIECE_BYTES: Final = 8 * 1024
+"""A chunk is read in pieces of this size: more at once could hold so many events that others had to wait."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _CR: Final = 0x0D
@@ -45,7 +45,7 @@ class EventTooLarge(Exception):
 
 
 def in_pieces(chunk: bytes) -> Iterator[bytes]:
-    """The chunk itself, or what it consists of: after each such piece, others are to have their turn."""
+    """The chunk itself, or what it consists of: between two pieces the loop may have its turn."""
     if len(chunk) <= PIECE_BYTES:
         yield chunk
         return
@@ -75,6 +75,8 @@ class SseParser:
     def __init__(self, limit_bytes: int, on_oversized: Callable[[bytes, bytes], bool] | None = None) -> None:
         self.last_id: str | None = None
         self.retry_ms: int | None = None
+        self.idle_lines = 0
+        """Lines so far that belong to no event: comments, unknown fields, blank lines after nothing."""
         self._limit_bytes = limit_bytes
         self._on_oversized = on_oversized
         self._pending = bytearray()
@@ -187,12 +189,14 @@ class SseParser:
                     # Turning very long numbers into an int is slow and refused by Python.
                     self.retry_ms = min(int(digits[:9]), LONGEST_RETRY_MS)
             case _:
-                pass  # a comment, or a field that nobody has defined yet
+                self.idle_lines += 1  # a comment, or an unknown field
 
     def _dispatch(self, events: list[SseEvent]) -> None:
         self.last_id = self._id
         if self._data is not None or self._has_id:
             events.append(SseEvent(self._kind, bytes(self._data or b""), self._id))
+        else:
+            self.idle_lines += 1
         self._reset()
 
     def _reset(self) -> None:

@@ -10,19 +10,23 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, cast
 
 from dragoman.cleaning import visible
 from dragoman.errors import CommandNotFound, ConnectError, StartFailed
 from dragoman.transports.base import About, Details, OneLink, Sink
 from dragoman.transports.lines import Flood, LineFramer
+from dragoman.transports.pacing import TURN_SECONDS, clock
 from dragoman.transports.process import ServerProcess, minimal_environment
 from dragoman.transports.ring import ByteRing
 
 STDERR_CAPACITY_BYTES: Final = 1024 * 1024
 STDERR_TAIL_BYTES: Final = 4096
 WRITE_BUFFER_BYTES: Final = 1024 * 1024
+LINES_AT_ONCE: Final = 64
+"""Lines delivered between two looks at the clock."""
 BATCH_MESSAGES: Final = 32
 """Written together at most: fewer writes cost less, but a server should not wait long for the first."""
 EXIT_GRACE_SECONDS: Final = 0.25
@@ -134,13 +138,16 @@ class StdioTransport(OneLink):
             outbox.append(b"")
             self._stdin.write(b"\n".join(outbox))
 
-    def output(self, framer: LineFramer, data: bytes) -> None:
-        if self._sink is None:
-            return
-        try:
-            self._bursting = framer.feed(data) > 1
-        except Flood:
-            self.end_of_output("it floods its output without a line end")
+    @property
+    def is_delivering(self) -> bool:
+        return self._sink is not None
+
+    def lines_came(self, count: int) -> None:
+        self._bursting = count > 1
+
+    def blank_lines_came(self, count: int) -> None:
+        if self._sink is not None:
+            self._sink.unrequested(count)
 
     def pause(self) -> None:
         self.congested = True
@@ -250,12 +257,70 @@ def describe_exit(exit_code: int | None) -> str:
 
 
 class _Stdout(asyncio.Protocol):
+    """Cuts the output into lines, and delivers them for as long as one turn of the loop may take."""
+
     def __init__(self, owner: StdioTransport, framer: LineFramer) -> None:
         self._owner = owner
         self._framer = framer
+        self._loop = asyncio.get_running_loop()
+        self._pipe: asyncio.ReadTransport | None = None
+        self._is_paused = False
+        self._backlog: deque[bytes] = deque()
+        """Lines that wait for the next turn; nothing is read meanwhile, so that the server has to wait."""
+        self._rest = b""
+        """The beginning of the line that follows the backlog."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._pipe = cast("asyncio.ReadTransport", transport)
 
     def data_received(self, data: bytes) -> None:
-        self._owner.output(self._framer, data)
+        if not self._owner.is_delivering:
+            return
+        try:
+            lines, rest = self._framer.split(data)
+            self._owner.lines_came(len(lines))
+            if len(lines) <= LINES_AT_ONCE:
+                self._deliver(lines)
+                self._framer.keep(rest)
+            else:
+                self._backlog.extend(lines)
+                self._rest = rest
+                self._deliver_backlog()
+        except Flood:
+            self._flooded()
+
+    def _deliver(self, lines: Iterable[bytes]) -> None:
+        if blank := self._framer.deliver(lines):
+            self._owner.blank_lines_came(blank)
+
+    def _deliver_backlog(self) -> None:
+        backlog = self._backlog
+        over = clock() + TURN_SECONDS
+        while backlog and self._owner.is_delivering:
+            if clock() > over:
+                self._wait_a_turn()
+                return
+            self._deliver([backlog.popleft() for _ in range(min(LINES_AT_ONCE, len(backlog)))])
+        backlog.clear()
+        self._framer.keep(self._rest)
+
+    def _wait_a_turn(self) -> None:
+        if not self._is_paused and self._pipe is not None and not self._pipe.is_closing():
+            self._pipe.pause_reading()
+            self._is_paused = True
+        self._loop.call_soon(self._continue)
+
+    def _continue(self) -> None:
+        try:
+            self._deliver_backlog()
+        except Flood:
+            self._flooded()
+        if not self._backlog and self._pipe is not None and not self._pipe.is_closing():
+            self._pipe.resume_reading()
+            self._is_paused = False
+
+    def _flooded(self) -> None:
+        self._owner.end_of_output("it floods its output without a line end")
 
     def eof_received(self) -> None:
         self._framer.end()

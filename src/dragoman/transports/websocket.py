@@ -25,6 +25,7 @@ from yarl import URL
 from dragoman.cleaning import one_line
 from dragoman.transports.base import About, OneLink, Sink, Trouble
 from dragoman.transports.credentials import Credentials, NoCredentials, Signer
+from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.web import (
     CONNECT_SECONDS,
     FAULTS,
@@ -66,6 +67,8 @@ class WebSocketTransport(OneLink):
         self._signer = None if credentials is None else Signer(credentials)
         self._client: aiohttp.ClientSession | None = None
         self._link: _WebSocket | None = None
+        self._response: aiohttp.ClientResponse | None = None
+        """What the handshake was answered with: closing it ends the connection at once."""
         self._sink: Sink | None = None
         """Gone once the end has been told or asked for: nothing is delivered after that."""
         self._queue: deque[bytes] = deque()
@@ -75,6 +78,7 @@ class WebSocketTransport(OneLink):
         self._room.set()
         self._loops: list[asyncio.Task[None]] = []
         """The one that reads, and the one that writes."""
+        self._pacer = Pacer()
 
     async def open(self, sink: Sink) -> None:
         try:
@@ -117,7 +121,7 @@ class WebSocketTransport(OneLink):
             if self._loops:
                 await asyncio.wait(self._loops, timeout=CLOSE_SECONDS)
             if link is not None:
-                await _hang_up(link)
+                await self._hang_up(link)
         finally:
             if client is not None:
                 await client.close()
@@ -125,7 +129,7 @@ class WebSocketTransport(OneLink):
     async def _connect(self) -> _WebSocket:
         """The link, after at most one renewal of credentials."""
         self._client = client = _client_for(self._server, self._network)
-        client.trace_configs.append(_watching_the_handshake(self._secrets))
+        client.trace_configs.append(_watching_the_handshake(self._answered, self._secrets))
         if self._signer is None:
             return await self._shake_hands(client, self._network.headers)
         signed = await self._signer.sign(self._network.headers)
@@ -136,6 +140,23 @@ class WebSocketTransport(OneLink):
                 raise
         signed = await self._signer.sign_again(self._network.headers, signed)
         return await self._shake_hands(client, signed.headers)
+
+    def _answered(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    async def _hang_up(self, link: _WebSocket) -> None:
+        """Says goodbye and ends the connection, without waiting for the far end to answer.
+
+        aiohttp's own `close` waits for that answer, and reads what else comes without letting the loop turn.
+        """
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await link.send_frame(aiohttp.WSCloseCode.OK.to_bytes(2, "big"), aiohttp.WSMsgType.CLOSE)
+        except FAULTS:
+            pass  # the goodbye is a courtesy
+        if self._response is not None:
+            self._response.close()
+        await link.close()
 
     def _secrets(self) -> tuple[str, ...]:
         own = () if self._signer is None else self._signer.secrets
@@ -149,6 +170,8 @@ class WebSocketTransport(OneLink):
             heartbeat=HEARTBEAT_SECONDS,
             # Closing by itself, it would wait without limit for a far end that does not read.
             autoclose=False,
+            # Answered in `_read`: a flood of pings would otherwise be answered without a pause.
+            autoping=False,
             max_msg_size=self._limit_bytes + 1,  # the first size that is refused
             compress=0,
             decode_text=False,
@@ -156,15 +179,35 @@ class WebSocketTransport(OneLink):
 
     async def _read(self, link: _WebSocket) -> None:
         while self._sink is not None:
+            if self._pacer.is_spent:
+                await self._pacer.next_turn()
             message = await link.receive()
+            began = clock()
             if message.type is aiohttp.WSMsgType.TEXT or message.type is aiohttp.WSMsgType.BINARY:
                 if message.data:
                     self._sink.received(message.data)
+                else:
+                    self._sink.unrequested(1)
+                self._pacer.spend(began)
+            elif message.type is aiohttp.WSMsgType.PING or message.type is aiohttp.WSMsgType.PONG:
+                self._sink.unrequested(1)
+                if message.type is aiohttp.WSMsgType.PING:
+                    await self._pong(link, message.data)
+                self._pacer.spend(began)
             elif message.type is aiohttp.WSMsgType.CLOSE:
                 self._end(describe_close(message.data, message.extra))
             else:
                 fault = message.data if isinstance(message.data, BaseException) else link.exception()
                 self._end(describe_fault(fault, self._limit_bytes))
+
+    async def _pong(self, link: _WebSocket, payload: bytes) -> None:
+        try:
+            async with asyncio.timeout(STALL_SECONDS):
+                await link.pong(payload)
+        except TimeoutError:
+            self._end(f"it has not read for {STALL_SECONDS:g} s")
+        except (aiohttp.ClientError, OSError):
+            return  # the next read says why
 
     async def _write(self, link: _WebSocket) -> None:
         try:
@@ -201,14 +244,6 @@ class WebSocketTransport(OneLink):
         return sink
 
 
-async def _hang_up(link: _WebSocket) -> None:
-    try:
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await link.close()
-    except FAULTS:
-        return  # the goodbye is a courtesy
-
-
 def describe_close(code: object, reason: object) -> str:
     said = one_line(str(reason or ""), 200)
     return "it closed the connection" + (f" with code {code}" if code else "") + (f": {said}" if said else "")
@@ -228,10 +263,12 @@ def describe_fault(error: BaseException | None, limit_bytes: int) -> str:
 # The handshake. aiohttp's own would follow redirects, with all headers; what watches it can stop it.
 
 
-def _watching_the_handshake(secrets: Callable[[], Iterable[str]]) -> aiohttp.TraceConfig:
+def _watching_the_handshake(
+    answered: Callable[[aiohttp.ClientResponse], None], secrets: Callable[[], Iterable[str]]
+) -> aiohttp.TraceConfig:
     watch = aiohttp.TraceConfig()
     watch.on_request_redirect.append(_on_redirect)
-    watch.on_request_end.append(partial(_on_answer, secrets))
+    watch.on_request_end.append(partial(_on_answer, answered, secrets))
     watch.freeze()
     return watch
 
@@ -243,6 +280,7 @@ async def _on_redirect(
 
 
 async def _on_answer(
+    answered: Callable[[aiohttp.ClientResponse], None],
     secrets: Callable[[], Iterable[str]],
     session: aiohttp.ClientSession,
     context: SimpleNamespace,
@@ -260,6 +298,7 @@ async def _on_answer(
                 hint="Is this the address of an MCP server?",
             )
         )
+    answered(seen.response)
 
 
 # Proxies.

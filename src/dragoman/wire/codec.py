@@ -21,6 +21,8 @@ _decode_batch = msgspec.json.Decoder(list[Raw]).decode
 T = TypeVar("T")
 
 BATCH_LIMIT_BYTES: Final = 1024 * 1024
+BATCH_LIMIT: Final = 1000
+"""Messages in one batch; a larger one is not taken apart, because it would keep the loop busy."""
 
 # msgspec raises RecursionError on deep nesting and UnicodeDecodeError on invalid UTF-8 inside a string.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -62,13 +64,14 @@ def decode_envelope(data: bytes) -> Envelope:
 
 
 def batch_members(data: bytes) -> list[bytes]:
-    """The messages of a JSON-RPC batch, still encoded; empty if the bytes are no such thing."""
+    """The messages of a JSON-RPC batch, still encoded; empty if the bytes are no such thing, or too many."""
     if data.lstrip()[:1] != b"[" or len(data) > BATCH_LIMIT_BYTES:
         return []
     try:
-        return [bytes(member) for member in _decode_batch(data)]
+        members = _decode_batch(data)
     except DECODE_ERRORS:
         return []
+    return [bytes(member) for member in members] if len(members) <= BATCH_LIMIT else []
 
 
 def decode_as(shape: type[T], raw: Raw | bytes) -> T:

@@ -23,6 +23,7 @@ from dragoman.wire.messages import ABSENT, Envelope, ErrorObject, MessageId, Pro
 PROGRESS_MESSAGE_LIMIT: Final = 2048
 NOISE_LINES: Final = 8
 SAMPLE_BYTES: Final = 200
+REPORT_EVERY: Final = 64
 
 
 class Progress(Struct, frozen=True):
@@ -50,6 +51,9 @@ class Listener(Protocol):
     def notified(self, method: str, params: Raw) -> None: ...
     def asked(self, request_id: MessageId, method: str, params: Raw) -> None: ...
     def faulted(self, kind: str, sample: str) -> None: ...
+    def unrequested(self, count: int) -> None:
+        """So many more messages came that answer no request; told every `REPORT_EVERY` messages."""
+        ...
 
 
 class Peer:
@@ -61,6 +65,8 @@ class Peer:
         self._last_id = 0
         self._waiters: dict[MessageId, Waiter] = {}
         self._progress: dict[str, _ProgressGate] = {}
+        self._unrequested = 0
+        """How many messages came that answer no request."""
         self.accepts_batches = False
         self.ignored: dict[str, int] = {}
         """How many messages were dropped, by kind."""
@@ -130,10 +136,12 @@ class Peer:
         if method is UNSET:
             self._reply(envelope, message)
         elif envelope.id is not UNSET:
+            self._count_unrequested()
             self._listener.asked(envelope.id, method, envelope.params)
         elif method == "notifications/progress":
             self._progressed(envelope.params)
         else:
+            self._count_unrequested()
             self._listener.notified(method, envelope.params)
 
     def _reply(self, envelope: Envelope, message: bytes) -> None:
@@ -190,6 +198,7 @@ class Peer:
 
     def _receive_odd(self, data: bytes, problem: Unreadable) -> None:
         if not data.strip():
+            self._count_unrequested()
             return
         repaired = replace_lone_surrogates(data)
         if repaired is not None:
@@ -243,7 +252,13 @@ class Peer:
         self.noise.append(sample.decode("utf-8", "replace"))
         self._ignore("noise", sample)
 
+    def _count_unrequested(self) -> None:
+        self._unrequested += 1
+        if not self._unrequested % REPORT_EVERY:
+            self._listener.unrequested(REPORT_EVERY)
+
     def _ignore(self, kind: str, sample: bytes) -> None:
+        self._count_unrequested()
         count = self.ignored[kind] = self.ignored.get(kind, 0) + 1
         if count == 1:
             self._listener.faulted(kind, sample.decode("utf-8", "replace"))

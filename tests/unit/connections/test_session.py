@@ -85,7 +85,14 @@ async def wire() -> Wire:
 
 @pytest.fixture
 async def session(wire: Wire) -> Session:
-    session = Session("box", wire, LegacyDriver("2025-11-25", CLIENT, {}), wire, limit_bytes=1000)
+    session = Session(
+        "box",
+        wire,
+        LegacyDriver("2025-11-25", CLIENT, {}),
+        wire,
+        limit_bytes=1000,
+        unrequested_per_second=100,
+    )
     await session.open()
     return session
 
@@ -251,7 +258,9 @@ async def web() -> Wire:
 
 @pytest.fixture
 async def remote(web: Wire) -> Session:
-    session = Session("box", web, LegacyDriver("2025-11-25", CLIENT, {}), web, limit_bytes=1000)
+    session = Session(
+        "box", web, LegacyDriver("2025-11-25", CLIENT, {}), web, limit_bytes=1000, unrequested_per_second=100
+    )
     await session.open()
     return session
 

@@ -22,6 +22,7 @@ class RecordingSink:
         self.large: list[tuple[bytes, bytes]] = []
         self.failures: list[tuple[str | None, Trouble]] = []
         self.ends: list[str] = []
+        self.unrequested_count = 0
         self._knows_owner = knows_owner
         self._changed = asyncio.Condition()
 
@@ -33,6 +34,10 @@ class RecordingSink:
         self.large.append((head, tail))
         self._tell()
         return self._knows_owner
+
+    def unrequested(self, count: int) -> None:
+        self.unrequested_count += count
+        self._tell()
 
     def awaits(self, request_id: str) -> bool:
         return True

@@ -89,11 +89,12 @@ def test_a_carriage_return_before_the_line_feed_stays_for_the_decoder():
 def test_empty_lines_are_left_out_but_counted():
     reading = Reading()
 
-    assert reading.framer.feed(b"\n\na\n\nb") == 4
+    lines, rest = reading.framer.split(b"\n\na\n\nb")
+    assert reading.framer.deliver(lines) == 3
+    reading.framer.keep(rest)
     assert reading.lines == [b"a"]
-    assert reading.framer.feed(b"") == 0
-    assert reading.framer.feed(b"c\n") == 1
-    assert reading.lines == [b"a", b"bc"]
+    reading.framer.feed(b"")
+    assert reading.framer.split(b"c\n") == ([b"bc"], b"")
 
 
 def test_the_end_makes_a_last_line_of_what_stands_there():

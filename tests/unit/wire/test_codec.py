@@ -7,6 +7,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.wire.codec import (
     Unreadable,
+    batch_members,
     decode_as,
     decode_envelope,
     encode_error,
@@ -133,3 +134,8 @@ def test_a_part_is_read_as_the_shape_asked_for():
     assert decode_as(list[int], Raw(b"[1,2]")) == [1, 2]
     with pytest.raises(Unreadable):
         decode_as(list[int], Raw(b'["a"]'))
+
+
+@pytest.mark.parametrize(("count", "taken"), [(0, 0), (3, 3), (1000, 1000), (1001, 0)])
+def test_a_batch_of_too_many_messages_is_not_taken_apart(count: int, taken: int):
+    assert len(batch_members(b"[" + b",".join([b"{}"] * count) + b"]")) == taken

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import ConnectionLost, DragomanError, MalformedReply, MessageTooLarge, RemoteError
-from dragoman.wire.peer import NOISE_LINES, PROGRESS_MESSAGE_LIMIT, Peer, Progress
+from dragoman.wire.peer import NOISE_LINES, PROGRESS_MESSAGE_LIMIT, REPORT_EVERY, Peer, Progress
 from tests.unit.fakes import RecordingListener, RecordingWaiter
 
 
@@ -546,3 +546,36 @@ def test_replies_in_any_order_resolve_each_request_once_and_with_its_own_result(
         assert isinstance(waiter.outcome, bytes)
         assert json.loads(waiter.outcome) == {"for": request_id}
     assert talk.peer.in_flight == 0
+
+
+# --- what answers no request ---
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b" ",
+        b"{}",
+        b"words",
+        b'{"jsonrpc":"2.0","method":"x"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":"other","result":{}}',
+        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"d9","progress":1}}',
+    ],
+)
+def test_what_answers_no_request_is_reported_from_time_to_time(message: bytes):
+    talk = Conversation()
+    talk.hear(*[message] * (3 * REPORT_EVERY + 1))
+
+    assert talk.listener.unrequested_count == 3 * REPORT_EVERY
+
+
+def test_replies_and_progress_that_was_asked_for_are_not_reported():
+    talk, seen = listening()
+    talk.hear(*(progress("d2", number) for number in range(2 * REPORT_EVERY)))
+    for _ in range(2 * REPORT_EVERY):
+        talk.hear(reply(talk.peer.open_request(RecordingWaiter())))
+
+    assert len(seen) == 2 * REPORT_EVERY
+    assert talk.listener.unrequested_count == 0

@@ -1,0 +1,15 @@
+"""Writes one and the same text without end, once `flood` is called: `flood(text)`."""
+
+from _kit import arguments_of, serve, write
+
+PIECE_BYTES = 64 * 1024
+
+
+def flood(call):
+    text = arguments_of(call)["text"].encode()
+    piece = text * (PIECE_BYTES // len(text))
+    while True:
+        write(piece)
+
+
+serve(flood, "flood")

@@ -1,0 +1,73 @@
+"""A web server in a process of its own that floods its client once the tool `flood` is called.
+
+`python -m tests.servers.web.flooding http|sse|ws` prints its URL and serves until its input is closed. A
+process of its own, because a flood from the test's own event loop would keep that loop busy by itself. What
+it floods with is the argument `text`: raw bytes, as they go over the stream or the socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+from aiohttp import web
+
+from tests.servers.web import Ask, http_sse, streamable, websocket
+from tests.servers.web.answers import EVENTS
+
+PIECE_BYTES = 64 * 1024
+SITES = {"http": streamable, "sse": http_sse, "ws": websocket}
+
+
+async def pour(write: Any, text: bytes) -> None:
+    piece = text * (PIECE_BYTES // len(text))
+    while True:
+        await write(piece)
+
+
+async def flood_over_http(ask: Ask) -> web.StreamResponse | None:
+    """The response to the call is a stream without end."""
+    if ask.params.get("name") != "flood":
+        return None
+    response = web.StreamResponse(headers=EVENTS)
+    await response.prepare(ask.http)
+    await pour(response.write, ask.params["arguments"]["text"].encode("latin-1"))
+    return response
+
+
+class Flooded:
+    """Writes to whatever transport a client's stream or socket stands on."""
+
+    def __init__(self) -> None:
+        self.transports: list[Any] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __call__(self, ask: Ask) -> None:
+        self.transports.append(ask.http.transport)
+
+    def flood(self, arguments: dict[str, Any], _: Any) -> Any:
+        text = arguments["text"].encode("latin-1")
+        self._tasks += [asyncio.create_task(pour(self._writer(each), text)) for each in self.transports]
+        return asyncio.Event().wait()
+
+    def _writer(self, transport: Any) -> Any:
+        async def write(piece: bytes) -> None:
+            transport.write(piece)
+            while transport.get_write_buffer_size() > PIECE_BYTES and not transport.is_closing():
+                await asyncio.sleep(0.001)
+
+        return write
+
+
+async def main(kind: str) -> None:
+    flooded = Flooded()
+    on = {"tools/call": flood_over_http} if kind == "http" else {"GET": flooded}
+    async with SITES[kind](on=on) as server:
+        server.zoo.add_tool("flood", flooded.flood, properties={"text": {"type": "string"}})
+        print(server.url, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))
