@@ -357,6 +357,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "CFG-10",
             "writes are atomic and keep what they do not understand; broken files are named",
             "tests/integration/test_configured_host.py::test_a_file_broken_by_an_edit_is_told_and_mended_by_the_next",
+            "tests/torture/test_t104_many_entries.py::test_a_strangers_file_with_too_many_servers_is_not_used",
             "tests/torture/test_t58_malformed_files.py::test_t58_a_file_named_on_the_command_line_is_an_error",
             "tests/torture/test_t58_malformed_files.py::test_t58_a_host_works_with_the_servers_of_the_other_files",
             "tests/torture/test_t58_malformed_files.py::test_t58_a_spoiled_file_costs_only_itself_and_is_named",

@@ -137,3 +137,15 @@ async def test_a_server_that_a_reload_replaces_stays_in_view(home: Path):
         await host.ready(timeout=30)
         assert {frozenset(names) for names in seen} == {frozenset({"box"})}
         assert host.servers["box"].status == "connected"
+
+
+def test_a_deleted_working_directory_is_told_in_words(home: Path, monkeypatch: pytest.MonkeyPatch):
+    gone = home / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for make in (lambda: Host({}), lambda: Host({"box": zoo("calm.py")}), Host.configured):
+        with pytest.raises(ConfigError) as raised:
+            make()
+        assert str(raised.value) == "the working directory cannot be used: No such file or directory"
+    monkeypatch.chdir(home)

@@ -30,6 +30,10 @@ _RAW: Final = frozenset(
 CAN_DENY: Final[frozenset[Scope]] = frozenset({"user", "local", "enterprise"})
 """Scopes whose files can forbid something. Project and plugin files hold servers only."""
 
+SERVER_LIMIT: Final = 500
+"""Servers of a file that may come from a stranger. Each of them takes time before it is approved."""
+_FOREIGN: Final[frozenset[Scope]] = frozenset({*IN_PROJECT, "plugin"})
+
 _SALVAGED: Final[Mapping[str, type]] = {
     "allowedMcpEnvironment": list,
     "disabledMcpServers": list,
@@ -137,7 +141,7 @@ class _PartReader:
             else:
                 self._take(values, path, text, key, value, keys[key])
         declares = "mcpServers" in values
-        servers = self._servers(path, text, values.pop("mcpServers", None) if declares else {})
+        servers = self._servers(scope, path, text, values.pop("mcpServers", None) if declares else {})
         return Part(
             scope=scope,
             source=str(path),
@@ -194,9 +198,14 @@ class _PartReader:
             self._complain(path, text, place, f"{place[0]}: {error}; the item is left out")
             return False
 
-    def _servers(self, path: Path, text: str, block: object) -> Mapping[str, object]:
+    def _servers(self, scope: Scope, path: Path, text: str, block: object) -> Mapping[str, object]:
+        reason = None
         if not isinstance(block, dict):
-            self._complain(path, text, ["mcpServers"], '"mcpServers" must be an object')
+            reason = '"mcpServers" must be an object'
+        elif scope in _FOREIGN and len(cast("dict[str, object]", block)) > SERVER_LIMIT:
+            reason = f'"mcpServers" has more than {SERVER_LIMIT} servers; none of them is used'
+        if reason is not None:
+            self._complain(path, text, ["mcpServers"], reason)
             return {}
         return cast("dict[str, object]", block)
 

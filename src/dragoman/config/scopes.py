@@ -14,6 +14,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from dragoman import paths
+from dragoman.errors import ConfigError
 
 Scope = Literal["connectors", "plugin", "user", "project", "local", "dynamic", "enterprise"]
 
@@ -41,6 +42,17 @@ USER_FILE: Final = "settings.json"
 PROJECT_FILE: Final = ".mcp.json"
 LOCAL_FILE: Final = ".dragoman/settings.local.json"
 APPROVALS_FILE: Final = "approvals.json"
+
+
+def working_folder() -> str:
+    """The folder that this program works in, or `ConfigError`: it may have been deleted meanwhile."""
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise ConfigError(
+            f"the working directory cannot be used: {error.strerror or error}",
+            hint="It was deleted or cannot be read. Change to another folder.",
+        ) from None
 
 
 class Sources(Struct, frozen=True, kw_only=True):
@@ -78,7 +90,7 @@ class Sources(Struct, frozen=True, kw_only=True):
         return Sources(
             config_dir=paths.config_dir(),
             managed_dir=paths.managed_dir(),
-            cwd=Path(os.path.realpath(cwd or Path.cwd())),
+            cwd=Path(os.path.realpath(cwd or working_folder())),
             home=_home(),
             given=given or {},
             given_source=given_source,

@@ -19,6 +19,7 @@ from dragoman import paths
 from dragoman.config.merge import Candidate
 from dragoman.config.model import UNUSABLE, ServerConfig
 from dragoman.config.policy import Policy, Subject
+from dragoman.config.scopes import working_folder
 from dragoman.config.urls import parse_url
 
 _SHELL_SYNTAX: Final = re.compile(r"[^A-Za-z0-9_@%+=:,./ '\"-]|\A[^ /]*=|\A ")
@@ -100,13 +101,19 @@ def found_program(config: ServerConfig) -> str | None:
     (`link/../x`) taken out, which the system would walk.
     """
     command = config.command or ""
-    folder = os.path.join(os.getcwd(), config.cwd or "")
+    folder = _start_folder(config)
     if os.sep in command:
         found = os.path.join(folder, command)
         return found if os.path.exists(found) else None
     search = config.env.get("PATH", os.environ.get("PATH", os.defpath))
     candidates = (os.path.join(folder, part, command) for part in search.split(os.pathsep))
     return next((found for found in candidates if os.path.isfile(found) and os.access(found, os.X_OK)), None)
+
+
+def _start_folder(config: ServerConfig) -> str:
+    if config.cwd is not None and os.path.isabs(config.cwd):
+        return config.cwd
+    return os.path.join(working_folder(), config.cwd or "")
 
 
 def as_started(config: ServerConfig, policy: Policy) -> ServerConfig:
@@ -124,7 +131,7 @@ def as_started(config: ServerConfig, policy: Policy) -> ServerConfig:
     if is_python and (script := _script_in(config.args)) is not None:
         # With PYTHONSAFEPATH, Python leaves out the script's own folder, too. The entry names the script, so
         # modules beside it are meant.
-        folder = os.path.dirname(os.path.join(os.getcwd(), config.cwd or "", script))
+        folder = os.path.dirname(os.path.join(_start_folder(config), script))
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, config.env.get("PYTHONPATH")]))
     return structs.replace(config, command=command, env=env)
 
