@@ -1339,6 +1339,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/e2e/test_tools_commands.py::test_a_server_that_fails_keeps_its_entries_and_one_that_is_gone_does_not",
             "tests/e2e/test_tools_commands.py::test_the_life_of_a_lock",
             "tests/torture/test_t111_whole_digest.py::test_a_changed_part_is_noticed_and_left_out_by_a_frozen_host",
+            "tests/torture/test_t111_whole_digest.py::test_a_changed_prompt_or_template_is_noticed_and_left_out_by_a_frozen_host",
             "tests/torture/test_t43_rug_pull.py::test_t43_a_change_is_noticed_however_it_comes_to_light",
             "tests/torture/test_t43_rug_pull.py::test_t43_a_deny_or_ask_that_was_bound_to_a_definition_holds_when_it_changes",
             "tests/torture/test_t43_rug_pull.py::test_t43_a_frozen_host_leaves_out_what_changed_and_says_why",

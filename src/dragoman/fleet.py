@@ -85,7 +85,7 @@ class Fleet:
         seams.learned = self._learn
         bus.cover = self._covered
         self._refresher = Refresher(catalog, bus, clock, self.request_seconds)
-        self.lists = Lists(clock, bus, self.request_seconds)
+        self.lists = Lists(clock, bus, self.request_seconds, catalog.admit)
         """What servers offer besides tools."""
         self._servers: dict[ServerName, ConfiguredServer] = {}
         self._timeouts: dict[ServerName, float] = {}

@@ -9,6 +9,7 @@ import pytest
 from dragoman import Host
 from dragoman.catalog.changes import describe
 from dragoman.catalog.lock import Lock, compare, read_lock, updated, write_lock
+from dragoman.testing import InMemoryServer
 from tests.servers import zoo
 
 CHANGES = {
@@ -50,3 +51,43 @@ async def test_a_changed_part_is_noticed_and_left_out_by_a_frozen_host(
 def _written(path: Path, lock: Lock) -> Path:
     write_lock(path, lock)
     return path
+
+
+def _library(description: str, required: bool, mime: str) -> InMemoryServer:
+    server = InMemoryServer("library")
+    arguments = [{"name": "book", "description": description, "required": required}]
+    server.shelf.add_prompt("summarise", lambda given: f"Summarise {given}", arguments, {})
+    server.shelf.add_template("book://{isbn}", lambda _: "text", {}, mimeType=mime)
+    return server
+
+
+SEEN = ("Which one.", True, "text/plain")
+OTHERS = {
+    "the description of an argument": (("Your password.", True, "text/plain"), "prompt summarise"),
+    "a required argument": (("Which one.", False, "text/plain"), "prompt summarise"),
+    "the type of a template": (("Which one.", True, "text/html"), "resource template book://{isbn}"),
+}
+
+
+@pytest.mark.requirement("CAT-11")
+@pytest.mark.parametrize(("other", "key"), OTHERS.values(), ids=OTHERS.keys())
+async def test_a_changed_prompt_or_template_is_noticed_and_left_out_by_a_frozen_host(
+    other: tuple[str, bool, str], key: str, tmp_path: Path
+):
+    lock = tmp_path / ".mcp.lock"
+    async with Host({"s": _library(*SEEN)}) as host:
+        write_lock(lock, updated(Lock(), await _offered(host), read=["s"]))
+        assert compare(read_lock(lock), await _offered(host)) == ()
+    async with Host({"s": _library(*SEEN)}, frozen=lock) as host:
+        assert len(await _offered(host)) == 2
+    async with Host({"s": _library(*other)}) as host:
+        (change,) = compare(read_lock(lock), await _offered(host))
+        assert (change.tool, change.kind) == (key, "changed")
+        assert len(describe(change).split("\n")) > 2
+    async with Host({"s": _library(*other)}, frozen=lock) as host:
+        assert len(await _offered(host)) == 1
+
+
+async def _offered(host: Host) -> list[object]:
+    await host.ready(timeout=30)
+    return [*host.tools(), *await host.prompts.list(), *await host.resources.templates()]

@@ -32,6 +32,9 @@ _TITLES: Final = {
     "annotations": "annotations",
     "icons": "icons",
     "execution": "execution",
+    "arguments": "arguments",
+    "displayName": "name",
+    "mimeType": "mimeType",
     "_meta": "_meta",
 }
 
@@ -59,8 +62,8 @@ def _body(change: Change) -> Iterator[str]:
 def _part_lines(part: str, old: Any, new: Any) -> Iterator[str]:
     if part in ("annotations", "execution", "_meta"):
         return _value_lines(_as_object(old), _as_object(new))
-    if part == "icons":
-        return _value_lines({"icons": old}, {"icons": new})
+    if part in ("icons", "arguments"):
+        return _value_lines({part: old}, {part: new})
     if part in ("inputSchema", "outputSchema"):
         return _schema_lines(_as_object(old), _as_object(new), "", DEPTH_LIMIT)
     return _text_lines(old, new)

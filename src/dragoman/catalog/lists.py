@@ -15,8 +15,10 @@ from msgspec import Raw, Struct
 
 from dragoman.catalog.cache import Cache
 from dragoman.catalog.paging import FetchPage, read_pages, undecoded
+from dragoman.catalog.pool import Admit
 from dragoman.catalog.prompts import PromptDefinition, read_prompt
 from dragoman.catalog.resources import ReadReply, Resource, Template, read_resource, read_template
+from dragoman.cleaning import one_line
 from dragoman.clock import Clock
 from dragoman.events import EventBus, PromptsChanged, ResourcesChanged, ServerEvent
 from dragoman.names import ServerName
@@ -64,8 +66,12 @@ class KindOfList(Struct, Generic[T], frozen=True):
 class ListsOf(Generic[T]):
     """All servers' lists of one kind."""
 
-    def __init__(self, kind: KindOfList[T], clock: Clock) -> None:
+    def __init__(
+        self, kind: KindOfList[T], clock: Clock, admit: Callable[[T], str | None] | None = None
+    ) -> None:
+        """`admit`: why an entry is left out, if it is."""
         self.kind = kind
+        self._admit = admit
         self._cache = Cache[ServerList[T]](clock)
         self._reading: dict[tuple[str, int], asyncio.Task[ServerList[T]]] = {}
 
@@ -134,6 +140,8 @@ class ListsOf(Generic[T]):
                 item = self.kind.read(server, raw)
                 if self.kind.identity(item) in found:
                     raise Unreadable("it is listed twice")
+                if self._admit is not None and (reason := self._admit(item)) is not None:
+                    raise Unreadable(f"{one_line(self.kind.identity(item), 80)!r}: {reason}")
                 found[self.kind.identity(item)] = item
             except Unreadable as error:
                 problems.append(f"number {number} of the {self.kind.what} is left out: {error.detail}")
@@ -164,10 +172,12 @@ PROMPTS: Final = KindOfList[PromptDefinition](
 class Lists:
     """The lists of a host's servers besides their tools, and the resources that were read."""
 
-    def __init__(self, clock: Clock, bus: EventBus, timeout_seconds: float) -> None:
+    def __init__(
+        self, clock: Clock, bus: EventBus, timeout_seconds: float, admit: Admit | None = None
+    ) -> None:
         self.resources = ListsOf(RESOURCES, clock)
-        self.templates = ListsOf(TEMPLATES, clock)
-        self.prompts = ListsOf(PROMPTS, clock)
+        self.templates = ListsOf(TEMPLATES, clock, admit)
+        self.prompts = ListsOf(PROMPTS, clock, admit)
         self.reads = Cache[ReadReply](clock, READS_KEPT_BYTES)
         self._bus = bus
         self._timeout_seconds = timeout_seconds

@@ -1,9 +1,10 @@
-"""The tool lock: every tool's definition as somebody has seen it, in the project's `.mcp.lock`.
+"""The tool lock: the definitions of tools, prompts and resource templates as a person has seen them, in the
+project's `.mcp.lock`.
 
-I own: the file (read with places for errors, written whole and in a form that is good to read in a diff),
-what has changed since it was written, and which tools a frozen host leaves out. How a change is told is
-`changes.py`'s. Servers go by the names they are configured under, tools by their servers' names for them.
-I guarantee: the same tools make the same file, to the byte; what nobody sees in a text is escaped in it.
+Reads and writes the file, tells what has changed since it was written, and what a frozen host leaves out.
+Servers go by the names they are configured under, tools by their servers' names for them; a prompt is
+`prompt NAME`, a resource template `resource template URI`. The same definitions make the same file, to the
+byte; invisible characters are escaped in it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any, Final, Literal, cast
 import msgspec
 from msgspec import Struct
 
+from dragoman.catalog.prompts import PromptDefinition
+from dragoman.catalog.resources import Template
 from dragoman.catalog.tools import ServerTool, Tool
 from dragoman.cleaning import one_line, replaced
 from dragoman.config.jsonc import locate
@@ -30,10 +33,12 @@ DEFINITION_LIMIT_BYTES: Final = 64 * 1024
 DEPTH_LIMIT: Final = 60
 """Of a larger or deeper definition only the digest is written down."""
 PARTS: Final = (
-    "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "execution", "_meta"
+    "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "execution", "arguments",
+    "displayName", "mimeType", "_meta"
 )  # fmt: skip
 
 Json = dict[str, Any]
+Lockable = ServerTool | PromptDefinition | Template
 Kind = Literal["added", "removed", "changed"]
 
 
@@ -48,14 +53,14 @@ class Locked(Struct, frozen=True):
 class Lock(Struct, frozen=True):
     servers: Mapping[str, Mapping[str, Locked]] = {}
 
-    def find(self, tool: ServerTool) -> Locked | None:
-        return self.servers.get(tool.server, {}).get(tool.wire_name)
+    def find(self, item: Lockable) -> Locked | None:
+        return self.servers.get(item.server, {}).get(_key(item))
 
 
 class Change(Struct, frozen=True):
     server: str
     tool: str
-    """As its server calls it."""
+    """As its server calls it; for a prompt or a template its key in the lock."""
     kind: Kind
     parts: tuple[str, ...] = ()
     """What of it changed, of `PARTS`."""
@@ -67,7 +72,7 @@ class Change(Struct, frozen=True):
 
 
 def updated(
-    lock: Lock, tools: Iterable[Tool], *, read: Collection[str], known: Collection[str] | None = None
+    lock: Lock, items: Iterable[object], *, read: Collection[str], known: Collection[str] | None = None
 ) -> Lock:
     """The lock after looking at the servers in `read`; what it says of others stays.
 
@@ -79,20 +84,22 @@ def updated(
         if name not in read and (known is None or name in known)
     }
     servers.update((name, {}) for name in read)
-    for tool in _of_servers(tools):
-        if tool.server in read:
-            servers[tool.server][tool.wire_name] = _locked(tool)
+    for item in _lockable(items):
+        if item.server in read:
+            servers[item.server][_key(item)] = _locked(item)
     return Lock(servers)
 
 
-def compare(lock: Lock, tools: Iterable[Tool], *, read: Collection[str] | None = None) -> tuple[Change, ...]:
+def compare(
+    lock: Lock, items: Iterable[object], *, read: Collection[str] | None = None
+) -> tuple[Change, ...]:
     """What has changed, by server and tool.
 
     `read`: the servers whose tools these are; without it, those that have any. Only their tools can be gone.
     """
-    present = {(str(tool.server), str(tool.wire_name)): tool for tool in _of_servers(tools)}
+    present = {(str(item.server), _key(item)): item for item in _lockable(items)}
     looked_at = {server for server, _ in present} if read is None else set(read)
-    changes = [_change(lock.find(tool), tool) for tool in present.values() if tool.server in looked_at]
+    changes = [_change(lock.find(item), item) for item in present.values() if item.server in looked_at]
     changes += [
         Change(server, name, "removed", before=entry.definition)
         for server in looked_at
@@ -104,25 +111,28 @@ def compare(lock: Lock, tools: Iterable[Tool], *, read: Collection[str] | None =
 
 def left_out(lock: Lock, tools: Iterable[Tool]) -> dict[str, str]:
     """The tools that a frozen host does not offer, by their names for models, and why. Pure."""
-    reasons: dict[str, str] = {}
-    for tool in _of_servers(tools):
-        change = _change(lock.find(tool), tool)
-        if change is not None and change.kind == "added":
-            reasons[tool.name] = f"it is not in {LOCK_FILE}"
-        elif change is not None:
-            what = ", ".join(change.parts) or "its definition"
-            reasons[tool.name] = f"it is not as {LOCK_FILE} has it ({what} changed)"
-    return reasons
+    reasons = {tool.name: why_left_out(lock, tool) for tool in tools if isinstance(tool, ServerTool)}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-def _change(entry: Locked | None, tool: ServerTool) -> Change | None:
-    if entry is None:
-        return Change(tool.server, tool.wire_name, "added", after=_definition(tool))
-    if entry.digest == tool.digest:
+def why_left_out(lock: Lock, item: Lockable) -> str | None:
+    change = _change(lock.find(item), item)
+    if change is None:
         return None
-    before, after = entry.definition, _definition(tool)
+    if change.kind == "added":
+        return f"it is not in {LOCK_FILE}"
+    what = ", ".join(change.parts) or "its definition"
+    return f"it is not as {LOCK_FILE} has it ({what} changed)"
+
+
+def _change(entry: Locked | None, item: Lockable) -> Change | None:
+    if entry is None:
+        return Change(item.server, _key(item), "added", after=_definition(item))
+    if entry.digest == _digest(item):
+        return None
+    before, after = entry.definition, _definition(item)
     parts = [part for part in PARTS if before and not is_same(before.get(part), after.get(part))]
-    return Change(tool.server, tool.wire_name, "changed", tuple(parts), before, after)
+    return Change(item.server, _key(item), "changed", tuple(parts), before, after)
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -130,18 +140,40 @@ def is_same(one: Any, other: Any) -> bool:
     return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
 
 
-def _of_servers(tools: Iterable[Tool]) -> Iterable[ServerTool]:
-    return (tool for tool in tools if isinstance(tool, ServerTool))
+def _lockable(items: Iterable[object]) -> Iterable[Lockable]:
+    return (item for item in items if isinstance(item, Lockable))
 
 
-def _definition(tool: ServerTool) -> Json:
-    return {part: value for part, value in tool.as_listed().items() if part in PARTS}
+def _key(item: Lockable) -> str:
+    match item:
+        case ServerTool():
+            return str(item.wire_name)
+        case PromptDefinition():
+            return f"prompt {item.wire_name}"
+        case Template():
+            return f"resource template {item.uri_template}"
 
 
-def _locked(tool: ServerTool) -> Locked:
-    definition = _definition(tool)
+def _definition(item: Lockable) -> Json:
+    match item:
+        case ServerTool():
+            return {part: value for part, value in item.as_listed().items() if part in PARTS}
+        case PromptDefinition():
+            said: Json = {"arguments": msgspec.to_builtins(item.arguments)}
+        case Template():
+            said = {"displayName": item.name, "mimeType": item.mime_type, "annotations": item.annotations}
+    said |= {"title": item.title, "description": item.description, "_meta": item.meta}
+    return {part: value for part, value in said.items() if value}
+
+
+def _digest(item: Lockable) -> str:
+    return item.digest if isinstance(item, ServerTool) else digest_of(_key(item), _definition(item))
+
+
+def _locked(item: Lockable) -> Locked:
+    definition = _definition(item)
     is_small = len(msgspec.json.encode(definition)) <= DEFINITION_LIMIT_BYTES
-    return Locked(tool.digest, definition if is_small and not _is_deep(definition) else None)
+    return Locked(_digest(item), definition if is_small and not _is_deep(definition) else None)
 
 
 def _is_deep(definition: Json) -> bool:
@@ -258,11 +290,11 @@ def digest_of(name: str, definition: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(listed, order="sorted")).hexdigest()
 
 
-def admission(path: Path) -> Callable[[ServerTool], str | None]:
-    """Why a frozen host leaves a tool out, if it does. A lock that is not there would admit nothing."""
+def admission(path: Path) -> Callable[[Lockable], str | None]:
+    """Why a frozen host leaves something out, if it does. A lock that is not there would admit nothing."""
     if not path.exists():
         raise ConfigFileError(
             str(path), "there is no tool lock", hint="Write one with `dragoman tools lock`."
         )
     lock = read_lock(path)
-    return lambda tool: left_out(lock, [tool]).get(tool.name)
+    return lambda item: why_left_out(lock, item)

@@ -12,13 +12,16 @@ from msgspec import Struct, structs
 
 from dragoman.catalog.listing import PROBLEM_LIMIT, ToolList
 from dragoman.catalog.naming import Key, assign, near
+from dragoman.catalog.prompts import PromptDefinition
+from dragoman.catalog.resources import Template
 from dragoman.catalog.tools import ServerTool, Tool
 from dragoman.cleaning import one_line
 from dragoman.errors import UnknownTool
 from dragoman.names import QualifiedName, ServerName, WireToolName
 from dragoman.wire.messages import ToolDefinition
 
-Admit = Callable[[ServerTool], str | None]
+Admit = Callable[[ServerTool | PromptDefinition | Template], str | None]
+"""Why something that a server offers is left out; None if it is not."""
 """Why a tool is to be left out, or None."""
 
 
@@ -34,7 +37,7 @@ class Catalog:
     """The pool of all servers' tools. Order is by name, so it is the same every time."""
 
     def __init__(self, admit: Admit | None = None) -> None:
-        self._admit = admit
+        self.admit = admit
         self._lists: dict[ServerName, ToolList] = {}
         self._wanted: dict[ServerName, Callable[[str], bool]] = {}
         self._servers: frozenset[str] = frozenset()
@@ -90,7 +93,7 @@ class Catalog:
 
     def count(self, server: ServerName) -> int:
         """How many tools of this server can be called."""
-        if self._admit is None:
+        if self.admit is None:
             return len(self.definitions(server))
         return sum(tool.server == server for tool in self.tools())
 
@@ -125,8 +128,8 @@ class Catalog:
             tools: dict[str, ServerTool] = {
                 name: ServerTool(key[0], name, definitions[key]) for name, key in named
             }
-            if self._admit is not None:
-                tools = {name: tool for name, tool in tools.items() if self._is_admitted(tool, self._admit)}
+            if self.admit is not None:
+                tools = {name: tool for name, tool in tools.items() if self._is_admitted(tool, self.admit)}
             self._tools = tools
         return self._tools
 

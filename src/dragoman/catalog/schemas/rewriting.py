@@ -57,7 +57,10 @@ def for_models(schema: Mapping[str, Any]) -> Json:
 
 
 def _is_small(schema: Json) -> bool:
-    return len(msgspec.json.encode(schema)) <= SIZE_LIMIT_BYTES
+    try:
+        return len(msgspec.json.encode(schema)) <= SIZE_LIMIT_BYTES
+    except RecursionError:
+        return False
 
 
 # --- node by node ---

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from dragoman.catalog import lock
 from dragoman.catalog.changes import describe
+from dragoman.catalog.tools import Tool
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.opening import exit_code, opened, settled, show_absent
@@ -56,7 +57,7 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | N
     async def work(host: Host) -> int:
         views = await settled(host, quiet=as_json)
         read = [view.name for view in views if view.status == "connected"]
-        look = _look(path, before, host, read, known)
+        look = _look(path, before, await _offered(host), read, known)
         is_written = bool(read) and not check
         if is_written and (look.differs or look.now != before):
             lock.write_lock(path, look.now)
@@ -74,14 +75,21 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | N
     sys.exit(run_with_host(sources, work, only=None if server is None else [server]))
 
 
-def _look(path: Path, before: lock.Lock, host: Host, read: list[str], known: list[str] | None) -> _Look:
-    tools = host.tools()
+async def _offered(host: Host) -> list[object]:
+    """Everything that the lock holds."""
+    prompts, templates = await host.prompts.list(), await host.resources.templates()
+    return [*host.tools(), *prompts, *templates]
+
+
+def _look(
+    path: Path, before: lock.Lock, offered: list[object], read: list[str], known: list[str] | None
+) -> _Look:
     return _Look(
         path=path,
         is_first=not path.exists(),
-        tool_count=len(tools),
-        now=lock.updated(before, tools, read=read, known=known),
-        changes=lock.compare(before, tools, read=read),
+        tool_count=sum(isinstance(each, Tool) for each in offered),
+        now=lock.updated(before, offered, read=read, known=known),
+        changes=lock.compare(before, offered, read=read),
         forgotten=tuple(name for name in before.servers if known is not None and name not in known),
     )
 
