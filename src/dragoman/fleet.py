@@ -23,7 +23,7 @@ from dragoman.config.connector_entries import check_token_target
 from dragoman.config.connectors import bearer_origins
 from dragoman.config.load import Configuration
 from dragoman.config.masking import secrets_of
-from dragoman.config.merge import ConfiguredServer, stand
+from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig
 from dragoman.config.plan import Plan
 from dragoman.config.subjects import as_started
@@ -77,6 +77,8 @@ class Fleet:
         seams: Seams,
     ) -> None:
         self.configuration = configuration
+        self._latest = configuration
+        """The same, or what the files said at the last start of a server."""
         self._settings = configuration.settings
         self._catalog = catalog
         self._forms = forms
@@ -124,7 +126,7 @@ class Fleet:
 
     async def adopt(self, new: Configuration, plan: Plan) -> None:
         """Makes the difference: what left or changed is closed, what is new is started."""
-        self.configuration = new
+        self.configuration = self._latest = new
         self._catalog.expect(self.naming_servers())
         self._settings.adopt(new.settings)
         # One that is replaced stays in view, as closed, until the next one is there.
@@ -361,21 +363,32 @@ class Fleet:
         return self._settings.seconds("MCP_TOOL_TIMEOUT") if own is None else own / 1000
 
     def _maker(self, name: ServerName, server: ConfiguredServer, make: Make) -> MakeTransport:
-        """Makes transports, and asks policy each time: a start can come long after configuration was read."""
+        """Makes transports, and judges the server each time: a start can come long after configuration was
+        read."""
 
         def ask_and_make() -> Transport:
-            now = stand(server, self.configuration.judgements)
-            if now.standing == "refused":
-                raise PolicyRefused(name, now.reason or "")
+            self._check_start(name, server)
             # What cannot be used is said of this server, when it is to be connected.
             if server.config is None:
                 raise server.error or ConfigError(f"server {name!r} cannot be used")
             check_token_target(name, server.config, server.scope, self._bearer_origins())
             if server.config.type == IN_PROCESS:
                 return inprocess_maker(name, server.candidate.given)()
-            return make(name, as_started(server.config, self.configuration.policy))
+            return make(name, as_started(server.config, self._latest.policy))
 
         return ask_and_make
+
+    def _check_start(self, name: ServerName, server: ConfiguredServer) -> None:
+        """Raises `ConfigError` if the files, as they are now, do not let the server start."""
+        self._latest = self._latest.with_current_policy()
+        now = self._latest.judged(server)
+        if now.standing == "refused":
+            raise PolicyRefused(name, now.reason or "")
+        if now.standing not in ("ready", "broken"):
+            raise ConfigError(
+                f"server {name!r} is not to be started: {now.reason}",
+                hint="`dragoman mcp get` shows what to do.",
+            )
 
     def _bearer_origins(self) -> Collection[str]:
         named = self.configuration

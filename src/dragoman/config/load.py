@@ -106,6 +106,13 @@ class Configuration(Struct, frozen=True, kw_only=True):
         """This configuration, or what the files say now if one of those that can forbid something changed."""
         return self if is_current(self.reading, self.sources) else load(self.sources, before=self)
 
+    def judged(self, server: ConfiguredServer) -> ConfiguredServer:
+        """Whether a server that was configured earlier may be started by what holds now."""
+        if self.is_exclusive and server.scope != "enterprise":
+            return structs.replace(server, standing="refused", reason=EXCLUSIVE)
+        approved = self.judgements.approval(server.candidate)
+        return stand(structs.replace(server, approval=approved), self.judgements)
+
     @property
     def is_exclusive(self) -> bool:
         return _is_exclusive(self.parts)
@@ -208,7 +215,7 @@ def _judgements(
     def approve(candidate: Candidate) -> approval.Approval | None:
         if candidate.scope not in IN_PROJECT:
             return None
-        answer = answers.of(parts[candidate.part].path, candidate.name)
+        answer = answers.of(Path(candidate.source), candidate.name)
         live = running is not None and running.get(candidate.name) != fingerprint(candidate.given)
         return approval.decide(candidate.scope, candidate.name, candidate.given, answer, choices, live=live)
 

@@ -34,7 +34,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     failed: frozenset[str] = frozenset()
     """The files of which no version could be read."""
     contents: Mapping[str, Content | None] = {}
-    """What was in each file that can forbid something."""
+    """What was in each file that can forbid something, and in the file of answers."""
 
 
 def read_parts(sources: Sources, before: Reading | None = None) -> Reading:
@@ -43,6 +43,8 @@ def read_parts(sources: Sources, before: Reading | None = None) -> Reading:
     `before`: what a running host read last.
     """
     reader = _Reader(sources, before)
+    # Before the answers themselves are read: a change in between is noticed later, not missed.
+    reader.note("user", sources.approvals_file)
     reader.read_all("plugin", () if sources.only_given else sources.plugin_files())
     reader.read_all("user", (sources.user_file,))
     reader.read_all("project", reversed(sources.project_files()))
@@ -56,8 +58,15 @@ def read_parts(sources: Sources, before: Reading | None = None) -> Reading:
 
 
 def is_current(reading: Reading, sources: Sources) -> bool:
-    """Whether the files that can forbid something say what they said when they were read."""
-    files: list[tuple[Scope, Path]] = [("enterprise", sources.managed_file), ("user", sources.user_file)]
+    """Whether the files that can forbid something say what they said when they were read.
+
+    Contents are compared, not time stamps: two changes can have the same.
+    """
+    own = (sources.user_file, sources.approvals_file)
+    files: list[tuple[Scope, Path]] = [
+        ("enterprise", sources.managed_file),
+        *(("user", path) for path in own),
+    ]
     files.extend(("local", path) for path in sources.local_files())
     return all(content_of(scope, path) == reading.contents.get(str(path)) for scope, path in files)
 
@@ -82,6 +91,9 @@ class _Reader:
             failed=frozenset(self._failed),
             contents=self._contents,
         )
+
+    def note(self, scope: Scope, path: Path) -> None:
+        self._contents[str(path)] = content_of(scope, path)
 
     def read_all(self, scope: Scope, paths: Iterable[Path]) -> None:
         for path in paths:
