@@ -446,7 +446,7 @@ def _put_remote(stage: Stage, place: str, entry: dict[str, Any]) -> dict[str, An
         case "plugin":
             write(stage.home / ".dragoman" / "plugins" / "p" / ".mcp.json", servers(box=entry))
         case "connectors":
-            listed = {"url": "https://list.example.com/"}
+            listed = {"url": "http://127.0.0.1:1/"}  # a list of this machine may name servers of this machine
             projects.user(stage.home, {"connectors": listed})
             cache = Sources.here().connectors_cache
             connectors._keep(cache, ConnectorsConfig(**listed), {NAME: entry}, None)  # type: ignore[reportPrivateUsage]
