@@ -27,7 +27,7 @@ class Client(ToolClient):
         return Host(servers, permission_mode="bypassPermissions")
 
     async def big(self, size: int) -> int:
-        outcome = await self.host.call("mcp__s0__big", {"size": size}, whole=True)
+        outcome = await self.host.call("mcp__s0__big", {"size": size}, raw=True)
         return len(outcome.text)
 
     async def text(self, tool: str, arguments: dict[str, Any]) -> str:

@@ -1,8 +1,7 @@
 r"""Text from servers, made safe to show and safe to read.
 
-I own: the one place where a server's words lose their power over a terminal or a reader. Unsafe are
-control characters, ANSI escapes, bidirectional overrides, invisible and tag characters, and towers of
-combining marks. People see them as escapes (`\x1b`, `\u202e`), for they should know; from what a model
+Unsafe are control characters, ANSI escapes, bidirectional overrides, invisible and tag characters, and towers
+of combining marks. People see them as escapes (`\x1b`, `\u202e`), for they should know; from what a model
 reads they are taken out, for it would read them. Linear time. What is printable passes unchanged, cuts
 fall between whole characters and say that they cut.
 """
@@ -12,7 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import groupby
-from typing import Final
+from typing import Any, Final, cast
+
+import msgspec
 
 CUT_WORDS: Final = 40
 """Room for the words that say how much was cut."""
@@ -42,6 +43,9 @@ _SEQUENCE = re.compile(
     "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f\n]{0,4096}(?:\x07|\x1b\\\\|\x9c)"
     "|\x1b[ -/]{0,8}[0-Z\\\\^-~]"
 )
+_CONTROLS: Final = bytes([*range(0x09), *range(0x0B, 0x20), 0x7F])
+# Control characters as an encoder of JSON writes them, except \n and \t. May find more than there is.
+_ESCAPES = re.compile(rb"\\[ubfr]|\x7f")
 _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
 
 
@@ -77,6 +81,30 @@ def for_model(text: str, limit: int | None = None) -> str:
 def without_invisible(text: str) -> str:
     """The text without control, formatting and other invisible characters. Tabs and line feeds stay."""
     return _UNSAFE.sub("", text)
+
+
+def value_for_model(value: Any) -> Any:
+    """The same for a value decoded from JSON, the names in it and all; the very value if it is clean.
+
+    Two names that become the same stay two: the second is escaped instead. `RecursionError` if it is nested
+    too deeply.
+    """
+    data = msgspec.json.encode(value)
+    return value if data.isascii() and not _ESCAPES.search(data) else _in_value(value)
+
+
+def _in_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return for_model(value)
+    if isinstance(value, list):
+        return [_in_value(inner) for inner in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    found: dict[str, Any] = {}
+    for name, inner in cast("dict[str, Any]", value).items():
+        clean = for_model(name)
+        found[one_line(name) if clean in found else clean] = _in_value(inner)
+    return found
 
 
 def replaced(text: str, how: Callable[[str], str]) -> str:
@@ -125,8 +153,14 @@ _MODIFIERS: Final = "\u200d" + "".join(map(chr, range(0x1F3FB, 0x1F400)))
 
 
 def _is_plain(text: str) -> bool:
-    """The common case, found quickly. (Beyond ASCII, Python calls invisible characters printable.)"""
-    return text.isascii() and text.isprintable()
+    """The common case, found quickly: ASCII, with tabs and line feeds but no other control characters.
+
+    (Beyond ASCII, Python calls invisible characters printable.)
+    """
+    if not text.isascii():
+        return False
+    data = text.encode()  # a copy; six times as fast as a regular expression or `isprintable`
+    return len(data.translate(None, _CONTROLS)) == len(data)
 
 
 def _escaped(part: str) -> str:

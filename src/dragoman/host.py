@@ -22,6 +22,7 @@ from dragoman.calls.prompts import Prompts
 from dragoman.calls.requests import Requests
 from dragoman.calls.resources import ResourceReader, Resources
 from dragoman.calls.turn import take_turn
+from dragoman.catalog.instructions import cleaned
 from dragoman.catalog.pool import Admit, Catalog
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.clock import Clock, SystemClock
@@ -281,16 +282,18 @@ class Host:
             raise HostClosed
         return self._prompts
 
-    def instructions(self) -> Mapping[str, str | None]:
-        """What connected servers say about how to use them, as it came; see `catalog/instructions.py`.
+    def instructions(self) -> Mapping[str, str]:
+        """What connected servers say about how to use them, cleaned and cut; see `catalog/instructions.py`.
 
-        Servers of which a rule denies everything are left out.
+        Servers that say nothing, and those of which a rule denies everything, are left out.
         """
-        return {
-            name: view.instructions
-            for name, view in self.servers.items()
-            if view.status == "connected" and not self._guard.gate.denies_server(name)
-        }
+        return cleaned(
+            {
+                name: view.instructions
+                for name, view in self.servers.items()
+                if view.status == "connected" and not self._guard.gate.denies_server(name)
+            }
+        )
 
     def toolbox(self, builtins: Iterable[BuiltinTool] = (), *, resources: bool = True) -> Toolbox:
         """The tools of one conversation: these built-in ones beside those of all servers.
@@ -365,12 +368,12 @@ class Host:
         on_progress: OnProgress | None = None,
         own: Mapping[str, BuiltinTool] | None = None,
         extends: bool = False,
-        whole: bool = False,
+        raw: bool = False,
     ) -> CallOutcome:
         """Calls a tool by its qualified name; first among the caller's `own`, if there are any.
 
-        `extends`: the time limit begins anew with each progress. `whole`: the result as it came, not as it is
-        fit for a model.
+        `extends`: the time limit begins anew with each progress. `raw`: the result as the server sent it, not
+        cleaned and cut to fit a model; only secrets of the server's entry are taken out.
 
         What the tool or its server answers, errors included, is the outcome. Raised are only
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
@@ -379,7 +382,7 @@ class Host:
         if self._stage != "open":
             raise HostClosed
         return await self._pipeline.call(
-            ToolCall(name, arguments or {}, timeout_seconds, on_progress, own, extends, whole)
+            ToolCall(name, arguments or {}, timeout_seconds, on_progress, own, extends, raw)
         )
 
     async def call_all(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[CallOutcome]:

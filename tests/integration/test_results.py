@@ -60,7 +60,7 @@ async def test_a_model_asks_large_json_by_path(far: Far):
 
 
 async def test_a_person_gets_everything(far: Far):
-    outcome = await far.text(20_000, whole=True)
+    outcome = await far.text(20_000, raw=True)
 
     assert outcome.text.count("\n") == 20_000
     assert outcome.saved == ()

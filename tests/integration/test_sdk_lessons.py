@@ -295,7 +295,7 @@ async def test_finding_18_a_result_without_the_promised_structure_is_kept(era):
 @pytest.mark.parametrize("era", ERAS)
 async def test_finding_19_an_unknown_kind_of_content_costs_nothing_else(era):
     async with connected(zoo("answers_oddly.py", protocol=era)) as host:
-        outcome = await host.call("mcp__server__act", {"how": "unknown_content"}, whole=True)
+        outcome = await host.call("mcp__server__act", {"how": "unknown_content"}, raw=True)
         assert outcome.content == (
             TextBlock("before"),
             UnknownBlock({"type": "hologram", "depth": 3}),

@@ -26,7 +26,7 @@ class Visit:
 
     async def as_it_came(self, tool: str, **arguments: Any) -> CallOutcome:
         """The same, with its blocks as the server made them."""
-        outcome = await self.host.call(f"mcp__visited__{tool}", arguments, whole=True)
+        outcome = await self.host.call(f"mcp__visited__{tool}", arguments, raw=True)
         return outcome.raise_for_error()
 
     async def call(self, tool: str, **arguments: Any) -> CallOutcome:

@@ -237,7 +237,7 @@ class Arena:
         *,
         seconds: float = 20,
         on_progress: Any = None,
-        whole: bool = False,
+        raw: bool = False,
         **arguments: Any,
     ) -> CallOutcome:
         return await self.host.call(
@@ -245,7 +245,7 @@ class Arena:
             arguments,
             timeout_seconds=seconds,
             on_progress=on_progress,
-            whole=whole,
+            raw=raw,
         )
 
     async def serves_still(self) -> None:

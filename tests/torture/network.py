@@ -71,7 +71,7 @@ async def end_of(
     *,
     server: str = HOSTILE,
     seconds: float = 5.0,
-    whole: bool = False,
+    raw: bool = False,
     **arguments: Any,
 ) -> str | DragomanError:
     """What a call comes to. Anything but a text or an error of ours, or lateness, fails the test."""
@@ -79,7 +79,7 @@ async def end_of(
     try:
         async with asyncio.timeout(seconds + 10):
             outcome = await arena.host.call(
-                f"mcp__{server}__{tool}", arguments, timeout_seconds=seconds, whole=whole
+                f"mcp__{server}__{tool}", arguments, timeout_seconds=seconds, raw=raw
             )
         ended: str | DragomanError = outcome.text
     except DragomanError as error:

@@ -52,5 +52,5 @@ async def test_t17_large_arguments_and_large_replies_do_not_deadlock(arena, era)
     load = "0123456789" * (2 * MEGABYTE)
     async with arena(zoo("half_open.py", "drains_first", protocol=era)) as a:
         async with at_once(10):
-            assert await a.call("act", load=load, whole=True) == load[::-1]
+            assert await a.call("act", load=load, raw=True) == load[::-1]
         await a.serves_still()

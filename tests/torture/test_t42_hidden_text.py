@@ -28,6 +28,17 @@ TRICKS = {
     "fillers": "\u3164\u2800",
     "a tower": "a" + "\u0301" * 500,
 }
+CLEANED = {
+    "tag characters": "",
+    "zero width": "",
+    "bidi": "evilx",
+    "soft hyphens": "",
+    "variation selectors": "",
+    "escapes": "hidden",
+    "fillers": "",
+    "a tower": "a" + "\u0301" * 4,
+}
+"""What a model is left with."""
 
 
 def lists(**fields: Any) -> dict[str, Any]:
@@ -42,8 +53,9 @@ def texts_in(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-@pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS.keys())
-async def test_t42_nothing_hidden_reaches_a_model(trick: str):
+@pytest.mark.parametrize("name", TRICKS)
+async def test_t42_nothing_hidden_reaches_a_model(name: str):
+    trick = TRICKS[name]
     entry = lists(
         title=f"Add{trick}",
         description=f"Adds{trick} numbers.",
@@ -65,8 +77,7 @@ async def test_t42_nothing_hidden_reaches_a_model(trick: str):
         seen = [tool.name, tool.title, tool.description, tool.search_hint, *texts_in(tool.model_schema)]
 
     assert [text for text in seen if not is_safe(text)] == []
-    assert tool.description.startswith("Adds")
-    assert tool.description.endswith(" numbers.")
+    assert tool.description == f"Adds{CLEANED[name]} numbers."
     assert tool.definition.description == f"Adds{trick} numbers.", "as it was said"
 
 

@@ -167,7 +167,7 @@ async def test_t61_a_message_over_the_limit_on_a_shared_link_is_refused(arena, w
     async with way.server() as server:
         server.zoo.add_tool("pour", lambda given, _: "x" * given["size"])
         async with arena(way.entry(server), settings=SETTINGS) as a:
-            assert await end_of(a, "pour", size=LIMIT - 4096, whole=True) == "x" * (LIMIT - 4096)
+            assert await end_of(a, "pour", size=LIMIT - 4096, raw=True) == "x" * (LIMIT - 4096)
             async with at_once(5):
                 ended = await end_of(a, "pour", size=3 * LIMIT)
             assert isinstance(ended, DragomanError)
@@ -183,4 +183,4 @@ async def test_t61_a_reply_within_the_limit_is_read_however_well_it_is_packed(ar
     async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
         size = LIMIT - 4096
         server.on["tools/call"] = answers.first(1, answers.bomb(coding, size))
-        assert await end_of(a, "echo", whole=True) == "0" * size
+        assert await end_of(a, "echo", raw=True) == "0" * size

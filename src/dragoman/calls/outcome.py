@@ -7,11 +7,11 @@ refusal, and an error the server answers are outcomes; only failures of the plum
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from dragoman.cleaning import visible
+from dragoman.cleaning import value_for_model, visible
 from dragoman.content.blocks import Block, TextBlock
 from dragoman.content.prepare import Prepared
 from dragoman.content.redact import Redactor
@@ -20,8 +20,13 @@ from dragoman.content.spill import Saved
 from dragoman.errors import CallError, MalformedReply, RemoteError, reworded
 from dragoman.wire.codec import Unreadable
 
+TOO_DEEP: Final = "[nested too deeply to be shown]"
+
 
 class CallOutcome(Struct, frozen=True, kw_only=True):
+    """Content and structured content are cleaned for models: without control characters, escape sequences,
+    bidirectional and invisible characters. `Host.call(raw=True)` gives what the server sent."""
+
     server: str
     tool: str
     """The qualified name that was called."""
@@ -73,9 +78,14 @@ def outcome_of(
     prepared: Prepared,
     duration_seconds: float,
     redact: Redactor | None = None,
+    *,
+    raw: bool = False,
 ) -> CallOutcome:
-    """`redact` covers what is not prepared: structured content, `_meta`, and words about them."""
+    """`redact` covers what is not prepared: structured content, `_meta`, and words about them. Unless `raw`,
+    structured content is cleaned for models; `_meta`, which models are not given, is not."""
     meta, structured, problems = result.meta, result.structured, prepared.problems
+    if not raw and structured is not UNSET:
+        structured = _for_model(structured)
     left_out: tuple[str, ...] = ()
     if isinstance(meta, Undecoded):
         meta, left_out = None, (f"its _meta of {meta.size_bytes} bytes is left out",)
@@ -99,7 +109,17 @@ def _covered_part(part: Any, redact: Redactor) -> Any:
     """What is undecoded is covered once it is decoded."""
     if part is UNSET or part is None:
         return part
-    return Undecoded(part.raw, redact) if isinstance(part, Undecoded) else redact.value(part)
+    return structs.replace(part, redact=redact) if isinstance(part, Undecoded) else redact.value(part)
+
+
+def _for_model(part: Any) -> Any:
+    """What is undecoded is cleaned once it is decoded."""
+    if isinstance(part, Undecoded):
+        return structs.replace(part, for_model=True)
+    try:
+        return value_for_model(part)
+    except RecursionError:
+        return TOO_DEEP
 
 
 def _covered_meta(meta: Mapping[str, Any] | None, redact: Redactor) -> Mapping[str, Any] | None:

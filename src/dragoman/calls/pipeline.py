@@ -66,8 +66,8 @@ class ToolCall(Struct, frozen=True):
     """The caller's built-in tools; they are found before those of servers."""
     extends: bool = False
     """Whether the time limit begins anew with each progress."""
-    whole: bool = False
-    """Whether the result is wanted as it came, whatever its size: a person reads it, not a model."""
+    raw: bool = False
+    """Whether the result is wanted as the server sent it, whatever its size: for people and programs."""
     perform: Run | None = None
     """Carries out a request that a program or person makes itself, in place of the built-in tool that it is
     judged as (see `requests.py`)."""
@@ -235,7 +235,7 @@ class Pipeline:
             if not isinstance(prepared, Prepared):
                 prepared = await prepared
             took = self._clock.monotonic() - started
-            outcome = outcome_of(tool.server, tool.name, result, prepared, took, redact)
+            outcome = outcome_of(tool.server, tool.name, result, prepared, took, redact, raw=request.raw)
             is_error, error_code = outcome.is_error, None
             return outcome
         except CallError as failed:
@@ -379,7 +379,7 @@ class Pipeline:
         check = None
         if result.structured is not UNSET and tool.definition.output_schema is not ABSENT:
             check = partial(self._checker.output_problems, tool)
-        if request.whole:
+        if request.raw:
             return self._preparer.prepare_whole(result, content, redact=redactor, output_check=check)
         prepared = self._preparer.prepare_quickly(result, content, redact=redactor, output_check=check)
         if prepared is not None:

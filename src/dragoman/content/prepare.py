@@ -1,20 +1,22 @@
-"""What a model is given of a tool's result.
+"""What a model is given of a tool's result: its blocks taken apart, its structured content said once, text
+cleaned, secrets taken out, and what is too large written to a file of which the model gets the ends and the
+way to read on.
 
-I own: the order in which a result is made fit: its blocks taken apart, its structured content said once,
-secrets taken out, and what is too large written to a file of which the model gets the ends and the way to
-read on. Small plain results take a short way that awaits nothing. Everything slow happens in worker threads,
-in steps that let the event loop run; I hold on to nothing of a result once it is prepared.
+Small results take a short way that awaits nothing. Everything slow happens in worker threads, in steps that
+let the event loop run. Nothing of a result is kept once it is prepared.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, structs
 
+from dragoman.cleaning import for_model, value_for_model
 from dragoman.content.blocks import (
     Block,
     ImageBlock,
@@ -109,15 +111,13 @@ class Preparer:
             if isinstance(structured, Undecoded):
                 return None
             if structured is not None and not is_said(structured, [block.as_text() for block in content]):
-                text = msgspec.json.encode(structured).decode()
+                text = _as_json(structured)
                 if len(text) > room:
                     return None
                 content = (*content, TextBlock(text))
             if output_check is not None:
                 problems = tuple(output_check(structured))[:PROBLEM_LIMIT]
-        if redact:
-            content = tuple([TextBlock(redact.text(block.as_text())) for block in content])
-        return Prepared(content, (), problems)
+        return Prepared(_for_model(content, redact), (), problems)
 
     async def prepare(
         self,
@@ -169,7 +169,7 @@ class Preparer:
         if not groups or id(groups[0]) in given or groups[0].kind == "json":
             shown += [part for part in parts.shown if isinstance(part, ImageBlock)]
         shown += [TextBlock(note) for note in notes]
-        return Prepared(tuple(shown), tuple(saved), problems)
+        return Prepared(_for_model(tuple(shown), redact), tuple(saved), problems)
 
     def _whole(self, joined: Joined) -> str | None:
         if joined.most_bytes > LONGEST_ESCAPE * self.limits.characters:
@@ -209,6 +209,19 @@ class Preparer:
                 held += piece
         text = held.decode("utf-8", "ignore")
         return cut_to_fit(text, self.limits, size - len(held))
+
+
+def _for_model(blocks: tuple[Block, ...], redact: Redactor | None) -> tuple[Block, ...]:
+    """The blocks with clean texts. Secrets are looked for last: what is taken out may have stood between
+    their letters."""
+    return tuple([_clean(block, redact) if isinstance(block, TextBlock) else block for block in blocks])
+
+
+def _clean(block: TextBlock, redact: Redactor | None) -> TextBlock:
+    text = for_model(block.text)
+    if redact:
+        text = redact.text(text)
+    return block if text is block.text else TextBlock(text)
 
 
 def _as_it_came(
@@ -275,7 +288,14 @@ def _structured(value: Any, texts: tuple[Source, ...]) -> Source | None:
         value, [text.text for text in texts if isinstance(text, Plain)]
     ):
         return None
-    return Plain(msgspec.json.encode(value).decode())
+    return Plain(_as_json(value))
+
+
+def _as_json(value: Any) -> str:
+    """Cleaned before it is encoded: behind JSON's escapes, control characters are not found."""
+    with contextlib.suppress(RecursionError):
+        value = value_for_model(value)
+    return msgspec.json.encode(value).decode()
 
 
 def _problems(structured: Any, check: OutputCheck) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from dragoman.cleaning import value_for_model
 from dragoman.content.blocks import Block, KnownBlock, LargeBlock, read_block
 from dragoman.content.redact import Redactor
 from dragoman.content.walking import Broken, Members, TooIntricate, Walk, first_byte, members_of
@@ -44,6 +45,8 @@ class Undecoded(Struct, frozen=True):
     raw: Raw
     redact: Redactor | None = None
     """What is taken out of its value."""
+    for_model: bool = False
+    """Whether its texts are cleaned."""
 
     @property
     def size_bytes(self) -> int:
@@ -52,6 +55,8 @@ class Undecoded(Struct, frozen=True):
     def decode(self) -> Any:
         """Its value, or `Unreadable`. Slow, and many times as large as the bytes."""
         value = decode_as(object, self.raw)
+        if self.for_model:
+            value = value_for_model(value)
         return self.redact.value(value) if self.redact else value
 
 

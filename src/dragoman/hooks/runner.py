@@ -262,7 +262,7 @@ def _decided(hook: Hook, output: bytes) -> Answer:
     try:
         output = _as_utf8(output).strip()
     except UnicodeDecodeError:
-        return _failure(hook, "what it printed is not text in UTF-8 or UTF-16")
+        return _failure(hook, "its JSON cannot be read: invalid UTF-8")
     if output.startswith(b"{"):
         try:
             return _read(hook, decode_as(dict[str, Any], output)) or Answer(hook=hook.name)

@@ -62,7 +62,7 @@ def command(
             raise_if_failed(host)
         words = parse_arguments(arguments, found.input_schema if found else {})
         with ProgressLine() as line:
-            return await host.call(tool, words, timeout_seconds=timeout, on_progress=line.update, whole=True)
+            return await host.call(tool, words, timeout_seconds=timeout, on_progress=line.update, raw=True)
 
     user = CommandLineUser(sources, says_yes=yes)
     outcome = run_with_host(sources, work, only=only, frozen=frozen, interaction=user)
