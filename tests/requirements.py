@@ -497,6 +497,9 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "stdio: own group, minimal environment, stderr ring, gone within 600 ms, no orphan",
             "tests/integration/test_sdk_lessons.py::test_finding_12_pid_exit_code_and_stderr_are_there_for_whoever_asks",
             "tests/integration/test_sdk_lessons.py::test_finding_15_shutdown_reaches_the_children_of_a_server_that_ends_by_itself",
+            "tests/torture/test_t106_escaped_children.py::test_t106_a_child_that_left_does_not_outlive_a_host_that_is_killed",
+            "tests/torture/test_t106_escaped_children.py::test_t106_a_child_that_left_its_server_is_ended_with_it",
+            "tests/torture/test_t106_escaped_children.py::test_t106_closing_a_server_whose_pid_is_used_again_signals_nobody",
             "tests/torture/test_t11_start_and_death.py::test_t11_a_server_that_dies_while_connecting_leaves_its_last_words",
             "tests/torture/test_t13_will_not_die.py::test_t13_a_server_that_ignores_every_polite_request_is_killed",
             "tests/torture/test_t14_wrappers.py::test_t14_a_servers_child_does_not_outlive_it",
@@ -964,6 +967,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "LIF-10",
             "shutdown is parallel and bounded; nothing hangs",
+            "tests/torture/test_t105_closing_many.py::test_t105_closing_many_servers_does_not_stall_the_loop",
+            "tests/torture/test_t105_closing_many.py::test_t105_the_work_of_closing_grows_with_the_number_of_servers_and_no_faster",
             "tests/torture/test_t13_will_not_die.py::test_t13_closing_does_not_wait_for_servers_that_are_still_connecting",
             "tests/torture/test_t13_will_not_die.py::test_t13_ten_stubborn_servers_end_together_in_the_time_of_one",
             "tests/torture/test_t19_leak_census.py::test_t19_hosts_that_come_and_go_leave_nothing_behind",

@@ -14,6 +14,8 @@ import signal
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol, cast
 
+from dragoman.processes import signal_group, start_of
+
 SHELL: Final = "/bin/sh"
 LAST_WORDS_SECONDS: Final = 0.25
 """How long the output may stay open once the command has ended: a child may hold it."""
@@ -56,6 +58,7 @@ async def run(
     except (OSError, ValueError) as error:  # ValueError: a NUL in the command or its environment
         raise CommandTrouble(f"could not be started: {_in_words(error)}") from None
     pid = transport.get_pid()
+    started = start_of(pid)
     guard.watch(pid)
     try:
         stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
@@ -66,7 +69,7 @@ async def run(
         return Ended(transport.get_returncode() or 0, bytes(printed[1]), bytes(printed[2]))
     finally:
         try:
-            await _end(transport, conversation, pid)
+            await _end(transport, conversation, pid, started)
         finally:
             guard.release(pid)
 
@@ -92,14 +95,16 @@ async def _spawned(
     except asyncio.CancelledError:
         with contextlib.suppress(OSError, ValueError):
             transport, conversation = await spawning
-            await _end(transport, conversation, transport.get_pid())
+            pid = transport.get_pid()
+            await _end(transport, conversation, pid, start_of(pid))
         raise
 
 
-async def _end(transport: asyncio.SubprocessTransport, conversation: _Conversation, pid: int) -> None:
-    """Everything in its group, at once."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+async def _end(
+    transport: asyncio.SubprocessTransport, conversation: _Conversation, pid: int, started: int
+) -> None:
+    """Everything in its group, at once. It may have ended long ago, and its pid belong to another program."""
+    signal_group(pid, started, signal.SIGKILL)
     try:
         if 0 in conversation.open:
             # Not `close`, which waits for a program that will never read.

@@ -113,11 +113,23 @@ def stay():
         time.sleep(60)
 
 
-def start_sleeper(*, stubborn=False, holds_output=True, escapes=False):
-    """A child that would sleep for an hour; its pid. A stubborn one does not heed SIGINT and SIGTERM."""
+def start_sleeper(*, stubborn=False, holds_output=True, escapes=False, forks_twice=False):
+    """A child that would sleep for an hour; its pid. A stubborn one does not heed SIGINT and SIGTERM.
+
+    One that forks twice is adopted by init at once.
+    """
     import signal
 
+    if forks_twice:
+        reading, writing = os.pipe()
+        if os.fork():
+            os.wait()
+            return int(os.read(reading, 20))
+        os.setsid()
     pid = os.fork()
+    if pid and forks_twice:
+        os.write(writing, str(pid).encode())
+        os._exit(0)
     if pid:
         return pid
     if stubborn:

@@ -1,4 +1,7 @@
-"""A launcher, as npx is one: starts the server that serves, and ends; with `waits`, when its child does."""
+"""A launcher, as npx is one: starts the server that serves, and ends; with `waits`, when its child does.
+
+With `daemon` the server is in a session of its own.
+"""
 
 import os
 import sys
@@ -7,6 +10,8 @@ from _kit import serve
 
 child = os.fork()
 if child == 0:
+    if "daemon" in sys.argv:
+        os.setsid()
     serve()
 elif "waits" in sys.argv:
     os.waitpid(child, 0)

@@ -1,6 +1,7 @@
 """T59: of our environment a server gets a short list, and what its entry adds is looked at."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -80,8 +81,14 @@ def surroundings(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 def environment_of(pid: int | None) -> dict[str, str]:
     """As the process was given it, before its own program could change anything."""
-    pairs = Path(f"/proc/{pid}/environ").read_text().split("\0")
-    return dict(pair.split("=", 1) for pair in pairs if pair)
+    return without_marker(Path(f"/proc/{pid}/environ").read_text())
+
+
+def without_marker(text: str) -> dict[str, str]:
+    """The variables, without the one that Dragoman adds to find the server's processes again."""
+    found = dict(pair.split("=", 1) for pair in text.split("\0") if pair)
+    assert re.fullmatch(r"[0-9a-f]{16}\.[0-9]+", found.pop("DRAGOMAN_SERVER_PROCESS"))
+    return found
 
 
 async def seen_by_child(given: Mapping[str, Any]) -> dict[str, str]:
@@ -154,7 +161,7 @@ def test_t59_the_command_passes_on_no_more_than_the_library(home: Path, surround
     script = f"cat /proc/self/environ > {dump}.new; mv {dump}.new {dump}; exit 3"
     projects.user(home, servers(box={"command": "/bin/sh", "args": ["-c", script], "env": {"OWN": "x"}}))
     subprocess.run([str(DRAGOMAN), "tools"], capture_output=True, timeout=40, stdin=subprocess.DEVNULL)
-    found = dict(pair.split("=", 1) for pair in dump.read_text().split("\0") if pair)
+    found = without_marker(dump.read_text())
     added = {"PWD", "SHLVL", "_", "OLDPWD"}  # by some shells, by themselves
     assert {key: value for key, value in found.items() if key not in added} == {**surroundings, "OWN": "x"}
 

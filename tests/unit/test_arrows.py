@@ -31,6 +31,7 @@ FLOORS: list[set[str]] = [
         "programs",
         "copying",
         "surrogates",
+        "processes",
     },
     {"transports", "wire", "auth", "config"},
     {"connections"},

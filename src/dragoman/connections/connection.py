@@ -452,9 +452,9 @@ class Connection:
             self._last_details = session.details()
             self._last_ignored = session.ignored
             self._last_noise = session.noise
-            if pids := self._last_details.left_behind:
+            if survivors := self._last_details.left_behind:
                 self._hearing.logged(
-                    "warning", f"it left processes behind that are independent of it: {pids}"
+                    "warning", f"these of its processes could not be ended: {', '.join(survivors)}"
                 )
             self._session = None
 

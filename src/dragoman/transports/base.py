@@ -24,8 +24,8 @@ class Details(Struct, frozen=True):
     pid: int | None = None
     exit_code: int | None = None
     stderr_tail: str = ""
-    left_behind: tuple[int, ...] = ()
-    """Processes that survived the end because they had made themselves independent."""
+    left_behind: tuple[str, ...] = ()
+    """Processes that could not be ended: pid and command of each."""
 
 
 class About(Struct, frozen=True):

@@ -1,58 +1,66 @@
-"""No server outlives the host that started it.
+"""No server outlives the program that started it, however that program ends.
 
-I own: two safeguards for the case that this program dies without closing its servers.
-The *warden* is a tiny shell that holds the read end of a pipe: when this program ends, however it
-ends, the pipe closes and the warden ends every process group still listed. The kernel's own
-parent-death signal reaches only the direct child and not its children, and is tied to the thread
-that forked; the warden reaches the group.
-The *ledger* is a file that lists what was started (pid, start time, group): should the warden be
-killed as well, the next start finds the file and sweeps what is left. A process is only ever
-touched if its start time or session shows that it is the one that was listed.
+Two safeguards cover the case that it dies without closing its servers. The *warden* is a tiny shell that
+holds the read end of a pipe: when this program ends, the pipe closes, and the warden ends every process group
+still listed and every process that carries a marker of this program in its environment. The kernel's own
+parent-death signal reaches only the direct child, and is tied to the thread that forked. The *ledger* is a
+file that lists what was started: should the warden be killed as well, the next start finds it and ends what
+is left. A process is only ever signalled if its start time or its marker shows that it is the listed one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from dragoman import paths
+from dragoman.processes import (
+    MARKER,
+    all_processes,
+    group_members,
+    marker_of,
+    read_process,
+    signal_process,
+    start_of,
+)
 
 _WARDEN_SCRIPT: Final = """
 groups=
-while read -r op group; do
+while read -r op group started; do
   case $op in
-    +) groups="$groups $group" ;;
-    -) kept=; for g in $groups; do [ "$g" = "$group" ] || kept="$kept $g"; done; groups=$kept ;;
+    +) groups="$groups $group:$started" ;;
+    -) kept=; for g in $groups; do [ "${g%:*}" = "$group" ] || kept="$kept $g"; done; groups=$kept ;;
   esac
 done
 [ -n "$groups" ] || exit 0
+# Whether a pid belongs to nobody, or still to the process that was started then.
+same() {
+  facts=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+  set -- "$2" ${facts##*) }
+  [ "${21}" = "$1" ]
+}
 for s in INT TERM KILL; do
-  for g in $groups; do kill -s $s -- "-$g" 2>/dev/null; done
+  for g in $groups; do
+    same "${g%:*}" "${g#*:}" && kill -s $s -- "-${g%:*}" 2>/dev/null
+  done
+  for e in $(grep -lsaF -e "$1" /proc/[0-9]*/environ 2>/dev/null); do
+    e=${e#/proc/}; kill -s $s "${e%/environ}" 2>/dev/null
+  done
   sleep 0.3
 done
 """
 
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
-
-
-class ProcessFacts(NamedTuple):
-    pid: int
-    state: str
-    parent: int
-    group: int
-    session: int
-    started: int
-    """Clock ticks between boot and the start of the process."""
+_TOKEN: Final = re.compile(r"[0-9a-f]{16}")
 
 
 class Guard:
@@ -60,24 +68,32 @@ class Guard:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._groups: set[int] = set()
+        self._groups: dict[int, int] = {}
+        """The processes that lead the groups, and when each was started."""
         self._warden: subprocess.Popen[bytes] | None = None
         self._ledger: Path | None = None
+        self._token = os.urandom(8).hex()
+        """Begins the markers of everything this program starts."""
+        self._numbers = itertools.count(1)
+
+    def new_marker(self) -> str:
+        """What a new server and its children carry in their environment, as `MARKER`."""
+        return f"{self._token}.{next(self._numbers)}"
 
     def watch(self, pid: int) -> None:
         """From now on the process group led by `pid` ends with this program."""
-        facts = read_process(pid)
+        started = start_of(pid)
         with self._lock:
-            self._groups.add(pid)
-            self._tell_warden(f"+ {pid}\n")
-            self._note(f"+ {pid} {facts.started if facts else 0}\n")
+            self._groups[pid] = started
+            self._tell_warden(f"+ {pid} {started}\n")
+            self._note(f"+ {pid} {started}\n")
 
     def release(self, pid: int) -> None:
         """The group is gone."""
         with self._lock:
-            self._groups.discard(pid)
-            self._tell_warden(f"- {pid}\n")
+            self._groups.pop(pid, None)
             if self._groups:
+                self._tell_warden(f"- {pid}\n")
                 self._note(f"- {pid}\n")
             else:
                 self._stop_warden()
@@ -86,13 +102,14 @@ class Guard:
     def _tell_warden(self, line: str) -> None:
         for _ in range(2):
             if self._warden is None:
-                line = "".join(f"+ {group}\n" for group in self._groups)
-                self._warden = _start_warden()
-            if self._warden is None or self._warden.stdin is None:
+                self._warden = _start_warden(self._token, self._groups)
+                return
+            if self._warden.stdin is None:
                 return
             try:
+                # Does not block, and a line is so short that it goes out whole or not at all.
                 os.write(self._warden.stdin.fileno(), line.encode())
-            except BrokenPipeError:
+            except (BrokenPipeError, BlockingIOError):  # it was killed, or is frozen and reads no more
                 self._stop_warden()
             else:
                 return
@@ -100,9 +117,13 @@ class Guard:
     def _stop_warden(self) -> None:
         warden, self._warden = self._warden, None
         if warden is not None and warden.stdin is not None:
+            # Killed, not asked to end: one that is frozen would not heed it.
+            warden.kill()
             warden.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                warden.wait(0.5)
+            try:
+                warden.wait(0.02)
+            except subprocess.TimeoutExpired:
+                threading.Thread(target=warden.wait, daemon=True).start()
 
     def _note(self, line: str) -> None:
         # A state folder that cannot be written costs the second safeguard, not the server.
@@ -110,9 +131,8 @@ class Guard:
             if self._ledger is None:
                 folder = ledger_dir()
                 paths.make_private(folder)
-                me = read_process(os.getpid())
-                self._ledger = folder / f"{os.getpid()}-{me.started if me else 0}"
-                line = f"boot {_boot_id()}\n{line}"
+                self._ledger = folder / f"{os.getpid()}-{start_of(os.getpid())}"
+                line = f"boot {_boot_id()}\ntoken {self._token}\n{line}"
             with self._ledger.open("a") as file:
                 file.write(line)
 
@@ -135,10 +155,11 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=guard.forget_after_fork)
 
 
-def _start_warden() -> subprocess.Popen[bytes] | None:
+def _start_warden(token: str, groups: Mapping[int, int]) -> subprocess.Popen[bytes] | None:
+    listed = "".join(f"+ {group} {started}\n" for group, started in groups.items())
     try:
-        return subprocess.Popen(
-            ["/bin/sh", "-c", _WARDEN_SCRIPT, "dragoman-warden"],
+        warden = subprocess.Popen(
+            ["/bin/sh", "-c", _WARDEN_SCRIPT, "dragoman-warden", f"{MARKER}={token}."],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -149,6 +170,11 @@ def _start_warden() -> subprocess.Popen[bytes] | None:
         )
     except OSError:
         return None
+    if warden.stdin is not None:
+        with contextlib.suppress(OSError):
+            warden.stdin.write(listed.encode())
+        os.set_blocking(warden.stdin.fileno(), False)
+    return warden
 
 
 def ledger_dir() -> Path:
@@ -166,13 +192,25 @@ def sweep() -> list[int]:
         if _host_is_alive(ledger.name):
             continue
         with contextlib.suppress(OSError):
-            for pid, started in _leftovers(ledger.read_text(errors="replace")):
+            text = ledger.read_text(errors="replace")
+            for pid, started in _leftovers(text):
                 if _is_ours(pid, started):
                     with contextlib.suppress(OSError):
                         os.killpg(pid, signal.SIGKILL)
                         swept.append(pid)
+            _sweep_marked(text)
             ledger.unlink()
     return swept
+
+
+def _sweep_marked(text: str) -> None:
+    """Ends what carries a marker of the host that wrote the text, in whichever group it is."""
+    token = next((line[6:] for line in text.splitlines() if line.startswith("token ")), "")
+    if not _TOKEN.fullmatch(token) or f"boot {_boot_id()}" not in text.splitlines():
+        return
+    for facts in all_processes():
+        if facts.is_alive and (marker_of(facts.pid) or "").startswith(f"{token}."):
+            signal_process(facts.pid, facts.started, signal.SIGKILL)
 
 
 def _host_is_alive(ledger_name: str) -> bool:
@@ -206,81 +244,6 @@ def _is_ours(pid: int, started: int) -> bool:
     if leader is not None:
         return leader.started == started and leader.group == pid
     return bool(group_members(pid, since=started))
-
-
-def group_members(group: int, since: int = 0) -> list[int]:
-    """Living processes of a group whose session it also leads. Empty where there is no /proc."""
-    return [
-        facts.pid
-        for facts in _all_processes()
-        if facts.group == group
-        and facts.session == group
-        and facts.started >= since
-        and facts.state not in "ZX"
-    ]
-
-
-def escapees(leader: int) -> list[ProcessFacts]:
-    """Descendants of a process that left its group but not its family. Empty where there is no /proc.
-
-    A daemon that forks twice has left both, and cannot be seen from here.
-    """
-    children = _families(int(time.monotonic() * 10))
-    found: list[ProcessFacts] = []
-    generation = children.get(leader, [])
-    while generation:
-        found += [facts for facts in generation if facts.group != leader]
-        generation = [child for facts in generation for child in children.get(facts.pid, [])]
-    return found
-
-
-@lru_cache(maxsize=1)
-def _families(tenth_of_a_second: int) -> dict[int, list[ProcessFacts]]:
-    """Processes by parent. When many servers end at once, they share one look."""
-    children: dict[int, list[ProcessFacts]] = {}
-    for facts in _all_processes():
-        children.setdefault(facts.parent, []).append(facts)
-    return children
-
-
-def is_alive(facts: ProcessFacts) -> bool:
-    now = read_process(facts.pid)
-    return now is not None and now.started == facts.started and now.state not in "ZX"
-
-
-def _all_processes() -> Iterator[ProcessFacts]:
-    with contextlib.suppress(OSError):
-        for name in os.listdir("/proc"):
-            if name.isdigit() and (facts := read_process(int(name))) is not None:
-                yield facts
-
-
-def read_process(pid: int) -> ProcessFacts | None:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
-    except OSError:
-        return _read_process_with_ps(pid) if not os.path.exists("/proc/self/stat") else None
-    # The program's name stands in parentheses and may contain anything, parentheses included.
-    fields = text[text.rindex(b")") + 2 :].split()
-    return ProcessFacts(
-        pid, fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])
-    )
-
-
-def _read_process_with_ps(pid: int) -> ProcessFacts | None:
-    """The same facts where there is no /proc; the start time is then a number made from its text."""
-    command = ["ps", "-o", "stat=,pgid=,sess=,lstart=", "-p", str(pid)]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=2, check=False).stdout.split(
-            None, 3
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    if len(answer) < 4:
-        return None
-    started = int.from_bytes(answer[3].strip().encode(), "big") % 10**12
-    return ProcessFacts(pid, answer[0][0], 0, int(answer[1]), pid, started)
 
 
 def _boot_id() -> str:

@@ -1,8 +1,7 @@
-"""A server's process: started in a group of its own, watched, and ended with everything it started.
+"""A server's process: started in a session of its own with a minimal environment, watched, and ended.
 
-I own: spawning with a minimal environment, the exit code and the shutdown ladder (input closed,
-SIGINT, SIGTERM, SIGKILL, each to the whole group). What is said over the pipes is `stdio`'s.
-I guarantee that after `end` no member of the group is alive and the child is reaped.
+`end` ends it with everything that comes from it (`family.py`) and describes what could not be ended. What is
+said over the pipes is `stdio`'s.
 """
 
 from __future__ import annotations
@@ -16,7 +15,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Final
 
-from dragoman.transports.orphans import escapees, group_members, guard, is_alive
+from dragoman.processes import MARKER
+from dragoman.transports.family import Family
+from dragoman.transports.orphans import guard
+from dragoman.transports.reaper import reaper
 
 INHERITED: Final = (
     "HOME",
@@ -33,11 +35,6 @@ INHERITED: Final = (
 )
 """All that a server gets of our environment; anything else must stand in its entry."""
 
-LADDER: Final = ((0.08, signal.SIGINT), (0.1, signal.SIGTERM), (0.4, signal.SIGKILL))
-"""How long to wait, then what to send. The first wait is for servers that end when their input does."""
-
-_POLL_SECONDS: Final = 0.01
-
 
 def minimal_environment(environ: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
     # A value that starts with "()" is an exported shell function: code, not a setting.
@@ -52,31 +49,35 @@ class ServerProcess:
         """Starts the program; raises OSError if the system cannot."""
         self._loop = asyncio.get_running_loop()
         self._on_exit: list[Callable[[], None]] = []
+        marker = guard.new_marker()
         self._popen = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=dict(env),
+            env={**env, MARKER: marker},
             cwd=cwd,
             start_new_session=True,
             bufsize=0,
         )
-        self._ended = False
-        self.left_behind: tuple[int, ...] = ()
-        """Descendants that had left the group and are none of our business any more; to be reported."""
+        self._family = Family(self._popen, marker)
+        self._ending: asyncio.Future[tuple[str, ...]] | None = None
+        self.left_behind: tuple[str, ...] = ()
+        """What was still alive at the end: pid and command of each process."""
+        self._successor: int | None = None
         self._pidfd: int | None = None
-        guard.watch(self.pid)
+        guard.watch(self._popen.pid)
         self._watch()
 
     @property
-    def pid(self) -> int:
-        return self._popen.pid
+    def pid(self) -> int | None:
+        """The process that serves: the one that was started, or the one that it left in its place."""
+        return self._popen.pid if self._family.exit_code is None else self._successor
 
     @property
     def exit_code(self) -> int | None:
         """None while it runs; negative: the signal that ended it."""
-        return self._popen.returncode
+        return self._family.exit_code
 
     @property
     def pipes(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
@@ -88,60 +89,34 @@ class ServerProcess:
 
     def on_exit(self, callback: Callable[[], None]) -> None:
         """Calls back on the loop once the leader has ended; at once if it already has."""
-        if self._popen.returncode is not None:
+        if self._family.exit_code is not None:
             self._loop.call_soon(callback)
         else:
             self._on_exit.append(callback)
 
+    async def find_successor(self) -> int | None:
+        """The pid of a process that goes on in place of the one that was started and has ended."""
+        self._successor = await reaper.find_living(self._family)
+        return self._successor
+
     async def end(self) -> None:
-        """Ends the whole group; its input should be closed already. Bounded by the ladder."""
-        if self._ended:
-            return
-        strays = escapees(self.pid)
+        """Ends everything that comes from it; its input should be closed already. Bounded in time."""
+        if self._ending is None:
+            self._ending = reaper.end(self._family, lambda: guard.release(self._popen.pid))
         try:
-            for seconds, number in LADDER:
-                if await self._gone(seconds):
-                    break
-                self._signal(number)
-            await self._gone(1.0)
+            self.left_behind = await asyncio.shield(self._ending)
+        except asyncio.CancelledError:
+            # At once then: nobody may be there any more to wait for the ladder.
+            self._family.signal(signal.SIGKILL, ())
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._popen.wait(1.0)
+            raise
         finally:
-            # Also reached by cancellation: then at once and without a ladder.
-            if not self._ended:
-                self._ended = True
-                if self._popen.returncode is None or group_members(self.pid):
-                    self._signal(signal.SIGKILL)
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        self._popen.wait(1.0)
-                self._unwatch()
-                guard.release(self.pid)
-                self.left_behind = tuple(facts.pid for facts in strays if is_alive(facts))
-
-    async def _gone(self, seconds: float) -> bool:
-        deadline = self._loop.time() + seconds
-        while True:
-            if self._popen.poll() is not None and not self._group_lives():
-                return True
-            if self._loop.time() >= deadline:
-                return False
-            await asyncio.sleep(_POLL_SECONDS)
-
-    def _group_lives(self) -> bool:
-        try:
-            os.killpg(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        # Zombies that nobody reaps answer too; they are not alive.
-        return bool(group_members(self.pid)) if os.path.exists("/proc/self/stat") else True
-
-    def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
+            self._unwatch()
 
     def _watch(self) -> None:
         try:
-            self._pidfd = os.pidfd_open(self.pid)
+            self._pidfd = os.pidfd_open(self._popen.pid)
         except (AttributeError, OSError):
             # No pidfd on this system: a thread of its own waits instead.
             threading.Thread(target=self._wait_in_thread, daemon=True).start()
@@ -161,7 +136,7 @@ class ServerProcess:
             os.close(pidfd)
 
     def _exited(self) -> None:
-        if self._popen.poll() is None:
+        if self._family.exit_code is None:
             return
         self._unwatch()
         callbacks, self._on_exit = self._on_exit, []

@@ -57,6 +57,8 @@ class StdioTransport(OneLink):
         self._readers: list[asyncio.BaseTransport] = []
         self._sink: Sink | None = None
         """Gone once the end has been told or asked for: nothing is delivered after that."""
+        self._search: asyncio.Task[int | None] | None = None
+        """Looks for the process that goes on serving after the one that was started has ended."""
         self._output_ended = False
         self._stderr_ended = False
         self._bursting = False
@@ -110,6 +112,8 @@ class StdioTransport(OneLink):
         if self._stdin is not None:
             # Not `close`, which would wait for a server that does not read.
             self._stdin.abort()
+        if self._search is not None:
+            self._search.cancel()
         try:
             if self._process is not None:
                 await self._process.end()
@@ -124,10 +128,12 @@ class StdioTransport(OneLink):
 
     def details(self) -> Details:
         process = self._process
+        pid = process.pid if process else None
         tail = self._stderr.tail(STDERR_TAIL_BYTES).decode("utf-8", "replace")
         return Details(
-            pid=process.pid if process else None,
-            exit_code=process.exit_code if process else None,
+            pid=pid,
+            # What goes on in another process has not ended.
+            exit_code=process.exit_code if process and (pid is None or self._sink is None) else None,
             stderr_tail=visible(tail).strip("\n"),
             left_behind=process.left_behind if process else (),
         )
@@ -186,8 +192,12 @@ class StdioTransport(OneLink):
     def _leader_exited(self) -> None:
         # A wrapper may end well and leave a child serving on the same pipes. A leader that failed
         # has not: what still holds the pipes then is a helper that will never answer.
-        if self._process is not None and self._process.exit_code != 0:
+        if self._process is None or self._sink is None:
+            return
+        if self._process.exit_code != 0:
             self._loop.call_later(EXIT_GRACE_SECONDS, self.end_of_output)
+        else:
+            self._search = self._loop.create_task(self._process.find_successor())
 
     def end_of_output(self, cause: str | None = None) -> None:
         """The server will say no more. Tells why, once the exit code had a moment to arrive."""

@@ -6,18 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.processes import ProcessFacts, group_members, read_process
 from dragoman.transports import orphans
-from dragoman.transports.orphans import (
-    ProcessFacts,
-    _boot_id,
-    _host_is_alive,
-    _is_ours,
-    _leftovers,
-    group_members,
-    ledger_dir,
-    read_process,
-    sweep,
-)
+from dragoman.transports.orphans import _boot_id, _host_is_alive, _is_ours, _leftovers, ledger_dir, sweep
 
 ME = os.getpid()
 BOOT = f"boot {_boot_id()}\n"

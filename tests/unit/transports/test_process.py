@@ -2,7 +2,8 @@
 
 import pytest
 
-from dragoman.transports.process import INHERITED, LADDER, minimal_environment
+from dragoman.transports.process import INHERITED, minimal_environment
+from dragoman.transports.reaper import LADDER
 
 OURS = {
     "PATH": "/bin",

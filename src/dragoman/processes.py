@@ -1,0 +1,158 @@
+"""Processes of this machine: what is known of them, and signals that reach only the process that is meant.
+
+A pid is used again once its process has ended and was waited for. Together with the time of its start it
+names one process for good, so every signal here is sent only after the start time was compared; where the
+system has pidfds, nothing can change between the comparison and the signal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+HAS_PROC: Final = os.path.exists("/proc/self/stat")
+COMMAND_LIMIT: Final = 200
+MARKER: Final = "DRAGOMAN_SERVER_PROCESS"
+"""The environment variable by which processes that a server started are found, wherever they went."""
+
+_MARKER_PREFIX: Final = f"{MARKER}=".encode()
+
+
+class ProcessFacts(NamedTuple):
+    pid: int
+    state: str
+    parent: int
+    group: int
+    session: int
+    started: int
+    """Clock ticks between boot and the start of the process."""
+
+    @property
+    def is_alive(self) -> bool:
+        return self.state not in "ZX"
+
+
+def read_process(pid: int) -> ProcessFacts | None:
+    """What is known of a process, also of one that ended and was not waited for; None if there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except OSError:
+        return None if HAS_PROC else _read_process_with_ps(pid)
+    # The program's name stands in parentheses and may contain anything, parentheses included.
+    fields = text[text.rindex(b")") + 2 :].split()
+    return ProcessFacts(
+        pid, fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])
+    )
+
+
+def _read_process_with_ps(pid: int) -> ProcessFacts | None:
+    """The same facts where there is no /proc; the start time is then a number made from its text."""
+    command = ["ps", "-o", "stat=,pgid=,sess=,lstart=", "-p", str(pid)]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=2, check=False).stdout.split(
+            None, 3
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    if len(answer) < 4:
+        return None
+    started = int.from_bytes(answer[3].strip().encode(), "big") % 10**12
+    return ProcessFacts(pid, answer[0][0], 0, int(answer[1]), pid, started)
+
+
+def start_of(pid: int) -> int:
+    """When a process was started; 0 if there is none."""
+    facts = read_process(pid)
+    return facts.started if facts is not None else 0
+
+
+def all_processes() -> Iterator[ProcessFacts]:
+    """Every process. Empty where there is no /proc."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc"):
+            if name.isdigit() and (facts := read_process(int(name))) is not None:
+                yield facts
+
+
+def group_members(group: int, since: int = 0) -> list[int]:
+    """Living processes of a group whose session it also leads. Empty where there is no /proc."""
+    return [
+        facts.pid
+        for facts in all_processes()
+        if facts.group == group and facts.session == group and facts.started >= since and facts.is_alive
+    ]
+
+
+def marker_of(pid: int) -> str | None:
+    """The value of `MARKER` in the environment that a process was started with; empty if there is none.
+
+    None: not known yet, because it is just being started. One that may not be read counts as empty.
+    """
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            environment = file.read()
+    except OSError:
+        return ""
+    if not environment:
+        return None
+    for entry in environment.split(b"\0") if _MARKER_PREFIX in environment else ():
+        if entry.startswith(_MARKER_PREFIX):
+            return entry[len(_MARKER_PREFIX) :].decode("ascii", "replace")
+    return ""
+
+
+def command_of(pid: int) -> str:
+    """The command line of a process, cut; empty if it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(4 * COMMAND_LIMIT).replace(b"\0", b" ")
+    except OSError:
+        return ""
+    return words.decode("utf-8", "replace").strip()[:COMMAND_LIMIT]
+
+
+def signal_process(pid: int, started: int, number: signal.Signals) -> bool:
+    """Sends a signal to the process that was started then; false if it is gone or may not be signalled."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        pidfd = None
+    try:
+        if pid <= 1 or start_of(pid) != started:
+            return False
+        if pidfd is not None:
+            signal.pidfd_send_signal(pidfd, number)
+        else:
+            os.kill(pid, number)
+    except OSError:
+        return False
+    finally:
+        if pidfd is not None:
+            os.close(pidfd)
+    return True
+
+
+def signal_group(leader: int, started: int, number: signal.Signals) -> bool:
+    """Sends a signal to the group of the leader that was started then; false if that group is gone.
+
+    Where the leader is gone, the number still belongs to its group: it is not given to another process as
+    long as the group has members.
+    """
+    facts = read_process(leader)
+    if leader <= 1 or (facts is not None and facts.started != started):
+        return False
+    try:
+        os.killpg(leader, number)
+    except OSError:
+        return False
+    return True
+
+
+def described(facts: Iterable[ProcessFacts]) -> tuple[str, ...]:
+    """Each process as a person finds it again: its pid and its command."""
+    return tuple(f"{each.pid} ({command_of(each.pid) or 'its command cannot be read'})" for each in facts)

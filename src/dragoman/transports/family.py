@@ -1,0 +1,151 @@
+"""The processes of one server: the one that was started, and all that come from it.
+
+Belonging to it are its session, its descendants, and every process that carries its marker in the
+environment: the last finds children that were forked twice and adopted by init, unless they replaced it.
+Meant to be used from a worker thread: scans of /proc take milliseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from dragoman.processes import (
+    HAS_PROC,
+    ProcessFacts,
+    all_processes,
+    marker_of,
+    signal_group,
+    signal_process,
+    start_of,
+)
+
+KERNEL_PARENT: Final = 2
+"""The parent of the kernel's own threads, which have no environment."""
+
+Identity = tuple[int, int]
+"""Pid and start time."""
+
+
+class Snapshot:
+    """All processes at one moment."""
+
+    def __init__(self, processes: Sequence[ProcessFacts], markers: Mapping[Identity, str]) -> None:
+        self.by_pid = {facts.pid: facts for facts in processes}
+        self.by_session: dict[int, list[ProcessFacts]] = {}
+        self.by_parent: dict[int, list[ProcessFacts]] = {}
+        self.by_marker: dict[str, list[ProcessFacts]] = {}
+        for facts in processes:
+            self.by_session.setdefault(facts.session, []).append(facts)
+            self.by_parent.setdefault(facts.parent, []).append(facts)
+            if marker := markers.get((facts.pid, facts.started)):
+                self.by_marker.setdefault(marker, []).append(facts)
+
+
+class Scanner:
+    """Takes snapshots, and remembers the markers: a process that has none does not get one later."""
+
+    def __init__(self) -> None:
+        self._markers: dict[Identity, str] = {}
+
+    def scan(self) -> Snapshot:
+        processes = list(all_processes())
+        known, self._markers = self._markers, {}
+        for facts in processes:
+            identity = (facts.pid, facts.started)
+            marker = known[identity] if identity in known else _marker(facts)
+            if marker is not None:
+                self._markers[identity] = marker
+        return Snapshot(processes, self._markers)
+
+
+def _marker(facts: ProcessFacts) -> str | None:
+    is_of_kernel = KERNEL_PARENT in (facts.pid, facts.parent)
+    return marker_of(facts.pid) if facts.is_alive and not is_of_kernel else None
+
+
+class Family:
+    def __init__(self, popen: subprocess.Popen[bytes], marker: str) -> None:
+        self._popen = popen
+        self.leader = popen.pid
+        self.started = start_of(popen.pid)
+        self._marker = marker
+        self._known: set[Identity] = set()
+        """Members seen so far: one that is adopted by init later is still one."""
+        self._exit_code: int | None = None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the leader ended; None while it runs, negative: by a signal.
+
+        It is not waited for, so that its pid and its group's number are not given to another process.
+        """
+        if self._exit_code is None:
+            self._exit_code = self._popen.returncode
+        if self._exit_code is None:
+            self._exit_code = _peek(self._popen)
+        return self._exit_code
+
+    def members(self, snapshot: Snapshot) -> list[ProcessFacts]:
+        """Those that are alive, oldest first."""
+        found: dict[int, ProcessFacts] = {}
+        waiting = self._seeds(snapshot)
+        while waiting:
+            facts = waiting.pop()
+            if facts.pid not in found and facts.pid != os.getpid():
+                found[facts.pid] = facts
+                waiting += snapshot.by_parent.get(facts.pid, [])
+        self._known.update((facts.pid, facts.started) for facts in found.values())
+        return sorted((facts for facts in found.values() if facts.is_alive), key=lambda facts: facts.started)
+
+    def _seeds(self, snapshot: Snapshot) -> list[ProcessFacts]:
+        seeds = [
+            facts
+            for pid, started in self._known
+            if (facts := snapshot.by_pid.get(pid)) is not None and facts.started == started
+        ]
+        leader = snapshot.by_pid.get(self.leader)
+        if leader is None or leader.started == self.started:  # otherwise its number belongs to a stranger
+            seeds += snapshot.by_session.get(self.leader, [])
+        return seeds + snapshot.by_marker.get(self._marker, [])
+
+    def is_gone(self, members: Sequence[ProcessFacts]) -> bool:
+        if HAS_PROC:
+            return self.exit_code is not None and not members
+        return self._popen.poll() is not None and not _answers(self.leader)
+
+    def signal(self, number: signal.Signals, members: Sequence[ProcessFacts]) -> None:
+        """Reaches the leader's group at one go, and each member outside of it."""
+        signal_group(self.leader, self.started, number)
+        for facts in members:
+            if facts.group != self.leader:
+                signal_process(facts.pid, facts.started, number)
+
+    def reap(self) -> None:
+        """Waits for the leader, which has ended: from now on its pid may be used again."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(0)
+
+
+def _peek(popen: subprocess.Popen[bytes]) -> int | None:
+    try:
+        ended = os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (AttributeError, OSError):  # no waitid here, or somebody else has waited for it
+        return popen.poll()
+    if ended is None:
+        return None
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+
+def _answers(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True

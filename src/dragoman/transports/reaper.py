@@ -1,0 +1,178 @@
+"""Ends the processes of servers, off the event loop: one thread and one scan per tick for all that end now.
+
+Each family of processes gets SIGINT, SIGTERM and SIGKILL after the waits of `LADDER`. What is alive a second
+after that is given up and described.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, Generic, Protocol, TypeVar
+
+from dragoman.processes import described
+from dragoman.transports.family import Family, Scanner, Snapshot
+
+LADDER: Final = ((0.08, signal.SIGINT), (0.1, signal.SIGTERM), (0.4, signal.SIGKILL))
+"""How long to wait, then what to send. The first wait is for servers that end when their input does."""
+GIVE_UP_SECONDS: Final = 1.0
+TICK_SECONDS: Final = 0.01
+RESULTS_A_TURN: Final = 8
+"""How many results the loop is told in one of its turns: each sets off the closing of pipes and more."""
+
+T = TypeVar("T")
+
+
+def due_signals(elapsed_seconds: float) -> int:
+    """How many of the ladder's signals are due by then."""
+    due, total = 0, 0.0
+    for seconds, _ in LADDER:
+        total += seconds
+        due += elapsed_seconds >= total
+    return due
+
+
+LAST_SECONDS: Final = sum(seconds for seconds, _ in LADDER) + GIVE_UP_SECONDS
+
+
+class Job(Protocol):
+    def advance(self, snapshot: Snapshot, now: float) -> bool:
+        """Takes the next step, in the thread; true once there is a result."""
+        ...
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
+
+    def tell(self) -> None:
+        """Hands over the result, on the loop."""
+        ...
+
+
+class _Told(Generic[T]):
+    """A job whose result is awaited on a loop."""
+
+    def __init__(self, empty: T) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[T] = self.loop.create_future()
+        self.result = empty
+
+    def tell(self) -> None:
+        if not self.future.done():
+            self.future.set_result(self.result)
+
+
+class _Ending(_Told[tuple[str, ...]]):
+    """The end of one family; the result describes what is still alive."""
+
+    def __init__(self, family: Family, on_end: Callable[[], None]) -> None:
+        super().__init__(())
+        self._family = family
+        self._on_end = on_end
+        self._began = time.monotonic()
+        self._sent = 0
+
+    def advance(self, snapshot: Snapshot, now: float) -> bool:
+        members = self._family.members(snapshot)
+        elapsed = now - self._began
+        if not self._family.is_gone(members) and elapsed < LAST_SECONDS:
+            due = due_signals(elapsed)
+            # The last one again and again: a family may have grown meanwhile.
+            if due > self._sent or due == len(LADDER):
+                self._sent = due
+                self._family.signal(LADDER[due - 1][1], members)
+            return False
+        self.result = described(members)
+        self._family.reap()
+        self._on_end()
+        return True
+
+
+class _Search(_Told["int | None"]):
+    """Looks for the oldest living member of a family."""
+
+    def __init__(self, family: Family) -> None:
+        super().__init__(None)
+        self._family = family
+
+    def advance(self, snapshot: Snapshot, now: float) -> bool:
+        members = self._family.members(snapshot)
+        self.result = members[0].pid if members else None
+        return True
+
+
+class Reaper:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: list[Job] = []
+        self._thread: threading.Thread | None = None
+
+    def end(self, family: Family, on_end: Callable[[], None]) -> asyncio.Future[tuple[str, ...]]:
+        """Ends a family; the result describes what could not be ended. `on_end` is called in the thread."""
+        ending = _Ending(family, on_end)
+        self._add(ending)
+        return ending.future
+
+    def find_living(self, family: Family) -> asyncio.Future[int | None]:
+        """The pid of the oldest member that is alive, if there is one."""
+        search = _Search(family)
+        self._add(search)
+        return search.future
+
+    def _add(self, job: Job) -> None:
+        with self._lock:
+            self._jobs.append(job)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="dragoman reaper", daemon=True)
+                self._thread.start()
+
+    def _work(self) -> None:
+        scanner = Scanner()
+        while jobs := self._jobs_or_none():
+            # Scanned after the jobs were taken: what a job sees is never older than the job.
+            snapshot, now = scanner.scan(), time.monotonic()
+            done = {id(job): job for job in jobs if _advance(job, snapshot, now)}
+            with self._lock:
+                self._jobs = [job for job in self._jobs if id(job) not in done]
+            for loop in {job.loop for job in done.values()}:
+                _tell(loop, [job for job in done.values() if job.loop is loop])
+            time.sleep(TICK_SECONDS)
+
+    def _jobs_or_none(self) -> list[Job]:
+        with self._lock:
+            if not self._jobs:
+                self._thread = None
+            return list(self._jobs)
+
+    def forget_after_fork(self) -> None:
+        """In a forked child: threads and servers belong to the parent."""
+        self.__init__()
+
+
+def _advance(job: Job, snapshot: Snapshot, now: float) -> bool:
+    try:
+        return job.advance(snapshot, now)
+    except Exception:  # border: a fault in one job must not keep others, and whoever waits for it, waiting
+        return True
+
+
+def _tell(loop: asyncio.AbstractEventLoop, jobs: list[Job]) -> None:
+    try:
+        loop.call_soon_threadsafe(_tell_some, loop, jobs)
+    except RuntimeError:
+        return  # the loop is closed, and nobody waits
+
+
+def _tell_some(loop: asyncio.AbstractEventLoop, jobs: list[Job]) -> None:
+    for job in jobs[:RESULTS_A_TURN]:
+        job.tell()
+    if rest := jobs[RESULTS_A_TURN:]:
+        loop.call_soon(_tell_some, loop, rest)
+
+
+reaper = Reaper()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=reaper.forget_after_fork)

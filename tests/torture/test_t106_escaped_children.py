@@ -1,0 +1,216 @@
+"""T106: children that leave their server are ended with it or named, and no stranger is ever signalled."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from dragoman import Host, processes, programs
+from dragoman.events import ServerLogged
+from dragoman.processes import signal_group, signal_process, start_of
+from dragoman.transports import orphans, reaper
+from dragoman.transports.family import Family
+from tests.servers import zoo
+from tests.torture.arena import until
+from tests.torture.people import alive, children_of, command_line, program_environment, wait_for_deaths
+
+BYPASS = {"permission_mode": "bypassPermissions"}
+SURVIVAL_SECONDS = 5.0
+
+ESCAPES = {
+    "into a session of its own": ["escapes"],
+    "into a session of its own, heeding no signal": ["escapes", "stubborn"],
+    "forked twice": ["daemon", "silent"],
+    "forked twice, holding the output": ["daemon"],
+    "forked twice, heeding no signal": ["daemon", "silent", "stubborn"],
+    "forked twice by a server that ends at once": ["daemon", "silent", "orphaning"],
+}
+
+
+async def survivors(*pids: int) -> list[int]:
+    return await asyncio.to_thread(wait_for_deaths, pids, SURVIVAL_SECONDS)
+
+
+@pytest.mark.requirement("TRN-1")
+@pytest.mark.parametrize("habits", ESCAPES.values(), ids=ESCAPES.keys())
+async def test_t106_a_child_that_left_its_server_is_ended_with_it(arena, habits):
+    async with arena(zoo("has_a_child.py", *habits)) as a:
+        child = int(await a.call("child"))
+        assert alive(child)
+        assert os.getpgid(child) != a.view.pid
+    assert not alive(child)
+    assert a.close_seconds < 3
+
+
+async def test_t106_a_child_that_left_is_ended_when_its_server_dies(arena):
+    async with arena(zoo("has_a_child.py", "daemon", "silent")) as a:
+        child, server = int(await a.call("child")), a.view.pid
+        os.kill(server, signal.SIGKILL)
+        await until(lambda: a.view.status == "failed")
+        assert await survivors(child) == []
+
+
+PROGRAM = """
+import asyncio
+from dragoman import Host
+from tests.servers import zoo
+
+async def main():
+    server = zoo("has_a_child.py", "daemon", "silent", "stubborn")
+    host = Host({"server": server}, permission_mode="bypassPermissions")
+    await host.__aenter__()
+    await host.ready(timeout=30)
+    print((await host.call("mcp__server__child")).text, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def program() -> Iterator[subprocess.Popen[str]]:
+    """A program with a server that has an escaped child, whose pid it prints."""
+    running = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, env=program_environment()
+    )
+    with running:
+        yield running
+        running.kill()
+
+
+@pytest.mark.requirement("TRN-1")
+async def test_t106_a_child_that_left_does_not_outlive_a_host_that_is_killed(arena, program):
+    async with arena():
+        child = int(await asyncio.to_thread(program.stdout.readline))
+        assert alive(child)
+        program.kill()
+        assert await survivors(child) == []
+
+
+async def test_t106_if_the_warden_is_killed_too_the_next_host_ends_it(arena, program):
+    async with arena():
+        child = int(await asyncio.to_thread(program.stdout.readline))
+        (warden,) = [pid for pid in children_of(program.pid) if "dragoman-warden" in command_line(pid)]
+        os.kill(warden, signal.SIGKILL)
+        program.kill()
+        await asyncio.to_thread(program.wait, 10)
+        assert alive(child)
+        async with Host({"next": zoo("calm.py")}, **BYPASS) as host:
+            await host.ready(timeout=10)
+            assert await survivors(child) == []
+            assert host.servers["next"].status == "connected"
+
+
+async def test_t106_what_cannot_be_ended_is_named_by_its_command(arena, monkeypatch):
+    """Signals do not reach a process of another user; here they are kept from reaching any."""
+    monkeypatch.setattr(reaper, "LAST_SECONDS", 0.3)
+    monkeypatch.setattr("dragoman.transports.family.signal_process", lambda *_: False)
+    async with arena():
+        async with Host({"server": zoo("has_a_child.py", "daemon", "silent")}, **BYPASS) as host:
+            listening = host.events()
+            await host.ready(timeout=10)
+            child = int((await host.call("mcp__server__child")).text)
+        command = " ".join(command_line(child)).strip()
+        told = [event.text async for event in listening if isinstance(event, ServerLogged)]
+        assert wait_for_deaths([child], 0) == [child], "it was alive all the time"
+        assert f"these of its processes could not be ended: {child} ({command})" in told
+
+
+@pytest.mark.parametrize("habits", [[], ["daemon"]], ids=["same session", "session of its own"])
+async def test_t106_a_server_that_goes_on_in_a_child_is_shown_with_the_pid_of_that_child(arena, habits):
+    async with arena(zoo("hands_over.py", *habits)) as a:
+        await until(lambda: a.view.pid is not None and a.view.pid not in children_of(os.getpid()))
+        assert alive(a.view.pid)
+        assert a.view.status == "connected"
+        assert a.view.exit_code is None
+        await a.serves_still()
+        server = a.view.pid
+    assert not alive(server)
+
+
+async def test_t106_a_dead_pid_is_never_shown_as_connected(arena):
+    async with arena(zoo("hands_over.py")) as a:
+        for _ in range(200):
+            view = a.view
+            if view.status == "connected" and view.pid is not None:
+                assert alive(view.pid) or a.view.pid != view.pid
+            await asyncio.sleep(0.002)
+
+
+async def test_t106_the_pid_of_a_launcher_that_has_ended_is_held_until_its_server_is_closed(arena):
+    """Otherwise another program could get it, and the signals that were meant for the server."""
+    before = set(children_of(os.getpid()))
+    async with arena(zoo("hands_over.py", "daemon")) as a:
+        launchers = set(children_of(os.getpid())) - before
+        await until(lambda: any(not alive(pid) for pid in launchers))
+        (launcher,) = [pid for pid in launchers if not alive(pid)]
+        assert start_of(launcher) > 0, "known to the system, though it does not run any more"
+        await a.serves_still()
+    assert start_of(launcher) == 0
+
+
+# Strangers: a pid that was used again looks like one whose start time is another.
+
+
+@pytest.fixture
+def stranger() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is none of ours, in a session and group of its own."""
+    process = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_t106_a_pid_that_is_used_again_is_not_signalled(stranger):
+    started = start_of(stranger.pid)
+    for send in (signal_process, signal_group):
+        assert not send(stranger.pid, started - 1, signal.SIGKILL)
+        assert not send(stranger.pid, 0, signal.SIGKILL)
+    assert stranger.poll() is None
+    assert signal_process(stranger.pid, started, signal.SIGTERM)
+    assert stranger.wait(5) == -signal.SIGTERM
+
+
+@pytest.mark.requirement("TRN-1")
+async def test_t106_closing_a_server_whose_pid_is_used_again_signals_nobody(arena, stranger, monkeypatch):
+    """As where somebody else waits for all children: the leader is gone before it is closed."""
+    async with arena():
+        gone = subprocess.Popen(["true"], start_new_session=True)
+        family = Family(gone, "no marker")
+        gone.wait()
+        monkeypatch.setattr(family, "leader", stranger.pid)
+        assert await reaper.reaper.end(family, lambda: None) == ()
+        assert stranger.poll() is None
+
+
+@pytest.mark.parametrize(("off", "survives"), [(0, False), (1, True)], ids=["the same", "used again"])
+def test_t106_the_warden_ends_a_listed_group_only_if_it_is_still_the_same(stranger, off, survives):
+    warden = orphans._start_warden("0" * 16, {stranger.pid: start_of(stranger.pid) + off})
+    assert warden is not None
+    assert warden.stdin is not None
+    warden.stdin.close()
+    assert warden.wait(10) == 0
+    assert (stranger.poll() is None) is survives
+
+
+async def test_t106_a_hooks_command_that_has_ended_signals_nobody(tmp_path, monkeypatch):
+    """Its group is killed at the end in any case; by then its number may be another program's."""
+    sent: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda group, number: sent.append(group))
+    monkeypatch.setattr(programs, "start_of", lambda pid: 1)
+    another = processes.ProcessFacts(0, "S", 1, 0, 0, started=2)
+    monkeypatch.setattr(processes, "read_process", lambda _: another)
+
+    class Guard:
+        def watch(self, pid: int) -> None: ...
+        def release(self, pid: int) -> None: ...
+
+    ended = await programs.run(
+        "exec sleep 0.1", env={"PATH": "/usr/bin:/bin"}, cwd=str(tmp_path), limit_bytes=1000, guard=Guard()
+    )
+    assert ended.exit_code == 0
+    assert sent == []
