@@ -45,7 +45,7 @@ from dragoman.connections.knocking import Knock
 from dragoman.connections.linking import Surroundings
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
-from dragoman.connections.supervisor import Supervisor
+from dragoman.connections.supervisor import Supervisor, close_all
 from dragoman.connections.turns import Turns
 from dragoman.connections.watching import Watching
 from dragoman.content.redact import Redactor
@@ -136,7 +136,7 @@ class Fleet:
             self._catalog.forget(ServerName(connection.name))
         for name in plan.removed:
             self._servers.pop(ServerName(name), None)
-        await asyncio.gather(*(connection.close() for connection in leaving))
+        await close_all(leaving)
         for connection in leaving:
             # What was being read while it closed is not to stay.
             self._refresher.forget(ServerName(connection.name))

@@ -33,7 +33,8 @@ async def names_of(servers: dict[str, Any]) -> dict[tuple[str, str], str]:
     async with Host(servers, permission_mode="bypassPermissions") as host:
         await host.ready()
         for tool in host.tools():
-            assert (await host.call(tool.name)).text == tool.wire_name, "the name leads to its own tool"
+            outcome = await host.call(tool.name, raw=True)
+            assert outcome.text == tool.wire_name, "the name leads to its own tool"
         return {(tool.server, tool.wire_name): tool.name for tool in host.tools()}
 
 

@@ -7,7 +7,7 @@ bounded however any of them behaves.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable, Mapping
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dragoman.clock import Clock
@@ -16,6 +16,7 @@ from dragoman.names import ServerName
 from dragoman.transports import orphans
 
 TICK_SECONDS: Final = 5.0
+CLOSED_A_TURN: Final = 8
 SLEPT_SECONDS: Final = 10.0
 """Wall time that passed beyond what was counted: the machine slept, or its clock was set."""
 
@@ -52,7 +53,23 @@ class Supervisor:
     async def close(self) -> None:
         if self._watch is not None:
             self._watch.cancel()
-        await _all(connection.close() for connection in self._connections.values())
+        await close_all(self._connections.values())
+
+
+async def close_all(connections: Iterable[Connection]) -> None:
+    """Closes connections side by side; only some begin in one turn of the loop, however many there are."""
+    # Cancelling whoever waits must not leave some of them open.
+    await asyncio.shield(asyncio.create_task(_close_each(list(connections))))
+
+
+async def _close_each(connections: Sequence[Connection]) -> None:
+    closing: list[asyncio.Task[None]] = []
+    for number, connection in enumerate(connections, 1):
+        closing.append(asyncio.create_task(connection.close()))
+        if number % CLOSED_A_TURN == 0:
+            await asyncio.sleep(0)
+    if closing:
+        await asyncio.wait(closing)
 
 
 class SleepWatch:
