@@ -1946,6 +1946,13 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/torture/test_t38_secret_canaries.py::test_t38_the_servers_themselves_are_told",
             "tests/torture/test_t39_header_helper.py::test_t39_bad_output_sends_nothing_and_is_told_without_a_word_of_it",
             "tests/torture/test_t39_header_helper.py::test_t39_nothing_of_the_hosts_credentials_is_in_its_environment",
+            "tests/torture/test_t98_secrets_said_back.py::test_t98_a_secret_over_several_blocks_is_found",
+            "tests/torture/test_t98_secrets_said_back.py::test_t98_a_secret_over_several_parts_or_messages_is_found",
+            "tests/torture/test_t98_secrets_said_back.py::test_t98_commands_show_no_secret_that_a_server_says",
+            "tests/torture/test_t98_secrets_said_back.py::test_t98_credentials_inside_values_are_covered",
+            "tests/torture/test_t98_secrets_said_back.py::test_t98_errors_and_questions_say_no_secrets_either",
+            "tests/torture/test_t98_secrets_said_back.py::test_t98_nothing_that_a_server_answers_says_its_secrets",
+            "tests/torture/test_t98_secrets_said_back.py::test_t98_nothing_that_a_server_offers_says_its_secrets",
             "tests/unit/calls/test_audit.py::test_values_of_arguments_are_never_written_however_deep",
         ),
         # --- What servers may ask ---

@@ -14,6 +14,7 @@ from msgspec import structs
 
 from dragoman.calls.recovery import is_harmless
 from dragoman.catalog import memory
+from dragoman.catalog.listing import covered
 from dragoman.catalog.lists import Lists
 from dragoman.catalog.pool import Catalog
 from dragoman.catalog.refresh import Refresher
@@ -86,8 +87,8 @@ class Fleet:
         self._seams = seams
         seams.learned = self._learn
         bus.cover = self._covered
-        self._refresher = Refresher(catalog, bus, clock, self.request_seconds)
-        self.lists = Lists(clock, bus, self.request_seconds, catalog.admit)
+        self._refresher = Refresher(catalog, bus, clock, self.request_seconds, self.redactor_of)
+        self.lists = Lists(clock, bus, self.request_seconds, self.redactor_of, catalog.admit)
         """What servers offer besides tools."""
         self._servers: dict[ServerName, ConfiguredServer] = {}
         self._timeouts: dict[ServerName, float] = {}
@@ -169,6 +170,8 @@ class Fleet:
             view,
             reason=view.reason and redact.text(view.reason),
             instructions=view.instructions and redact.text(view.instructions),
+            server_info=redact.value(view.server_info),
+            problems=tuple(map(redact.text, view.problems)),
             stderr_tail=redact.text(view.stderr_tail),
             noise=tuple(redact.text(line) for line in view.noise),
             error=view.error and reworded(view.error, redact.text),
@@ -355,7 +358,8 @@ class Fleet:
         """Shows what a lazy server offered last time; whether anything is known."""
         known = memory.recall(config.fingerprint())
         if known is not None:
-            self._catalog.set_list(name, known)
+            redact = self.redactor_of(name)
+            self._catalog.set_list(name, covered(known, redact) if redact else known)
         return known is not None
 
     def _timeout_for(self, config: ServerConfig) -> float:

@@ -39,6 +39,7 @@ from dragoman.connections.factory import (
     Seams,
 )
 from dragoman.content.prepare import Limits, Preparer
+from dragoman.content.redact import Redactor
 from dragoman.content.tokens import installed_counter
 from dragoman.errors import ConfigError, DragomanError, HostClosed
 from dragoman.events import ConfigurationChanged, Event, EventBus
@@ -47,6 +48,7 @@ from dragoman.guard import Guard
 from dragoman.hooks.declared import Hook
 from dragoman.hooks.forms import HookedForms, HookedPages
 from dragoman.interaction import FillsForms, Interaction, VisitsPages
+from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
 from dragoman.permissions.modes import PermissionMode
 from dragoman.view import ServerView
@@ -135,10 +137,11 @@ class Host:
             reloading=self._reloading,
         )
         hooked = self._guard.hooks
-        forms = HookedForms(interaction, hooked) if isinstance(interaction, FillsForms) else None
-        pages = HookedPages(interaction, hooked) if isinstance(interaction, VisitsPages) else None
         seams = Seams(control, bearer, servers.cwd)
         seams.bearer_origins = safe_origins(bearer_origins)
+        cover = self._redactor_of
+        forms = HookedForms(interaction, hooked, cover) if isinstance(interaction, FillsForms) else None
+        pages = HookedPages(interaction, hooked, cover) if isinstance(interaction, VisitsPages) else None
         self._fleet = Fleet(
             configuration,
             catalog=self._catalog,
@@ -287,13 +290,18 @@ class Host:
 
         Servers that say nothing, and those of which a rule denies everything, are left out.
         """
-        return cleaned(
+        texts = cleaned(
             {
                 name: view.instructions
                 for name, view in self.servers.items()
                 if view.status == "connected" and not self._guard.gate.denies_server(name)
             }
         )
+        return {name: self._without_secrets(name, text) for name, text in texts.items()}
+
+    def _without_secrets(self, server: str, text: str) -> str:
+        redact = self._redactor_of(ServerName(server))
+        return redact.text(text) if redact else text
 
     def toolbox(self, builtins: Iterable[BuiltinTool] = (), *, resources: bool = True) -> Toolbox:
         """The tools of one conversation: these built-in ones beside those of all servers.
@@ -482,6 +490,9 @@ class Host:
         return child
 
     # Configuration while running.
+
+    def _redactor_of(self, server: ServerName) -> Redactor | None:
+        return self._fleet.redactor_of(server)
 
     def _is_trusted(self, server: str) -> bool:
         return self._fleet.is_trusted(server)

@@ -17,10 +17,12 @@ from dragoman.calls.rounds import Answerer, Read, ask_in_rounds
 from dragoman.catalog.lists import Lists, ListsOf, offers, tells_of_changes
 from dragoman.clock import Clock
 from dragoman.connections.session import Session
+from dragoman.content.redact import Redactor
 from dragoman.errors import ConnectionLost, NotConnected
 from dragoman.names import ServerName
 
 T = TypeVar("T")
+L = TypeVar("L", bound=Struct)
 
 
 class Servers(Protocol):
@@ -36,6 +38,7 @@ class Servers(Protocol):
         ...
 
     def link_of(self, server: ServerName) -> object: ...
+    def redactor_of(self, server: ServerName) -> Redactor | None: ...
     def session_of(self, server: ServerName) -> Session | None: ...
     async def awaited_session(self, server: ServerName, seconds: float) -> Session: ...
     def answerer_of(self, server: ServerName) -> Answerer: ...
@@ -135,7 +138,7 @@ class Asking:
 
         return check
 
-    async def list_of(self, lists: ListsOf[T], server: ServerName, *, fresh: bool) -> Listed[T]:
+    async def list_of(self, lists: ListsOf[L], server: ServerName, *, fresh: bool) -> Listed[L]:
         """One server's list; waits for a server that is on its way back."""
         check = self._check_of(server)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from dragoman.calls.asking import Asking
 from dragoman.calls.requests import COMPLETE, COMPLETION, Requests
@@ -56,8 +56,9 @@ async def _complete(asking: Asking, asked: Mapping[str, Any]) -> Completion:
     params: dict[str, Any] = {"ref": ref, "argument": argument}
     if asked.get("given") and revision not in WITHOUT_CONTEXT:
         params["context"] = {"arguments": asked["given"]}
+    redact = asking.servers.redactor_of(server)
     try:
-        return await asking.ask(
+        found = await asking.ask(
             server,
             "completion/complete",
             params,
@@ -67,6 +68,10 @@ async def _complete(asking: Asking, asked: Mapping[str, Any]) -> Completion:
         )
     except RemoteError:
         return Completion()  # the server has nothing to suggest, for whatever reason
+    if redact is None:
+        return found
+    # A value is sent back as it is, so one with a secret in it cannot be shown in part.
+    return structs.replace(found, values=tuple(each for each in found.values if redact.text(each) == each))
 
 
 def _read(raw: Raw) -> tuple[str, Completion]:

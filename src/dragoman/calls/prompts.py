@@ -7,7 +7,7 @@ Every request is judged (`requests.py`). The grammar of commands is in `catalog/
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -20,10 +20,13 @@ from dragoman.catalog.prompts import (
     Completion,
     Prompt,
     PromptDefinition,
+    PromptMessage,
     PromptResult,
     read_prompt_result,
 )
 from dragoman.clock import Clock
+from dragoman.content.blocks import TextBlock
+from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
 from dragoman.names import ServerName, WireToolName
 
 
@@ -58,6 +61,7 @@ class Prompts:
         self, prompt: Prompt, asked: Mapping[str, Any], timeout_seconds: float | None
     ) -> PromptResult:
         server = self._asking.known(asked["server"])
+        redact = self._servers.redactor_of(server)
         reply = await self._asking.ask(
             server,
             "prompts/get",
@@ -66,13 +70,14 @@ class Prompts:
             about=prompt.name,
             timeout_seconds=timeout_seconds,
         )
-        return PromptResult(
+        found = PromptResult(
             server=server,
             name=prompt.name,
             description=reply.description,
             messages=reply.messages,
             problems=reply.problems,
         )
+        return _covered(found, redact) if redact else found
 
     async def run(self, line: str) -> PromptResult:
         """What a command line such as `/mcp__server__prompt word "two words"` comes to."""
@@ -120,6 +125,23 @@ class Prompts:
         return tuple(
             Prompt(name=names.of[key], **structs.asdict(definition)) for key, definition in wanted.items()
         )
+
+
+def _covered(found: PromptResult, redact: Redactor) -> PromptResult:
+    """Without secrets, also those that are spread over several messages."""
+    found = redact.struct(found, _KEPT)
+    contents = [message.content for message in found.messages]
+    texts = iter(redact.texts([each.text for each in contents if isinstance(each, TextBlock)]))
+    messages = tuple(
+        PromptMessage(message.role, TextBlock(next(texts)))
+        if isinstance(message.content, TextBlock)
+        else message
+        for message in found.messages
+    )
+    return structs.replace(found, messages=messages)
+
+
+_KEPT: Final = NOT_LOOKED_INTO | {"server", "name", "role"}
 
 
 def _key(definition: PromptDefinition) -> tuple[ServerName, WireToolName]:

@@ -29,6 +29,7 @@ from dragoman.names import ServerName
 from dragoman.permissions.decide import Verdict
 
 T = TypeVar("T")
+L = TypeVar("L", bound=Struct)
 
 
 def schema(*required: str, **properties: Any) -> dict[str, Any]:
@@ -134,15 +135,15 @@ class Requests:
         return _with_hooks_words(*made[-1], outcome.content, shape)
 
     async def listed(
-        self, kind: BuiltinTool, asking: Asking, lists: ListsOf[T], server: str | None, *, fresh: bool
-    ) -> Listed[T]:
+        self, kind: BuiltinTool, asking: Asking, lists: ListsOf[L], server: str | None, *, fresh: bool
+    ) -> Listed[L]:
         """One server's list, or those of all servers that have one.
 
         Only if one server is named, its absence or a refusal is an error. Without a name, a server that rules
         deny is not shown, and nobody is asked about one that rules want a question about.
         """
 
-        def one(name: ServerName) -> Awaitable[Listed[T]]:
+        def one(name: ServerName) -> Awaitable[Listed[L]]:
             return self.make(
                 kind,
                 {"server": name},
@@ -167,10 +168,10 @@ class Requests:
         self,
         kind: BuiltinTool,
         asking: Asking,
-        lists: ListsOf[T],
+        lists: ListsOf[L],
         server: ServerName,
-        one: Callable[[ServerName], Awaitable[Listed[T]]],
-    ) -> Listed[T]:
+        one: Callable[[ServerName], Awaitable[Listed[L]]],
+    ) -> Listed[L]:
         verdict = self._permissions.preview(kind, {"server": server})
         if verdict.behaviour == "deny":
             return Listed()

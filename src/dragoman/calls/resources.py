@@ -1,8 +1,8 @@
 """Resources of all servers: listed, read, subscribed to.
 
 `Resources` is what programs use: every request is judged (`requests.py`). `ResourceReader` sends requests
-that were judged already, as those of a model's built-in tools are. What is read comes back as it was sent;
-`content/media.py` makes of it what a model may see.
+that were judged already, as those of a model's built-in tools are. What is read comes back as it was sent,
+without secrets of the server's entry; `content/media.py` makes of it what a model may see.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol, TypeVar
+
+from msgspec import Struct, structs
 
 from dragoman.calls.asking import Asking, Listed, Servers
 from dragoman.calls.completion import complete
@@ -25,12 +27,13 @@ from dragoman.catalog.resources import (
 )
 from dragoman.clock import Clock
 from dragoman.connections.watching import Updates, Watching
+from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
 from dragoman.errors import CallError, InvalidArguments, RemoteError
 from dragoman.names import ServerName
 from dragoman.protocol import INVALID_PARAMS
 from dragoman.wire.uris import is_usable
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Struct)
 
 NOT_FOUND: Final = (INVALID_PARAMS, -32002)
 """How servers say that they have no such resource: in the modern era, and before."""
@@ -61,8 +64,10 @@ class ResourceReader:
 
     async def read(self, server: str, uri: str, timeout_seconds: float | None = None) -> ResourceContents:
         name = self.asking.known(server)
+        redact = self.servers.redactor_of(name)
         reply = await self._read(name, _checked(name, uri), timeout_seconds)
-        return ResourceContents(server=name, uri=uri, contents=reply.contents, problems=reply.problems)
+        found = ResourceContents(server=name, uri=uri, contents=reply.contents, problems=reply.problems)
+        return _covered(found, redact) if redact else found
 
     async def subscribe(self, server: str, uri: str) -> tuple[Watching, Updates]:
         name = self.asking.known(server)
@@ -159,6 +164,16 @@ class Resources:
     def _about(self, server: str, uri: str) -> dict[str, Any]:
         name = self._reader.asking.known(server)
         return {"server": name, "uri": _checked(name, uri)}
+
+
+def _covered(found: ResourceContents, redact: Redactor) -> ResourceContents:
+    """Without secrets, also those that are spread over several parts."""
+    texts = iter(redact.texts([part.text for part in found.contents if part.text is not None]))
+    parts = tuple(
+        redact.struct(part if part.text is None else structs.replace(part, text=next(texts)), NOT_LOOKED_INTO)
+        for part in found.contents
+    )
+    return structs.replace(found, contents=parts, problems=tuple(map(redact.text, found.problems)))
 
 
 def _checked(server: ServerName, uri: str) -> str:

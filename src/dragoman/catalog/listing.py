@@ -7,23 +7,26 @@ touched. Paging is `paging.py`'s, when to read is `refresh.py`'s.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from dragoman.catalog.paging import FetchPage, read_pages, undecoded
 from dragoman.catalog.schemas import unsafe_names
 from dragoman.cleaning import one_line
+from dragoman.content.redact import Redactor
 from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as
-from dragoman.wire.messages import PlainToolDefinition, ToolDefinition
+from dragoman.wire.messages import ABSENT, PlainToolDefinition, ToolDefinition
 from dragoman.wire.mirroring import KEYWORD, BadMirror, mirrored
 
 KEYWORD_BYTES: Final = KEYWORD.encode()
 CHUNK: Final = 2000
 PROBLEM_LIMIT: Final = 100
 NAME_LIMIT: Final = 1024
+LARGE_BYTES: Final = 256 * 1024
+"""Pages from this size on are searched for secrets in steps that let the event loop run."""
 
 
 class ToolList(msgspec.Struct, frozen=True):
@@ -37,19 +40,65 @@ class ToolList(msgspec.Struct, frozen=True):
     """How long it keeps, if the server says so."""
 
 
-async def read_list(fetch_page: FetchPage, *, mirrors: bool = False) -> ToolList:
+async def read_list(
+    fetch_page: FetchPage, *, mirrors: bool = False, redact: Redactor | None = None
+) -> ToolList:
     """All pages of a server's `tools/list`, bounded. What was read before an error is kept.
 
-    `mirrors`: headers repeat arguments, so a tool that asks for that in a wrong way is left out.
+    `mirrors`: headers repeat arguments, so a tool that asks for that in a wrong way is left out. `redact`:
+    takes secrets out of definitions.
     """
-    pages = await read_pages(fetch_page, "tools", "tools", _split)
+    says_secrets = False
+
+    async def fetch(params: Mapping[str, Any]) -> Raw:
+        nonlocal says_secrets
+        raw = await fetch_page(params)
+        if redact and not says_secrets:
+            says_secrets = await _is_in(bytes(raw), redact)
+        return raw
+
+    pages = await read_pages(fetch, "tools", "tools", _split)
     definitions: dict[str, ToolDefinition] = {}
     problems: list[str] = []
     for start in range(0, len(pages.items), CHUNK):
         read_definitions(pages.items[start : start + CHUNK], definitions, problems, mirrors=mirrors)
         await asyncio.sleep(0)  # ten thousand at once would keep everybody else waiting
     told = _shortened([*problems, *pages.problems])
-    return ToolList(tuple(definitions.values()), told, pages.is_whole, pages.ttl_seconds)
+    listed = ToolList(tuple(definitions.values()), told, pages.is_whole, pages.ttl_seconds)
+    # Looking into each of thousands of definitions takes long, and hardly any says a secret.
+    return covered(listed, redact) if redact and says_secrets else listed
+
+
+async def _is_in(data: bytes, redact: Redactor) -> bool:
+    for spelling in redact.spellings:
+        if spelling in data:
+            return True
+        if len(data) > LARGE_BYTES:
+            await asyncio.sleep(0)
+    return False
+
+
+def covered(listed: ToolList, redact: Redactor) -> ToolList:
+    """The list without secrets. A tool whose name is one could not be called without saying it: it is left
+    out."""
+    kept: list[ToolDefinition] = []
+    problems = [redact.text(problem) for problem in listed.problems]
+    for definition in listed.definitions:
+        if redact.text(definition.name) != definition.name:
+            problems.append("a tool is left out: its name holds a secret of the server's entry")
+        else:
+            kept.append(_covered(definition, redact))
+    return structs.replace(listed, definitions=tuple(kept), problems=tuple(problems))
+
+
+def _covered(definition: ToolDefinition, redact: Redactor) -> ToolDefinition:
+    found = redact.struct(definition, frozenset({"name"}))
+    schemas = {
+        name: Raw(msgspec.json.encode(redact.value(decode_as(object, raw))))
+        for name in ("input_schema", "output_schema")
+        if (raw := getattr(found, name)) is not ABSENT and redact.is_in(bytes(raw))
+    }
+    return structs.replace(found, **schemas) if schemas else found
 
 
 def _shortened(problems: Sequence[str]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from dragoman.catalog.prompts import PromptDefinition, read_prompt
 from dragoman.catalog.resources import ReadReply, Resource, Template, read_resource, read_template
 from dragoman.cleaning import one_line
 from dragoman.clock import Clock
+from dragoman.content.redact import Redactor, RedactorOf, no_redactor
 from dragoman.events import EventBus, PromptsChanged, ResourcesChanged, ServerEvent
 from dragoman.names import ServerName
 from dragoman.wire.codec import Unreadable
@@ -33,7 +34,7 @@ CHUNK: Final = 100
 PAUSE_SECONDS: Final = 0.5
 """Between two readings of a list whose server says all the time that it changed."""
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Struct)
 
 
 class ServerList(Struct, Generic[T], frozen=True):
@@ -61,16 +62,23 @@ class KindOfList(Struct, Generic[T], frozen=True):
     identity: Callable[[T], str]
     """What no two entries of a list share."""
     what: str
+    called: str = "address"
+    """How people call what no two entries share."""
 
 
 class ListsOf(Generic[T]):
     """All servers' lists of one kind."""
 
     def __init__(
-        self, kind: KindOfList[T], clock: Clock, admit: Callable[[T], str | None] | None = None
+        self,
+        kind: KindOfList[T],
+        clock: Clock,
+        redactor_of: RedactorOf = no_redactor,
+        admit: Callable[[T], str | None] | None = None,
     ) -> None:
         """`admit`: why an entry is left out, if it is."""
         self.kind = kind
+        self._redactor_of = redactor_of
         self._admit = admit
         self._cache = Cache[ServerList[T]](clock)
         self._reading: dict[tuple[str, int], asyncio.Task[ServerList[T]]] = {}
@@ -133,11 +141,14 @@ class ListsOf(Generic[T]):
     async def _usable(self, server: ServerName, raws: list[Raw]) -> tuple[tuple[T, ...], list[str]]:
         found: dict[str, T] = {}
         problems: list[str] = []
+        redact = self._redactor_of(server)
         for number, raw in enumerate(raws, 1):
             if number % CHUNK == 0:
                 await asyncio.sleep(0)  # ten thousand at once would keep everybody else waiting
             try:
                 item = self.kind.read(server, raw)
+                if redact:
+                    item = self._covered(item, redact)
                 if self.kind.identity(item) in found:
                     raise Unreadable("it is listed twice")
                 if self._admit is not None and (reason := self._admit(item)) is not None:
@@ -145,7 +156,13 @@ class ListsOf(Generic[T]):
                 found[self.kind.identity(item)] = item
             except Unreadable as error:
                 problems.append(f"number {number} of the {self.kind.what} is left out: {error.detail}")
-        return tuple(found.values()), problems
+        return tuple(found.values()), problems if not redact else list(map(redact.text, problems))
+
+    def _covered(self, item: T, redact: Redactor) -> T:
+        identity = self.kind.identity(item)
+        if redact.text(identity) != identity:  # it could not be asked for without saying it
+            raise Unreadable(f"its {self.kind.called} holds a secret of the server's entry")
+        return redact.struct(item, _IDENTITIES)
 
 
 def _first(problems: list[str]) -> tuple[str, ...]:
@@ -165,19 +182,25 @@ TEMPLATES: Final = KindOfList[Template](
     "resource templates",
 )
 PROMPTS: Final = KindOfList[PromptDefinition](
-    "prompts/list", "prompts", "prompts", read_prompt, lambda item: item.wire_name, "prompts"
+    "prompts/list", "prompts", "prompts", read_prompt, lambda item: item.wire_name, "prompts", "name"
 )
+_IDENTITIES: Final = frozenset({"server", "uri", "uri_template", "wire_name"})
 
 
 class Lists:
     """The lists of a host's servers besides their tools, and the resources that were read."""
 
     def __init__(
-        self, clock: Clock, bus: EventBus, timeout_seconds: float, admit: Admit | None = None
+        self,
+        clock: Clock,
+        bus: EventBus,
+        timeout_seconds: float,
+        redactor_of: RedactorOf = no_redactor,
+        admit: Admit | None = None,
     ) -> None:
-        self.resources = ListsOf(RESOURCES, clock)
-        self.templates = ListsOf(TEMPLATES, clock, admit)
-        self.prompts = ListsOf(PROMPTS, clock, admit)
+        self.resources = ListsOf(RESOURCES, clock, redactor_of)
+        self.templates = ListsOf(TEMPLATES, clock, redactor_of, admit)
+        self.prompts = ListsOf(PROMPTS, clock, redactor_of, admit)
         self.reads = Cache[ReadReply](clock, READS_KEPT_BYTES)
         self._bus = bus
         self._timeout_seconds = timeout_seconds

@@ -17,6 +17,7 @@ from msgspec import Raw
 from dragoman.catalog.listing import ToolList, read_list
 from dragoman.catalog.pool import Catalog
 from dragoman.clock import Clock
+from dragoman.content.redact import RedactorOf, no_redactor
 from dragoman.events import EventBus, ToolsChanged
 from dragoman.names import ServerName
 
@@ -37,8 +38,16 @@ class Asker(Protocol):
 
 
 class Refresher:
-    def __init__(self, catalog: Catalog, bus: EventBus, clock: Clock, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        bus: EventBus,
+        clock: Clock,
+        timeout_seconds: float,
+        redactor_of: RedactorOf = no_redactor,
+    ) -> None:
         self._catalog = catalog
+        self._redactor_of = redactor_of
         self._bus = bus
         self._clock = clock
         self._timeout_seconds = timeout_seconds
@@ -63,7 +72,9 @@ class Refresher:
         self._busy.add(server)
         try:
             listed = await read_list(
-                lambda params: self._fetch(asker, params, deadline), mirrors=asker.mirrors_arguments
+                lambda params: self._fetch(asker, params, deadline),
+                mirrors=asker.mirrors_arguments,
+                redact=self._redactor_of(server),
             )
         finally:
             self._busy.discard(server)

@@ -7,8 +7,9 @@ Programs, paths, hosts and ordinary arguments stay readable: a person decides by
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote
 
@@ -28,6 +29,7 @@ _HAS_OPTION: Final = re.compile(r"\s-")
 """A word with words in it, one of them an option: a text for a shell, as behind `sh -c`."""
 _QUOTES: Final = re.compile(r"['\"\\]")
 _HEADER_FLAGS: Final = frozenset({"-H", "--header", "--headers"})
+_LOGIN_FLAGS: Final = frozenset({"-u", "--user", "-U", "--proxy-user"})
 _HEADER: Final = re.compile(r"([A-Za-z0-9_-]+):\s*")
 _KEY_LIKE: Final = re.compile(
     r"(?:sk|pk|rk|ghp|gho|ghu|ghs|glpat|github_pat|xox[abprs]|AKIA|eyJ)[-_A-Za-z0-9.]{8,}"
@@ -60,11 +62,48 @@ def literal_secrets(entry: Mapping[str, Any]) -> list[str]:
 def secrets_of(config: ServerConfig) -> tuple[str, ...]:
     """The values of an entry that nobody but its server is to see, with variables expanded."""
     found = [value for name, value in config.env.items() if _SECRET_NAME.search(name)]
+    found += [secret for value in config.env.values() for secret in _secrets_in_value(value)]
     found += map(_without_scheme, config.headers.values())
-    found += _secrets_in_url(config.url or "")
-    for number, word in enumerate(config.args):
-        found += _secrets_in_word(word, config.args[number - 1] if number else "")
+    found += [*_secrets_in_url(config.url or ""), *_secrets_in_url(config.proxy or "")]
+    found += _secrets_in_words(config.args)
+    found += _secrets_in_value(config.headers_helper or "")
+    if config.oauth is not None and config.oauth.client_secret:
+        found.append(config.oauth.client_secret)
     return tuple(dict.fromkeys(value for value in found if value))
+
+
+def _secrets_in_value(value: str) -> Iterator[str]:
+    """Credentials inside a longer text: JSON, or words such as URLs, options and settings."""
+    if value.lstrip()[:1] in ("{", "["):
+        try:
+            yield from _secrets_in_json("", json.loads(value))
+            return
+        except (ValueError, RecursionError):
+            pass
+    words = value.split()
+    yield from _secrets_in_words(words)
+    yield from _secrets_in_words([part for word in words if "," in word for part in word.split(",")])
+
+
+def _secrets_in_json(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for inner, item in cast("dict[str, Any]", value).items():
+            yield from _secrets_in_json(inner, item)
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _secrets_in_json(name, item)
+    elif isinstance(value, str):
+        is_secret = _SECRET_NAME.search(name) is not None
+        yield from (_without_scheme(value),) if is_secret else _secrets_in_value(value)
+
+
+def _secrets_in_words(words: Sequence[str]) -> Iterator[str]:
+    for number, word in enumerate(words):
+        before = words[number - 1] if number else ""
+        yield from _secrets_in_word(word, before)
+        option, equals, value = word.partition("=")
+        login = word if before in _LOGIN_FLAGS else value if equals and option in _LOGIN_FLAGS else ""
+        yield login.partition(":")[2]
 
 
 def _secrets_in_word(word: str, before: str) -> Iterator[str]:

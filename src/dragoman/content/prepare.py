@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Struct, structs
+from msgspec import UNSET, Struct
 
 from dragoman.cleaning import for_model, value_for_model
 from dragoman.content.blocks import (
@@ -29,7 +29,7 @@ from dragoman.content.blocks import (
 from dragoman.content.budget import Limits, cut_to_fit, fits
 from dragoman.content.media import Media
 from dragoman.content.normalize import Parts, gathered, opened
-from dragoman.content.redact import Redactor
+from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
 from dragoman.content.result import ToolResult, Undecoded
 from dragoman.content.sameness import is_said, is_said_at_length
 from dragoman.content.saving import NotSaved, Saver
@@ -43,8 +43,6 @@ __all__ = ["Limits", "OutputCheck", "Prepared", "Preparer", "Redactor", "Saved"]
 
 OutputCheck = Callable[[Any], Sequence[str]]
 """What is wrong with structured content, in words; nothing if it is as the tool promised."""
-
-_S = TypeVar("_S", bound=Struct)
 
 BLOCK_COUNT_LIMIT: Final = 100
 """Texts that a model is given one by one; more of them are joined."""
@@ -214,20 +212,33 @@ class Preparer:
 def _for_model(blocks: tuple[Block, ...], redact: Redactor | None) -> tuple[Block, ...]:
     """The blocks with clean texts. Secrets are looked for last: what is taken out may have stood between
     their letters."""
-    return tuple([_clean(block, redact) if isinstance(block, TextBlock) else block for block in blocks])
+    texts = [for_model(block.text) if isinstance(block, TextBlock) else None for block in blocks]
+    return _with_texts(blocks, texts, redact)
 
 
-def _clean(block: TextBlock, redact: Redactor | None) -> TextBlock:
-    text = for_model(block.text)
+def _with_texts(
+    blocks: tuple[Block, ...], texts: list[str | None], redact: Redactor | None
+) -> tuple[Block, ...]:
+    """The blocks with other texts (None for one that has none), without secrets, wherever those begin and
+    end."""
     if redact:
-        text = redact.text(text)
-    return block if text is block.text else TextBlock(text)
+        covered = iter(redact.texts([text for text in texts if text is not None]))
+        texts = [None if text is None else next(covered) for text in texts]
+    return tuple(
+        [
+            block if text is None or (type(block) is TextBlock and text is block.text) else TextBlock(text)
+            for block, text in zip(blocks, texts)
+        ]
+    )
 
 
 def _as_it_came(
     result: ToolResult, content: tuple[Block, ...], redact: Redactor | None, check: OutputCheck | None
 ) -> Prepared:
     blocks = tuple([_whole_block(block, redact) for block in content])
+    if redact:
+        texts = [block.text if isinstance(block, TextBlock) else None for block in blocks]
+        blocks = _with_texts(blocks, texts, redact)
     problems = () if check is None or result.structured is UNSET else _problems(result.structured, check)
     return Prepared(blocks, (), problems)
 
@@ -242,25 +253,16 @@ def _whole_block(block: Block, redact: Redactor | None) -> Block:
     if isinstance(block, UnknownBlock):
         return UnknownBlock(redact.value(block.value))
     if isinstance(block, ResourceBlock):
-        return ResourceBlock(_covered(block.resource, redact))
-    return block if isinstance(block, LargeBlock) else _covered(block, redact)
-
-
-def _covered(block: _S, redact: Redactor) -> _S:
-    """All its texts but what is base64."""
-    texts = {name: value for name, value in structs.asdict(block).items() if isinstance(value, str)}
-    return structs.replace(
-        block, **{name: redact.text(text) for name, text in texts.items() if name not in _BASE64}
-    )
-
-
-_BASE64: Final = frozenset({"data", "blob"})
+        return ResourceBlock(redact.struct(block.resource, NOT_LOOKED_INTO))
+    return block if isinstance(block, LargeBlock) else redact.struct(block, NOT_LOOKED_INTO)
 
 
 def _in_order(parts: Parts, text: str, redact: Redactor | None) -> list[Block]:
     """Texts and images as they came; very many texts as one."""
     if len(parts.shown) > BLOCK_COUNT_LIMIT:
         images = [part for part in parts.shown if isinstance(part, ImageBlock)]
+        if redact:
+            text = "\n".join(redact.texts([_text(part, redact) for part in parts.texts]))
         return [TextBlock(text), *images]
     return [part if isinstance(part, ImageBlock) else TextBlock(_text(part, redact)) for part in parts.shown]
 

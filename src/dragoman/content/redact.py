@@ -1,20 +1,27 @@
-"""Secrets of a server's own entry, taken out of what it answers.
+"""Takes the secrets of a server's entry out of what that server says.
 
-I own: finding known values in text, as they are and as JSON, URLs and base64 spell them, also where text
-comes in pieces, and in values decoded from JSON. A value that is short or a common word is not looked for:
-hiding every `true` would hide the answer. Without secrets I do nothing, and that costs nothing.
+Known values are found as they are and as JSON, URLs, HTML, hexadecimal and base64 spell them, also where text
+comes in pieces or several blocks, and in values decoded from JSON. A value that is short or a common word is
+not looked for: hiding every `true` would hide the answer. Data in base64 (images, files) is not looked into.
+A server that wants to smuggle a secret out can do so; this is for those that say one back.
 """
 
 from __future__ import annotations
 
 import base64
+import binascii
+import html
 import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote, quote_plus
 
 import msgspec
+from msgspec import Struct, structs
+
+from dragoman.cleaning import for_model
+from dragoman.names import ServerName
 
 HIDDEN: Final = "[secret]"
 SHORTEST: Final = 8
@@ -24,6 +31,12 @@ SECRET_LIMIT: Final = 100
 
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 _WORDS = re.compile(r"[A-Za-z]{1,15}|\d{1,11}|[\w.-]+\.[a-z]{2,6}")
+_PERCENT = re.compile(r"%[0-9A-F]{2}")
+NOT_LOOKED_INTO: Final = frozenset({"data", "blob"})
+"""Fields with data in base64."""
+
+S = TypeVar("S", bound=Struct)
+Span = tuple[int, int]
 
 
 class Redactor:
@@ -38,8 +51,11 @@ class Redactor:
             self._secrets[secret] = None
         for oldest in list(self._secrets)[:-SECRET_LIMIT]:
             del self._secrets[oldest]
-        found = sorted({each for known in self._secrets for each in _spellings(known)}, key=len, reverse=True)
-        self._texts = tuple(found[:SPELLING_LIMIT])
+        known = [each for secret in self._secrets for each in _parts(secret)]
+        # What secrets are as they stand comes first, should there be more than is looked for.
+        found = dict.fromkeys(spelling for each in known for spelling in _as_text(each))
+        found |= dict.fromkeys(spelling for each in known for spelling in _encoded(each))
+        self._texts = tuple(sorted(list(found)[:SPELLING_LIMIT], key=len, reverse=True))
         # Searching for one after the other takes a tenth of the time that one pattern of all takes.
         self._bytes = tuple(text.encode("utf-8", "replace") for text in self._texts)
         self._is_escaped = any(_ESCAPED.search(text) for text in self._texts)
@@ -54,6 +70,26 @@ class Redactor:
                 text = text.replace(spelling, HIDDEN)
         return text
 
+    def texts(self, texts: Sequence[str]) -> list[str]:
+        """The same for texts that are read one after the other: also secrets that begin in one of them and
+        end in a later one."""
+        found = [self.text(text) for text in texts]
+        if len(found) > 1:
+            for between in ("", "\n"):
+                joined = between.join(found)
+                if spans := [span for each in self._texts for span in _places(each, joined)]:
+                    found = _without(found, len(between), _merged(spans))
+        return found
+
+    @property
+    def spellings(self) -> tuple[bytes, ...]:
+        """What is looked for, in UTF-8; also in JSON."""
+        return self._bytes
+
+    def is_in(self, data: bytes) -> bool:
+        """Whether a text in UTF-8, perhaps JSON, says a secret."""
+        return any(spelling in data for spelling in self._bytes)
+
     def value(self, value: Any) -> Any:
         """The same for a value decoded from JSON, the names in it and all. What is nested too deeply to be
         looked into is hidden whole."""
@@ -62,12 +98,27 @@ class Redactor:
         except RecursionError:
             return HIDDEN
 
+    def struct(self, value: S, keep: frozenset[str] = frozenset()) -> S:
+        """The same for all texts, values and structs in the fields of a struct, but those to be kept."""
+        fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in keep}
+        changed = {name: self._in_field(field, keep) for name, field in fields.items()}
+        changed = {name: field for name, field in changed.items() if field is not fields[name]}
+        return structs.replace(value, **changed) if changed else value
+
+    def _in_field(self, field: Any, keep: frozenset[str]) -> Any:
+        if isinstance(field, str):
+            return self.text(field)
+        if isinstance(field, Struct):
+            return self.struct(field, keep | NOT_LOOKED_INTO)
+        if isinstance(field, tuple):
+            return tuple(self._in_field(each, keep) for each in cast("tuple[Any, ...]", field))
+        if isinstance(field, Mapping):
+            return self.value(dict(cast("Mapping[str, Any]", field)))
+        return field
+
     def _may_be_in(self, value: Any) -> bool:
         """Quickly: whether its JSON says a secret. If a secret has what JSON escapes, nobody knows."""
-        if self._is_escaped:
-            return True
-        data = msgspec.json.encode(value)
-        return any(spelling in data for spelling in self._bytes)
+        return self._is_escaped or self.is_in(msgspec.json.encode(value))
 
     def _in_value(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -113,21 +164,89 @@ class Redactor:
         return border
 
 
-def _spellings(secret: str) -> Iterator[str]:
+RedactorOf = Callable[[ServerName], Redactor | None]
+"""What covers the secrets of a server's entry; None if it has none."""
+
+
+def no_redactor(server: ServerName) -> Redactor | None:
+    return None
+
+
+# How a secret is spelled.
+
+
+def _parts(secret: str) -> Iterator[str]:
+    """The secret, without HTTP's scheme before it, and the login that it stands for; what is too short or a
+    common word is left out."""
     secret = secret.strip()
-    if len(secret) < SHORTEST or _WORDS.fullmatch(secret):
-        return
-    data = secret.encode("utf-8", "replace")
-    yield from (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
-    yield from (quote(secret, safe=""), quote(secret), quote_plus(secret))
-    # In base64, what stands before it shifts the letters: its first and last few depend on the neighbours.
-    for shift in range(3):
-        for alphabet in (base64.b64encode, base64.urlsafe_b64encode):
-            letters = alphabet(bytes(shift) + data).decode().rstrip("=")
-            inner = letters[(0, 2, 3)[shift] : len(letters) - 1]
-            if len(inner) >= 2 * SHORTEST:
-                yield inner
-    # HTTP's scheme in front of a header's value is no part of the secret.
     scheme, _, rest = secret.partition(" ")
-    if scheme.lower() in ("bearer", "basic", "token", "apikey") and rest:
-        yield from _spellings(rest)
+    bare = rest.strip() if scheme.lower() in ("bearer", "basic", "token", "apikey") and rest else secret
+    login = _login(bare)
+    for each in (secret, bare, login, login.partition(":")[2]):
+        if len(each) >= SHORTEST and not _WORDS.fullmatch(each):
+            yield each
+
+
+def _login(secret: str) -> str:
+    """The `user:password` of which the secret is base64, as in HTTP's Basic; empty if it is none."""
+    try:
+        found = base64.b64decode(secret, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
+    return found if ":" in found and found.isprintable() else ""
+
+
+def _as_text(secret: str) -> Iterator[str]:
+    yield from (secret, for_model(secret), html.escape(secret))
+    for written in (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
+        yield from (written, written.replace("/", "\\/"))
+
+
+def _encoded(secret: str) -> Iterator[str]:
+    for written in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
+        yield from (written, _PERCENT.sub(lambda found: found.group().lower(), written))
+    data = secret.encode("utf-8", "replace")
+    yield from (data.hex(), data.hex().upper())
+    # In base64, what stands before it shifts the letters: its first and last few depend on the neighbours.
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        yield encode(data).decode().rstrip("=")
+        for shift in range(3):
+            letters = encode(bytes(shift) + data).decode().rstrip("=")
+            inner = letters[(0, 2, 3)[shift] : len(letters) - 1]
+            if len(inner) >= SHORTEST:
+                yield inner
+
+
+# Secrets that are spread over several texts.
+
+
+def _places(spelling: str, text: str) -> Iterator[Span]:
+    at = text.find(spelling)
+    while at >= 0:
+        yield at, at + len(spelling)
+        at = text.find(spelling, at + 1)
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    found: list[Span] = []
+    for begin, end in sorted(spans):
+        if found and begin < found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((begin, end))
+    return found
+
+
+def _without(texts: list[str], between: int, spans: list[Span]) -> list[str]:
+    """The texts without the spans of them joined; the word for a secret stands where it begins."""
+    found: list[str] = []
+    start = 0
+    for text in texts:
+        end, at, kept = start + len(text), start, ""
+        for begin, over in spans:
+            if begin < end and over > start:
+                kept += text[at - start : max(0, begin - start)] + (HIDDEN if begin >= start else "")
+                at = min(over, end)
+        found.append(kept + text[at - start :])
+        start = end + between
+    return found

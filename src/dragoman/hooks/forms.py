@@ -1,7 +1,8 @@
-"""What servers ask of a person, with hooks before and after.
+"""Elicitation: what servers ask of a person, with hooks before and after.
 
-I own: the order. A hook may answer a form in the person's place, may refuse a page, and may look at what the
-person answered. Only a person can say that they have been to a page.
+A hook may answer a form in the person's place, may refuse a page, and may look at what the person answered.
+Only a person can say that they have been to a page. Secrets of the server's entry are taken out of the
+questions; the address of a page is shown as it is.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from dragoman.content.redact import RedactorOf, no_redactor
 from dragoman.hooks.notices import Notices
 from dragoman.hooks.points import Hooks
 from dragoman.interaction import FillsForms, FormAnswer, FormQuestion, PageQuestion, VisitsPages
+from dragoman.names import ServerName
 
 
 class _Hooked:
-    def __init__(self, hooks: Hooks) -> None:
+    def __init__(self, hooks: Hooks, redactor_of: RedactorOf) -> None:
         self._hooks = hooks
+        self._redactor_of = redactor_of
         self._notices = Notices(hooks)
 
     async def _answered(self, server: str, message: str, schema: Mapping[str, Any]) -> FormAnswer | None:
@@ -31,11 +35,13 @@ class _Hooked:
 class HookedForms(_Hooked):
     """A `FillsForms` around another."""
 
-    def __init__(self, forms: FillsForms, hooks: Hooks) -> None:
-        super().__init__(hooks)
+    def __init__(self, forms: FillsForms, hooks: Hooks, redactor_of: RedactorOf = no_redactor) -> None:
+        super().__init__(hooks, redactor_of)
         self._forms = forms
 
     async def fill(self, question: FormQuestion) -> FormAnswer:
+        if redact := self._redactor_of(ServerName(question.server)):
+            question = redact.struct(question, frozenset({"server"}))
         answer = await self._answered(question.server, question.message, question.schema)
         if answer is None:
             self._notify(question.server)
@@ -48,11 +54,13 @@ class HookedForms(_Hooked):
 class HookedPages(_Hooked):
     """A `VisitsPages` around another."""
 
-    def __init__(self, pages: VisitsPages, hooks: Hooks) -> None:
-        super().__init__(hooks)
+    def __init__(self, pages: VisitsPages, hooks: Hooks, redactor_of: RedactorOf = no_redactor) -> None:
+        super().__init__(hooks, redactor_of)
         self._pages = pages
 
     async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
+        if redact := self._redactor_of(ServerName(question.server)):
+            question = redact.struct(question, frozenset({"server", "url"}))
         answer = await self._answered(question.server, f"{question.message} {question.url}".strip(), {})
         if answer is not None and answer.action != "accept":
             return answer.action

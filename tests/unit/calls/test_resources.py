@@ -76,6 +76,9 @@ class Servers:
     def link_of(self, server: ServerName) -> object:
         return self
 
+    def redactor_of(self, server: ServerName) -> None:
+        return None
+
     def session_of(self, server: ServerName) -> Any:
         return self.sessions.get(server)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.config.masking import COVER, masked_entry, masked_url, masked_value, masked_words, secrets_of
-from dragoman.config.model import ServerConfig
+from dragoman.config.model import OAuthConfig, ServerConfig
 
 CANARY = "Zq7Canary"
 """Too short to look like a secret by itself: it has to be covered because of where it stands."""
@@ -265,10 +265,30 @@ KEY = "ghp_0a1b2c3d4e5f6g7h8i9j"
         pytest.param({"url": f"https://h/s/{KEY}/mcp"}, {KEY}, id="a key in the path"),
         pytest.param({"url": "https://h/mcp?k=value1#frag"}, {"value1", "frag"}, id="query and fragment"),
         pytest.param({"url": "https://tok3n@h/mcp"}, {"tok3n"}, id="a user alone"),
+        pytest.param({"args": ["-u", "me:hunter22"]}, {"hunter22"}, id="a login option"),
+        pytest.param({"args": ["--user=me:hunter22"]}, {"hunter22"}, id="a login option with ="),
+        pytest.param({"env": {"DATABASE_URL": "pg://me:hunter22@h/db"}}, {"hunter22"}, id="a URL in env"),
+        pytest.param({"env": {"DSN": "host=h password=hunter22"}}, {"hunter22"}, id="a connection string"),
+        pytest.param({"env": {"DSN": "host=h,pwd=hunter22"}}, {"hunter22"}, id="one with commas"),
+        pytest.param({"env": {"H": '{"Authorization": "Bearer abc1"}'}}, {"abc1"}, id="JSON in a variable"),
+        pytest.param({"env": {"H": '{"db": ["pg://me:hunter22@h"]}'}}, {"hunter22"}, id="a URL in JSON"),
+        pytest.param({"env": {"H": "{not JSON token=abc1"}}, {"abc1"}, id="no JSON"),
+        pytest.param({"env": {"LANG": "C.UTF-8", "MODE": "fast"}}, set[str](), id="ordinary variables"),
+        pytest.param({"url": "https://h/", "proxy": "http://me:hunter22@p:1"}, {"hunter22"}, id="a proxy"),
+        pytest.param(
+            {"url": "https://h/", "oauth": OAuthConfig(client_id="id", client_secret="hunter22")},
+            {"hunter22"},
+            id="a client secret",
+        ),
+        pytest.param(
+            {"url": "https://h/", "headers_helper": "curl -u me:hunter22 --token abc1 https://h/"},
+            {"hunter22", "abc1"},
+            id="a helper",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_covered_when_shown_is_a_secret_when_answered(entry: dict[str, Any], secrets: set[str]):
-    kind = "stdio" if "args" in entry else "http"
+    kind = "http" if "url" in entry else "stdio"
     config = ServerConfig(type=kind, **{**entry, "args": tuple(entry.get("args", ()))})
 
     assert set(secrets_of(config)) == secrets

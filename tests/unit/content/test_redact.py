@@ -1,6 +1,7 @@
 """Known secrets in what a server answers."""
 
 import base64
+import itertools
 import json
 from typing import Any
 from urllib.parse import quote
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman.content.redact import HIDDEN, Redactor
 
+PLAIN = "s3cret-0f-the-server"
 SECRET = 's3cr3t/"key"+é=='
 REDACTOR = Redactor([SECRET, "Bearer abcdefgh12345678ijkl", "true", "short", "production", "12345678"])
 
@@ -28,6 +30,62 @@ REDACTOR = Redactor([SECRET, "Bearer abcdefgh12345678ijkl", "true", "short", "pr
 )
 def test_a_secret_is_hidden_however_it_is_spelled(spelling: str):
     assert REDACTOR.text(f"it is {spelling}.") == f"it is {HIDDEN}."
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        PLAIN.encode().hex(),
+        PLAIN.encode().hex().upper(),
+        base64.b64encode(PLAIN.encode()).decode().rstrip("="),
+        base64.urlsafe_b64encode(b"??>>~~??>>").decode().rstrip("="),
+        base64.b64encode(b"??>>~~??>>").decode().rstrip("="),
+        "%3f%3f%3e%3e~~%3f%3f%3e%3e",
+        "??&gt;&gt;~~??&gt;&gt;",
+        "a/b/c/d/e/1".replace("/", "\\/"),
+        "hunter2hunter2",
+        "me:hunter2hunter2",
+        base64.b64encode(b"me:hunter2hunter2").decode(),
+    ],
+)
+def test_a_secret_is_hidden_however_it_is_encoded(spelling: str):
+    login = f"Basic {base64.b64encode(b'me:hunter2hunter2').decode()}"
+    redactor = Redactor([PLAIN, "??>>~~??>>", "a/b/c/d/e/1", login])
+    assert redactor.text(f"it is {spelling}.") == f"it is {HIDDEN}."
+
+
+def test_an_encoded_short_secret_is_hidden_too():
+    assert Redactor(["abcdef12"]).text(base64.b64encode(b"abcdef12").decode()) == f"{HIDDEN}="
+    assert Redactor(["abcdef1"]).text("abcdef1") == "abcdef1", "what is shorter than eight is not looked for"
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["x s3cret-0f", "-the-server y"], ["x [secret]", " y"]),
+        (["s3cret", "-0f-", "the", "-server"], ["[secret]", "", "", ""]),
+        (["s3cret-0f-the-server", "s3cret-0f", "-the-server"], ["[secret]", "[secret]", ""]),
+        (["x", "", "y"], ["x", "", "y"]),
+        (["s3cret-0f", "x", "-the-server"], ["s3cret-0f", "x", "-the-server"]),
+        (["1st line 1", "2nd line 2"], ["[secret]", ""]),
+        (
+            ["s3cret-0f-the-servers3cret-0f-", "the-servers3cret-0f", "-the-server!"],
+            ["[secret][secret]", "[secret]", "!"],
+        ),
+    ],
+)
+def test_a_secret_over_several_texts_is_hidden(texts: list[str], expected: list[str]):
+    assert Redactor([PLAIN, "1st line 1\n2nd line 2"]).texts(texts) == expected
+
+
+@given(st.lists(st.integers(0, 60), max_size=4))
+def test_wherever_a_text_is_cut_its_secrets_are_hidden(cuts: list[int]):
+    whole = f"begin {PLAIN} middle {PLAIN}{PLAIN} end"
+    places = [0, *sorted(min(cut, len(whole)) for cut in cuts), len(whole)]
+    texts = [whole[begin:end] for begin, end in itertools.pairwise(places)]
+    found = "".join(Redactor([PLAIN]).texts(texts))
+
+    assert found.replace(HIDDEN, "").replace(" ", "") == "beginmiddleend"
 
 
 @pytest.mark.parametrize("before", ["", "a", "ab", "user:"])
@@ -60,9 +118,6 @@ def test_without_secrets_nothing_is_done():
     assert not nobody
     assert list(nobody.pieces(pieces)) == pieces
     assert nobody.text("true") == "true"
-
-
-PLAIN = "s3cret-0f-the-server"
 
 
 @pytest.mark.parametrize(
