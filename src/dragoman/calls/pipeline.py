@@ -384,7 +384,7 @@ class Pipeline:
         prepared = self._preparer.prepare_quickly(result, content, redact=redactor, output_check=check)
         if prepared is not None:
             return prepared
-        return self._preparer.prepare(result, content, redact=redactor, output_check=check)
+        return self._preparer.prepare(result, content, redact=redactor, output_check=check, owner=tool.server)
 
     async def _look_over(self, tool: Tool, arguments: Mapping[str, Any], outcome: CallOutcome) -> CallOutcome:
         """Hooks see what the model will see, may put other words in its place, and add to it."""

@@ -54,7 +54,7 @@ def resource_tools(
     async def read_one(arguments: Mapping[str, Any]) -> BuiltinResult:
         found = await reader.read(arguments["server"], arguments["uri"])
         told = tuple(TextBlock(f"[{problem}]") for problem in found.problems[:PROBLEM_LIMIT])
-        return (*await shows.shown(found.contents), *told)
+        return (*await shows.shown(found.contents, owner=found.server), *told)
 
     return (
         BuiltinTool(

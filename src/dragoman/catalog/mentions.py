@@ -116,4 +116,5 @@ async def _read(server: str, uri: str, resources: Reads, media: Media) -> tuple[
     except DragomanError as error:
         hint = f" {error.hint}" if error.hint else ""
         return (TextBlock(f"[{name} could not be read: {for_model(str(error), 2048)}.{hint}]"),)
-    return (TextBlock(f"[{name}, as the server gave it:]"), *await media.shown(contents.contents))
+    shown = await media.shown(contents.contents, owner=contents.server)
+    return (TextBlock(f"[{name}, as the server gave it:]"), *shown)

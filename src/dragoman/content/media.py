@@ -44,8 +44,11 @@ class Media:
         self.saver = saver or Saver()
         self._turns = asyncio.Semaphore(AT_ONCE)
 
-    async def shown(self, parts: Iterable[Resource]) -> tuple[Block, ...]:
-        """The parts of one resource, as blocks for a model; a sentence if there is none."""
+    async def shown(self, parts: Iterable[Resource], *, owner: str = "") -> tuple[Block, ...]:
+        """The parts of one resource, as blocks for a model; a sentence if there is none.
+
+        `owner`: the server in whose share files are saved.
+        """
         blocks: list[Block] = []
         room, shown_images = TEXT_LIMIT, 0
         everything = list(parts)
@@ -58,19 +61,20 @@ class Media:
                 blocks.append(block)
             else:
                 name, blob = named(part.uri, part.mime_type), Plain(part.blob or "")
-                block = (
-                    await self.data(name, blob, part.mime_type, may_show=shown_images < IMAGE_LIMIT)
-                ).block
+                may_show = shown_images < IMAGE_LIMIT
+                block = (await self.data(name, blob, part.mime_type, may_show=may_show, owner=owner)).block
                 shown_images += isinstance(block, ImageBlock)
                 blocks.append(block)
         if len(everything) > PART_LIMIT:
             blocks.append(TextBlock(f"[{len(everything) - PART_LIMIT} more parts are not shown]"))
         return tuple(blocks) or (TextBlock("[the resource is empty]"),)
 
-    async def data(self, name: str, encoded: Source, mime_type: str | None, *, may_show: bool) -> Shown:
+    async def data(
+        self, name: str, encoded: Source, mime_type: str | None, *, may_show: bool, owner: str = ""
+    ) -> Shown:
         """Data in base64: an image if it is one and may be shown, otherwise a file and a sentence."""
         if encoded.most_bytes > HELD_LIMIT_BYTES:
-            return await asyncio.to_thread(self._streamed, name, encoded, mime_type)
+            return await asyncio.to_thread(self._streamed, name, encoded, mime_type, owner)
         try:
             data = await asyncio.to_thread(lambda: b"".join(from_base64(encoded.pieces())))
         except NotBase64:
@@ -87,16 +91,16 @@ class Media:
                 return Shown(ImageBlock(base64.b64encode(picture.data).decode(), picture.mime_type))
             except images.NotAnImage as error:
                 why = f"{error}; "
-        return await self._saved(f"{name}: {why}{len(data)} bytes", data, mime_type)
+        return await self._saved(f"{name}: {why}{len(data)} bytes", data, mime_type, owner)
 
-    async def _saved(self, about: str, data: bytes, mime_type: str | None) -> Shown:
+    async def _saved(self, about: str, data: bytes, mime_type: str | None, owner: str) -> Shown:
         try:
-            path = await self.saver.save(data, mime_type)
+            path = await self.saver.save(data, mime_type, owner=owner)
         except NotSaved as error:
             return Shown(TextBlock(f"[{about}, not saved: {error}]"))
         return Shown(TextBlock(f"[{about}, saved as {path}]"), path, len(data))
 
-    def _streamed(self, name: str, encoded: Source, mime_type: str | None) -> Shown:
+    def _streamed(self, name: str, encoded: Source, mime_type: str | None, owner: str) -> Shown:
         most_bytes = encoded.most_bytes // 4 * 3 + 3
         try:
             if most_bytes > self.saver.file_limit_bytes:
@@ -104,7 +108,7 @@ class Media:
             pieces = from_base64(encoded.pieces())
             first = next(pieces, b"")
             end = ending(first, mime_type)
-            path, size = self.saver.save_pieces_now(chain((first,), pieces), most_bytes, end)
+            path, size = self.saver.save_pieces_now(chain((first,), pieces), most_bytes, end, owner=owner)
         except NotBase64:
             return _not_base64(name)
         except NotSaved as error:

@@ -78,9 +78,12 @@ def opened(blocks: Iterable[Block]) -> list[Part]:
     return [part for block in blocks for part in _opened(block)]
 
 
-async def gathered(parts: Iterable[Part], media: Media, redact: Redactor | None = None) -> Parts:
+async def gathered(
+    parts: Iterable[Part], media: Media, redact: Redactor | None = None, *, owner: str = ""
+) -> Parts:
     """The same with all data looked at, and saved where it cannot be shown. Secrets are taken out of what
-    is saved as it came; of texts later, when they are put together."""
+    is saved as it came; of texts later, when they are put together. `owner`: the server in whose share files
+    are saved."""
     found = Parts()
     data_count = image_count = 0
     for part in parts:
@@ -89,13 +92,15 @@ async def gathered(parts: Iterable[Part], media: Media, redact: Redactor | None 
                 data_count += 1
                 if data_count <= PART_LIMIT:
                     may_show = part.kind != "audio" and image_count < IMAGE_LIMIT
-                    shown = await media.data(part.name, part.encoded, part.mime_type, may_show=may_show)
+                    shown = await media.data(
+                        part.name, part.encoded, part.mime_type, may_show=may_show, owner=owner
+                    )
                     image_count += isinstance(shown.block, ImageBlock)
                     _take(found, part.kind, shown)
             case Dump():
                 data_count += 1
                 if data_count <= PART_LIMIT:
-                    await asyncio.to_thread(_dump, found, part, media.saver, redact)
+                    await asyncio.to_thread(_dump, found, part, media.saver, redact, owner)
             case _:
                 found.shown.append(part)
     if data_count > PART_LIMIT:
@@ -112,11 +117,11 @@ def _take(found: Parts, kind: Kind, shown: Shown) -> None:
         found.saved.append(Saved(handle_of(shown.path.name), shown.path, shown.size_bytes, kind))
 
 
-def _dump(found: Parts, part: Dump, saver: Saver, redact: Redactor | None) -> None:
+def _dump(found: Parts, part: Dump, saver: Saver, redact: Redactor | None, owner: str) -> None:
     source = Joined((AsItCame(part.json),), redact)
     about = f"{part.about}, {part.json.nbytes} bytes"
     try:
-        path, size = saver.save_pieces_now(source.pieces(), source.most_bytes, ".json")
+        path, size = saver.save_pieces_now(source.pieces(), source.most_bytes, ".json", owner=owner)
     except NotSaved as error:
         found.notes.append(f"[{about}, not saved: {error}]")
         return

@@ -124,13 +124,17 @@ class Preparer:
         *,
         redact: Redactor | None = None,
         output_check: OutputCheck | None = None,
+        owner: str = "",
     ) -> Prepared:
-        """What the model is given, whatever the result is like. Raises nothing a server could cause."""
+        """What the model is given, whatever the result is like. Raises nothing a server could cause.
+
+        `owner`: the server in whose share files are saved.
+        """
         problems: tuple[str, ...] = ()
         if output_check is not None and result.structured is not UNSET:
             problems = await asyncio.to_thread(_problems, result.structured, output_check)
-        parts = await gathered(await asyncio.to_thread(opened, content), self._media, redact)
-        return await asyncio.to_thread(self._fitted, result, parts, redact, problems)
+        parts = await gathered(await asyncio.to_thread(opened, content), self._media, redact, owner=owner)
+        return await asyncio.to_thread(self._fitted, result, parts, redact, problems, owner)
 
     async def prepare_whole(
         self,
@@ -145,7 +149,12 @@ class Preparer:
         return await asyncio.to_thread(_as_it_came, result, content, redact, output_check)
 
     def _fitted(
-        self, result: ToolResult, parts: Parts, redact: Redactor | None, problems: tuple[str, ...]
+        self,
+        result: ToolResult,
+        parts: Parts,
+        redact: Redactor | None,
+        problems: tuple[str, ...],
+        owner: str,
     ) -> Prepared:
         groups = [_Group(parts.texts, "text", None)] if parts.texts else []
         if (structured := _structured(result.structured, parts.texts)) is not None:
@@ -154,7 +163,8 @@ class Preparer:
             group.text = self._whole(Joined(group.sources, redact))
         saved = list(parts.saved)
         notes = [redact.text(note) for note in _notes(parts.notes)] if redact else _notes(parts.notes)
-        given = {id(group): self._ends(group, redact, saved) for group in self._too_large(groups, notes)}
+        large = self._too_large(groups, notes)
+        given = {id(group): self._ends(group, redact, saved, owner) for group in large}
         shown: list[Block] = []
         for group in groups:
             blocks = given.get(id(group))
@@ -186,11 +196,13 @@ class Preparer:
             gone.append(left.pop(0))
         return gone
 
-    def _ends(self, group: _Group, redact: Redactor | None, saved: list[Saved]) -> list[Block]:
+    def _ends(self, group: _Group, redact: Redactor | None, saved: list[Saved], owner: str) -> list[Block]:
         """The ends of what is written to a file, and the words about it; a cut if it cannot be written."""
         joined = Joined(group.sources, redact)
         try:
-            spilled = spill(joined.pieces(), joined.most_bytes, self.saver, self.limits, kind=group.kind)
+            spilled = spill(
+                joined.pieces(), joined.most_bytes, self.saver, self.limits, kind=group.kind, owner=owner
+            )
         except NotSaved as error:
             return [TextBlock(self._cut(group, joined)), TextBlock(f"[the rest is not saved: {error}]")]
         saved.append(spilled.saved)

@@ -1,22 +1,23 @@
-"""Data that no model reads, saved where a person can find it.
+"""Saves results and data that a model is not given whole, in one private folder where a person can find them.
 
-I own: one private folder, its files and their names. A name is made here: nothing a server says becomes
-part of it, and its ending follows from the first bytes, or from the claimed type only where a wrong claim
-does no harm. Files are never run, opened or given to another program. I guarantee that nothing is written
-outside the folder, that an existing file is never written to, and that the folder stays within its quota:
-what is old makes room, and where that is not enough, the newcomer is refused.
+Names are made here: nothing a server says becomes part of one. The ending follows from the first bytes, or
+from the claimed type where a wrong claim does no harm. Files are never run, opened or given to other programs.
+Nothing is written outside the folder, an existing file is never written to, and each server's files stay in
+its share (`quota.py`): what is old makes room, and where that is not enough, the new file is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import re
 import secrets
 import stat
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -24,15 +25,19 @@ from typing import Final
 from dragoman import paths
 from dragoman.cleaning import one_line
 from dragoman.clock import Clock, SystemClock
+from dragoman.content.quota import Full, Room, SavedFile, to_remove
 
 QUOTA_BYTES: Final = 512 * 1024 * 1024
+"""What the files of one server may take."""
+FILE_COUNT_LIMIT: Final = 500
+TOTAL_QUOTA_BYTES: Final = 2 * QUOTA_BYTES
+TOTAL_FILE_COUNT_LIMIT: Final = 4000
 FILE_LIMIT_BYTES: Final = 64 * 1024 * 1024
-FILE_COUNT_LIMIT: Final = 2000
 KEEP_SECONDS: Final = 7 * 24 * 3600.0
-SPARED_SECONDS: Final = 3600.0
-"""What is newer is not removed to make room: somebody has just been told where it is."""
 
-_NAME = re.compile(r"\d{8}-\d{6}-[0-9a-f]{16}(\.[a-z0-9]{1,5})")
+_NAME = re.compile(r"\d{8}-\d{6}-(?:([0-9a-f]{8})-)?[0-9a-f]{16}\.[a-z0-9]{1,5}")
+_handed_out: set[str] = set()
+"""Names of files whose handles somebody in this process was told."""
 
 _HANDLE = re.compile(r"[0-9a-f]{16}")
 
@@ -88,6 +93,11 @@ def ending(data: bytes, mime_type: str | None = None) -> str:
     return _BY_CLAIM.get(claimed, ".bin")
 
 
+def mark_of(owner: str) -> str:
+    """How the files of a server are marked in their names."""
+    return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
 def handle_of(name: str) -> str:
     """What a saved file is called by: the part of its name that nobody can guess."""
     return name.partition(".")[0][-16:]
@@ -101,20 +111,22 @@ class Saver:
         folder: Path | None = None,
         *,
         clock: Clock | None = None,
-        quota_bytes: int = QUOTA_BYTES,
+        quota_bytes: int | None = None,
         file_limit_bytes: int = FILE_LIMIT_BYTES,
-        file_count_limit: int = FILE_COUNT_LIMIT,
+        file_count_limit: int | None = None,
         keep_seconds: float = KEEP_SECONDS,
     ) -> None:
+        """`quota_bytes`, `file_count_limit`: the share of each server."""
         self._folder = folder
         self._clock = clock or SystemClock()
-        self._quota_bytes = quota_bytes
-        self._file_limit_bytes = min(file_limit_bytes, quota_bytes)
-        self._file_count_limit = file_count_limit
+        self._quota_bytes = QUOTA_BYTES if quota_bytes is None else quota_bytes
+        self._file_limit_bytes = min(file_limit_bytes, self._quota_bytes)
+        self._file_count_limit = FILE_COUNT_LIMIT if file_count_limit is None else file_count_limit
         self._keep_seconds = keep_seconds
         self._turn = asyncio.Lock()
         self._making_room = threading.Lock()
-        self._being_written = 0
+        self._being_written: Counter[str] = Counter()
+        """Bytes that are being written, by owner."""
 
     @property
     def file_limit_bytes(self) -> int:
@@ -126,17 +138,19 @@ class Saver:
         # Asked for each time: the variables that move it may be set after this module is loaded.
         return self._folder or paths.state_dir() / "saved"
 
-    async def save(self, data: bytes, mime_type: str | None = None) -> Path:
-        """The new file, or `NotSaved`."""
+    async def save(self, data: bytes, mime_type: str | None = None, *, owner: str = "") -> Path:
+        """The new file, or `NotSaved`. `owner`: the server in whose share it counts."""
         async with self._turn:
-            return await asyncio.to_thread(self.save_now, data, mime_type)
+            return await asyncio.to_thread(self.save_now, data, mime_type, owner=owner)
 
-    def save_now(self, data: bytes, mime_type: str | None = None) -> Path:
+    def save_now(self, data: bytes, mime_type: str | None = None, *, owner: str = "") -> Path:
         if len(data) > self._file_limit_bytes:
             raise NotSaved(f"it is larger than the limit of {self._file_limit_bytes} bytes")
-        return self.save_pieces_now((data,), len(data), ending(data, mime_type))[0]
+        return self.save_pieces_now((data,), len(data), ending(data, mime_type), owner=owner)[0]
 
-    def save_pieces_now(self, pieces: Iterable[bytes], most_bytes: int, end: str) -> tuple[Path, int]:
+    def save_pieces_now(
+        self, pieces: Iterable[bytes], most_bytes: int, end: str, *, owner: str = ""
+    ) -> tuple[Path, int]:
         """The new file and its size, of pieces that come one by one; `most_bytes`: all of them at most."""
         if most_bytes > self._quota_bytes:
             raise NotSaved(f"it is larger than the limit of {self._quota_bytes} bytes")
@@ -146,13 +160,13 @@ class Saver:
             raise NotSaved(f"the folder {self.folder} cannot be used: {error.strerror}") from None
         try:
             with self._making_room:  # several threads may save at once
-                self._make_room(folder, most_bytes + self._being_written)
-                self._being_written += most_bytes
+                self._make_room(folder, owner, most_bytes)
+                self._being_written[owner] += most_bytes
             try:
-                name, size = self._write(folder, pieces, most_bytes, end)
+                name, size = self._write(folder, pieces, most_bytes, f"{mark_of(owner)}-", end)
             finally:
                 with self._making_room:
-                    self._being_written -= most_bytes
+                    self._being_written[owner] -= most_bytes
         except OSError as error:
             raise NotSaved(f"it cannot be written to {self.folder}: {error.strerror}") from None
         finally:
@@ -193,9 +207,11 @@ class Saver:
             raise
         return folder
 
-    def _write(self, folder: int, pieces: Iterable[bytes], most_bytes: int, end: str) -> tuple[str, int]:
+    def _write(
+        self, folder: int, pieces: Iterable[bytes], most_bytes: int, mark: str, end: str
+    ) -> tuple[str, int]:
         began = time.strftime("%Y%m%d-%H%M%S", time.gmtime(self._clock.now()))
-        name = f"{began}-{secrets.token_hex(8)}{end}"
+        name = f"{began}-{mark}{secrets.token_hex(8)}{end}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(name, flags, 0o600, dir_fd=folder)
         size = 0
@@ -209,30 +225,45 @@ class Saver:
         except BaseException:
             os.unlink(name, dir_fd=folder)  # half a file is worse than none
             raise
+        _handed_out.add(name)
         return name, size
 
-    def _make_room(self, folder: int, needed: int) -> None:
-        now = self._clock.now()
-        files = sorted(self._ours(folder), key=lambda file: file[1])
-        used, count = sum(size for _, _, size in files), len(files)
-        for name, saved_at, size in files:
-            crowded = used + needed > self._quota_bytes or count >= self._file_count_limit
-            age = now - saved_at
-            if age > self._keep_seconds or (crowded and age > SPARED_SECONDS):
-                with contextlib.suppress(FileNotFoundError):  # another host makes room here, too
-                    os.unlink(name, dir_fd=folder)
-                used, count = used - size, count - 1
-        if used + needed > self._quota_bytes or count >= self._file_count_limit:
-            raise NotSaved(
-                f"{self.folder} is full ({count} files, {used} bytes); remove what is no longer needed"
+    def _make_room(self, folder: int, owner: str, needed: int) -> None:
+        writing = self._being_written
+        share = Room(self._file_count_limit, self._quota_bytes, needed + writing[owner])
+        total_bytes = max(TOTAL_QUOTA_BYTES, self._quota_bytes)
+        total = Room(TOTAL_FILE_COUNT_LIMIT, total_bytes, needed + writing.total())
+        try:
+            removed = to_remove(
+                self._ours(folder),
+                mark_of(owner),
+                now=self._clock.now(),
+                share=share,
+                total=total,
+                keep_seconds=self._keep_seconds,
             )
+        except Full as full:
+            raise NotSaved(self._why_full(full, owner)) from None
+        for name in removed:
+            with contextlib.suppress(FileNotFoundError):  # another host makes room here, too
+                os.unlink(name, dir_fd=folder)
+            _handed_out.discard(name)
 
-    def _ours(self, folder: int) -> list[tuple[str, float, int]]:
-        """Name, time and size of each file that was saved here; nothing else is ever touched."""
-        found: list[tuple[str, float, int]] = []
+    def _why_full(self, full: Full, owner: str) -> str:
+        what = str(self.folder)
+        if full.is_share and owner:
+            what = f"the share of {one_line(owner, 80)} in {what}"
+        used = f"{full.files} files, {full.size_bytes} bytes"
+        return f"{what} is full ({used}); remove what is no longer needed"
+
+    def _ours(self, folder: int) -> list[SavedFile]:
+        """Each file that was saved here; nothing else is ever touched."""
+        found: list[SavedFile] = []
         for name in os.listdir(folder):
-            if _NAME.fullmatch(name):
+            if ours := _NAME.fullmatch(name):
                 with contextlib.suppress(FileNotFoundError):  # another host has removed it meanwhile
                     about = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                    found.append((name, about.st_mtime, about.st_size))
+                    owner = ours.group(1) or mark_of("")
+                    is_handed_out = name in _handed_out
+                    found.append(SavedFile(name, about.st_mtime, about.st_size, owner, is_handed_out))
         return found

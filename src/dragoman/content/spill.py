@@ -93,14 +93,22 @@ class Passing:
         return bool(begins) and self._tail.rstrip()[-1:] in (b"]", b"}")
 
 
-def spill(pieces: Iterable[bytes], most_bytes: int, saver: Saver, limits: Limits, *, kind: Kind) -> Spilled:
-    """Saves the text; `NotSaved` if that is not possible."""
+def spill(
+    pieces: Iterable[bytes],
+    most_bytes: int,
+    saver: Saver,
+    limits: Limits,
+    *,
+    kind: Kind,
+    owner: str = "",
+) -> Spilled:
+    """Saves the text; `NotSaved` if that is not possible. `owner`: the server in whose share it counts."""
     passing = Passing(limits)
     # JSON or not shows at its end only; the name is needed before. Both endings open in an editor.
     first, rest = _first(pieces)
     may_be_json = kind == "json" or bool(_JSON_BEGINS.match(first))
     watched = passing.watched(_again(first, rest))
-    path, size = saver.save_pieces_now(watched, most_bytes, ".json" if may_be_json else ".txt")
+    path, size = saver.save_pieces_now(watched, most_bytes, ".json" if may_be_json else ".txt", owner=owner)
     shape = Shape("")
     if may_be_json and passing.looks_like_json:
         shape = _shape_of_file(saver, handle_of(path.name), size)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import paths
-from dragoman.content.saving import SPARED_SECONDS, NotSaved, Saver, ending
+from dragoman.content.quota import SPARED_SECONDS, Full, Room, SavedFile, to_remove
+from dragoman.content.saving import NotSaved, Saver, ending
 from dragoman.testing import FakeClock
 
 pytestmark = pytest.mark.requirement("CAT-9")
@@ -187,3 +188,58 @@ def test_nothing_else_in_the_folder_is_touched(desk: Desk, tmp_path: Path):
     assert foreign.exists()
     assert not link.is_symlink(), "a link that looks like one of ours goes, and only the link"
     assert target.read_text() == "precious"
+
+
+# --- which files make room ---
+
+HOUR = 3600.0
+WIDE = Room(100, 1000)
+
+
+def file(name: str, age: float, size: int = 10, *, handed_out: bool = False) -> SavedFile:
+    return SavedFile(name, -age, size, name[0], handed_out)
+
+
+HANDED_OUT = file("c1", 2, handed_out=True)
+
+
+def removed(files: list[SavedFile], owner: str = "a", *, share: Room = WIDE, total: Room = WIDE) -> list[str]:
+    return sorted(to_remove(files, owner, now=0.0, share=share, total=total, keep_seconds=100 * HOUR))
+
+
+@pytest.mark.parametrize(
+    ("files", "share", "total", "expected"),
+    [
+        ([file("a1", 1), file("b1", 2)], WIDE, WIDE, []),
+        ([file("a1", 101 * HOUR), file("b1", 101 * HOUR)], WIDE, WIDE, ["a1", "b1"]),
+        ([file("a1", 2), file("a2", 1), file("b1", 3)], Room(2, 1000), WIDE, ["a1"]),
+        ([file("a1", 2), file("a2", 1), file("b1", 3)], Room(9, 30, 20), WIDE, ["a1"]),
+        ([file("a1", 3, handed_out=True), file("a2", 1)], Room(2, 1000), WIDE, ["a2"]),
+        ([file("a1", 2 * HOUR, handed_out=True), file("a2", 1)], Room(2, 1000), WIDE, ["a2"]),
+        ([file("a1", 2 * HOUR, handed_out=True)], Room(1, 1000), WIDE, ["a1"]),
+        ([file("b1", 9), file("c1", 2), file("c2", 1)], WIDE, Room(3, 1000), ["c1"]),
+        ([file("b1", 9), file("b2", 8), file("c1", 1, 50)], WIDE, Room(9, 80, 20), ["c1"]),
+        (
+            [file("c1", 2, handed_out=True), file("c2", 1, handed_out=True), file("b1", 1)],
+            WIDE,
+            Room(3, 1000),
+            ["b1"],
+        ),
+    ],
+)
+def test_files_make_room_in_this_order(files: list[SavedFile], share: Room, total: Room, expected: list[str]):
+    assert removed(files, share=share, total=total) == expected
+
+
+def test_what_was_just_handed_out_is_kept_and_the_share_is_full():
+    with pytest.raises(Full) as caught:
+        removed([file("a1", 5, handed_out=True), file("b1", 9)], share=Room(1, 1000))
+    assert (caught.value.files, caught.value.size_bytes, caught.value.is_share) == (1, 10, True)
+    with pytest.raises(Full) as caught:
+        removed([file("b1", 5, handed_out=True)], total=Room(1, 1000))
+    assert not caught.value.is_share
+
+
+def test_very_many_files_are_judged_quickly():
+    files = [file(f"a{number}", number) for number in range(20_000)]
+    assert len(removed(files, share=Room(10, 10**9), total=Room(10**6, 10**9))) == 19_991
