@@ -22,7 +22,8 @@
     │   ├── HttpError             it answered with an HTTP status instead: 429, 500 …
     │   ├── MalformedReply        it answered something that cannot be read
     │   └── MessageTooLarge       it answered more than the limit
-    └── HostClosed                the host was closed first
+    ├── HostClosed                the host was closed first
+    └── WrongLoop                 the host belongs to another event loop, which does not run
 
 I own: the tree, the stable `code` of each, and their sentences. Every error takes facts and composes
 its own sentence. Text that came from a server is made visible here, so that no message can drive a
@@ -110,6 +111,18 @@ class HostClosed(DragomanError):
 
     def __init__(self) -> None:
         super().__init__("the host is closed", hint="Make calls inside `async with Host(...)`.")
+
+
+class WrongLoop(DragomanError):
+    """The host was to be closed in another event loop than its own, and its own does not run."""
+
+    code = "wrong-loop"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the host belongs to another event loop, which is not running",
+            hint="Close it in the event loop in which it was opened, before that loop ends.",
+        )
 
 
 class ConnectError(DragomanError):

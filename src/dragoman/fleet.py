@@ -94,6 +94,8 @@ class Fleet:
         self._timeouts: dict[ServerName, float] = {}
         self._redactors: dict[ServerName, Redactor] = {}
         self._connections: dict[ServerName, Connection] = {}
+        self._replaced: Mapping[str, ServerView] = {}
+        """Servers that are being closed because their entry has changed, as they were before."""
         self._is_open = True
         self._around = Surroundings(
             self._settings,
@@ -130,19 +132,18 @@ class Fleet:
         self.configuration = self._latest = new
         self._catalog.expect(self.naming_servers())
         self._settings.adopt(new.settings)
-        # One that is replaced stays in view, as closed, until the next one is there.
-        leaving = [self._connections.pop(ServerName(name)) for name in plan.removed]
-        leaving += [self._connections[ServerName(name)] for name in plan.changed]
+        self._replaced = {name: view for name, view in self.views().items() if name in plan.changed}
+        leaving = [self._connections.pop(ServerName(name)) for name in (*plan.removed, *plan.changed)]
         for connection in leaving:
             self._catalog.forget(ServerName(connection.name))
-        for name in plan.removed:
-            self._servers.pop(ServerName(name), None)
+            self._servers.pop(ServerName(connection.name), None)
         await close_all(leaving)
         for connection in leaving:
             # What was being read while it closed is not to stay.
             self._refresher.forget(ServerName(connection.name))
             self._catalog.forget(ServerName(connection.name))
             self.lists.forget(ServerName(connection.name))
+        self._replaced = {}
         if not self._is_open:
             return
         for name in (*plan.added, *plan.changed):
@@ -159,7 +160,9 @@ class Fleet:
         return self._servers.values()
 
     def views(self) -> Mapping[str, ServerView]:
-        return {name: self._view(name, connection) for name, connection in self._connections.items()}
+        replaced = {name: _being_replaced(view) for name, view in self._replaced.items()}
+        here = {name: self._view(name, connection) for name, connection in self._connections.items()}
+        return {**replaced, **here}
 
     def _view(self, name: ServerName, connection: Connection) -> ServerView:
         view = ServerView.of(connection, self._servers[name], self._catalog)
@@ -420,6 +423,18 @@ class Fleet:
             self._refresher.schedule(name, session)
         else:
             self.lists.noticed(name, session, method, self.capabilities_of(name))
+
+
+def _being_replaced(view: ServerView) -> ServerView:
+    return structs.replace(
+        view,
+        status="pending",
+        phase=None,
+        reason="its configuration has changed: it is being replaced",
+        error=None,
+        tool_count=0,
+        pid=None,
+    )
 
 
 def _knocker(config: ServerConfig) -> Knock | None:

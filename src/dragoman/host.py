@@ -41,7 +41,7 @@ from dragoman.connections.factory import (
 from dragoman.content.prepare import Limits, Preparer
 from dragoman.content.redact import Redactor
 from dragoman.content.tokens import installed_counter
-from dragoman.errors import ConfigError, DragomanError, HostClosed
+from dragoman.errors import ConfigError, DragomanError, HostClosed, WrongLoop
 from dragoman.events import ConfigurationChanged, Event, EventBus
 from dragoman.fleet import Fleet
 from dragoman.guard import Guard
@@ -168,6 +168,8 @@ class Host:
         self._resources = Resources(self._reader, requests)
         self._prompts = Prompts(self._fleet, self._clock, requests)
         self._stage = "new"
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that everything of this host runs in; known once it is open."""
         self._closing: asyncio.Task[None] | None = None
         self._background: list[asyncio.Task[None]] = []
         self._connectors_known = asyncio.Event()
@@ -202,6 +204,7 @@ class Host:
         if self._stage != "new":
             raise HostClosed
         self._stage = "open"
+        self._loop = asyncio.get_running_loop()
         if not self._is_guarded_by_another:
             self._guard.start()
         self._fleet.start()
@@ -234,7 +237,17 @@ class Host:
         return self.servers
 
     async def close(self) -> None:
-        """Ends every connection. Safe from any task, at any moment, any number of times."""
+        """Ends every connection. Safe from any task, at any moment, any number of times.
+
+        Called in another event loop than the host's, it closes the host in its own loop and waits for that;
+        `WrongLoop` if that loop does not run.
+        """
+        owner = self._loop
+        if owner is not None and owner is not asyncio.get_running_loop():
+            if not owner.is_running():
+                raise WrongLoop
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.close(), owner))
+            return
         self._stage = "closed"
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(), name="dragoman close")

@@ -46,6 +46,7 @@ from dragoman.errors import (
     StartFailed,
     UnknownTool,
     Unreachable,
+    WrongLoop,
 )
 from dragoman.host import Host
 from dragoman.interaction import Interaction, PermissionAnswer, PermissionQuestion
@@ -109,4 +110,5 @@ __all__ = [
     "UnknownBlock",
     "UnknownTool",
     "Unreachable",
+    "WrongLoop",
 ]

@@ -31,6 +31,7 @@ from dragoman.errors import (
     StartFailed,
     UnknownTool,
     Unreachable,
+    WrongLoop,
 )
 
 CLASSES = [
@@ -66,6 +67,7 @@ CODES = {
     ConfigFileError: "config-file",
     PolicyRefused: "policy",
     HostClosed: "host-closed",
+    WrongLoop: "wrong-loop",
     ConnectError: "connect",
     CommandNotFound: "command-not-found",
     StartFailed: "start-failed",
@@ -247,6 +249,7 @@ TRAVELLERS = [
     ConnectionLost("box", "gone", may_have_run=True),
     UnknownTool("x", near=("y",)),
     HostClosed(),
+    WrongLoop(),
 ]
 
 

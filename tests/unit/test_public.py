@@ -54,6 +54,7 @@ PUBLIC = [
     "UnknownBlock",
     "UnknownTool",
     "Unreachable",
+    "WrongLoop",
 ]
 
 

@@ -90,7 +90,8 @@ class StdioTransport(OneLink):
         self._process.on_exit(self._leader_exited)
 
     def send(self, message: bytes, about: About | None = None) -> None:
-        if self._stdin is None or self._sink is None:
+        # Closing, though nobody was told yet: asyncio would log a warning for every further write.
+        if self._stdin is None or self._sink is None or self._stdin.is_closing():
             raise ConnectionError("the process is gone")
         if not self._bursting and not self._outbox:
             self._stdin.write(message + b"\n")
@@ -140,7 +141,7 @@ class StdioTransport(OneLink):
 
     def _flush(self) -> None:
         outbox, self._outbox = self._outbox, []
-        if self._stdin is not None and outbox:
+        if self._stdin is not None and outbox and not self._stdin.is_closing():
             outbox.append(b"")
             self._stdin.write(b"\n".join(outbox))
 
