@@ -90,10 +90,12 @@ class StdioTransport(OneLink):
         self._process.on_exit(self._leader_exited)
 
     def send(self, message: bytes, about: About | None = None) -> None:
-        # Closing, though nobody was told yet: asyncio would log a warning for every further write.
-        if self._stdin is None or self._sink is None or self._stdin.is_closing():
+        if self._stdin is None or self._sink is None:
             raise ConnectionError("the process is gone")
         if not self._bursting and not self._outbox:
+            # Closing, though nobody was told yet: asyncio would log a warning for every further write.
+            if self._stdin.is_closing():
+                raise ConnectionError("the process is gone")
             self._stdin.write(message + b"\n")
             return
         outbox = self._outbox
