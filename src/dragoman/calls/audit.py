@@ -36,6 +36,8 @@ TEXT_LIMIT: Final = 1000
 """Characters of one text: names and reasons may come from a model, a hook or a server."""
 BATCH: Final = 1000
 GATHER_SECONDS: Final = 0.005
+TORN_SECONDS: Final = 0.05
+"""How long another process may take to write one batch."""
 LOCK_SECONDS: Final = 10.0
 """How long another process may take to make room."""
 # A pipe in the file's place must not hold the writer up: without a reader, opening it fails.
@@ -148,7 +150,7 @@ class AuditLog:
                 raise OSError(errno.EINVAL, "it is not a file")
             if found.st_mode & 0o077:
                 os.fchmod(descriptor, 0o600)
-            if found.st_size and os.pread(descriptor, 1, found.st_size - 1) != b"\n":
+            if _is_torn(descriptor):
                 data = b"\n" + data  # a full disk or a crash has cut the last line short
             # One write per batch: lines of several processes do not mix.
             written = os.write(descriptor, data)
@@ -158,6 +160,15 @@ class AuditLog:
             os.close(descriptor)
         if found.st_size + len(data) > FILE_LIMIT_BYTES:
             _make_room(self.path)
+
+
+def _is_torn(descriptor: int) -> bool:
+    """Whether the last line has no end, and nobody is about to write the rest of it."""
+    size = os.fstat(descriptor).st_size
+    if not size or os.pread(descriptor, 1, size - 1) == b"\n":
+        return False
+    time.sleep(TORN_SECONDS)
+    return os.fstat(descriptor).st_size == size and os.pread(descriptor, 1, size - 1) != b"\n"
 
 
 def _name(name: object) -> str:

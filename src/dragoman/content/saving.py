@@ -1,7 +1,7 @@
 """Saves results and data that a model is not given whole, in one private folder where a person can find them.
 
 Names are made here: nothing a server says becomes part of one. The ending follows from the first bytes, or
-from the claimed type where a wrong claim does no harm. Files are never run, opened or given to other programs.
+from the claimed type where a wrong claim does no harm. Files are never run or given to other programs.
 Nothing is written outside the folder, an existing file is never written to, and each server's files stay in
 its share (`quota.py`): what is old makes room, and where that is not enough, the new file is refused.
 """
