@@ -29,7 +29,6 @@ _HAS_OPTION: Final = re.compile(r"\s-")
 """A word with words in it, one of them an option: a text for a shell, as behind `sh -c`."""
 _QUOTES: Final = re.compile(r"['\"\\]")
 _HEADER_FLAGS: Final = frozenset({"-H", "--header", "--headers"})
-_LOGIN_FLAGS: Final = frozenset({"-u", "--user", "-U", "--proxy-user"})
 _HEADER: Final = re.compile(r"([A-Za-z0-9_-]+):\s*")
 _KEY_LIKE: Final = re.compile(
     r"(?:sk|pk|rk|ghp|gho|ghu|ghs|glpat|github_pat|xox[abprs]|AKIA|eyJ)[-_A-Za-z0-9.]{8,}"
@@ -101,9 +100,6 @@ def _secrets_in_words(words: Sequence[str]) -> Iterator[str]:
     for number, word in enumerate(words):
         before = words[number - 1] if number else ""
         yield from _secrets_in_word(word, before)
-        option, equals, value = word.partition("=")
-        login = word if before in _LOGIN_FLAGS else value if equals and option in _LOGIN_FLAGS else ""
-        yield login.partition(":")[2]
 
 
 def _secrets_in_word(word: str, before: str) -> Iterator[str]:
