@@ -471,6 +471,12 @@ class Host:
                     f"the agent's own server {name!r} has the name of one of the host's",
                     hint="Give it another name, or name the host's without an entry.",
                 )
+            if any(child._has_other(name, inline[name]) for child in self._children):
+                # A yes for the session would hold for both.
+                raise ConfigError(
+                    f"the agent's own server {name!r} has the name of another agent's, with another entry",
+                    hint="Give it another name.",
+                )
         own = self._child(inline) if inline else None
         borrowed = [name for name in dict.fromkeys((*shared, *required)) if name not in inline]
         for name in borrowed:
@@ -486,6 +492,11 @@ class Host:
             self._bus.publish(event)
 
     # Wiring.
+
+    def _has_other(self, name: str, entry: object) -> bool:
+        """Whether a server of this name, with another entry, is or may be in use."""
+        given = self._sources.given
+        return self._stage != "closed" and name in given and given[name] != entry
 
     def _child(self, servers: Mapping[str, object]) -> Host:
         """A host for an agent's own servers, in everything else like this one."""
@@ -524,7 +535,7 @@ class Host:
 
     async def _apply(self, new: Configuration, plan: Plan) -> None:
         known = self._fleet.configuration.problems
-        for name in (*plan.removed, *plan.changed):
+        for name in (*plan.removed, *plan.changed, *plan.added):
             self._guard.gate.forget(name)
         if not self._is_guarded_by_another:
             self._guard.adopt(new)

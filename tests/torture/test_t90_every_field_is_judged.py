@@ -60,7 +60,10 @@ def test_without_a_rule_for_commands_only_a_name_admits_a_helper(home: Path):
         ({"proxy": "http://evil.example:8080"}, "proxy"),
         ({"tls": {"ca": "/tmp/ca.pem"}}, "tls"),
         ({"headers": {"Host": "evil.example"}}, "the header Host"),
-        ({"headers": {"hOST": "evil.example"}}, "the header Host"),
+        ({"headers": {"hOST": "evil.example"}}, "the header hOST"),
+        ({"headers": {"Content-Length": "0"}}, "the header Content-Length"),
+        ({"headers": {"Transfer-Encoding": "chunked"}}, "the header Transfer-Encoding"),
+        ({"headers": {"X-Forwarded-Host": "evil.example"}}, "the header X-Forwarded-Host"),
         ({"oauth": {"authServerMetadataUrl": "https://evil.example/x"}}, "oauth.authServerMetadataUrl"),
     ],
     ids=lambda value: str(value)[:40],
@@ -116,3 +119,50 @@ async def test_a_helper_that_is_not_admitted_does_not_run(home: Path):
         view = (await host.ready(timeout=30))["box"]
         assert view.status == "disabled"
     assert canary.started == set()
+
+
+@pytest.mark.requirement("CFG-7")
+@pytest.mark.parametrize(
+    "field", [{"env": {"LD_PRELOAD": "x"}}, {"env": {"PATH": "/tmp"}}, {"cwd": "/tmp"}], ids=str
+)
+def test_what_an_entry_sets_for_its_helper_is_judged_as_for_a_server(home: Path, field: dict[str, Any]):
+    projects.managed(home, {"allowedMcpServers": [BY_URL, {"serverCommand": ["/bin/echo"]}]})
+    entry = {"url": URL, "headersHelper": "/bin/echo"}
+    assert admitted(entry)[0] == "ready"
+    assert admitted({**entry, "env": {"GITHUB_TOKEN": "x"}})[0] == "ready"
+    standing, reason = admitted({**entry, **field})
+    assert standing == "refused"
+    assert "its headersHelper is judged as a command: " in reason
+
+
+@pytest.mark.requirement("CFG-7")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/admin/x",
+        "//admin/x",
+        "/admin%2Fx",
+        "/%2Fadmin/x",
+        "/admin;v=1/x",
+        "/;/admin/x",
+        "/ADMIN/x",
+        "/admin%252Fx",
+    ],
+)
+def test_a_denied_path_is_missed_by_no_spelling(home: Path, path: str):
+    projects.managed(home, {"deniedMcpServers": [{"serverUrl": "https://h.example/admin/*"}]})
+    assert admitted({"url": f"https://h.example{path}"})[0] == "refused"
+    assert admitted({"url": "https://h.example/administration/x"})[0] == "ready"
+
+
+@pytest.mark.requirement("CFG-6")
+@pytest.mark.parametrize("scope", ["project", "local"])
+def test_a_project_takes_the_place_of_no_server_of_the_person_by_its_command(home: Path, scope: str):
+    entry = {"command": "/bin/echo", "args": ["x"]}
+    projects.user(home, projects.servers(mine=entry))
+    file = home / "work" / {"project": ".mcp.json", "local": ".dragoman/settings.local.json"}[scope]
+    projects.write(file, projects.servers(theirs={**entry, "env": {"MODE": "loose"}}))
+    projects.approve(file, "theirs")
+    seen = projects.seen()
+    assert list(seen.servers) == ["mine"]
+    assert [each.why for each in seen.dropped] == ["duplicate"]

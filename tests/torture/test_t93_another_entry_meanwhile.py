@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 import pytest
 
-from dragoman import Host, PermissionAnswer, PermissionRefused
+from dragoman import ConfigError, Host, PermissionAnswer, PermissionRefused
 from dragoman.calls import pipeline, recovery
 from dragoman.interaction import FormAnswer, PermissionQuestion
+from dragoman.testing import InMemoryServer
 from tests.servers.web import Answer, Ask, Streamable, answers, streamable
 from tests.servers.web.liar import liar
 from tests.torture import projects
@@ -150,3 +151,19 @@ async def test_t93_a_request_for_a_resource_is_judged_again_too(home: Path):
         assert len(first.asked("resources/read")) == 1
         assert second.asked("resources/read") == []
         assert [question.tool for question in person.asked] == ["read_mcp_resource"] * 2
+
+
+async def test_t93_a_yes_to_one_agents_server_is_none_to_anothers_of_that_name():
+    def server(label: str) -> InMemoryServer:
+        made = InMemoryServer("s")
+        made.add_tool("run", lambda arguments, _: f"{label} got {arguments}")
+        return made
+
+    async with Host({}) as host:
+        first = server("A")
+        async with host.for_agent([{"scratch": first}]), host.for_agent([{"scratch": first}]):
+            with pytest.raises(ConfigError) as raised:
+                host.for_agent([{"scratch": server("B")}])
+        assert "'scratch' has the name of another agent's, with another entry" in str(raised.value)
+        async with host.for_agent([{"scratch": server("B")}]):
+            pass

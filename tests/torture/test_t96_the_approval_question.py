@@ -69,7 +69,16 @@ def test_giving_up_leaves_the_server_pending(home: Path, key: bytes):
 
 @pytest.mark.requirement("CFG-8")
 def test_it_says_which_server_would_be_replaced_and_which_rules_would_hold(home: Path):
-    allow = ["mcp__box", "mcp__box__read_file(readOnly)", "mcp__other", f"mcp__box__x@{'a' * 32}", "Bash(ls)"]
+    allow = [
+        "mcp__box",
+        "mcp__box__read_file(readOnly)",
+        "mcp__*__read*",
+        "mcp__bo*",
+        "mcp__new__x",
+        "mcp__other",
+        f"mcp__box__x@{'a' * 32}",
+        "Bash(ls)",
+    ]
     projects.user(home, {**servers(box={"command": "mine"}), "permissions": {"allow": allow}})
     pending(home, box=ENTRY, new=ENTRY)
     with Person("mcp", "approve") as person:
@@ -79,8 +88,8 @@ def test_it_says_which_server_would_be_replaced_and_which_rules_would_hold(home:
     file = home / ".dragoman" / "settings.json"
     assert f"! it would take the place of the server of that name in {file}" in first
     told = "! its tools would be called without a question where these rules allow it: "
-    assert f"{told}mcp__box, mcp__box__read_file(readOnly) y  yes" in first
-    assert "!" not in second
+    assert f"{told}mcp__box, mcp__box__read_file(readOnly), mcp__*__read*, mcp__bo* y  yes" in first
+    assert f"{told}mcp__*__read*, mcp__new__x y  yes" in second.replace("\n    y", " y").replace("\n    ", "")
 
 
 def test_words_that_mix_alphabets_are_told(home: Path):
@@ -90,3 +99,13 @@ def test_words_that_mix_alphabets_are_told(home: Path):
         person.ends()
     assert "! these words mix alphabets: g\\u0456thub\n" in shown
     assert json.dumps("g\u0456thub-server") in shown
+
+
+@pytest.mark.parametrize("field", ["url", "httpUrl", "serverUrl"])
+def test_the_address_comes_first_by_whatever_name(home: Path, field: str):
+    notes = {f"note{number}": "x" for number in range(25)}
+    pending(home, box={"type": "http", "headers": {"A": "b"}, **notes, field: "https://evil.example/mcp"})
+    with Person("mcp", "approve") as person:
+        shown = person.answers("y/n/l/v", "l")
+        person.ends()
+    assert f'      {field}: "https://evil.example/mcp"' in shown.splitlines()[:6]

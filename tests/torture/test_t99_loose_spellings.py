@@ -140,3 +140,64 @@ def test_a_deny_for_a_path_is_missed_by_no_spelling(path: str):
 @pytest.mark.parametrize("url", ["http://2130706433/x", "http://127.1/x", "http://0x7f000001/x"])
 def test_a_deny_for_an_address_is_missed_by_no_spelling(url: str):
     assert decided(denies("url=http://127.0.0.1/*"), url=url) == "deny"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:///etc/passwd",
+        "file:/etc/passwd",
+        "file:////etc/passwd",
+        "file://localhost/etc/passwd",
+        "file:///tmp/../etc/passwd",
+        "file:///./etc/passwd",
+        "file:\\\\\\etc\\passwd",
+        "FILE:///ETC/passwd",
+    ],
+)
+def test_a_deny_for_a_file_is_missed_by_no_spelling(uri: str):
+    assert decided(denies("url=file:///etc/*"), url=uri) == "deny"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "drop\rtable \u00e9",
+        "drop\ftable \u00e9",
+        "drop\vtable \u00e9",
+        "drop\x85table",
+        "drop\u2028table",
+        "dr\x00op table",
+    ],
+    ids=ascii,
+)
+def test_white_space_that_is_a_control_character_is_white_space(text: str):
+    assert decided(denies("sql=*drop table*"), sql=text) == "deny"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://inter\tnal.example.com/x",
+        "https://inter\nnal.example.com/x",
+        "\x01https://internal.example.com/x",
+        "https://internal.example.com:/x",
+        "https:/internal.example.com/x",
+    ],
+    ids=ascii,
+)
+def test_what_url_parsers_drop_hides_no_host(url: str):
+    assert decided(denies("url=https://internal.example.com/*"), url=url) == "deny"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url"),
+    [
+        ("/home/me/project/*", "/home/me/project/a\n/etc/passwd"),
+        ("https://api.example.com/v1/*", "https://api.example.com/v1/.\x00./x"),
+        ("https://api.example.com/v1/*", "https://api.example.com/v1/.%00./x"),
+        ("https://api.example.com/v1/*", "https://api.example.com/v1/.\u200b./x"),
+    ],
+)
+def test_an_allow_covers_no_control_or_invisible_character(pattern: str, url: str):
+    assert decided(allows(pattern), url=url) == "ask"

@@ -93,7 +93,7 @@ class Prompts:
     async def find(self, name: str) -> Prompt:
         """The prompt of this name; one that was read before is found without a request."""
         known = [prompt for prompt in self._known() if prompt.name == name]
-        if known:
+        if known and not self._requests.leaves_out(LIST_PROMPTS, known[0].server):
             return known[0]
         for server in sorted(self._servers.names()):
             # A list of all servers leaves these out; naming one is refused, or asked about.

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 import click
 
-from dragoman.catalog.naming import prefix, qualify
+from dragoman.catalog.naming import RESERVED, prefix
 from dragoman.cleaning import one_line
 from dragoman.cli.lookalikes import mixed_words
 from dragoman.cli.options import is_watched
@@ -21,8 +21,10 @@ from dragoman.cli.questions import SHOWN_LINES, ask_key, cut, indented, show_key
 from dragoman.config import approval
 from dragoman.config.load import Configuration, load, path_of
 from dragoman.config.merge import ConfiguredServer
+from dragoman.config.model import ALIASES_OF_URL
 from dragoman.config.policy import loader_variables
 from dragoman.config.scopes import Sources
+from dragoman.permissions.patterns import Glob
 from dragoman.permissions.rules import Rulebook
 
 SHOWN_RULES: Final = 5
@@ -113,7 +115,10 @@ def entry_lines(entry: Any, before: Any = None) -> Iterator[str]:
 _FIRST: Final = {
     field: place
     for place, field in enumerate(
-        ("type", "command", "args", "cwd", "env", "url", "headersHelper", "headers", "proxy", "tls", "oauth")
+        (
+            *("type", "command", "args", "cwd", "env", "url", *ALIASES_OF_URL),
+            *("headersHelper", "headers", "proxy", "tls", "oauth"),
+        )
     )
 }
 
@@ -152,14 +157,23 @@ def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterato
 def _inherited(configuration: Configuration, name: str) -> list[str]:
     """The allow rules that would hold for a server of this name."""
     parts = [(part.scope, part.source, part.rules) for part in configuration.permissions]
-    some_tool = qualify(name, "tool")
-    return [
-        rule.text
-        for rule in Rulebook.of(parts).rules
-        if rule.behaviour == "allow"
-        and not rule.digest
-        and (rule.subject.means(some_tool, name, "tool") or rule.subject.text.startswith(prefix(name)))
-    ]
+    allows = (rule for rule in Rulebook.of(parts).rules if rule.behaviour == "allow" and not rule.digest)
+    return [rule.text for rule in allows if _may_mean_server(rule.subject.text, name)]
+
+
+def _may_mean_server(subject: str, name: str) -> bool:
+    """Whether the subject of a rule could mean a tool of the server, whatever its name."""
+    server, separator, tool = subject.removeprefix(RESERVED).partition("__")
+    if subject == "*" or not subject.startswith(RESERVED):
+        return subject == "*"
+    pattern = f"{RESERVED}{server}__*" if separator and "*" in server else None
+    start = prefix(name)
+    return (
+        subject.startswith(start)
+        or f"{subject}__" == start
+        or (pattern is not None and Glob.plainly(pattern).fits_loosely(f"{start}{tool}"))
+        or (not separator and Glob.plainly(subject).fits_loosely(start.removesuffix("__")))
+    )
 
 
 def ask_about_variables(configuration: Configuration) -> None:

@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from dragoman.config.approval import Approval
 from dragoman.config.model import ServerConfig
 from dragoman.config.policy import Verdict
-from dragoman.config.scopes import MAY_TRUST, SCOPES, Scope
+from dragoman.config.scopes import MAY_TRUST, OUTSIDE_PROJECTS, SCOPES, Scope
 from dragoman.errors import ConfigError
 
 Standing = Literal["ready", "pending", "rejected", "disabled", "refused", "broken"]
@@ -191,15 +191,21 @@ def _understood(server: ConfiguredServer, judge: Judgements) -> ConfiguredServer
     return stand(server, judge)
 
 
+def _keeps_its_place(server: ConfiguredServer) -> tuple[bool, object]:
+    scope = server.candidate.scope
+    return scope in OUTSIDE_PROJECTS or scope == "dynamic", server.candidate.claim
+
+
 def _without_duplicates(
     servers: Sequence[ConfiguredServer], dropped: list[Dropped]
 ) -> list[ConfiguredServer]:
-    """Only servers that would run are duplicates of one another; the one of the higher scope stays.
+    """Only servers that would run are duplicates of one another; the one of the higher scope stays. One in a
+    project never takes the place of one outside it: rules and hooks that name the other would be lost.
 
     Two in one file are meant: the same program for two accounts, say.
     """
     first: dict[tuple[str, ...], ConfiguredServer] = {}
-    for server in sorted(servers, key=lambda server: server.candidate.claim, reverse=True):
+    for server in sorted(servers, key=_keeps_its_place, reverse=True):
         signature = server.config.signature if server.config and server.standing == "ready" else None
         if signature is None:
             continue

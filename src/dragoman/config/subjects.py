@@ -23,6 +23,12 @@ from dragoman.config.scopes import working_folder
 from dragoman.config.urls import parse_url
 
 _SHELL_SYNTAX: Final = re.compile(r"[^A-Za-z0-9_@%+=:,./ '\"-]|\A[^ /]*=|\A ")
+_OF_THE_CONNECTION: Final = frozenset(
+    {"connection", "content-length", "expect", "forwarded", "host", "te", "trailer", "transfer-encoding",
+     "upgrade"}
+)  # fmt: skip
+_OF_PROXIES: Final = ("mcp-", "proxy-", "x-forwarded-", "x-original-", "x-rewrite-")
+"""Headers by which a message, or another behind it, reaches another place than its URL names."""
 _ENDS_OPTIONS: Final = re.compile(r"-[bBdEiIOPqRsSuvx]*[mc]|--?\Z")
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*(?:\.exe)?", re.IGNORECASE)
 
@@ -52,7 +58,7 @@ def _helper_of(candidate: Candidate, config: ServerConfig, project: str) -> Subj
         return None
     words = _plain_words(config.headers_helper)
     folder = config.cwd or os.path.expanduser("~")
-    found = found_program(ServerConfig(command=words[0], cwd=folder)) if words else None
+    found = found_program(ServerConfig(command=words[0], cwd=folder, env=config.env)) if words else None
     return Subject(
         name=candidate.name,
         scope=candidate.scope,
@@ -62,6 +68,8 @@ def _helper_of(candidate: Candidate, config: ServerConfig, project: str) -> Subj
         executable=os.path.realpath(found) if found else None,
         found=found,
         project=project,
+        env_names=tuple(config.env),
+        sets_folder=_sets_folder(candidate.given),
     )
 
 
@@ -80,8 +88,9 @@ def _rerouting(config: ServerConfig) -> Iterator[str]:
         yield "proxy"
     if config.tls is not None:
         yield "tls"
-    if any(name.lower() == "host" for name in config.headers):
-        yield "the header Host"
+    for name in config.headers:
+        if name.lower() in _OF_THE_CONNECTION or name.lower().startswith(_OF_PROXIES):
+            yield f"the header {name}"
     if config.oauth is not None and config.oauth.auth_server_metadata_url is not None:
         yield "oauth.authServerMetadataUrl"
 

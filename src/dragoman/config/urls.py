@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
@@ -133,8 +133,21 @@ def matches(pattern: UrlPattern, url: ServerUrl, *, any_port: bool) -> bool:
         and fits(pattern.host, url.host)
         and (not pattern.only_addresses or _is_ipv4(url.host))
         and _port_fits(pattern.port, url, any_port)
-        and (pattern.path is None or fits(pattern.path, url.path))
+        and (pattern.path is None or _path_fits(pattern.path, url.path, loosely=any_port))
         and (pattern.query is None or fits(pattern.query, url.query))
+    )
+
+
+def _path_fits(pieces: Pieces, path: str, *, loosely: bool) -> bool:
+    """`loosely`, for a rule that forbids: also by what servers make of a path that is written otherwise."""
+    if fits(pieces, path):
+        return True
+    if not loosely:
+        return False
+    folded = tuple(piece.casefold() for piece in pieces)
+    plain = re.sub(r"/{2,}", "/", re.sub(r";[^/]*", "", unquote(unquote(path)).replace("\\", "/"))).casefold()
+    return any(
+        fits(folded, spelling) for spelling in (plain, plain.rstrip("/") or "/", f"{plain.rstrip('/')}/")
     )
 
 

@@ -33,8 +33,11 @@ _IN_HOST = re.compile(r"[\w.-]*")
 _AFTER_HOST = re.compile(r"(?::[0-9]*)?(?:[/?#].*)?", re.DOTALL)
 _ENDS_IN_HOST = re.compile(r"://[^/?#\\]*\Z")
 _ENDS_HOST = re.compile(r"[/?#\\]")
-_URL = re.compile(r"([a-z][a-z0-9+.-]*):/*([^/?#]*)([^?#]*)(.*)", re.DOTALL)
+_URL = re.compile(r"([a-z][a-z0-9+.-]*):(?://([^/?#]*))?([^?#]*)(.*)", re.DOTALL)
 _PATH_PARAMETERS = re.compile(r";[^/]*")
+_HIDDEN_IN_URLS = re.compile(r"\A[\x00-\x20]+|[\t\r\n]")
+"""What URL parsers drop before they read an address."""
+_HIDDEN = re.compile(r"[\x00-\x1f\x7f]|%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
 _BLANKS = re.compile(r"\s+")
 _CLIMB = re.compile(r"(?<![\w.\-])\.\.(?![\w.\-])")
 _IGNORED_IN_URLS = re.compile(r"[\t\r\n]")
@@ -48,11 +51,20 @@ def fold(text: str) -> str:
     here does `cafe*` still fit an `e` that got an accent.
     """
     if text.isascii():
-        return text.lower()
+        return text.lower() if text.isprintable() else _without_controls(text.lower())
     # Upper case first: the dotless i of Turkish has no other way to become the I it is written as.
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).upper().casefold())
+    folded = _BLANKS.sub(_as_blanks, folded)  # some white space is a control character, too
     unseen = {ord(char): None for char in set(folded) if unicodedata.category(char) == "Cf"}
     return without_invisible(folded.translate(unseen) if unseen else folded)
+
+
+def _without_controls(text: str) -> str:
+    return without_invisible(_BLANKS.sub(_as_blanks, text))
+
+
+def _as_blanks(found: re.Match[str]) -> str:
+    return "".join(char if char in " \t\n" else " " for char in found[0])
 
 
 class Glob(Struct, frozen=True):
@@ -121,10 +133,21 @@ def _fits_carefully(parts: tuple[str, ...], text: str) -> bool:
         in_host = _is_in_host(part, in_host)
     if last and _crosses(text[at:end], in_host):
         return False
+    if _is_path_like(parts) and _hides_something(text):
+        return False
     if not last and in_host and not text.endswith("://", 0, at) and not _AFTER_HOST.fullmatch(text, at):
         return False
     # What the pattern itself says may climb; from its last whole folder on, nothing may.
     return not climbs(text[max(first.rfind("/"), first.rfind("\\"), 0) :])
+
+
+def _is_path_like(parts: tuple[str, ...]) -> bool:
+    return any("/" in part or "\\" in part for part in parts)
+
+
+def _hides_something(text: str) -> bool:
+    """Whether there are control or invisible characters in it, which a server may drop or cut at."""
+    return _HIDDEN.search(text) is not None or without_invisible(text) != text
 
 
 def _is_in_host(part: str, was_in_host: bool) -> bool:
@@ -183,19 +206,28 @@ def _resolved(text: str) -> Iterator[str]:
     yield text.strip()
     yield _BLANKS.sub(" ", text)
     if "/" in text or "\\" in text:
-        slashed = _SLASHES.sub("/", text.strip().replace("\\", "/"))
+        written = text.strip().replace("\\", "/")
+        slashed = _SLASHES.sub("/", written)
         path = posixpath.normpath(slashed)
         yield from (slashed, path, f"{path}/", path.replace("/", "\\"))
-        if url := _URL.fullmatch(slashed):
+        if url := _URL.fullmatch(_HIDDEN_IN_URLS.sub("", written)):
             yield from _resolved_url(*url.groups())
 
 
-def _resolved_url(scheme: str, authority: str, path: str, rest: str) -> Iterator[str]:
+def _resolved_url(scheme: str, authority: str | None, path: str, rest: str) -> Iterator[str]:
     """The URL with its path resolved, without user name and default port, and in canonical form."""
-    host = authority.rpartition("@")[2].removesuffix({"http": ":80", "https": ":443"}.get(scheme, ":"))
-    path = posixpath.normpath(_PATH_PARAMETERS.sub("", path)) if path else "/"
+    if not authority and scheme != "file":  # `https:/host/path`, which browsers take for `https://host/path`
+        authority, _, path = path.lstrip("/").partition("/")
+        path = f"/{path}"
+    path = posixpath.normpath(_SLASHES.sub("/", _PATH_PARAMETERS.sub("", path))) if path else "/"
+    if scheme == "file":
+        yield from (f"file://{path}{rest}", f"file:{path}{rest}", path)
+        return
+    host = (
+        (authority or "").rpartition("@")[2].removesuffix({"http": ":80", "https": ":443"}.get(scheme, ":"))
+    )
     for end in (path, path.rstrip("/"), f"{path}/"):
-        url = f"{scheme}://{host}{end}{rest}"
+        url = f"{scheme}://{host.removesuffix(':')}{end}{rest}"
         yield url
         with contextlib.suppress(ConfigError):
             yield fold(str(parse_url(url)))

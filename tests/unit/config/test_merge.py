@@ -110,10 +110,15 @@ def model(candidates: list[Candidate], off: set[str], exclusive: bool) -> dict[s
     effect = {name: (winner, standing(winner, off)) for name, winner in winners.items()}
     ready = [winner for winner, state in effect.values() if state == "ready"]
     for one in ready:
-        twins = [other.part for other in ready if facts_of(other).program == facts_of(one).program]
-        if max(twins) > one.part:
+        twins = [place(other) for other in ready if facts_of(other).program == facts_of(one).program]
+        if max(twins) > place(one):
             del effect[one.name]
     return effect
+
+
+def place(candidate: Candidate) -> tuple[bool, int]:
+    """What comes with a project takes the place of nothing that a person, plugin or administrator has."""
+    return candidate.scope in ("plugin", "user", "dynamic", "enterprise"), candidate.part
 
 
 # --- properties ---
@@ -186,7 +191,7 @@ def test_only_servers_that_would_run_are_duplicates_and_only_of_a_higher_part(
         assert standing(gone, off) == "ready"
         twins = [server for server in ready if facts_of(server.candidate).program == facts_of(gone).program]
         assert twins
-        assert all(server.candidate.claim > gone.claim for server in twins)
+        assert all(place(server.candidate) > place(gone) for server in twins)
 
 
 @given(PARTS, OFF, st.booleans(), st.randoms(use_true_random=False))
