@@ -56,6 +56,19 @@ def test_options_before_a_subcommand_do_not_hide_it(command: str, behaviour: str
         ("npm run deploy", "npm run --silent deploy"),
         ("systemctl stop *", "systemctl --user stop web"),
         ("gh pr merge *", "gh -R me/it pr merge 3"),
+        ("npm run deploy", "npm --prefix x run --silent deploy"),
+        ("npm run deploy", "npm run deploy --silent --prefix x"),
+        ("kubectl delete pod *", "kubectl -n prod delete --wait pod x"),
+        ("docker compose down *", "docker compose -f y --dry-run down -v"),
+        ("gh repo delete *", "gh -R a/b repo --yes delete x"),
+        ("aws s3 rm *", "aws --profile p --region r s3 --quiet rm s3://x"),
+        ("git push origin *", "git push -o ci.skip origin main"),
+        ("git push origin *", "git -C . push -v -o ci.skip --no-verify origin main"),
+        ("git push *", "git --shallow-file x push"),
+        ("git push --force *", "git push -v --force x"),
+        ("git push*", "git -C . push origin main"),
+        ("git p*h origin ma*", "sudo git --no-pager push -o x -v origin main"),
+        ("kubectl * pod *", "kubectl delete --wait pod x"),
     ],
 )
 def test_options_are_skipped_for_every_program(pattern: str, command: str):
@@ -64,11 +77,34 @@ def test_options_are_skipped_for_every_program(pattern: str, command: str):
 
 @pytest.mark.parametrize(
     "command",
-    ["git log push", "git -C . log push", "git --no-pager log push", "git commit -m push", "git status -s"],
+    [
+        "git log push",
+        "git -C . log push",
+        "git --no-pager log push",
+        "git commit -m push",
+        "git status -s",
+        "git -C . status -s",
+        "git --no-pager log -n 3 push",
+    ],
 )
 def test_a_word_that_is_no_subcommand_is_not_taken_for_one(command: str):
     rules = PermissionRules(allow=("Bash",), deny=("Bash(git push *)", "Bash(git status)"))
     assert decided(command, rules) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("command", "behaviour"),
+    [
+        ("npm --prefix x run --silent $X", "ask"),
+        ("npm --prefix $X run deploy", "deny"),
+        ("npm --prefix $X test", "ask"),
+        ("npm --silent run x$X", "allow"),
+        ("npm --silent=1 test $X", "allow"),
+    ],
+)
+def test_unknown_words_are_compared_behind_options(command: str, behaviour: str):
+    rules = PermissionRules(allow=("Bash",), deny=("Bash(npm run deploy)",))
+    assert decided(command, rules) == behaviour
 
 
 SUBSCRIPTS = [

@@ -28,8 +28,8 @@ from dragoman.permissions.shell_carriers import (
     is_duration,
     runs_unseen,
     started,
-    without_options,
 )
+from dragoman.permissions.shell_options import hits_past_options, may_hit_past_options
 from dragoman.permissions.shell_pattern import FILES, UNKNOWN, ShellPattern, is_known
 from dragoman.permissions.shell_script import SimpleCommand, take_apart
 
@@ -46,7 +46,9 @@ def hits(pattern: ShellPattern, command: str | None) -> bool:
     if pattern.hits(command.split()):
         return True
     return any(
-        pattern.hits(words) for each in take_apart(command).commands for words in _readings(each.words)
+        pattern.hits(words) or hits_past_options(pattern, words)
+        for each in take_apart(command).commands
+        for words in _readings(each.words)
     )
 
 
@@ -137,7 +139,8 @@ def _may_be_hit(command: SimpleCommand, strict: Sequence[_Strict]) -> Rule | Non
         return None
     readings = list(_readings(command.words))
     for each in strict:
-        if any(each.pattern.may_hit(words) for words in readings):
+        pattern = each.pattern
+        if any(pattern.may_hit(words) or may_hit_past_options(pattern, words) for words in readings):
             return each.rule
     return None
 
@@ -181,22 +184,18 @@ def _names_what_starts(pattern: ShellPattern, command: SimpleCommand) -> bool:
 
 
 def _readings(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
-    """A command in every way a deny may mean it: itself, by its bare name, without its options, and whatever
-    it would start."""
+    """A command in every way a deny may mean it: itself, by its bare name, and whatever it would start."""
     if not words:
         return
     yield words
     bare = (base(words[0]), *words[1:])
     yield bare
-    yield from without_options(bare)
     if depth >= _NESTED or not (carries(words) or bare[0] in SHELLS):
         return
     for start in range(1, min(len(words), _SUFFIXES)):
         rest = words[start:]
         yield rest
-        bare_rest = (base(rest[0]), *rest[1:])
-        yield bare_rest
-        yield from without_options(bare_rest)
+        yield (base(rest[0]), *rest[1:])
     for text in (*words[1:], " ".join(words[1:])):
         if " " in text or "\t" in text or "\n" in text or ";" in text or bare[0] in SHELLS:
             for each in take_apart(text.replace(UNKNOWN, "$_").replace(FILES, "?")).commands:

@@ -11,8 +11,7 @@ to allow every program.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -135,6 +134,9 @@ _GIT_TAKES_A_WORD: Final = (
     "--namespace",
     "--attr-source",
     "--super-prefix",
+    "--shallow-file",
+    "-c",
+    "--config-env",
 )
 
 _GIT_SETTINGS: Final = ("-c", "--config-env", "--exec-path")
@@ -145,8 +147,6 @@ PROGRAM = re.compile(r"[A-Za-z./][\w./+-]*")
 _READ = re.compile(r"-[a-z]+|\w+")
 _NESTED: Final = 3
 """How deep programs that start programs are looked into."""
-_SUBCOMMANDS: Final = 8
-"""How many words behind options are taken for the subcommand."""
 _EXECUTED: Final = 16
 """How many programs of one `find` are looked at."""
 
@@ -197,51 +197,28 @@ def _may_have_subscript(name: str, words: Sequence[str]) -> bool:
     return not all(map(is_known, words[1:]))
 
 
-def _git_carries(words: Sequence[str]) -> bool:
+def git_subcommand(words: Sequence[str]) -> int:
+    """The place of git's subcommand behind the options of git itself; the number of words if there is none."""
     at = 1
     while at < len(words) and words[at].startswith("-"):
-        if words[at].startswith(_GIT_SETTINGS):
-            return True
-        at += 2 if words[at] in _GIT_TAKES_A_WORD else 1
+        at += 2 if git_takes_a_word(words[at]) else 1
+    return min(at, len(words))
+
+
+def git_takes_a_word(option: str) -> bool:
+    """Whether an option before git's subcommand takes the next word."""
+    return option in _GIT_TAKES_A_WORD
+
+
+def _git_carries(words: Sequence[str]) -> bool:
+    at = git_subcommand(words)
+    if any(word.startswith(_GIT_SETTINGS) for word in words[1:at]):
+        return True
     command = words[at] if at < len(words) else ""
     if command in _GIT_COMMANDS or not is_known(command):
         return True
     options = _GIT_OPTIONS.get(command, _GIT_ANY if command in _GIT_PLAIN or not command else _GIT_ALIAS)
     return any(map(options.has, words[1:]))
-
-
-def without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The command in every way it reads without options that stand before its subcommand, or before other
-    words: `git -C . push` is `git push`, `npm run --silent x` is `npm run x`.
-
-    Which options take the next word is known of git only; of all others both is assumed.
-    """
-    end = max((at for at, word in enumerate(words) if not word.startswith("-")), default=0) + 1
-    if not any(word.startswith("-") for word in words[1:end]):
-        return
-    yield from ((words[0], *words[at:]) for at in _subcommands(words))
-    yield [word for word in words[:end] if not word.startswith("-")] + list(words[end:])
-    values = {at for at in range(2, end) if _may_take_a_word(words[0], words[at - 1])}
-    yield [
-        word for at, word in enumerate(words[:end]) if not word.startswith("-") and at not in values
-    ] + list(words[end:])
-
-
-def _subcommands(words: Sequence[str]) -> Iterator[int]:
-    """The places where the subcommand may stand behind options."""
-    found = (at for at in range(2, len(words)) if not words[at].startswith("-"))
-    for at in islice(found, _SUBCOMMANDS):
-        if not words[1].startswith("-"):
-            return
-        yield at
-        if not _may_take_a_word(words[0], words[at - 1]):
-            return
-
-
-def _may_take_a_word(program: str, option: str) -> bool:
-    if base(program) == "git":
-        return option in _GIT_TAKES_A_WORD or option in _GIT_SETTINGS
-    return option.startswith("-") and "=" not in option
 
 
 def runs_unseen(words: tuple[str, ...], depth: int = 0) -> bool:

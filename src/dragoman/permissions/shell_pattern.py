@@ -48,6 +48,8 @@ class ShellPattern(Struct, frozen=True):
     """Whether the words may end before the last `*`: `npm run:*`."""
     parts: tuple[str, ...]
     """All words as one folded text, for a deny."""
+    deny_words: tuple[Glob, ...]
+    """Its words, also if it cannot be one simple command."""
 
     @property
     def is_any(self) -> bool:
@@ -95,12 +97,14 @@ def read_pattern(text: str, *, is_allow: bool) -> ShellPattern:
     if is_allow and not is_one and len(plain) > 1:
         raise BadRule("a pattern with * is for one command without ; & | < > ( ) ` $: write a rule for each")
     words = _read_words(text[:-2] + " *" if may_end else text)
+    globs = tuple(map(Glob.of, words))
     return ShellPattern(
         text,
         plain[0] if len(plain) == 1 else None,
-        tuple(map(Glob.of, words)) if is_one else (),
+        globs if is_one else (),
         may_end,
         tuple(map(fold, _joined(words))),
+        globs,
     )
 
 
