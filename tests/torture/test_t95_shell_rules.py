@@ -166,3 +166,62 @@ def test_builtins_without_subscripts_are_allowed_as_before(command: str):
 def test_what_bash_and_dash_read_differently_is_asked(command: str):
     assert decided(command, PermissionRules(allow=("Bash(echo *)",))) == "ask"
     assert decided(command, PermissionRules(allow=("Bash",), deny=("Bash(rm *)",))) == "ask"
+
+
+ASSIGNMENTS = [
+    "BASH_ENV=./evil bash -c true",
+    "GIT_EXTERNAL_DIFF='rm -f victim; :' git diff",
+    "export BASH_ENV=./evil; bash -c true",
+    "export LANG=C BASH_ENV=./evil; bash -c true",
+    "command export BASH_ENV=./evil; bash -c true",
+    "declare -x BASH_ENV=./evil; bash -c true",
+    "readonly PATH=.; ls",
+    "GIT_SSH_COMMAND='rm -rf x' git fetch",
+    "PATH=. ls",
+    "PATH=.; ls",
+    "PATH+=:. ls",
+    "LANG=C PATH=. ls",
+    "unset PATH; ls",
+    "read -r PATH <<< .; ls",
+    "set -- -a; getopts a PATH; ls",
+    "LD_PRELOAD=./evil.so ls",
+    "npm_config_script_shell=./evil npm test",
+    "env GIT_PAGER=./evil git log",
+    "sh -c 'PATH=. ls'",
+    "sh -c 'GIT_PAGER=./evil git log'",
+    "BASH_CMDS[ls]=./evil; ls",
+    "set -k; git diff GIT_EXTERNAL_DIFF=./evil",
+    "set -o keyword; git diff GIT_EXTERNAL_DIFF=./evil",
+    "export $X; bash -c true",
+]
+
+
+@pytest.mark.requirement("PRM-4")
+@pytest.mark.parametrize("command", ASSIGNMENTS)
+@pytest.mark.parametrize("behaviour", ["ask", "deny"])
+def test_assignments_that_decide_what_is_run_are_asked_about(command: str, behaviour: str):
+    rules = PermissionRules(allow=("Bash",), **{behaviour: ("Bash(rm *)",)})
+    assert decided(command, rules) == "ask"
+    rules = PermissionRules(**{behaviour: ("Bash(rm *)",)})
+    assert decided(command, rules, "bypassPermissions") == "ask"
+    assert decided(command, PermissionRules(), "bypassPermissions") == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "x=1; echo $x",
+        "name=$(git describe) && echo $name",
+        "LANG=C sort x",
+        "LC_ALL=C.UTF-8 TZ=UTC date",
+        "CI=1 NODE_ENV=test npm test",
+        "export CI=1; make",
+        "export CI; make",
+        "set -euo pipefail; make",
+        "unset A x",
+        "while read -r line; do echo x; done",
+        "sh -c 'LANG=C make'",
+    ],
+)
+def test_harmless_assignments_are_not_asked_about(command: str):
+    assert decided(command, PermissionRules(allow=("Bash",), deny=("Bash(rm *)",))) == "allow"

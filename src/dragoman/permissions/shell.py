@@ -4,7 +4,7 @@ I own: whether a deny or an ask hits a command, and whether allows cover all of 
 text must be allowed by itself. An unclear text, a redirection to a file, and programs that run other programs
 are covered by no wildcard; a rule that is exactly the text covers it, whatever it is. A deny sees through
 other ways to start a program: `command git`, `\git`, `/usr/bin/git`, `env git`, `sh -c 'git …'`, `xargs git`.
-What is run unseen, as by `sh ./script` or `… | sh`, is in doubt as long as there is any deny or ask.
+What is run unseen, as by `sh ./script`, `… | sh` or `GIT_SSH=… git fetch`, is in doubt as long as there is any deny or ask.
 
 That a program is allowed means everything it does by itself: `Bash(python *)` is every program there is.
 """
@@ -23,6 +23,7 @@ from dragoman.permissions.shell_carriers import (
     PROGRAM,
     SHELLS,
     STARTERS,
+    assigns_unseen,
     base,
     carries,
     is_duration,
@@ -85,7 +86,7 @@ def doubt(command: str, rules: Sequence[Rule]) -> str | None:
         rule = _may_be_hit(each, strict)
         if rule is not None:
             return f"parts of it are known only when it runs, and may be what a rule means: {rule.told}"
-        if runs_unseen(each.words):
+        if assigns_unseen(each.assignments) or runs_unseen(each.words):
             told = strict[0].rule.told
             return f"what {_told(each)} runs cannot be compared with the rules for the shell: {told}"
     return None

@@ -144,6 +144,17 @@ _GIT_SETTINGS: Final = ("-c", "--config-env", "--exec-path")
 
 _DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 PROGRAM = re.compile(r"[A-Za-z./][\w./+-]*")
+_ASSIGNED = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:\+?=.*)?", re.DOTALL | re.ASCII)
+_HARMLESS_NAME = re.compile(
+    r"LANG|LANGUAGE|LC_[A-Z]+|TZ|CI|DEBUG|NODE_ENV|NO_COLOR|FORCE_COLOR|COLUMNS|LINES|[A-Z]"
+    r"|(?!(?:p?npm|yarn|bun|bundle|gem)_|(?:path|fpath|cdpath|module_path|prompt)\Z)[a-z_][a-z0-9_]*"
+)
+"""Variables that make no program run another. Names in lower case belong to the text itself, apart from those
+that package managers read (`npm_config_script_shell`) and those that zsh ties to `PATH` and the like."""
+_ASSIGNING: Final = _names("export read getopts wait")
+"""Builtins whose words are names of variables that they change, among others."""
+_CHANGES_WORDS = re.compile(r"[-+][A-Za-z]*k.*|keyword")
+"""What makes `set` take assignments behind a program for its environment."""
 _READ = re.compile(r"-[a-z]+|\w+")
 _NESTED: Final = 3
 """How deep programs that start programs are looked into."""
@@ -232,6 +243,8 @@ def runs_unseen(words: tuple[str, ...], depth: int = 0) -> bool:
         return inside is None or _is_unseen(inside, depth + 1)
     if name in _ELSEWHERE:
         return True
+    if _changes_programs(words):
+        return True
     if name in _SETTERS or (name == "read" and all(map(_READ.fullmatch, words[1:]))):
         return False
     if name in STARTERS:
@@ -242,6 +255,32 @@ def runs_unseen(words: tuple[str, ...], depth: int = 0) -> bool:
     if name == "find" and depth == 0:
         return _find_runs_unseen(words)
     return carries(words)
+
+
+def assigns_unseen(assignments: Sequence[str]) -> bool:
+    """Whether an assignment may decide what programs are or run: `PATH=…`, `BASH_ENV=…`, `GIT_SSH=…`."""
+    return not all(map(_is_harmless, assignments))
+
+
+def _is_harmless(assignment: str) -> bool:
+    match = _ASSIGNED.fullmatch(assignment)
+    return match is not None and _HARMLESS_NAME.fullmatch(match["name"]) is not None
+
+
+def _changes_programs(words: Sequence[str]) -> bool:
+    """Whether a builtin changes variables, or the way commands are read, so that later commands may run
+    something else."""
+    name, arguments = base(words[0]), words[1:]
+    if name == "set":
+        return any(not is_known(word) or _CHANGES_WORDS.fullmatch(word) for word in arguments)
+    if name == "unset":
+        return not all(map(is_known, arguments)) or "PATH" in arguments
+    if name not in _ASSIGNING:
+        return False
+    named = [word for word in arguments if not word.startswith("-")]
+    if name == "wait":
+        named = [word for word in named if not word.isdecimal() and not word.startswith("%")]
+    return assigns_unseen(named)
 
 
 def _depends_on_options(program: str) -> bool:
@@ -282,5 +321,8 @@ def _text_of(words: tuple[str, ...]) -> Script | None:
 def _is_unseen(script: Script, depth: int) -> bool:
     """Inside a text whatever is filled in may be one of the words behind it: `sh -c '"$@"' x rm y`."""
     return script.unclear is not None or any(
-        not all(map(is_known, each.words)) or runs_unseen(each.words, depth) for each in script.commands
+        not all(map(is_known, each.all_words))
+        or assigns_unseen(each.assignments)
+        or runs_unseen(each.words, depth)
+        for each in script.commands
     )
