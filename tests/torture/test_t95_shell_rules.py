@@ -153,9 +153,22 @@ def _runs(command: str, folder: Path) -> bool:
     return marker.exists()
 
 
+@pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize(
-    "command", ["test -f a.txt", 'test -n "$X"', "unset A B", "test -v HOME", "wait", "jobs -l"]
+    "command", ["test ! $(cat f)", "test x = x -a $(cat f)", 'test -n "$X"', "test -f *", "test x $X"]
 )
+def test_a_test_of_unknown_words_is_asked_about(command: str):
+    rules = PermissionRules(allow=(*ALLOW_BUILTINS.allow, "Bash(cat *)"))
+    assert decided(command, rules) == "ask"
+
+
+def test_bash_does_run_a_subscript_that_a_substitution_makes(tmp_path: Path):
+    (tmp_path / "f").write_text("-v a[$(touch${IFS}ran)]")
+    assert _runs("test ! $(cat f)", tmp_path)
+    assert _runs("test x = x -a $(cat f)", tmp_path)
+
+
+@pytest.mark.parametrize("command", ["test -f a.txt", "unset A B", "test -v HOME", "wait", "jobs -l"])
 def test_builtins_without_subscripts_are_allowed_as_before(command: str):
     rules = PermissionRules(allow=(*ALLOW_BUILTINS.allow, "Bash(wait)"))
     assert decided(command, rules) == "allow"

@@ -190,7 +190,7 @@ def carries(words: Sequence[str]) -> bool:
     if name in SHELLS:
         return any(word[:1] in ("-", "+", "", UNKNOWN, FILES) for word in words[1:]) or len(words) == 1
     if name in _TAKE_VARIABLES:
-        return _may_have_subscript(name, words)
+        return _may_have_subscript(words)
     if name == "git":
         return _git_carries(words)
     if name == "tar" and len(words) > 1 and not words[1].startswith("-"):
@@ -199,13 +199,10 @@ def carries(words: Sequence[str]) -> bool:
     return options is not None and any(map(options.has, words[1:]))
 
 
-def _may_have_subscript(name: str, words: Sequence[str]) -> bool:
-    """Whether a word may name an element of an array."""
-    if any("[" in word for word in words[1:]):
-        return True
-    if name in ("test", "[") and "-v" not in words:
-        return any(word.startswith(UNKNOWN) for word in words[1:2])  # it may become -v and its name
-    return not all(map(is_known, words[1:]))
+def _may_have_subscript(words: Sequence[str]) -> bool:
+    """Whether a word may name an element of an array. One that is not known may become `-v` and such a
+    name, wherever it stands."""
+    return any("[" in word or not is_known(word) for word in words[1:])
 
 
 def git_subcommand(words: Sequence[str]) -> int:
