@@ -238,3 +238,84 @@ def test_assignments_that_decide_what_is_run_are_asked_about(command: str, behav
 )
 def test_harmless_assignments_are_not_asked_about(command: str):
     assert decided(command, PermissionRules(allow=("Bash",), deny=("Bash(rm *)",))) == "allow"
+
+
+@pytest.mark.requirement("PRM-4")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sort --compress-program=./x a",
+        "sort --compress-prog ./x a",
+        "split --filter='id' a",
+        "split --filt id a",
+        "scp -o ProxyCommand=id a b:",
+        "scp -qoProxyCommand=id a b:",
+        "scp -S x a b:",
+        "scp -F x a b:",
+        "sftp -o ProxyCommand=id b",
+        "sftp -D ./x",
+        "ssh -F x b",
+        "rg --pre x y",
+        "rg --pre=x y",
+        "rg --hostname-bin x y",
+        "zip -TT x a.zip b",
+        "zip -qTT x a.zip b",
+        "zip --unzip-command x -T a.zip b",
+        "man -P x ls",
+        "man --pager=x ls",
+        "wget --use-askpass=./x http://a",
+        "sort $X",
+    ],
+)
+def test_options_that_name_a_program_are_covered_by_no_wildcard(command: str):
+    assert decided(command, PermissionRules(allow=(f"Bash({command.split()[0]} *)",))) == "ask"
+    assert decided(command, PermissionRules(allow=("Bash",), deny=("Bash(rm *)",))) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sort -u -k 2 a",
+        "split -l 5 a",
+        "scp -r a b:",
+        "rg --pretty -n x",
+        "zip -r a.zip b",
+        "man 3 printf",
+        "wget -q http://a",
+    ],
+)
+def test_other_options_of_these_programs_are_covered(command: str):
+    assert decided(command, PermissionRules(allow=(f"Bash({command.split()[0]} *)",))) == "allow"
+
+
+@pytest.mark.requirement("PRM-4")
+@pytest.mark.parametrize(
+    "starter",
+    [
+        "setpriv --no-new-privs",
+        "setarch x86_64",
+        "linux32",
+        "linux64",
+        "prlimit --nofile=9",
+        "choom -n 5 --",
+        "systemd-cat",
+        "gosu root",
+        "su-exec root",
+        "fakeroot",
+        "valgrind -q",
+        "perf stat",
+        "chronic",
+        "dbus-run-session --",
+        "xvfb-run -a",
+        "/lib64/ld-linux-x86-64.so.2",
+        "/lib/ld-musl-x86_64.so.1",
+        "ld.so",
+    ],
+)
+def test_a_deny_sees_through_programs_that_start_programs(starter: str):
+    for rm in ("rm -f x", "/bin/rm -f x"):
+        rules = PermissionRules(allow=("Bash",), deny=("Bash(rm *)",))
+        assert decided(f"{starter} {rm}", rules) == "deny"
+        assert decided(f"{starter} {rm}", rules, "bypassPermissions") == "deny"
+        name = starter.split()[0]
+        assert decided(f"{starter} {rm}", PermissionRules(allow=(f"Bash({name} *)",))) == "ask"

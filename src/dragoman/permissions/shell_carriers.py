@@ -4,7 +4,7 @@ I own: which commands carry another program with them (`carries`: no wildcard of
 which run something that cannot be read from their words (`runs_unseen`: no deny can be compared with that).
 Options count in every writing their programs understand: long ones abbreviated, short ones in a cluster.
 
-Not here: programs that are a language of their own (`python`, `awk`, `make`, `npx`). To allow one of them is
+Not here: programs that are a language of their own (`python`, `awk`, `sed`, `make`, `npx`). To allow one of them is
 to allow every program.
 """
 
@@ -33,12 +33,17 @@ _EVALUATORS: Final = _names(
     """eval trap alias source . enable hash bind complete compgen fc read mapfile readarray declare typeset
     readonly local coproc watch parallel script su runuser sg newgrp pkexec at batch flock entr busybox toybox
     chroot unshare nsenter strace ltrace gdb taskset chrt systemd-run start-stop-daemon rlwrap expect unbuffer
-    caffeinate let"""
+    caffeinate let setpriv setarch linux32 linux64 i386 x86_64 uname26 prlimit choom systemd-cat
+    systemd-inhibit gosu su-exec fakeroot faketime valgrind perf chronic ifne dbus-run-session dbus-launch
+    xvfb-run numactl cpulimit runcon capsh aa-exec bwrap firejail proot chpst tini dumb-init eatmydata torsocks
+    proxychains proxychains4 ssh-agent hyperfine tmux screen"""
 )
 """Programs that run what they are given in ways of their own. Builtins that assign are among them: bash runs
 the substitutions in an index, as in `read 'a[$(x)]'`."""
 _TAKE_VARIABLES: Final = _names("unset wait getopts test [")
 """Builtins that take names of variables. bash also runs what stands in a subscript: `unset 'a[$(x)]'`."""
+_LOADER = re.compile(r"ld[\w.-]*\.so[\d.]*")
+"""The dynamic loader, which runs the program it is given: `ld-linux-x86-64.so.2 /bin/rm`."""
 _SETTERS: Final = _names("set export shopt")
 """Builtins that run nothing, and change what later commands mean."""
 SHELLS: Final = _names("sh bash dash zsh ksh mksh fish ash csh tcsh rbash pwsh powershell")
@@ -82,6 +87,7 @@ def _is_short_for(name: str, option: str) -> bool:
     return option.startswith(known) if is_open else option.startswith(name) or name.startswith(option)
 
 
+_COPIES: Final = _Options(letters="oSFD")
 _OPTIONS: Final[dict[str, _Options]] = {
     "find": _Options(words=re.compile(r"-(?:exec|ok)(?:dir)?\Z")),
     "fd": _Options(("exec", "exec-batch"), "xX"),
@@ -98,7 +104,15 @@ _OPTIONS: Final[dict[str, _Options]] = {
         "IF",
     ),
     "rsync": _Options(("rsh", "rsync-path"), "eM"),
-    "ssh": _Options(words=re.compile(r"-o|(?i:.*(?:proxycommand|localcommand))")),
+    "ssh": _Options(words=re.compile(r"-[oF]|(?i:.*(?:proxycommand|localcommand))")),
+    "scp": _COPIES,
+    "sftp": _COPIES,
+    "sort": _Options(("compress-program",)),
+    "split": _Options(("filter",)),
+    "rg": _Options(words=re.compile(rf"--(?:pre|hostname-bin)(?:=|\Z)|--[^=]*{UNKNOWN}")),
+    "zip": _Options(("unzip-command",), "T"),
+    "man": _Options(("pager", "html", "config-file"), "PHC"),
+    "wget": _Options(("use-askpass", "execute"), "e"),
     "printf": _Options(words=re.compile(r"-v")),
     "jobs": _Options(letters="x"),
 }
@@ -185,7 +199,7 @@ def carries(words: Sequence[str]) -> bool:
     if not words:
         return False
     name = base(words[0])
-    if name in STARTERS or name in _EVALUATORS or name in _SETTERS:
+    if name in STARTERS or name in _EVALUATORS or name in _SETTERS or _LOADER.fullmatch(name):
         return True
     if name in SHELLS:
         return any(word[:1] in ("-", "+", "", UNKNOWN, FILES) for word in words[1:]) or len(words) == 1
