@@ -319,3 +319,14 @@ def test_a_deny_sees_through_programs_that_start_programs(starter: str):
         assert decided(f"{starter} {rm}", rules, "bypassPermissions") == "deny"
         name = starter.split()[0]
         assert decided(f"{starter} {rm}", PermissionRules(allow=(f"Bash({name} *)",))) == "ask"
+
+
+@pytest.mark.requirement("PRM-4")
+@pytest.mark.parametrize("odd", ["\x0c", "\u2028", "\r", "\x0b", "\x1c", "\u00a0", "\u3000"])
+def test_an_exact_allow_ignores_only_what_shells_ignore(odd: str):
+    rules = PermissionRules(allow=("Bash(git status)",))
+    assert decided(f"git status{odd}", rules) == "ask"
+    assert decided(f"{odd}git status", rules) == "ask"
+    assert decided(" \t\ngit status \t\n", rules) == "allow"
+    deny = PermissionRules(allow=("Bash",), deny=("Bash(git status)",))
+    assert decided(f"{odd}git status{odd}", deny) == "deny"

@@ -29,6 +29,8 @@ BREAK: Final = "\x1f"
 """Stands between words where they are compared as one text; no word of a command that is understood has
 it."""
 
+BLANKS: Final = " \t\n"
+"""What shells skip around a command, and nothing else: a form feed is a part of a word."""
 ANY: Final = ("", "")
 """The parts of a word that is `*` alone."""
 
@@ -56,7 +58,7 @@ class ShellPattern(Struct, frozen=True):
         return self.text in ("*", ":*")
 
     def is_exactly(self, command: str) -> bool:
-        return self.exact is not None and self.exact == command.strip()
+        return self.exact is not None and self.exact == command.strip(BLANKS)
 
     def covers(self, words: Sequence[str], assignments: int) -> bool:
         """For an allow: whether a simple command, assignments first, is one of those meant.
@@ -88,7 +90,7 @@ class ShellPattern(Struct, frozen=True):
 
 
 def read_pattern(text: str, *, is_allow: bool) -> ShellPattern:
-    text = text.strip()
+    text = text.strip(BLANKS)
     if not text:
         raise BadRule("there is no command between the parentheses; for every command write Bash")
     plain = read_escaped(text)
@@ -174,4 +176,4 @@ def is_known(word: str) -> bool:
 
 def pattern_for(command: str) -> str:
     """The pattern that means exactly this command."""
-    return escaped(command.strip())
+    return escaped(command.strip(BLANKS))
