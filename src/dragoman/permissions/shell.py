@@ -4,7 +4,8 @@ I own: whether a deny or an ask hits a command, and whether allows cover all of 
 text must be allowed by itself. An unclear text, a redirection to a file, and programs that run other programs
 are covered by no wildcard; a rule that is exactly the text covers it, whatever it is. A deny sees through
 other ways to start a program: `command git`, `\git`, `/usr/bin/git`, `env git`, `sh -c 'git …'`, `xargs git`.
-What is run unseen, as by `sh ./script`, `… | sh` or `GIT_SSH=… git fetch`, is in doubt as long as there is any deny or ask.
+What is run unseen, as by `sh ./script`, `… | sh` or `GIT_SSH=… git fetch`, is in doubt as long as there is
+any deny or ask.
 
 That a program is allowed means everything it does by itself: `Bash(python *)` is every program there is.
 """

@@ -4,7 +4,7 @@ I own: which commands carry another program with them (`carries`: no wildcard of
 which run something that cannot be read from their words (`runs_unseen`: no deny can be compared with that).
 Options count in every writing their programs understand: long ones abbreviated, short ones in a cluster.
 
-Not here: programs that are a language of their own (`python`, `awk`, `sed`, `make`, `npx`). To allow one of them is
+Not here: programs that are a language of their own (`python`, `sed`, `make`). To allow one of them is
 to allow every program.
 """
 
@@ -35,8 +35,8 @@ _EVALUATORS: Final = _names(
     chroot unshare nsenter strace ltrace gdb taskset chrt systemd-run start-stop-daemon rlwrap expect unbuffer
     caffeinate let setpriv setarch linux32 linux64 i386 x86_64 uname26 prlimit choom systemd-cat
     systemd-inhibit gosu su-exec fakeroot faketime valgrind perf chronic ifne dbus-run-session dbus-launch
-    xvfb-run numactl cpulimit runcon capsh aa-exec bwrap firejail proot chpst tini dumb-init eatmydata torsocks
-    proxychains proxychains4 ssh-agent hyperfine tmux screen"""
+    xvfb-run numactl cpulimit runcon capsh aa-exec bwrap firejail proot chpst tini dumb-init eatmydata
+    torsocks proxychains proxychains4 ssh-agent hyperfine tmux screen"""
 )
 """Programs that run what they are given in ways of their own. Builtins that assign are among them: bash runs
 the substitutions in an index, as in `read 'a[$(x)]'`."""
@@ -220,7 +220,7 @@ def _may_have_subscript(words: Sequence[str]) -> bool:
 
 
 def git_subcommand(words: Sequence[str]) -> int:
-    """The place of git's subcommand behind the options of git itself; the number of words if there is none."""
+    """The place of git's subcommand behind the options of git itself, or the number of words."""
     at = 1
     while at < len(words) and words[at].startswith("-"):
         at += 2 if git_takes_a_word(words[at]) else 1

@@ -2,8 +2,8 @@
 
 `git -C . push` is `git push`, and `npm --prefix x run --silent deploy` is `npm run deploy`. Which options
 take the next word is known only of git's options before its subcommand. For every other option both is tried,
-each option for itself. The time grows with the words of the command times those of the pattern. Options behind
-the last other word of a command are not skipped: `git status` is not `git status -s`.
+each option for itself. The time grows with the words of the command times those of the pattern. Options
+behind the last other word of a command are not skipped: `git status` is not `git status -s`.
 """
 
 from __future__ import annotations
