@@ -38,7 +38,9 @@ _PATH_PARAMETERS = re.compile(r";[^/]*")
 _HIDDEN_IN_URLS = re.compile(r"\A[\x00-\x20]+|[\t\r\n]")
 """What URL parsers drop before they read an address."""
 _HIDDEN = re.compile(r"[\x00-\x1f\x7f]|%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
-_BLANKS = re.compile(r"\s+")
+_BLANKS = re.compile(r"[^\S\x1c-\x1f]+")
+_MARKS = re.compile(r"([\x1d-\x1f])")
+"""Characters by which shell patterns mark what is not text (`shell_pattern.UNKNOWN` …); they stay."""
 _CLIMB = re.compile(r"(?<![\w.\-])\.\.(?![\w.\-])")
 _IGNORED_IN_URLS = re.compile(r"[\t\r\n]")
 _SLASHES = re.compile(r"/{2,}")
@@ -56,11 +58,17 @@ def fold(text: str) -> str:
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).upper().casefold())
     folded = _BLANKS.sub(_as_blanks, folded)  # some white space is a control character, too
     unseen = {ord(char): None for char in set(folded) if unicodedata.category(char) == "Cf"}
-    return without_invisible(folded.translate(unseen) if unseen else folded)
+    return _without_invisible(folded.translate(unseen) if unseen else folded)
 
 
 def _without_controls(text: str) -> str:
-    return without_invisible(_BLANKS.sub(_as_blanks, text))
+    return _without_invisible(_BLANKS.sub(_as_blanks, text))
+
+
+def _without_invisible(text: str) -> str:
+    return "".join(
+        part if number % 2 else without_invisible(part) for number, part in enumerate(_MARKS.split(text))
+    )
 
 
 def _as_blanks(found: re.Match[str]) -> str:
