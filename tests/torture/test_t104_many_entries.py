@@ -1,58 +1,199 @@
-"""T104: thousands of servers cost time in proportion; so many in a project's file are not used."""
+"""T104: files with very many entries. Reading and naming are linear, and of a stranger's few are read."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dragoman import Host
 from dragoman.catalog.naming import assign
-from dragoman.names import ServerName, WireToolName
+from dragoman.config import connectors
+from dragoman.config.explain import line_of
+from dragoman.config.files import ENTRY_LIMIT, PROBLEM_LIMIT, RULE_LIMIT
+from tests.e2e.command import run
+from tests.servers import zoo
 from tests.torture import projects
-from tests.torture.projects import servers, write
+from tests.torture.projects import seen, servers, write
+
+pytestmark = pytest.mark.requirement("CFG-10")
+
+FEW, MANY = 2_000, 16_000
+GROWTH = 24.0
+"""Eight times as many may take this many times as long; in proportion it is 8, pair by pair 64."""
+
+UNTRUSTED = {
+    "project": "work/.mcp.json",
+    "local": "work/.dragoman/settings.local.json",
+    "plugin": ".dragoman/plugins/p/.mcp.json",
+}
 
 
-def many(count: int) -> dict:
-    return servers(**{f"s{number}": {"command": "x", "args": [str(number)]} for number in range(count)})
+def seconds(work: Callable[[], object]) -> float:
+    """The shortest of three runs."""
+    return min(_once(work) for _ in range(3))
 
 
-@pytest.mark.requirement("CFG-10")
-@pytest.mark.parametrize(
-    "place", ["work/.mcp.json", "work/.dragoman/settings.local.json", ".dragoman/plugins/p/.mcp.json"]
-)
-def test_a_strangers_file_with_too_many_servers_is_not_used(home: Path, place: str):
-    projects.user(home, servers(mine={"command": "x"}))
-    write(home / place, many(501))
-    seen = projects.seen()
-    assert list(seen.servers) == ["mine"]
-    (problem,) = seen.problems
-    assert problem.startswith(str(home / place))
-    assert '"mcpServers" has more than 500 servers; none of them is used' in problem
-    write(home / place, many(500))
-    assert len(projects.seen().servers) == 501
-
-
-def test_a_persons_own_file_may_have_thousands_and_takes_time_in_proportion(home: Path):
-    few, more = _seconds_to_load(home, 1_000), _seconds_to_load(home, 8_000)
-    assert len(projects.seen().servers) == 8_000
-    assert more < 24 * few
-
-
-def _seconds_to_load(home: Path, count: int) -> float:
-    projects.user(home, many(count))
-    return min(_timed(projects.seen) for _ in range(3))
-
-
-@pytest.mark.parametrize("names", ["s{}", "s__{}", "{}__s"])
-def test_naming_takes_time_in_proportion_to_the_servers(names: str):
-    def named(count: int) -> float:
-        every = [names.format(number) for number in range(count)]
-        tools = [(ServerName(every[0]), WireToolName("tool"))]
-        return min(_timed(lambda: assign(tools, every)) for _ in range(3))
-
-    assert named(16_000) < 40 * named(1_000)
-
-
-def _timed(work) -> float:
-    began = time.process_time()
+def _once(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
     work()
-    return time.process_time() - began
+    return time.perf_counter() - start
+
+
+def is_in_proportion(of: Callable[[int], Callable[[], object]]) -> bool:
+    few, many = seconds(of(FEW)), seconds(of(MANY))
+    assert many < few * GROWTH, f"{FEW}: {few:.3f} s, {MANY}: {many:.3f} s"
+    return True
+
+
+# --- naming ---
+
+NAMES: dict[str, Callable[[int], str]] = {
+    "plain": lambda number: f"server{number}",
+    "alike": lambda number: "a" + ".-"[number % 2] + str(number // 2),
+    "one within the other": lambda number: f"s{number // 2}" + "__x" * (number % 2),
+    "long": lambda number: "x" * 200 + str(number),
+    "underscores": lambda number: "_" * (number % 60) + str(number),
+}
+
+
+@pytest.mark.parametrize("what", NAMES)
+def test_t104_names_take_time_in_proportion_to_the_servers(what: str):
+    def of(count: int) -> Callable[[], object]:
+        names = [NAMES[what](number) for number in range(count)]
+        tools: Any = [(name, "tool") for name in names]
+        return lambda: assign(tools, names)
+
+    assert is_in_proportion(of)
+
+
+@pytest.mark.timeout(60)
+def test_t104_one_endless_name_is_no_trouble():
+    names = ["_" * 2_000_000, "a" + "__" * 1_000_000, "a"]
+    assert assign([("a", "b__c")], names).of == {("a", "b__c"): "mcp__a__b__c"}  # type: ignore[comparison-overlap]
+
+
+# --- a person's own file ---
+
+ENTRIES: dict[str, Any] = {
+    "good": {"command": "true"},
+    "wrong": {"command": 5},
+    "with a variable that is not set": {"command": "${NOT_SET_ANYWHERE}"},
+    "no object": 5,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("what", ENTRIES)
+def test_t104_loading_takes_time_in_proportion_and_a_persons_own_entries_all_count(home: Path, what: str):
+    def of(count: int) -> Callable[[], object]:
+        entries = {f"server{number}": ENTRIES[what] for number in range(count)}
+        projects.user(home, servers(**entries))
+        return lambda: len(seen().servers)
+
+    assert is_in_proportion(of)
+    found = seen()
+    assert len(found.servers) == MANY
+    last = found.servers[f"server{MANY - 1}"]
+    assert line_of(found, last.candidate) == _line_in(home, f"server{MANY - 1}")
+
+
+def _line_in(home: Path, name: str) -> int:
+    lines = (home / ".dragoman" / "settings.json").read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if f'"{name}"' in line)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_t104_places_of_all_entries_take_time_in_proportion(home: Path):
+    def of(count: int) -> Callable[[], object]:
+        projects.user(home, servers(**{f"server{number}": {"command": "x"} for number in range(count)}))
+        found = seen()
+        return lambda: [line_of(found, server.candidate) for server in found.servers.values()]
+
+    assert is_in_proportion(of)
+
+
+# --- a stranger's ---
+
+
+@pytest.mark.parametrize("what", ENTRIES)
+@pytest.mark.parametrize("place", UNTRUSTED)
+def test_t104_of_a_strangers_file_only_some_hundred_entries_count_and_that_is_said(
+    home: Path, place: str, what: str
+):
+    projects.user(home, servers(mine={"command": "x"}))
+    entries = {f"server{number}": ENTRIES[what] for number in range(MANY)}
+    file = write(home / UNTRUSTED[place], servers(**entries))
+    found = seen()
+    names = [name for name in found.servers if name != "mine"]
+    assert names == [f"server{number}" for number in range(ENTRY_LIMIT)]
+    assert found.servers["mine"].standing == "ready"
+    said = f"{file}, line 2, column 3: it has {MANY} servers; those after the first {ENTRY_LIMIT} are refused"
+    assert found.problems == (said,)
+
+
+@pytest.mark.parametrize("place", UNTRUSTED)
+def test_t104_as_many_as_allowed_are_no_problem(home: Path, place: str):
+    write(
+        home / UNTRUSTED[place], servers(**{f"s{number}": {"command": "x"} for number in range(ENTRY_LIMIT)})
+    )
+    assert len(seen().servers) == ENTRY_LIMIT
+    assert seen().problems == ()
+
+
+def test_t104_a_connector_list_has_the_same_limit():
+    listed = {f"s{number}": {"url": f"https://s{number}.example.com/"} for number in range(MANY)}
+    found, problems = connectors.entries_of({"mcpServers": listed})
+    assert list(found) == [f"s{number}" for number in range(ENTRY_LIMIT)]
+    assert problems == [f"it has {MANY} servers; those after the first {ENTRY_LIMIT} are refused"]
+
+
+async def test_t104_a_host_in_the_repository_is_ready_as_quickly_as_ever(home: Path):
+    projects.user(home, servers(mine=zoo("calm.py")))
+    write(home / "work" / ".mcp.json", servers(**{f"s{number}": {"command": "x"} for number in range(MANY)}))
+    async with Host.configured(permission_mode="bypassPermissions") as host:
+        await host.ready(timeout=30)
+        assert len(host.servers) == ENTRY_LIMIT + 1
+        assert (await host.call("mcp__mine__echo", {"message": "x"})).text == "x"
+
+
+def test_t104_the_refusal_is_shown(home: Path):
+    write(home / "work" / ".mcp.json", servers(**{f"s{number}": {"command": "x"} for number in range(300)}))
+    assert f"it has 300 servers; those after the first {ENTRY_LIMIT} are refused" in run("mcp", "list").stderr
+
+
+# --- other ways to be long ---
+
+
+def test_t104_problems_of_one_file_are_counted_not_listed_without_end(home: Path):
+    file = write(home / "work" / ".mcp.json", {f"k{number}": 0 for number in range(20_000)})
+    found = seen()
+    assert len(found.problems) == PROBLEM_LIMIT + 1
+    assert found.problems[-1] == f"{file}: and {20_000 - PROBLEM_LIMIT} more problems"
+
+
+RULES: dict[str, Callable[[int], Any]] = {
+    "permissions.deny": lambda count: {"permissions": {"deny": ["mcp__x"] * count}},
+    "permissions.ask": lambda count: {"permissions": {"ask": ["mcp__x"] * count}},
+    "permissions.allow": lambda count: {"permissions": {"allow": ["mcp__x"] * count}},
+    "deniedMcpServers": lambda count: {"deniedMcpServers": [{"serverName": "x"}] * count},
+    "disabledMcpServers": lambda count: {"disabledMcpServers": ["x"] * count},
+}
+
+
+@pytest.mark.parametrize("what", RULES)
+def test_t104_rules_of_a_strangers_file_have_a_limit_and_are_not_dropped_in_silence(home: Path, what: str):
+    """What it denies counts at once, so too many of them are like a file that cannot be read."""
+    projects.user(home, servers(mine={"command": "x"}))
+    file = write(home / UNTRUSTED["local"], RULES[what](RULE_LIMIT))
+    assert seen().servers["mine"].standing == "ready"
+    write(file, RULES[what](RULE_LIMIT + 1))
+    found = seen()
+    assert found.servers["mine"].standing == "refused"
+    assert f"{file}: it has {RULE_LIMIT + 1} rules, and at most {RULE_LIMIT} are read" in found.problems[0]
+    projects.user(home, {**servers(mine={"command": "x"}), **RULES[what](RULE_LIMIT + 1)})
+    file.unlink()
+    assert seen().servers["mine"].standing == "ready", "a person's own file has no such limit"

@@ -19,7 +19,7 @@ from msgspec import Struct
 from dragoman.cleaning import one_line
 from dragoman.config.connector_entries import connector_entry, is_loopback, safe_origins
 from dragoman.config.expand import expand_entry
-from dragoman.config.files import SERVER_LIMIT
+from dragoman.config.files import ENTRY_LIMIT, too_many
 from dragoman.config.model import fingerprint
 from dragoman.config.reading import read_object
 from dragoman.config.schema import ConnectorsConfig
@@ -90,9 +90,9 @@ def entries_of(document: Any, *, is_local: bool = False) -> tuple[dict[str, Any]
     servers: dict[str, Any] = {}
     problems: list[str] = []
     named = _named(document)
-    if len(named) > SERVER_LIMIT:
-        raise ConfigError(f"the list has more than {SERVER_LIMIT} servers")
-    for name, entry in named:
+    if len(named) > ENTRY_LIMIT:
+        problems.append(too_many(len(named)))
+    for name, entry in named[:ENTRY_LIMIT]:
         try:
             servers[name] = connector_entry(entry, is_local=is_local)
         except ConfigError as error:

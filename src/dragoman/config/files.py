@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -30,10 +31,6 @@ _RAW: Final = frozenset(
 CAN_DENY: Final[frozenset[Scope]] = frozenset({"user", "local", "enterprise"})
 """Scopes whose files can forbid something. Project and plugin files hold servers only."""
 
-SERVER_LIMIT: Final = 500
-"""Servers of a file that may come from a stranger. Each of them takes time before it is approved."""
-_FOREIGN: Final[frozenset[Scope]] = frozenset({*IN_PROJECT, "plugin"})
-
 _SALVAGED: Final[Mapping[str, type]] = {
     "allowedMcpEnvironment": list,
     "disabledMcpServers": list,
@@ -51,6 +48,19 @@ _SHAPES: Final[Mapping[Scope, type[schema.ProjectFile]]] = {
     "user": schema.UserFile,
     "enterprise": schema.ManagedFile,
 }
+
+
+UNTRUSTED: Final[frozenset[Scope]] = frozenset({"plugin", "project", "local"})
+"""Scopes whose files come from a repository: how much of one is read has limits."""
+
+ENTRY_LIMIT: Final = 256
+"""Servers of one such file."""
+
+RULE_LIMIT: Final = 1000
+"""Rules and names in the lists of one such file, all together."""
+
+PROBLEM_LIMIT: Final = 20
+"""Problems of any file that are told in words; more are counted."""
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -112,7 +122,7 @@ def read_file(scope: Scope, path: Path) -> FileContent:
     reader = _PartReader()
     part = reader.part(scope, path, text, document)
     fault = _unknown_prohibitions(scope, path, text, document)
-    return FileContent(content=content, part=part, problems=tuple(reader.problems), fault=fault)
+    return FileContent(content=content, part=part, problems=reader.told(path), fault=fault)
 
 
 def _absent(scope: Scope, path: Path) -> dict[str, Any]:
@@ -124,7 +134,13 @@ def _absent(scope: Scope, path: Path) -> dict[str, Any]:
 
 class _PartReader:
     def __init__(self) -> None:
-        self.problems: list[str] = []
+        self._problems: list[str] = []
+        self._more = 0
+
+    def told(self, path: Path) -> tuple[str, ...]:
+        """The first problems, and how many more there are."""
+        more = [f"{path}: and {self._more} more problems"] if self._more else []
+        return (*self._problems, *more)
 
     def part(self, scope: Scope, path: Path, text: str, document: dict[str, Any]) -> Part:
         keys = schema.keys_of(_SHAPES[scope])
@@ -133,7 +149,7 @@ class _PartReader:
             if key == "$schema":
                 continue
             if key not in keys:
-                self._complain(path, text, [key], _unknown_key(key, keys, scope))
+                self._complain(path, text, [key], lambda key=key: _unknown_key(key, keys, scope))
             elif key in _RAW:
                 values[key] = value
                 if key == "hooks" and not isinstance(value, dict):
@@ -199,18 +215,27 @@ class _PartReader:
             return False
 
     def _servers(self, scope: Scope, path: Path, text: str, block: object) -> Mapping[str, object]:
-        reason = None
         if not isinstance(block, dict):
-            reason = '"mcpServers" must be an object'
-        elif scope in _FOREIGN and len(cast("dict[str, object]", block)) > SERVER_LIMIT:
-            reason = f'"mcpServers" has more than {SERVER_LIMIT} servers; none of them is used'
-        if reason is not None:
-            self._complain(path, text, ["mcpServers"], reason)
+            self._complain(path, text, ["mcpServers"], '"mcpServers" must be an object')
             return {}
-        return cast("dict[str, object]", block)
+        servers = cast("dict[str, object]", block)
+        if scope not in UNTRUSTED or len(servers) <= ENTRY_LIMIT:
+            return servers
+        self._complain(path, text, ["mcpServers"], too_many(len(servers)))
+        return dict(islice(servers.items(), ENTRY_LIMIT))
 
-    def _complain(self, path: Path, text: str, place: Sequence[str | int], reason: str) -> None:
-        self.problems.append(str(at(path, text, place, reason)))
+    def _complain(
+        self, path: Path, text: str, place: Sequence[str | int], reason: str | Callable[[], str]
+    ) -> None:
+        if len(self._problems) >= PROBLEM_LIMIT:
+            self._more += 1
+            return
+        reason = reason if isinstance(reason, str) else reason()
+        self._problems.append(str(at(path, text, place, reason)))
+
+
+def too_many(count: int) -> str:
+    return f"it has {count} servers; those after the first {ENTRY_LIMIT} are refused"
 
 
 def _ignored(path: Path, target: Path) -> str:
@@ -229,7 +254,15 @@ def _unknown_prohibitions(scope: Scope, path: Path, text: str, document: dict[st
         if not isinstance(owner.get(place[-1], kind()), kind):
             name = ": ".join(f'"{one_line(key, 60)}"' for key in place)
             return str(at(path, text, place, f"{name} must be {'a list' if kind is list else 'an object'}"))
+    if scope in UNTRUSTED and (count := _rule_count(document)) > RULE_LIMIT:
+        return str(ConfigFileError(str(path), f"it has {count} rules, and at most {RULE_LIMIT} are read"))
     return None
+
+
+def _rule_count(document: dict[str, Any]) -> int:
+    """How many rules and names are in the lists of a file."""
+    lists = [*document.get("permissions", {}).values(), *document.values()]
+    return sum(len(cast("list[Any]", each)) for each in lists if isinstance(each, list))
 
 
 def _prohibitions(scope: Scope, document: dict[str, Any]) -> Iterator[tuple[list[str], type]]:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NoReturn, cast
 
 from dragoman.cleaning import one_line
 from dragoman.config.jsonlayout import layout_of, splice
+from dragoman.config.jsonplaces import offsets_in
 from dragoman.config.jsontree import DEPTH_LIMIT, Node, SyntaxProblem, Tree, is_blank, place, scan
 
 __all__ = ["SyntaxProblem", "locate", "parse", "remove", "set_value"]
@@ -37,15 +39,39 @@ def parse(text: str, *, comments: bool = False) -> Any:
 
 def locate(text: str, path: Sequence[str | int]) -> tuple[int, int] | None:
     """Line and column of a member's key or a list's item; None if it is not there."""
+    if path:
+        return _places(text, tuple(path[:-1])).get(path[-1])
     try:
-        tree = scan(text, comments=True)
+        return place(text, scan(text, comments=True).root.start)
     except SyntaxProblem:
         return None
-    if not path:
-        return place(text, tree.root.start)
-    owner = tree.find(tuple(path[:-1]))
-    part = owner.part(path[-1]) if owner else None
-    return place(text, part.start) if part else None
+
+
+@lru_cache(maxsize=8)
+def _places(text: str, path: tuple[str | int, ...]) -> Mapping[str | int, tuple[int, int]]:
+    """Line and column of everything in the object or list at the path; nothing if there is none.
+
+    Kept for the next question: a file with many faults is asked about each of them.
+    """
+    try:
+        offsets = offsets_in(text, path)
+    except ValueError:  # it has comments, or is no JSON
+        offsets = _scanned_offsets(text, path)
+    places: dict[str | int, tuple[int, int]] = {}
+    line, seen = 1, 0
+    for key, offset in offsets:
+        line += text.count("\n", seen, offset)
+        seen = offset
+        places[key] = line, offset - text.rfind("\n", 0, offset)
+    return places
+
+
+def _scanned_offsets(text: str, path: tuple[str | int, ...]) -> list[tuple[str | int, int]]:
+    try:
+        owner = scan(text, comments=True).find(path)
+    except SyntaxProblem:
+        return []
+    return [(part.key, part.start) for part in owner.parts] if owner else []
 
 
 def set_value(text: str, path: Sequence[str], value: Any) -> str:

@@ -48,6 +48,8 @@ def counting(parts: Iterable[Part], answers: approval.Answers) -> Iterator[Permi
             continue
         unapproved: tuple[str, ...] = ()
         if part.scope in IN_PROJECT:
-            unapproved = tuple(rule for rule in rules.allow if not answers.approves_rule(part.path, rule))
-            rules = structs.replace(rules, allow=tuple(r for r in rules.allow if r not in unapproved))
+            approved = tuple(rule for rule in rules.allow if answers.approves_rule(part.path, rule))
+            known = frozenset(approved)
+            unapproved = tuple(rule for rule in rules.allow if rule not in known)
+            rules = structs.replace(rules, allow=approved)
         yield PermissionPart(scope=part.scope, source=part.source, rules=rules, unapproved=unapproved)

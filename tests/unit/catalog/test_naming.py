@@ -3,12 +3,22 @@
 import itertools
 import random
 import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.catalog.naming import HASH_LENGTHS, LIMIT, assign, plain, prefix, qualify
+from dragoman.catalog.naming import (
+    HASH_LENGTHS,
+    LIMIT,
+    _doubtful,  # pyright: ignore[reportPrivateUsage]
+    assign,
+    plain,
+    prefix,
+    qualify,
+)
 
 LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -181,3 +191,30 @@ def test_every_name_leads_back_to_one_tool(pairs: list[Pair]):
     back = {name: pair for pair, name in names.items()}
 
     assert [back[names[pair]] for pair in pairs] == pairs
+
+
+def doubtful_pair_by_pair(names: Mapping[Any, str], servers: Iterable[str]) -> set[Any]:
+    """What `_doubtful` means, said without regard to time."""
+    starts = [prefix(server) for server in servers]
+    return {
+        key
+        for key, name in names.items()
+        if starts.count(prefix(key[0])) > 1
+        or any(
+            name.startswith(other) and other.startswith(prefix(key[0])) and other != prefix(key[0])
+            for other in starts
+        )
+    }
+
+
+PIECES = st.lists(st.sampled_from(["a", "b", "_", "__", ".", "claude.ai ", "x" * 30]), max_size=5).map(
+    "".join
+)
+
+
+@given(st.lists(PIECES, max_size=6, unique=True), st.lists(PIECES, max_size=4))
+def test_names_that_another_server_could_have_are_found_as_if_compared_pair_by_pair(
+    servers: list[str], tools: list[str]
+):
+    names: Any = {(server, tool): qualify(server, tool) for server in servers for tool in tools}
+    assert _doubtful(names, servers) == doubtful_pair_by_pair(names, servers)
