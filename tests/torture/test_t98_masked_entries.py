@@ -23,6 +23,11 @@ HELPERS = {
     f"curl -H X-Other:\\ {CANARY} x": "curl -H X-Other: ••• x",
     f"sh -c 'curl -u me:{CANARY} x'": "sh -c 'curl -u me:••• x'",
     f"TOKEN={CANARY} print-headers": "TOKEN=••• print-headers",
+    f"curl --header='X-Api: {CANARY}' x": "curl --header=X-Api: ••• x",
+    f"curl -ume:{CANARY} x": "curl -ume:••• x",
+    f"curl -su me:{CANARY} x": "curl -su me:••• x",
+    f"helper --pat {CANARY} --jwt {CANARY} --pw {CANARY}": "helper --pat ••• --jwt ••• --pw •••",
+    f"""curl -d '{{"password":"{CANARY} x"}}' x""": """curl -d '{"password":"•••"}' x""",
     "docker run -u 1000:1000 image": "docker run -u 1000:1000 image",
     "print-headers --format json": "print-headers --format json",
     "curl -u ${USER}:${PASSWORD} x": "curl -u ${USER}:${PASSWORD} x",
@@ -45,6 +50,15 @@ def test_a_helper_is_shown_without_its_credentials(helper: str, shown: str):
         ["-c", f"curl -u me:{CANARY} x"],
         ["-c", f"curl -H 'Authorization: Bearer {CANARY}' x"],
         ["-H", f"X-Other: {CANARY}"],
+        [f"--header=Authorization: Bearer {CANARY}"],
+        [f"--header=X-Api: {CANARY}"],
+        [f"-HX-Foo: {CANARY}"],
+        [f"-ume:{CANARY}"],
+        ["--basic", f"me:{CANARY}"],
+        ["--pat", CANARY, "--jwt", CANARY, "--pw", CANARY],
+        ["-c", f"helper --pat {CANARY}"],
+        [f'{{"password":"{CANARY}","url":"postgres://u:{CANARY}@h/db"}}'],
+        [f"jdbc:postgresql://h/db?user=u&password={CANARY}"],
     ],
     ids=str,
 )
@@ -58,6 +72,13 @@ def test_arguments_are_shown_without_credentials(home: Path, args: list[str]):
     ):
         ended = run(*command)
         assert CANARY not in ended.stdout + ended.stderr
+
+
+def test_a_command_that_cannot_be_found_is_named_without_credentials(home: Path):
+    projects.user(home, servers(box={"command": f"TOKEN={CANARY} srv"}))
+    ended = run("mcp", "get", "box")
+    assert "there is no program 'TOKEN=••• srv' on PATH" in ended.stdout + ended.stderr
+    assert CANARY not in ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize("helper", [each for each in HELPERS if CANARY in each])
@@ -75,6 +96,10 @@ def test_a_client_secret_is_not_written_into_a_projects_folder(home: Path, scope
     assert "the client secret would be written in plain text into the project's folder" in ended.stderr
     entry = json.dumps({"url": URL, "oauth": {"clientId": "me", "clientSecret": CANARY}})
     assert run("mcp", "add-json", "-s", scope, "box", entry).returncode == 3
+    default = json.dumps({"url": URL, "oauth": {"clientId": "me", "clientSecret": f"${{X:-{CANARY}}}"}})
+    assert run("mcp", "add-json", "-s", scope, "box", default).returncode == 3
+    beside = json.dumps({"url": URL, "oauth": {"clientId": "me", "clientSecret": f"{CANARY}${{X}}"}})
+    assert run("mcp", "add-json", "-s", scope, "box", beside).returncode == 3
     written = [path for path in (home / "work").rglob("*") if path.is_file() and CANARY in path.read_text()]
     assert written == []
     assert run("mcp", "add", "--client-secret", "${SECRET}", "-s", scope, "box", URL).returncode == 0

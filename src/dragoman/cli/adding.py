@@ -18,7 +18,7 @@ from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted
 from dragoman.config import edits
 from dragoman.config.load import Configuration, load
-from dragoman.config.masking import literal_secrets, masked_entry
+from dragoman.config.masking import COVER, literal_secrets, masked_entry, masked_value
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError, NotConnected
 
@@ -81,7 +81,7 @@ def examine(
 def _has_literal_client_secret(entry: Mapping[str, Any]) -> bool:
     oauth: Any = entry.get("oauth")
     secret: Any = cast("dict[str, Any]", oauth).get("clientSecret") if isinstance(oauth, dict) else None
-    return isinstance(secret, str) and "${" not in secret
+    return isinstance(secret, str) and COVER in masked_value(secret)
 
 
 def _try(sources: Sources, name: str, entry: Mapping[str, Any], scope: Scope) -> int:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote
+
+from dragoman.config.words import SCHEME, SECRET_NAME, Kind, Piece, pieces, shell_words, unquoted
 
 if TYPE_CHECKING:
     from dragoman.config.model import ServerConfig
@@ -20,16 +22,6 @@ COVER: Final = "•••"
 
 _VARIABLE: Final = re.compile(r"(\$\{[^{}]*\})")
 _HARMLESS: Final = frozenset({"", "Bearer", "Basic", "Token", "token", "bearer"})
-_SECRET_NAME: Final = re.compile(r"token|key|secret|pass|pwd|auth|credential|bearer|cookie", re.IGNORECASE)
-_LOGIN_FLAGS: Final = frozenset({"-u", "-U", "--user", "--proxy-user", "--username", "--login"})
-_NAME_AND_PASSWORD: Final = re.compile(r"([^:/\s]*):(?!\d+\Z)(.+)", re.DOTALL)
-"""As `curl -u` takes them. Two numbers are ids of a user and a group."""
-_SHELL_WORD: Final = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+|\s+|.""", re.DOTALL)
-_HAS_OPTION: Final = re.compile(r"\s-")
-"""A word with words in it, one of them an option: a text for a shell, as behind `sh -c`."""
-_QUOTES: Final = re.compile(r"['\"\\]")
-_HEADER_FLAGS: Final = frozenset({"-H", "--header", "--headers"})
-_HEADER: Final = re.compile(r"([A-Za-z0-9_-]+):\s*")
 _KEY_LIKE: Final = re.compile(
     r"(?:sk|pk|rk|ghp|gho|ghu|ghs|glpat|github_pat|xox[abprs]|AKIA|eyJ)[-_A-Za-z0-9.]{8,}"
     r"|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
@@ -37,8 +29,8 @@ _KEY_LIKE: Final = re.compile(
 )
 _LOGIN: Final = re.compile(r"^[^/]*@|^[^/@:]*:[^@]*[^/@]@")
 """A user and what may be a password before a host; `/@scope` in a path is none."""
-_USER_AT_HOST: Final = re.compile(r"^[^/@:\s]{1,100}:[^/@\s]{1,200}@(?=[A-Za-z0-9.-])")
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}://")
+_INNER_LOGIN: Final = re.compile(r"(?<=://)[^/\s@]*:[^/\s]*@")
+"""A login in a second URL, inside the path of the first."""
 _VALUES_COVERED: Final = frozenset({"env", "headers"})
 _SHOWN_WHOLE: Final = frozenset({"type", "protocol"})
 
@@ -54,18 +46,18 @@ def literal_secrets(entry: Mapping[str, Any]) -> list[str]:
     for field in _VALUES_COVERED:
         values: Any = entry.get(field)
         pairs = cast("Mapping[str, Any]", values).items() if isinstance(values, Mapping) else ()
-        found += [name for name, value in pairs if _SECRET_NAME.search(name) and COVER in masked_value(value)]
+        found += [name for name, value in pairs if SECRET_NAME.search(name) and COVER in masked_value(value)]
     return sorted(found)
 
 
 def secrets_of(config: ServerConfig) -> tuple[str, ...]:
     """The values of an entry that nobody but its server is to see, with variables expanded."""
-    found = [value for name, value in config.env.items() if _SECRET_NAME.search(name)]
+    found = [value for name, value in config.env.items() if SECRET_NAME.search(name)]
     found += [secret for value in config.env.values() for secret in _secrets_in_value(value)]
     found += map(_without_scheme, config.headers.values())
     found += [*_secrets_in_url(config.url or ""), *_secrets_in_url(config.proxy or "")]
     found += _secrets_in_words(config.args)
-    found += _secrets_in_value(config.headers_helper or "")
+    found += _secrets_in_text(config.headers_helper or "")
     if config.oauth is not None and config.oauth.client_secret:
         found.append(config.oauth.client_secret)
     return tuple(dict.fromkeys(value for value in found if value))
@@ -92,7 +84,7 @@ def _secrets_in_json(name: str, value: Any) -> Iterator[str]:
         for item in cast("list[Any]", value):
             yield from _secrets_in_json(name, item)
     elif isinstance(value, str):
-        is_secret = _SECRET_NAME.search(name) is not None
+        is_secret = SECRET_NAME.search(name) is not None
         yield from (_without_scheme(value),) if is_secret else _secrets_in_value(value)
 
 
@@ -104,46 +96,30 @@ def _secrets_in_words(words: Sequence[str]) -> Iterator[str]:
 
 def _secrets_in_word(word: str, before: str) -> Iterator[str]:
     """What `_masked_word` covers."""
-    flag, equals, value = word.partition("=")
-    given = value if equals and flag in _LOGIN_FLAGS else word if before in _LOGIN_FLAGS else ""
-    if login := _NAME_AND_PASSWORD.fullmatch(given):
-        yield login.group(2)
-        return
-    header = _HEADER.match(word)
-    if before in _HEADER_FLAGS or (header and _SECRET_NAME.search(header.group(1))):
-        yield _without_scheme(word[header.end() :] if header else word)
-    elif before.startswith("-") and "=" not in before and _SECRET_NAME.search(before):
-        yield _without_scheme(word)
-    elif _SCHEME.match(word):
-        yield from _secrets_in_url(word)
-    else:
-        for setting in word.split(";"):
-            name, equals, value = setting.partition("=")
-            if equals and _SECRET_NAME.search(name):
-                yield _without_scheme(value)
-            else:
-                yield from (*_secrets_in_path(name), *_secrets_in_path(value))
+    return _secrets_in_pieces(pieces(word, before))
 
 
-def _secrets_in_path(word: str) -> Iterator[str]:
-    if _SCHEME.match(word):
-        yield from _secrets_in_url(word)
-        return
-    if login := _USER_AT_HOST.match(word):
-        yield from _login_secrets(login.group())
-        word = word[login.end() :]
-    yield from _keys_in(word)
+def _secrets_in_pieces(found: Iterable[Piece]) -> Iterator[str]:
+    for kind, text in found:
+        yield from _FIND[kind](text)
+
+
+def _secrets_in_text(text: str) -> Iterator[str]:
+    """What `masked_text` covers."""
+    yield from _secrets_in_words([unquoted(word) for word in shell_words(text) if not word.isspace()])
 
 
 def _secrets_in_url(url: str) -> Iterator[str]:
     """What `masked_url` covers."""
     rest, _, fragment = url.partition("#")
     rest, _, query = rest.partition("?")
-    scheme = _SCHEME.match(rest)
+    scheme = SCHEME.match(rest)
     address = rest[scheme.end() :] if scheme else rest
     if login := _LOGIN.match(address):
         yield from _login_secrets(login.group())
         address = address[login.end() :]
+    for inner in _INNER_LOGIN.finditer(address):
+        yield from _login_secrets(inner.group())
     yield from _keys_in(address.partition("/")[2])
     for pair in (*query.split("&"), *fragment.split("&")):
         name, equals, value = pair.partition("=")
@@ -181,9 +157,9 @@ def masked_url(url: str) -> str:
     """Scheme, host and path are shown; user info, fragment and the values of the query are not."""
     rest, _, _ = url.partition("#")
     rest, question, query = rest.partition("?")
-    found = _SCHEME.match(rest)
+    found = SCHEME.match(rest)
     scheme = found.group() if found else ""
-    address = _LOGIN.sub(f"{COVER}@", rest[len(scheme) :])
+    address = _INNER_LOGIN.sub(f"{COVER}@", _LOGIN.sub(f"{COVER}@", rest[len(scheme) :]))
     host, slash, path = address.partition("/")
     shown = scheme + _around_variables(host, str) + slash + "/".join(map(_masked_piece, path.split("/")))
     return shown + ("?" + "&".join(map(_masked_pair, query.split("&"))) if question else "")
@@ -198,12 +174,11 @@ def masked_text(text: str) -> str:
     """A command as a shell reads it, its quotes kept; each word is covered as `masked_words` covers it."""
     shown: list[str] = []
     before = ""
-    for found in _SHELL_WORD.finditer(text):
-        written = found.group()
+    for written in shell_words(text):
         if written.isspace():
             shown.append(written)
             continue
-        word = _QUOTES.sub("", written)
+        word = unquoted(written)
         covered = _masked_word(word, before)
         quote = written[0] if written[0] in "'\"" else ""
         shown.append(written if covered == word else f"{quote}{covered}{quote}")
@@ -212,37 +187,11 @@ def masked_text(text: str) -> str:
 
 
 def _masked_word(word: str, before: str = "") -> str:
-    flag, equals, value = word.partition("=")
-    if equals and flag in _LOGIN_FLAGS:
-        return f"{flag}={_masked_word(value, flag)}"
-    if before in _LOGIN_FLAGS and (login := _NAME_AND_PASSWORD.fullmatch(word)):
-        return f"{login.group(1)}:{masked_value(login.group(2))}"
-    header = _HEADER.match(word)
-    if before in _HEADER_FLAGS or (header and _SECRET_NAME.search(header.group(1))):
-        return header.group() + masked_value(word[header.end() :]) if header else masked_value(word)
-    if before.startswith("-") and "=" not in before and _SECRET_NAME.search(before):
-        return masked_value(word)
-    if _SCHEME.match(word):
-        return masked_url(word)
-    if _HAS_OPTION.search(word):
-        return masked_text(word)
-    return ";".join(map(_masked_setting, word.split(";")))
+    return "".join(_SHOW[kind](text) for kind, text in pieces(word, before))
 
 
-def _masked_setting(word: str) -> str:
-    """`name=value`, or a plain word."""
-    name, equals, value = word.partition("=")
-    if equals:
-        shown = masked_value(value) if _SECRET_NAME.search(name) else _masked_path(value)
-        return f"{_masked_path(name)}={shown}"
-    return _masked_path(word)
-
-
-def _masked_path(word: str) -> str:
-    if _SCHEME.match(word):
-        return masked_url(word)
-    shown = _USER_AT_HOST.sub(f"{COVER}@", word)
-    return "/".join(map(_masked_piece, shown.split("/")))
+def _masked_path(text: str) -> str:
+    return "/".join(map(_masked_piece, text.split("/")))
 
 
 def _masked_pair(pair: str) -> str:
@@ -293,12 +242,30 @@ def _masked(field: str, value: Any) -> Any:
 def _masked_plain(field: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         items = cast("list[Any]", value)
-        is_secret = field in _VALUES_COVERED or _SECRET_NAME.search(field) is not None
+        is_secret = field in _VALUES_COVERED or SECRET_NAME.search(field) is not None
         if is_secret or not all(isinstance(item, str) for item in items):
             return [masked_value(item) for item in items]
         return masked_words(cast("list[str]", items))
     if value is None or isinstance(value, bool):
         return value
-    if field in _VALUES_COVERED or (_SECRET_NAME.search(field) and field != "oauth"):
+    if field in _VALUES_COVERED or (SECRET_NAME.search(field) and field != "oauth"):
         return masked_value(value)
     return masked_text(value) if isinstance(value, str) else value
+
+
+_SHOW: Final[Mapping[Kind, Callable[[str], str]]] = {
+    "shown": str,
+    "secret": masked_value,
+    "login": lambda _: f"{COVER}@",
+    "url": masked_url,
+    "path": _masked_path,
+    "command": masked_text,
+}
+_FIND: Final[Mapping[Kind, Callable[[str], Iterable[str]]]] = {
+    "shown": lambda _: (),
+    "secret": lambda text: (_without_scheme(text),),
+    "login": _login_secrets,
+    "url": _secrets_in_url,
+    "path": _keys_in,
+    "command": _secrets_in_text,
+}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from dragoman import paths
+from dragoman.config.masking import masked_text
 from dragoman.config.model import ServerConfig, TlsConfig
 from dragoman.config.urls import parse_url
 from dragoman.connections.turns import Kind
@@ -133,6 +134,7 @@ def _stdio_maker(name: str, config: ServerConfig, settings: Settings) -> MakeTra
             cwd=config.cwd,
             limit_bytes=settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"],
             stall_seconds=settings.seconds("DRAGOMAN_WRITE_STALL_MS"),
+            shown_command=masked_text(command[0]),
         )
 
     return make

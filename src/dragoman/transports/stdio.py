@@ -43,10 +43,13 @@ class StdioTransport(OneLink):
         cwd: str | None,
         limit_bytes: int,
         stall_seconds: float,
+        shown_command: str | None = None,
     ) -> None:
+        """`shown_command`: how messages name the program, if it is not to be named as written."""
         self._loop = asyncio.get_running_loop()
         self._server = server
         self._command = command
+        self._shown_command = command[0] if shown_command is None else shown_command
         self._env = env
         self._cwd = cwd
         self._limit_bytes = limit_bytes
@@ -233,13 +236,13 @@ class StdioTransport(OneLink):
             sink.lost(cause or describe_exit(self._process.exit_code))
 
     def _start_error(self, error: Exception) -> ConnectError:
-        command = self._command[0]
+        command = self._shown_command
         if self._cwd is not None and not os.path.isdir(self._cwd):
             return StartFailed(
                 self._server, "start", f"{self._cwd} is no folder to work in", hint="Correct `cwd`."
             )
         if isinstance(error, FileNotFoundError):
-            where = "" if os.path.dirname(command) else " on PATH"
+            where = "" if os.path.dirname(self._command[0]) else " on PATH"
             return CommandNotFound(
                 self._server,
                 "start",

@@ -176,6 +176,9 @@ def test_only_the_literal_default_of_a_variable_is_covered():
         ["https://x.example.com/mcp"],
         ["", " "],
         ["/opt/python311/lib/servers/filesystem/main.py"],
+        ["--path", "/srv/x", "--pattern=*.py", "--signal", "TERM", "--dispatch", "all", "--compat=1"],
+        ["curl", "--basic", "https://x.example.com/mcp"],
+        ['{"mode":"fast","url":"https://x.example.com/mcp"}'],
         ["/home/runner1/work/project/project/servers/tool"],
     ],
     ids=str,
@@ -227,14 +230,35 @@ def test_any_entry_can_be_shown_and_showing_it_again_covers_no_more(entry: dict[
 
 # --- hostile text ---
 
-HOSTILE = ["${", "${A:-", " ", "=", "//", "a@", "sk-", "A1", "?&=", "Bearer ", "://"]
+HOSTILE = [
+    "${",
+    "${A:-",
+    " ",
+    "=",
+    "//",
+    "a@",
+    "sk-",
+    "A1",
+    "?&=",
+    "Bearer ",
+    "://",
+    '"key":"',
+    '"a',
+    "{key:",
+    "?key=",
+    "-a=",
+    "-H",
+    "'\\\"",
+    "\\",
+    "/x:y@",
+]
 
 
 def seconds(text: str) -> float:
     begin = time.perf_counter()
     masked_value(text + "x")
     masked_url(text + "x")
-    masked_words(["--token", text + "x", text + "x"])
+    masked_words(["--token", text + "x", text + "x", "{" + text, "a " + text + " -x"])
     return time.perf_counter() - begin
 
 
@@ -267,6 +291,20 @@ KEY = "ghp_0a1b2c3d4e5f6g7h8i9j"
         pytest.param({"url": "https://tok3n@h/mcp"}, {"tok3n"}, id="a user alone"),
         pytest.param({"args": ["-u", "me:hunter22"]}, {"hunter22"}, id="a login option"),
         pytest.param({"args": ["--user=me:hunter22"]}, {"hunter22"}, id="a login option with ="),
+        pytest.param({"args": ["--header=X-Any: some value"]}, {"some value"}, id="a header with ="),
+        pytest.param({"args": ["--header=Authorization: Bearer abc1"]}, {"abc1"}, id="its scheme"),
+        pytest.param({"args": ["-HX-Any: some value"]}, {"some value"}, id="a joined header"),
+        pytest.param({"args": ["-ume:hunter22"]}, {"hunter22"}, id="a joined login"),
+        pytest.param({"args": ["--basic", "me:hunter22"]}, {"hunter22"}, id="basic"),
+        pytest.param({"args": ["--pat", "a1", "--jwt=b2", "--pw", "c3"]}, {"a1", "b2", "c3"}, id="short"),
+        pytest.param({"args": ["--githubPat", "a1"]}, {"a1"}, id="a short name in camel case"),
+        pytest.param({"args": ['{"pwd":"a b","u":"p://u:X@h","n":{"key":4}}']}, {"a b", "X", "4"}, id="JSON"),
+        pytest.param({"args": ['--body={"a":"{\\"password\\":\\"a1\\"}"}']}, {"a1"}, id="JSON in JSON"),
+        pytest.param({"args": ["jdbc:postgresql://h/db?user=u1&password=X"]}, {"u1", "X"}, id="JDBC"),
+        pytest.param({"args": ["jdbc:sqlserver://h;user=u1;password=X"]}, {"X"}, id="JDBC with semicolons"),
+        pytest.param({"args": ["h/db?user=u1&password=X"]}, {"X"}, id="parameters without a scheme"),
+        pytest.param({"args": ["x,pg://u:X@h/db,pg://u:Y@h/db"]}, {"X", "Y"}, id="URLs in a word"),
+        pytest.param({"args": ["-c", "curl -H 'X-Any: some value' x"]}, {"some value"}, id="a command"),
         pytest.param({"env": {"DATABASE_URL": "pg://me:hunter22@h/db"}}, {"hunter22"}, id="a URL in env"),
         pytest.param({"env": {"DSN": "host=h password=hunter22"}}, {"hunter22"}, id="a connection string"),
         pytest.param({"env": {"DSN": "host=h,pwd=hunter22"}}, {"hunter22"}, id="one with commas"),
@@ -290,5 +328,7 @@ KEY = "ghp_0a1b2c3d4e5f6g7h8i9j"
 def test_what_is_covered_when_shown_is_a_secret_when_answered(entry: dict[str, Any], secrets: set[str]):
     kind = "http" if "url" in entry else "stdio"
     config = ServerConfig(type=kind, **{**entry, "args": tuple(entry.get("args", ()))})
+    shown_words = " ".join(masked_words(list(entry.get("args", ()))))
 
+    assert not [secret for secret in secrets if len(secret) > 1 and secret in shown_words]
     assert set(secrets_of(config)) == secrets

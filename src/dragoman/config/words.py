@@ -1,0 +1,155 @@
+"""The words of a command, split into pieces that are shown, covered or examined further. Pure, linear time.
+
+`pieces` is the only place that decides where a credential can stand in a word. `masking` uses it both to
+cover the credential when an entry is shown and to find it for redaction, so that both always agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, Literal
+
+Kind = Literal["shown", "secret", "login", "url", "path", "command"]
+"""`login` is `user:password@`; `path` is shown except for keys; `command` is a text for a shell."""
+Piece = tuple[Kind, str]
+
+_NAMES: Final = (
+    r"token|key|secret|pass|pwd|auth|credential|bearer|cookie"
+    r"|(?<![A-Za-z])(?:pw|pat|jwt|sig)(?![A-Za-z])|(?-i:(?<=[a-z])(?:Pw|Pat|Jwt|Sig|PW|PAT|JWT)(?![a-z]))"
+)
+SECRET_NAME: Final = re.compile(_NAMES, re.IGNORECASE)
+"""The short names count only as a whole word of a name: `--pat` and `ghPat`, but not `--path`."""
+SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]{0,40}://")
+
+_OPTION: Final = re.compile(r"(--?[A-Za-z0-9][^=\s]*)=(?=.)", re.DOTALL)
+_LOGIN_FLAG: Final = re.compile(r"-[A-Za-z]{0,4}[uU]|--(?:user|proxy-user|username|login|basic)")
+_LOGIN: Final = re.compile(r"((?!https?://)[^:/\s]*:)(?!\d+\Z)(.+)", re.DOTALL)
+"""A name and a password as `curl -u` takes them. Two numbers are ids of a user and a group."""
+_JOINED_LOGIN: Final = re.compile(r"(-[uU][^:/\s=]*:)(?!\d+\Z)(.+)", re.DOTALL)
+_HEADER_FLAG: Final = re.compile(r"-[A-Za-z]{0,4}H|--headers?")
+_HEADER: Final = re.compile(r"([A-Za-z0-9_-]+):\s*")
+_JOINED_HEADER: Final = re.compile(r"(-[A-Za-z]{0,4}?H[A-Za-z0-9_-]+:\s*)(.+)", re.DOTALL)
+_HAS_OPTION: Final = re.compile(r"\s-|\A-\S*\s")
+"""Several words, one of them an option: a text for a shell, as behind `sh -c`."""
+_USER_AT_HOST: Final = re.compile(r"[^/@:\s]{1,100}:[^/@\s]{1,200}@(?=[A-Za-z0-9.-])")
+_SECRET_KEY: Final = rf"(?=[\w.-]{{0,80}}?(?:{_NAMES}))[\w.-]{{1,80}}"
+_PAIR: Final = re.compile(
+    rf"""(?P<q>\\{{0,3}}["']){_SECRET_KEY}(?P=q)\s{{0,9}}:\s{{0,9}}"""
+    r"""(?:(?P=q)(?P<quoted>.*?)(?:(?<!\\)(?P=q)|\Z)|(?P<plain>[^\s,}\]\["'{]+))"""
+    rf"""|(?<=[{{,\s])(?<!\$\{{){_SECRET_KEY}:\s{{0,9}}(?P<bare>[^\s,}}"']+)""",
+    re.DOTALL | re.IGNORECASE,
+)
+"""A name that looks secret and its value, as JSON writes them, also inside a JSON text."""
+_URL: Final = re.compile(SCHEME.pattern + r"""[^\s"'\\]*""")
+_PARAMETER: Final = re.compile(rf"""[?&]{_SECRET_KEY}=(?P<value>[^&\s"']+)""", re.IGNORECASE)
+_SHELL_WORD: Final = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+|\s+|.""", re.DOTALL)
+_QUOTED: Final = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|['"\\]""", re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+def shell_words(text: str) -> Iterator[str]:
+    """The words of a shell command as written, and the white space between them. A JSON text is one word."""
+    if text.lstrip()[:1] in ("{", "["):
+        return iter((text,))
+    return (found.group() for found in _SHELL_WORD.finditer(text))
+
+
+def unquoted(word: str) -> str:
+    """The word without the quotes that a shell removes; JSON keeps its quotes."""
+    return word if word.lstrip()[:1] in ("{", "[") else _QUOTED.sub(_inner, word)
+
+
+def _inner(found: re.Match[str]) -> str:
+    single, double, escaped = found.groups()
+    if double is not None:
+        return _ESCAPED.sub(r"\1", double)
+    return single or escaped or ""
+
+
+def pieces(word: str, before: str = "") -> Iterator[Piece]:
+    """The word in pieces, which together are the word; `before`: the word that precedes it."""
+    if option := _OPTION.match(word):
+        yield ("path", option.group(1))
+        yield ("shown", "=")
+        yield from _value(word[option.end() :], option.group(1))
+    elif joined := _JOINED_LOGIN.fullmatch(word) or _JOINED_HEADER.fullmatch(word):
+        yield ("shown", joined.group(1))
+        yield ("secret", joined.group(2))
+    else:
+        yield from _value(word, before)
+
+
+def _value(word: str, before: str) -> Iterator[Piece]:
+    """A word that is no option, or the value of one."""
+    header = _HEADER.match(word)
+    if _LOGIN_FLAG.fullmatch(before) and (login := _LOGIN.fullmatch(word)):
+        yield ("shown", login.group(1))
+        yield ("secret", login.group(2))
+    elif _HEADER_FLAG.fullmatch(before) or (header and SECRET_NAME.search(header.group(1))):
+        end = header.end() if header else 0
+        yield ("shown", word[:end])
+        yield ("secret", word[end:])
+    elif before.startswith("-") and "=" not in before and SECRET_NAME.search(before):
+        yield ("secret", word)
+    elif word.lstrip()[:1] in ("{", "["):
+        yield from _around(_PAIR, word)
+    elif _HAS_OPTION.search(word) and not SCHEME.match(word):
+        yield ("command", word)
+    else:
+        yield from _settings(word)
+
+
+def _settings(word: str) -> Iterator[Piece]:
+    """A URL, or settings `name=value` with semicolons between them, or a plain word."""
+    if SCHEME.match(word) and not word.lower().startswith("jdbc:"):
+        yield ("url", word)
+        return
+    for number, setting in enumerate(word.split(";")):
+        if number:
+            yield ("shown", ";")
+        yield from _setting(setting)
+
+
+def _setting(setting: str) -> Iterator[Piece]:
+    name, equals, value = setting.partition("=")
+    if SCHEME.match(setting):
+        yield ("url", setting)
+    elif equals and SECRET_NAME.search(name):
+        yield from _plain(name)
+        yield ("shown", "=")
+        yield ("secret", value)
+    elif equals:
+        yield from _plain(name)
+        yield ("shown", "=")
+        yield from _plain(value)
+    else:
+        yield from _plain(setting)
+
+
+def _plain(text: str) -> Iterator[Piece]:
+    if SCHEME.match(text):
+        yield ("url", text)
+        return
+    if login := _USER_AT_HOST.match(text):
+        yield ("login", login.group())
+        text = text[login.end() :]
+    yield from _around(_PAIR, text)
+
+
+def _around(pattern: re.Pattern[str], text: str) -> Iterator[Piece]:
+    """What the pattern finds, and the text around it, which is examined for URLs and then for parameters."""
+    end = 0
+    for found in pattern.finditer(text):
+        first, last = found.span(found.lastgroup or 0)
+        yield from _rest(pattern, text[end:first])
+        yield ("url" if pattern is _URL else "secret", text[first:last])
+        end = last
+    yield from _rest(pattern, text[end:])
+
+
+def _rest(pattern: re.Pattern[str], text: str) -> Iterator[Piece]:
+    if pattern is _PARAMETER:
+        yield ("path", text)
+    else:
+        yield from _around(_URL if pattern is _PAIR else _PARAMETER, text)
