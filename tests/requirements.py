@@ -370,7 +370,6 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "CFG-10",
             "writes are atomic and keep what they do not understand; broken files are named",
             "tests/integration/test_configured_host.py::test_a_file_broken_by_an_edit_is_told_and_mended_by_the_next",
-            "tests/torture/test_t104_many_entries.py::test_a_strangers_file_with_too_many_servers_is_not_used",
             "tests/torture/test_t104_many_entries.py::test_t104_a_connector_list_has_the_same_limit",
             "tests/torture/test_t104_many_entries.py::test_t104_a_host_in_the_repository_is_ready_as_quickly_as_ever",
             "tests/torture/test_t104_many_entries.py::test_t104_as_many_as_allowed_are_no_problem",
@@ -1609,6 +1608,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-1",
             "allow, ask and deny rules in every scope",
+            "tests/torture/test_t93_another_entry_meanwhile.py::test_t93_a_yes_to_one_agents_server_is_none_to_anothers_of_that_name",
             "tests/e2e/test_call_asks.py::test_a_denied_call_is_refused_whoever_says_yes",
             "tests/e2e/test_call_asks.py::test_an_ask_rule_asks_each_time_and_offers_no_lasting_yes",
             "tests/e2e/test_permissions_commands.py::test_a_broken_deny_holds_without_its_conditions_and_a_broken_allow_allows_nothing",
@@ -1768,6 +1768,11 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-4",
             "the shell tool takes commands apart",
+            "tests/torture/test_t95_shell_rules.py::test_a_test_of_unknown_words_is_asked_about",
+            "tests/torture/test_t95_shell_rules.py::test_options_that_name_a_program_are_covered_by_no_wildcard",
+            "tests/torture/test_t95_shell_rules.py::test_an_exact_allow_ignores_only_what_shells_ignore",
+            "tests/torture/test_t95_shell_rules.py::test_a_deny_sees_through_programs_that_start_programs",
+            "tests/torture/test_t95_shell_rules.py::test_assignments_that_decide_what_is_run_are_asked_about",
             "tests/e2e/test_permissions_commands.py::test_a_command_of_the_shell_is_judged_by_its_parts",
             "tests/torture/test_t95_shell_rules.py::test_a_subscript_is_covered_by_no_wildcard",
             "tests/torture/test_t95_shell_rules.py::test_options_before_a_subcommand_do_not_hide_it",

@@ -23,13 +23,19 @@ LOOKED_AT: Final = 4
 # C0 except tab and newline, DEL, C1; soft hyphen, grapheme joiner; Arabic letter mark, fillers and
 # Mongolian vowel separator; shorthand and musical formatting;
 # zero-width and bidi marks; line and paragraph separators; invisible operators; BOM; interlinear
-# anchors; surrogates; noncharacters; variation selectors supplement; the tag block.
+# anchors; surrogates; noncharacters; variation selectors supplement; the tag block; private use areas;
+# controls of hieroglyphs, the Khitan filler, the null notehead.
 _UNSAFE_SET = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\ue000-\uf8ff\ufdd0-\ufdef\U00013430-\U0001345f\U00016fe4\U0001d159\U000f0000-\U0010ffff"
+) + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0x10000, 0xF0000, 0x10000))
+# The emoji selector stays behind a symbol, and between a digit, # or * and the keycap.
+_SYMBOLS = (
+    "\xa9\xae\u203c\u2049\u2100-\u214f\u2190-\u27ff\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
-_UNSAFE = re.compile(f"[{_UNSAFE_SET}]")
+_UNSAFE = re.compile(f"[{_UNSAFE_SET}]|(?<![{_SYMBOLS}0-9#*])\ufe0f|(?<=[0-9#*])\ufe0f(?!\u20e3)")
 
 # Where marks could tower: several signs in a row that are no letters, digits, blanks or ASCII. Every script
 # has marks that stand on the letter before them; more than four on one letter write no language, and ten
@@ -81,6 +87,43 @@ def for_model(text: str, limit: int | None = None) -> str:
 def without_invisible(text: str) -> str:
     """The text without control, formatting and other invisible characters. Tabs and line feeds stay."""
     return _UNSAFE.sub("", text)
+
+
+BLANKS: Final = re.compile(r"[^\S\x1c-\x1f]+")
+"""White space; the characters that `_MARKS` keeps are none."""
+_MARKS: Final = re.compile(r"([\x1d-\x1f])")
+"""Characters by which shell patterns mark what is not text (`shell_pattern.UNKNOWN` …); they stay."""
+
+
+def fold(text: str) -> str:
+    """The same for texts that differ in case, in look-alike characters, or in what nobody sees.
+
+    Decomposed (NFKD), not composed: two texts are equal in one exactly if they are in the other, and only
+    here does `cafe*` still fit an `e` that got an accent.
+    """
+    if text.isascii():
+        return text.lower() if text.isprintable() else _without_controls(text.lower())
+    import unicodedata
+
+    # Upper case first: the dotless i of Turkish has no other way to become the I it is written as.
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).upper().casefold())
+    folded = BLANKS.sub(_as_blanks, folded)  # some white space is a control character, too
+    unseen = {ord(char): None for char in set(folded) if unicodedata.category(char) == "Cf"}
+    return _without_invisible(folded.translate(unseen) if unseen else folded)
+
+
+def _without_controls(text: str) -> str:
+    return _without_invisible(BLANKS.sub(_as_blanks, text))
+
+
+def _without_invisible(text: str) -> str:
+    return "".join(
+        part if number % 2 else without_invisible(part) for number, part in enumerate(_MARKS.split(text))
+    )
+
+
+def _as_blanks(found: re.Match[str]) -> str:
+    return "".join(char if char in " \t\n" else " " for char in found[0])
 
 
 def value_for_model(value: Any) -> Any:

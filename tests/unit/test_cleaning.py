@@ -98,6 +98,14 @@ INVISIBLE = [
     (0x1BCA0, 0x1BCA3),
     (0x1D173, 0x1D17A),
     (0xE0000, 0xE0FFF),
+    (0x13430, 0x1345F),
+    (0x16FE4, 0x16FE4),
+    (0x1D159, 0x1D159),
+    (0xFDD0, 0xFDEF),
+    *((plane * 0x10000 + 0xFFFE, plane * 0x10000 + 0xFFFF) for plane in range(17)),
+    (0xE000, 0xF8FF),
+    (0xF0000, 0xFFFFD),
+    (0x100000, 0x10FFFD),
 ]
 
 
@@ -106,6 +114,20 @@ def test_no_invisible_character_is_left(first: int, last: int):
     left = [f"U+{code:04X}" for code in range(first, last + 1) if visible(chr(code)) == chr(code)]
 
     assert left == []
+
+
+@pytest.mark.parametrize("base", ["a", "ä", " ", "\n", "字", "", "\u0301", "-", "\ufe0f", "1", "#"])
+def test_an_emoji_selector_stays_only_behind_a_symbol(base: str):
+    """Behind letters it is invisible, and each one would carry a bit."""
+    assert for_model(f"{base}\ufe0fb") == base.replace("\ufe0f", "") + "b"
+    assert visible(f"{base}\ufe0fb") == base.replace("\ufe0f", r"\ufe0f") + r"\ufe0fb"
+
+
+@pytest.mark.parametrize(
+    "text", ["❤\ufe0f", "1\ufe0f\u20e3", "#\ufe0f\u20e3", "↔\ufe0f", "🏳\ufe0f", "©\ufe0f", "‼\ufe0f"]
+)
+def test_an_emoji_keeps_its_selector(text: str):
+    assert for_model(text) == visible(text) == text
 
 
 @given(st.text())
@@ -223,7 +245,7 @@ def test_the_words_about_a_cut_have_room():
 @pytest.mark.requirement("CAT-2")
 @pytest.mark.parametrize(
     "mark",
-    "\u0301\u0489\u05b0\u0610\u0730\u0941\u0e49\u0ebc\u0f71\u1cd0\u20dd\u302a\u3099\ua8e0\ufe0f\U0001d165\U0001e8d0",
+    "\u0301\u0489\u05b0\u0610\u0730\u0941\u0e49\u0ebc\u0f71\u1cd0\u20dd\u302a\u3099\ua8e0\U0001d165\U0001e8d0",
     ids=ascii,
 )
 def test_no_script_has_towers(mark: str):

@@ -21,7 +21,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.cleaning import without_invisible
+from dragoman.cleaning import BLANKS, fold, without_invisible
 from dragoman.config.urls import parse_url
 from dragoman.errors import ConfigError
 
@@ -38,41 +38,9 @@ _PATH_PARAMETERS = re.compile(r";[^/]*")
 _HIDDEN_IN_URLS = re.compile(r"\A[\x00-\x20]+|[\t\r\n]")
 """What URL parsers drop before they read an address."""
 _HIDDEN = re.compile(r"[\x00-\x1f\x7f]|%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
-_BLANKS = re.compile(r"[^\S\x1c-\x1f]+")
-_MARKS = re.compile(r"([\x1d-\x1f])")
-"""Characters by which shell patterns mark what is not text (`shell_pattern.UNKNOWN` …); they stay."""
 _CLIMB = re.compile(r"(?<![\w.\-])\.\.(?![\w.\-])")
 _IGNORED_IN_URLS = re.compile(r"[\t\r\n]")
 _SLASHES = re.compile(r"/{2,}")
-
-
-def fold(text: str) -> str:
-    """The same for texts that differ in case, in look-alike characters, or in what nobody sees.
-
-    Decomposed (NFKD), not composed: two texts are equal in one exactly if they are in the other, and only
-    here does `cafe*` still fit an `e` that got an accent.
-    """
-    if text.isascii():
-        return text.lower() if text.isprintable() else _without_controls(text.lower())
-    # Upper case first: the dotless i of Turkish has no other way to become the I it is written as.
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).upper().casefold())
-    folded = _BLANKS.sub(_as_blanks, folded)  # some white space is a control character, too
-    unseen = {ord(char): None for char in set(folded) if unicodedata.category(char) == "Cf"}
-    return _without_invisible(folded.translate(unseen) if unseen else folded)
-
-
-def _without_controls(text: str) -> str:
-    return _without_invisible(_BLANKS.sub(_as_blanks, text))
-
-
-def _without_invisible(text: str) -> str:
-    return "".join(
-        part if number % 2 else without_invisible(part) for number, part in enumerate(_MARKS.split(text))
-    )
-
-
-def _as_blanks(found: re.Match[str]) -> str:
-    return "".join(char if char in " \t\n" else " " for char in found[0])
 
 
 class Glob(Struct, frozen=True):
@@ -86,7 +54,7 @@ class Glob(Struct, frozen=True):
     @staticmethod
     def of(parts: tuple[str, ...]) -> Glob:
         folded = tuple(map(fold, parts))
-        return Glob(parts, folded, tuple(_BLANKS.sub(" ", part) for part in folded))
+        return Glob(parts, folded, tuple(BLANKS.sub(" ", part) for part in folded))
 
     @staticmethod
     def plainly(text: str) -> Glob:
@@ -212,7 +180,7 @@ def spellings(text: str) -> Iterator[str]:
 def _resolved(text: str) -> Iterator[str]:
     yield text
     yield text.strip()
-    yield _BLANKS.sub(" ", text)
+    yield BLANKS.sub(" ", text)
     if "/" in text or "\\" in text:
         written = text.strip().replace("\\", "/")
         slashed = _SLASHES.sub("/", written)
