@@ -1,7 +1,8 @@
 """Which names a hook's matcher means. Pure.
 
-A missing matcher, `*` and the empty text match every name. A text that consists of letters, digits and
-`_ - . * |` is a list of alternatives in which `*` (also written `.*`) stands for any run of characters.
+A missing matcher, `*` and the empty text match every name. A text that consists of letters, digits,
+`_ - . * |` and characters beyond ASCII is a list of alternatives in which `*` (also written `.*`) stands for
+any run of characters.
 Everything else is a regular expression that must match the whole name.
 
 A matcher that is called compares one name exactly. `may_mean` compares like a deny rule: letter case does not
@@ -18,9 +19,10 @@ import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, NamedTuple
+from unicodedata import normalize
 
 from dragoman.catalog.naming import plain
-from dragoman.cleaning import one_line
+from dragoman.cleaning import fold, one_line
 
 LIMIT_CHARACTERS: Final = 10_000
 
@@ -40,7 +42,8 @@ class Matcher(NamedTuple):
         return any(map(self.loose, names))
 
 
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_.*|\-]*")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.*|\-\x80-\U0010ffff]*")
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _STARS: Final = re.compile(r"\.?\*(?:\.?\*)*")
 
 
@@ -66,7 +69,8 @@ def parse(text: str) -> Matcher:
 
 
 def _listed(text: str) -> Matcher:
-    exact, folded = _alternatives(text), _alternatives(text.lower())
+    exact = _alternatives(text)
+    folded = [tuple(map(fold, pieces)) for pieces in exact]
     plainly = [tuple(map(plain, pieces)) for pieces in folded]
     return Matcher(partial(_fits_one, exact), partial(_fits_one, [*folded, *plainly]))
 
@@ -106,7 +110,13 @@ def _expression(text: str) -> Matcher:
 
     try:
         compiled(text)  # by itself first: `a)|(b` would break out of the group
-        return Matcher(compiled(f"^(?:{text})$"), compiled(f"(?i)^(?:{text})$"))
+        exact, loose = compiled(f"^(?:{text})$"), compiled(f"(?i)^(?:{text})$")
+        if text.isascii():
+            return Matcher(exact, loose)
+        folded = _BEYOND_ASCII.sub(lambda found: re.escape(fold(found.group())), text)
+        by_folded = compiled(f"(?i)^(?:{folded})$")
+        # A class such as `[öü]` matches only the composed form of a name.
+        return Matcher(exact, lambda name: by_folded(name) or loose(name) or loose(normalize("NFC", name)))
     except (jsonschema_rs.ValidationError, ValueError):
         raise BadMatcher(
             f"the matcher {one_line(text, 60)} is no regular expression that can be used "

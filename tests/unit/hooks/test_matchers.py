@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.catalog.naming import qualify
 from dragoman.hooks import matchers
+from dragoman.permissions.subjects import all_names
 
 NAMES = ("mcp__gh__list", "mcp__gh__delete_repo", "mcp__memory__create", "Bash", "my.server", "my-server")
 
@@ -70,6 +72,16 @@ def test_a_matcher_means_these_names(matcher: str, expected: set[str]):
 def test_compared_loosely_case_and_odd_characters_do_not_count(matcher: str, name: str, expected: bool):
     assert matchers.parse(matcher).may_mean([name]) is expected
     assert matchers.parse(matcher).may_mean(["other", name]) is expected
+
+
+@pytest.mark.parametrize("tool", ["löschen", "straße", "İstanbul", "ｄelete", "delete\u200b"])
+@pytest.mark.parametrize("server", ["gh", "büro"])
+@pytest.mark.parametrize("form", ["mcp__{s}__{t}", "mcp__{s}__({t}|b)", "mcp__{s}__*", "x|MCP__{s}__{t}"])
+def test_letters_beyond_ascii_are_compared_as_rules_compare_them(tool: str, server: str, form: str):
+    names = all_names(qualify(server, tool), server, tool)
+    for text in (form.format(s=server, t=tool), form.format(s=server, t=tool.capitalize())):
+        assert matchers.parse(text).may_mean(names)
+    assert not matchers.parse(form.format(s="other", t=tool)).may_mean(names)
 
 
 @pytest.mark.parametrize("matcher", ["(", "[", "a)|(b", "(?!x).*", r"(a)\1", "a{1000}{1000}{1000}", "+"])
