@@ -33,7 +33,8 @@ def environment(environ: Mapping[str, str], facts: Mapping[str, str]) -> dict[st
     deeper = int(depth) + 1 if depth.isascii() and depth.isdigit() and len(depth) < 4 else DEPTH_LIMIT + 1
     if deeper > DEPTH_LIMIT:
         raise CommandTrouble("hooks that call tools that have hooks: too deep")
-    return {**kept, **facts, DEPTH: str(deeper)}
+    # The folder may be a repository's: `python -m json.tool` is not to run its `json/tool.py`.
+    return {**kept, **facts, DEPTH: str(deeper), "PYTHONSAFEPATH": "1"}
 
 
 async def run(command: str, given: bytes, *, env: Mapping[str, str], cwd: str) -> Ended:
