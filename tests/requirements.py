@@ -171,6 +171,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CFG-7",
             "allow and deny policy by name, URL and command; deny wins, in every scope",
+            "tests/torture/test_t100_unknown_prohibitions.py::test_a_denied_server_in_other_words_is_denied",
             "tests/e2e/test_config_commands.py::test_policy_is_explained_by_the_rule_and_its_file",
             "tests/e2e/test_mcp_add.py::test_policy_judges_what_is_written_even_if_a_variable_is_not_set_yet",
             "tests/e2e/test_mcp_add.py::test_the_policy_example_does_what_it_says",
@@ -369,6 +370,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CFG-10",
             "writes are atomic and keep what they do not understand; broken files are named",
+            "tests/torture/test_t100_unknown_prohibitions.py::test_rules_of_the_wrong_kind_refuse_every_server",
+            "tests/torture/test_t100_unknown_prohibitions.py::test_groups_of_hooks_of_the_wrong_kind_refuse_every_server",
             "tests/integration/test_configured_host.py::test_a_file_broken_by_an_edit_is_told_and_mended_by_the_next",
             "tests/torture/test_t104_many_entries.py::test_t104_a_connector_list_has_the_same_limit",
             "tests/torture/test_t104_many_entries.py::test_t104_a_host_in_the_repository_is_ready_as_quickly_as_ever",
@@ -1790,6 +1793,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-5",
             "hooks as commands, HTTP calls and Python functions",
+            "tests/torture/test_t112_lesser_faults.py::test_an_answer_that_cannot_be_read_in_full_is_still_a_no",
             "tests/integration/test_hooks.py::test_a_call_that_a_hook_refuses_does_not_reach_its_server",
             "tests/integration/test_hooks.py::test_a_command_gets_the_event_as_json_and_the_persons_environment",
             "tests/integration/test_hooks.py::test_a_command_that_fails_is_reported_and_blocks_only_where_it_is_to",

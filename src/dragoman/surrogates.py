@@ -13,14 +13,16 @@ from typing import Final, cast
 from msgspec import Raw
 
 ESCAPE_LIMIT: Final = 50_000
-"""Surrogate escapes looked at in one message: some 50 ms. A message with more stays as it is."""
+"""Halves looked at in one message: some 50 ms. A message with more stays as it is. Pairs do not count."""
 
 OPAQUE_KEYS: Final = (b'"requestState"', b'"nextCursor"')
 """Members of results that go back to the server exactly as it wrote them."""
 
-_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_SURROGATES: Final = re.compile(
+    rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
+"""A pair, or one half."""
 _REPLACEMENT: Final = rb"\ufffd"
-_HIGH: Final = frozenset(b"89abAB")
 
 
 def replace_lone_surrogates(data: bytes) -> bytes | None:
@@ -36,22 +38,18 @@ def replace_lone_surrogates(data: bytes) -> bytes | None:
 
 def _lone_surrogates(data: bytes) -> list[int]:
     lone: list[int] = []
-    high = -1
-    """Where a high surrogate begins that waits for its low one; -1: there is none."""
-    for number, found in enumerate(_SURROGATE.finditer(data)):
-        at = found.start()
-        if number >= ESCAPE_LIMIT:
+    singles = 0
+    for found in _SURROGATES.finditer(data):
+        at, is_pair = found.start(), found[1] is not None
+        singles += not is_pair
+        if singles > ESCAPE_LIMIT:
             return []
-        if _is_escaped(data, at):
-            continue
-        is_high = data[at + 3] in _HIGH
-        is_pair = not is_high and high >= 0 and high + len(_REPLACEMENT) == at
-        if high >= 0 and not is_pair:
-            lone.append(high)
-        if not is_high and not is_pair:
+        is_escaped = _is_escaped(data, at)
+        if is_pair and is_escaped:
+            lone.append(at + len(_REPLACEMENT))  # only its second half is an escape
+        elif not is_pair and not is_escaped:
             lone.append(at)
-        high = at if is_high else -1
-    return [*lone, high] if high >= 0 else lone
+    return lone
 
 
 def _is_escaped(data: bytes, at: int) -> bool:

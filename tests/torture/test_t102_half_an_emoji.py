@@ -58,7 +58,7 @@ async def test_t102_a_large_result_arrives_too(arena, era):
     spelled = json.dumps(text, ensure_ascii=False)[1:-1].encode().decode("latin-1")
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         async with at_once(5):
-            outcome = await a.outcome("say", writes=[text_result(spelled + r"\ud83d")], whole=True)
+            outcome = await a.outcome("say", writes=[text_result(spelled + r"\ud83d")], raw=True)
         assert outcome.text == text + LOST
 
 

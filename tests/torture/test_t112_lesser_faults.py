@@ -149,3 +149,32 @@ def test_a_deleted_working_directory_is_told_in_words(home: Path, monkeypatch: p
             make()
         assert str(raised.value) == "the working directory cannot be used: No such file or directory"
     monkeypatch.chdir(home)
+
+
+SLICED = '{"hookSpecificOutput":{"permissionDecision":"deny","permissionDecisionReason":"no \\ud83d"}}'
+
+
+@pytest.mark.requirement("PRM-5")
+@pytest.mark.parametrize(
+    "printed",
+    [
+        SLICED,
+        f"{SLICED}{{}}",
+        f"[{SLICED}]",
+        '{"decision": "block", "x": 1e400}',
+        '{"decision":"block","x":NaN}',
+    ],
+)
+async def test_an_answer_that_cannot_be_read_in_full_is_still_a_no(home: Path, printed: str):
+    (home / "answer").write_text(printed)
+    hook = {"type": "command", "command": f"cat {home / 'answer'}"}
+    settings = {
+        "mcpServers": {"box": zoo("calm.py")},
+        "permissions": {"allow": ["mcp__box"]},
+        "hooks": {"PreToolUse": [{"hooks": [hook]}]},
+    }
+    write(home / ".dragoman" / "settings.json", settings)
+    async with Host.configured() as host:
+        await host.ready(timeout=30)
+        outcome = await host.call(host.tools()[0].name, {})
+    assert isinstance(outcome.error, PermissionRefused)

@@ -88,3 +88,12 @@ def test_a_result_that_was_not_repaired_is_taken_as_it_is():
     value = Raw(b'"s"')
 
     assert exactly(Raw(b'{"requestState":"s"}'), "requestState", value) is value
+
+
+def test_pairs_do_not_count_towards_the_limit():
+    data = b'"' + rb"\ud83d\ude00" * 60_000 + rb"\ud83d" + b'"'
+    assert replace_lone_surrogates(data) == b'"' + rb"\ud83d\ude00" * 60_000 + rb"\ufffd" + b'"'
+
+
+def test_the_second_half_of_a_pair_whose_first_is_no_escape_is_alone():
+    assert replace_lone_surrogates(rb'"\\ud83d\ude00"') == rb'"\\ud83d\ufffd"'

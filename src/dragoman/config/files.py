@@ -254,8 +254,38 @@ def _unknown_prohibitions(scope: Scope, path: Path, text: str, document: dict[st
         if not isinstance(owner.get(place[-1], kind()), kind):
             name = ": ".join(f'"{one_line(key, 60)}"' for key in place)
             return str(at(path, text, place, f"{name} must be {'a list' if kind is list else 'an object'}"))
+    if (fault := _unknown_rules(path, text, document)) is not None:
+        return fault
+    if scope == "user" and (fault := _unknown_hooks(path, text, document)) is not None:
+        return fault
     if scope in UNTRUSTED and (count := _rule_count(document)) > RULE_LIMIT:
         return str(ConfigFileError(str(path), f"it has {count} rules, and at most {RULE_LIMIT} are read"))
+    return None
+
+
+def _unknown_rules(path: Path, text: str, document: dict[str, Any]) -> str | None:
+    """A deny or an ask that is no text, or in a list whose name is written otherwise."""
+    for key, rules in document.get("permissions", {}).items():
+        if key not in ("ask", "deny") and key.casefold() in ("ask", "deny"):
+            reason = f'"permissions": "{one_line(key, 60)}" must be written "{key.casefold()}"'
+            return str(at(path, text, ["permissions", key], reason))
+        for number, rule in enumerate(rules if key in ("ask", "deny") else ()):
+            if not isinstance(rule, str):
+                return str(
+                    at(path, text, ["permissions", key, number], f"permissions: {key}: a rule must be text")
+                )
+    return None
+
+
+def _unknown_hooks(path: Path, text: str, document: dict[str, Any]) -> str | None:
+    """A group of hooks that cannot be read: it may hold one that is to block."""
+    for event, groups in document.get("hooks", {}).items():
+        for number, group in enumerate(groups):
+            if not isinstance(group, dict) or not isinstance(
+                cast("dict[str, Any]", group).get("hooks"), list
+            ):
+                reason = f'hooks: each item of {one_line(event, 60)} must be an object with a list "hooks"'
+                return str(at(path, text, ["hooks", event, number], reason))
     return None
 
 

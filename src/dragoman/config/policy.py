@@ -400,9 +400,25 @@ def _as_list(said: Any) -> list[Any] | None:
 def _rules(entries: Iterable[Any], source: str, field: str, problems: list[str]) -> Iterator[Rule]:
     for number, entry in enumerate(entries):
         try:
-            yield _rule(entry, source, deny=field == DENIED)
+            yield _rule(_meant(entry) if field == DENIED else entry, source, deny=field == DENIED)
         except ConfigError as error:
             problems.append(f"{_place(source, f'{field}[{number}]')}: {error}")
+
+
+def _meant(entry: Any) -> Any:
+    """A denied server as it was meant: a name alone, or a key in other letters, denies as well."""
+    if isinstance(entry, str):
+        return {"serverName": entry}
+    if not isinstance(entry, dict):
+        return entry
+    pairs = cast("dict[Any, Any]", entry).items()
+    return {_KEYS_MEANT.get(str(key).casefold(), key): value for key, value in pairs}
+
+
+_KEYS_MEANT: Final = {
+    **{key.casefold(): key for key in _KINDS},
+    **{kind: key for key, kind in _KINDS.items()},
+}
 
 
 def _rule(entry: Any, source: str, *, deny: bool) -> Rule:

@@ -22,6 +22,7 @@ from dragoman.wire.messages import LogParams, MessageId
 
 LOG_TEXT_LIMIT: Final = 4096
 QUESTIONS_LIMIT: Final = 16
+LEVELS: Final = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 
 
 class Hearing:
@@ -54,7 +55,11 @@ class Hearing:
     def logged(self, level: str, text: str) -> None:
         if self._bus.has_listeners:
             line = one_line(text, LOG_TEXT_LIMIT)
-            self._bus.publish(events.ServerLogged(server=self._server, level=level[:20], text=line))
+            self._bus.publish(
+                events.ServerLogged(
+                    server=self._server, level=level if level in LEVELS else "info", text=line
+                )
+            )
 
     def withdraw_questions(self) -> None:
         """Whoever asked is gone."""

@@ -80,6 +80,8 @@ class _Reader:
         for event, groups in events.items():
             if event not in EVENTS:
                 self._complain(("hooks", event), _unknown_event(event))
+                if near := difflib.get_close_matches(event, EVENTS, 1):
+                    yield from self._stand_ins(near[0], _UNREADABLE)
             else:
                 yield from self._event(event, groups)
 

@@ -12,10 +12,12 @@ import functools
 import inspect
 import json
 import os
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
+from msgspec import structs
 
 from dragoman.cleaning import one_line
 from dragoman.copying import copied
@@ -24,6 +26,7 @@ from dragoman.hooks import commands, verdicts
 from dragoman.hooks.declared import Command, Function, Given, Hook, Post, Unusable
 from dragoman.hooks.posts import Postman, PostTrouble
 from dragoman.hooks.verdicts import Answer
+from dragoman.surrogates import replace_lone_surrogates
 from dragoman.wire.codec import Unreadable, decode_as
 
 COMMANDS_AT_ONCE: Final = 16
@@ -265,16 +268,27 @@ def _decided(hook: Hook, output: bytes) -> Answer:
         return _failure(hook, "its JSON cannot be read: invalid UTF-8")
     if output.startswith(b"{"):
         try:
-            return _read(hook, decode_as(dict[str, Any], output)) or Answer(hook=hook.name)
+            repaired = replace_lone_surrogates(output) or output
+            return _read(hook, decode_as(dict[str, Any], repaired)) or Answer(hook=hook.name)
         except Unreadable as error:
-            return _failure(hook, f"its JSON cannot be read: {error.detail}")
+            return _unreadable(hook, output, f"its JSON cannot be read: {error.detail}")
     if any(key in output for key in _ANSWER_KEYS):
-        return _failure(hook, "it wrote something before its JSON, which must stand alone")
+        return _unreadable(hook, output, "it wrote something before its JSON, which must stand alone")
     if hook.event != "SessionStart" or not output:
         return Answer(hook=hook.name)
     return Answer(hook=hook.name, context=verdicts.cleaned_context(output.decode()))
 
 
+def _unreadable(hook: Hook, output: bytes, problem: str) -> Answer:
+    """An answer that cannot be decoded; one that speaks of a no is a no."""
+    answer = _failure(hook, problem)
+    if answer.behaviour is None and _SAYS_NO.search(output):
+        no = verdicts.blocked(hook.name, "its answer cannot be read in full", is_managed=hook.is_managed)
+        return structs.replace(no, problems=answer.problems)
+    return answer
+
+
+_SAYS_NO: Final = re.compile(rb'"(?:permissionDecision|decision|behavior)"\s*:\s*"(?:deny|block)"')
 _ANSWER_KEYS: Final = (b'"hookSpecificOutput"', b'"decision"', b'"permissionDecision"', b'"continue"')
 
 

@@ -22,6 +22,8 @@ from dragoman.wire.messages import ABSENT, Envelope, ErrorObject, MessageId, Pro
 
 PROGRESS_MESSAGE_LIMIT: Final = 2048
 NOISE_LINES: Final = 8
+ID_DIGITS: Final = 18
+"""Python reads no number of more than some thousand digits."""
 SAMPLE_BYTES: Final = 200
 REPORT_EVERY: Final = 64
 
@@ -238,7 +240,8 @@ class Peer:
 
     def _is_ours(self, name: str) -> bool:
         number = name.removeprefix(self._id_prefix)
-        return number != name and number.isdecimal() and 0 < int(number) <= self._last_id
+        is_number = number != name and len(number) <= ID_DIGITS and number.isdecimal()
+        return is_number and 0 < int(number) <= self._last_id
 
     def _fail(self, request_id: MessageId, error: DragomanError) -> None:
         waiter = self._waiters.pop(request_id, None)
