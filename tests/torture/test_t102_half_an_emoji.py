@@ -48,7 +48,7 @@ def content(spelled: str) -> str:
 async def test_t102_a_result_arrives_with_the_lost_character_replaced(arena, era, spelled, text):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         async with at_once():
-            assert (await a.outcome("say", writes=[text_result(spelled)], whole=True)).text == text
+            assert (await a.outcome("say", writes=[text_result(spelled)], raw=True)).text == text
         assert a.view.ignored == {}
         await a.serves_still()
 
