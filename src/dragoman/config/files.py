@@ -269,7 +269,8 @@ def _unknown_rules(path: Path, text: str, document: dict[str, Any]) -> str | Non
         if key not in ("ask", "deny") and key.casefold() in ("ask", "deny"):
             reason = f'"permissions": "{one_line(key, 60)}" must be written "{key.casefold()}"'
             return str(at(path, text, ["permissions", key], reason))
-        for number, rule in enumerate(rules if key in ("ask", "deny") else ()):
+        checked = cast("list[object]", rules) if key in ("ask", "deny") else []
+        for number, rule in enumerate(checked):
             if not isinstance(rule, str):
                 return str(
                     at(path, text, ["permissions", key, number], f"permissions: {key}: a rule must be text")

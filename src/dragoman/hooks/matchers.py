@@ -115,8 +115,12 @@ def _expression(text: str) -> Matcher:
             return Matcher(exact, loose)
         folded = _BEYOND_ASCII.sub(lambda found: re.escape(fold(found.group())), text)
         by_folded = compiled(f"(?i)^(?:{folded})$")
-        # A class such as `[öü]` matches only the composed form of a name.
-        return Matcher(exact, lambda name: by_folded(name) or loose(name) or loose(normalize("NFC", name)))
+
+        def any_form(name: str) -> bool:
+            # A class such as `[öü]` matches only the composed form of a name.
+            return by_folded(name) or loose(name) or loose(normalize("NFC", name))
+
+        return Matcher(exact, any_form)
     except (jsonschema_rs.ValidationError, ValueError):
         raise BadMatcher(
             f"the matcher {one_line(text, 60)} is no regular expression that can be used "
