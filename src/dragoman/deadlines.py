@@ -7,28 +7,29 @@ cost next to nothing: a single timer is armed for the earliest, and looks at the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
-class Deadlines(Generic[T]):
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_expiry: Callable[[str, T], None]) -> None:
+class Deadlines(Generic[K, T]):
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_expiry: Callable[[K, T], None]) -> None:
         self._loop = loop
         self._on_expiry = on_expiry
-        self._open: dict[str, tuple[float, T]] = {}
+        self._open: dict[K, tuple[float, T]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = 0.0
 
-    def set(self, key: str, seconds: float, what: T) -> None:
+    def set(self, key: K, seconds: float, what: T) -> None:
         """Unless cleared in time, `what` is handed to `on_expiry`."""
         when = self._loop.time() + seconds
         self._open[key] = (when, what)
         if self._timer is None or when < self._armed_for:
             self._arm(when)
 
-    def clear(self, key: str) -> None:
+    def clear(self, key: K) -> None:
         self._open.pop(key, None)
 
     def close(self) -> None:

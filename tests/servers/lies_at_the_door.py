@@ -37,7 +37,7 @@ def two_answers(message):
 PROBES = {
     "silent on the probe": nothing,
     "late with the probe": lambda m: late.append(m),
-    "garbled probe": lambda m: write(b'{"jsonrpc":"2.0","id":"%s","result":{{{\n' % m["id"].encode()),
+    "garbled probe": lambda m: write(b'{"jsonrpc":"2.0","id":%d,"result":{{{\n' % m["id"]),
     "probe of the wrong shape": lambda m: send(result_of(m, {"supportedVersions": "all of them"})),
     "exits on the probe": lambda m: os._exit(3),
     "method not found": lambda m: send(error_of(m, -32601, "what?")),
@@ -56,7 +56,7 @@ GREETINGS = {
     "server info is a text": lambda m: send(initialized(m, serverInfo="me")),
     "result is a text": lambda m: send({"jsonrpc": "2.0", "id": m["id"], "result": "hello"}),
     "result is missing": lambda m: send({"jsonrpc": "2.0", "id": m["id"]}),
-    "garbled greeting": lambda m: write(b'{"jsonrpc":"2.0","id":"%s","result":{{{\n' % m["id"].encode()),
+    "garbled greeting": lambda m: write(b'{"jsonrpc":"2.0","id":%d,"result":{{{\n' % m["id"]),
     "an error": lambda m: send(error_of(m, -32603, "not today \x1b[2J")),
     "silent on the greeting": nothing,
     "capabilities are null": lambda m: send(initialized(m, capabilities=None, serverInfo=None)),

@@ -10,8 +10,10 @@ from tests.torture.arena import at_once
 from tests.torture.lines import ID, VERSION, message, reply, result
 
 WRONG = {
-    "an id nobody used": [reply("wrong", '"d99999"')],
-    "a number": [reply("wrong", str(number)) for number in range(1, 9)],
+    "an id nobody used": [reply("wrong", "99999")],
+    "another number": [reply("wrong", str(number)) for number in range(1, 9)],
+    "our number as text": [reply("wrong", '"$ID"')],
+    "our number as a float": [reply("wrong", "$ID.0")],
     "a number as text": [reply("wrong", f'"{number}"') for number in range(1, 9)],
     "true": [reply("wrong", "true")],
     "a float": [reply("wrong", f"{number}.0") for number in range(1, 9)],
@@ -21,7 +23,7 @@ WRONG = {
         '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what \\u001b[2J?"}}\n'
     ],
     "an error without an id": ['{"jsonrpc":"2.0","error":{"code":-32700,"message":"what?"}}\n'],
-    "our id with spaces": [reply("wrong").replace("$ID", '" d1 "')],
+    "our id as text with blanks": [reply("wrong", '" $ID "')],
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
+import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol, cast
 
@@ -29,6 +29,9 @@ from dragoman.wire.peer import Peer, Progress, ProgressCallback
 
 CAUSE_WAIT_SECONDS: Final = 1.0
 LONGEST_SECONDS: Final = 24 * 3600.0
+FIRST_IDS: Final = (100_000_000, 1_000_000_000)
+"""Request ids are integers, because some bridges read every id as one. They start at a random number in this
+range: a number that merely occurs in a server's text is then not taken for an id, and all ids fit 32 bits."""
 
 End = Literal["lost", "session", "sign-in"]
 """How a link ended: by itself, because the server forgot the session, or because it wants a sign-in."""
@@ -49,10 +52,10 @@ class Driver(Protocol):
     @property
     def revision(self) -> str: ...
     def encode(
-        self, request_id: str, method: str, params: Mapping[str, Any] | None, wants_progress: bool
+        self, request_id: int, method: str, params: Mapping[str, Any] | None, wants_progress: bool
     ) -> bytes: ...
     def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]: ...
-    def encode_cancel(self, request_id: str, reason: str) -> bytes: ...
+    def encode_cancel(self, request_id: int, reason: str) -> bytes: ...
 
 
 class SessionObserver(Protocol):
@@ -81,12 +84,11 @@ class Session:
         self.server = server
         self._transport = transport
         self._observer = observer
-        # A prefix of its own: an id that merely occurs in a server's text is then never taken for ours.
-        self._peer = Peer(server, self, limit_bytes=limit_bytes, id_prefix=f"d{os.urandom(3).hex()}-")
+        self._peer = Peer(server, self, limit_bytes=limit_bytes, first_id=random.randrange(*FIRST_IDS))
         self._loop = asyncio.get_running_loop()
-        self._deadlines = Deadlines[_Deadline](self._loop, self._expired)
+        self._deadlines = Deadlines[int, _Deadline](self._loop, self._expired)
         self._in_line = asyncio.Lock()
-        self._unsent: set[str] = set()
+        self._unsent: set[int] = set()
         """Requests that wait for room: nobody needs to be told when they are given up."""
         self.received = self._receive_singly if transport.wants_about else self._peer.receive
         """What the transport calls with every message."""
@@ -198,7 +200,7 @@ class Session:
 
     def _extending(
         self,
-        request_id: Callable[[], str],
+        request_id: Callable[[], int],
         seconds: float,
         deadline: _Deadline,
         on_progress: ProgressCallback | None,
@@ -272,7 +274,7 @@ class Session:
                 await self._ended.wait()
         return self._lost_cause
 
-    async def _wait_for_room(self, request_id: str, future: asyncio.Future[Raw]) -> None:
+    async def _wait_for_room(self, request_id: int, future: asyncio.Future[Raw]) -> None:
         self._unsent.add(request_id)
         room = asyncio.ensure_future(self._room())
         try:
@@ -288,7 +290,7 @@ class Session:
                 await self._transport.drained()
                 await asyncio.sleep(0)
 
-    def _expired(self, request_id: str, what: _Deadline) -> None:
+    def _expired(self, request_id: int, what: _Deadline) -> None:
         future, method, seconds, courtesy_cancel = what
         if self._peer.forget(request_id) and not future.done():
             was_sent = request_id not in self._unsent
@@ -298,7 +300,7 @@ class Session:
                     self._observer.doubted(self)
                 self._give_up(request_id, "the time limit passed" if courtesy_cancel else None)
 
-    def _give_up(self, request_id: str, reason: str | None) -> None:
+    def _give_up(self, request_id: int, reason: str | None) -> None:
         """Nobody waits for the reply any more; the server is told so, if there is a reason to give."""
         if not self._transport.abandon(request_id) and reason is not None:
             self._send_quietly(self._driver.encode_cancel(request_id, reason), although_congested=True)
@@ -330,10 +332,10 @@ class Session:
     def oversized(self, head: bytes, tail: bytes) -> bool:
         return self._peer.receive_oversized(head, tail)
 
-    def awaits(self, request_id: str) -> bool:
+    def awaits(self, request_id: int) -> bool:
         return self._peer.awaits(request_id)
 
-    def failed(self, request_id: str | None, trouble: Trouble) -> None:
+    def failed(self, request_id: int | None, trouble: Trouble) -> None:
         verdict = self._health.after(trouble)
         if request_id is not None:
             self._peer.fail(request_id, error_of(self.server, trouble, self._limit_bytes))

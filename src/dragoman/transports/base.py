@@ -31,7 +31,7 @@ class Details(Struct, frozen=True):
 class About(Struct, frozen=True):
     """What a transport with `wants_about` is told of a message besides its bytes."""
 
-    request_id: str | None = None
+    request_id: int | None = None
     """None: a notification or an answer, so nobody waits for a reply."""
     method: str = ""
     headers: Mapping[str, str] = {}
@@ -84,7 +84,7 @@ class Sink(Receiver, Protocol):
         """
         ...
 
-    def awaits(self, request_id: str) -> bool:
+    def awaits(self, request_id: int) -> bool:
         """Whether the reply to this request is still to come."""
         ...
 
@@ -92,7 +92,7 @@ class Sink(Receiver, Protocol):
         """So much input came that is not a message: comments of a stream, pings, empty frames."""
         ...
 
-    def failed(self, request_id: str | None, trouble: Trouble) -> None:
+    def failed(self, request_id: int | None, trouble: Trouble) -> None:
         """A message came to nothing; None if it was not a request. Ignored once the reply has come."""
         ...
 
@@ -121,7 +121,7 @@ class Transport(Protocol):
 
     async def drained(self) -> None: ...
 
-    def abandon(self, request_id: str) -> bool:
+    def abandon(self, request_id: int) -> bool:
         """Nobody waits for this reply any more. Returns whether that by itself tells the server so."""
         ...
 
@@ -147,7 +147,7 @@ class OneLink:
     def wants_about(self) -> bool:
         return False
 
-    def abandon(self, request_id: str) -> bool:
+    def abandon(self, request_id: int) -> bool:
         return False
 
     def negotiated(self, revision: str) -> None:

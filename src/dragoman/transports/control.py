@@ -76,7 +76,7 @@ class ControlTransport(OneLink):
         self._sink: Sink | None = None
         """Gone once the end has been told or asked for: nothing is delivered after that."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._requests: dict[str, asyncio.Task[None]] = {}
+        self._requests: dict[int, asyncio.Task[None]] = {}
         self._room = asyncio.Event()
         self._room.set()
 
@@ -111,7 +111,7 @@ class ControlTransport(OneLink):
     async def drained(self) -> None:
         await self._room.wait()
 
-    def abandon(self, request_id: str) -> bool:
+    def abandon(self, request_id: int) -> bool:
         if task := self._requests.get(request_id):
             task.cancel()
         return False
@@ -144,7 +144,7 @@ class ControlTransport(OneLink):
         if self._sink is not None:
             self._sink.received(message)
 
-    async def _exchange(self, message: bytes, request_id: str | None) -> None:
+    async def _exchange(self, message: bytes, request_id: int | None) -> None:
         try:
             reply = await self._channel.mcp_message(self._server, message)
         except ControlFailed as failure:
@@ -155,11 +155,11 @@ class ControlTransport(OneLink):
             if reply is not None:
                 self._deliver(reply)
 
-    def _fail(self, request_id: str | None, trouble: Trouble) -> None:
+    def _fail(self, request_id: int | None, trouble: Trouble) -> None:
         if self._sink is not None:
             self._sink.failed(request_id, trouble)
 
-    def _done(self, task: asyncio.Task[None], request_id: str | None) -> None:
+    def _done(self, task: asyncio.Task[None], request_id: int | None) -> None:
         self._tasks.discard(task)
         if request_id is not None and self._requests.get(request_id) is task:
             del self._requests[request_id]

@@ -88,10 +88,10 @@ class HttpTransport:
         """What every message carries; made anew when session or revision change."""
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count()
-        self._posts: dict[str, asyncio.Task[None]] = {}
+        self._posts: dict[int | str, asyncio.Task[None]] = {}
         """Messages under way, by the id of the request or a word of our own."""
-        self._deadlines = Deadlines[asyncio.Task[None]](self._loop, self._give_up)
-        self._expired: set[str] = set()
+        self._deadlines = Deadlines["int | str", asyncio.Task[None]](self._loop, self._give_up)
+        self._expired: set[int | str] = set()
         self._introduced: asyncio.Task[None] | None = None
         """The last word of a legacy handshake, while it is on its way."""
         self._others: set[asyncio.Task[None]] = set()
@@ -126,7 +126,7 @@ class HttpTransport:
         if self.congested:
             self._room.clear()
 
-    def abandon(self, request_id: str) -> bool:
+    def abandon(self, request_id: int) -> bool:
         if task := self._posts.get(request_id):
             task.cancel()
         # In the modern era closing the stream is the message; before it, disconnecting says nothing.
@@ -161,7 +161,7 @@ class HttpTransport:
 
     # One message.
 
-    async def _post(self, message: bytes, about: About, key: str) -> None:
+    async def _post(self, message: bytes, about: About, key: int | str) -> None:
         trouble: Trouble | None = None
         try:
             trouble = await self._exchange(message, about, key)
@@ -188,7 +188,7 @@ class HttpTransport:
         if trouble is not None and self._sink is not None:
             self._sink.failed(about.request_id, trouble)
 
-    async def _exchange(self, message: bytes, about: About, key: str) -> Trouble | None:
+    async def _exchange(self, message: bytes, about: About, key: int | str) -> Trouble | None:
         """Sends and delivers what comes back; the trouble if it came to nothing."""
         if self._introduced is not None and about.method != INITIALIZED:
             await self._until_introduced()
@@ -239,7 +239,7 @@ class HttpTransport:
             await asyncio.wait([self._introduced], timeout=INTRODUCTION_SECONDS)
             self._introduced = None
 
-    def _give_up(self, key: str, task: asyncio.Task[None]) -> None:
+    def _give_up(self, key: int | str, task: asyncio.Task[None]) -> None:
         self._expired.add(key)
         task.cancel()
 
@@ -268,7 +268,7 @@ class HttpTransport:
                 return target
         return None
 
-    async def _take_reply(self, response: aiohttp.ClientResponse, request_id: str) -> Trouble | None:
+    async def _take_reply(self, response: aiohttp.ClientResponse, request_id: int) -> Trouble | None:
         body = await read_body(response, self._limit_bytes)
         if self._sink is None:
             return None
@@ -283,7 +283,7 @@ class HttpTransport:
     # Streams of events.
 
     async def _follow(
-        self, response: aiohttp.ClientResponse, request_id: str, is_standing: bool
+        self, response: aiohttp.ClientResponse, request_id: int, is_standing: bool
     ) -> Trouble | None:
         """Delivers a stream until its request is answered, taking it up again where that is possible."""
         parser = SseParser(self._limit_bytes)
@@ -310,11 +310,11 @@ class HttpTransport:
                 cause = trouble_of(error).cause
         return None
 
-    def _is_awaited(self, request_id: str) -> bool:
+    def _is_awaited(self, request_id: int) -> bool:
         return self._sink is not None and self._sink.awaits(request_id)
 
     async def _deliver(
-        self, response: aiohttp.ClientResponse, parser: SseParser, request_id: str | None = None
+        self, response: aiohttp.ClientResponse, parser: SseParser, request_id: int | None = None
     ) -> None:
         """Hands the events of one stream on until it ends, or has nothing more to bring."""
         with contextlib.suppress(TimeoutError):

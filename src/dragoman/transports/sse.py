@@ -111,7 +111,7 @@ class SseTransport:
     async def drained(self) -> None:
         await self._room.wait()
 
-    def abandon(self, request_id: str) -> bool:
+    def abandon(self, request_id: int) -> bool:
         """What still waits is not sent at all, so there is nothing the server needs to be told."""
         for waiting in self._queue:
             if waiting[1].request_id == request_id:

@@ -22,9 +22,10 @@ _BOM: Final = b"\xef\xbb\xbf"
 # The closing quote is optional, so that a string which never ends is one token and not tried again from each
 # quote inside it.
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]', re.DOTALL)
-_ID_VALUE: Final = re.compile(rb'\s*:\s*"([^"\\]{1,64})"')
+_INTEGER: Final = re.compile(rb"\d{1,18}")
+_ID_VALUE: Final = re.compile(rb"\s*:\s*(\d{1,18})(?![\d.eE])")
 _ID_AT_END: Final = re.compile(
-    rb'"id"\s*:\s*"([^"\\]{1,64})"\s*'
+    rb'"id"\s*:\s*(\d{1,18})\s*'
     rb'(?:,\s*"[^"\\]{1,64}"\s*:\s*"[^"\\]{1,64}"\s*){0,4}\}\s*$'
 )
 _REPLY_KEY: Final = re.compile(rb"""["'](?:jsonrpc|result|error)["']\s*:""")
@@ -39,11 +40,10 @@ class _Reply(Struct):
 
 
 _decode_reply = msgspec.json.Decoder(_Reply).decode
-_decode_text = msgspec.json.Decoder(str).decode
 
 
-def answered_ids(data: bytes) -> list[str]:
-    """The string ids of the reply, or the batch of replies, that a whole undecodable message was meant as."""
+def answered_ids(data: bytes) -> list[int]:
+    """The integer ids of the reply, or the batch of replies, that a whole undecodable message was meant as."""
     data = data.removeprefix(_BOM)
     try:
         return _ids_of(_decode_reply(data))
@@ -53,23 +53,20 @@ def answered_ids(data: bytes) -> list[str]:
         return ids_in_ends(data, data)
 
 
-def _ids_of_member(member: bytes) -> list[str]:
+def _ids_of_member(member: bytes) -> list[int]:
     try:
         return _ids_of(_decode_reply(member))
     except DECODE_ERRORS:
         return []
 
 
-def _ids_of(reply: _Reply) -> list[str]:
+def _ids_of(reply: _Reply) -> list[int]:
     if reply.id is ABSENT or (reply.result is ABSENT and reply.error is ABSENT):
         return []
-    try:
-        return [_decode_text(reply.id)]
-    except DECODE_ERRORS:
-        return []
+    return [int(reply.id)] if _INTEGER.fullmatch(reply.id) else []
 
 
-def ids_in_ends(head: bytes, tail: bytes) -> list[str]:
+def ids_in_ends(head: bytes, tail: bytes) -> list[int]:
     """The same for a message that is not JSON, or of which only the ends are known."""
     head, tail = head[:SCAN_BYTES].lstrip(_BOM + b" \t\r\n"), tail[-SCAN_BYTES:]
     if head[:1] != b"{" or not (_REPLY_KEY.search(head) or _REPLY_KEY.search(tail)):
@@ -79,7 +76,7 @@ def ids_in_ends(head: bytes, tail: bytes) -> list[str]:
     if found is None or (at_end is None and not found):
         return []
     named = found if at_end is None else [*found, at_end[1]]
-    return list(dict.fromkeys(name.decode("utf-8", "replace") for name in named))
+    return list(dict.fromkeys(int(number) for number in named))
 
 
 def _top_level_ids(head: bytes) -> list[bytes] | None:

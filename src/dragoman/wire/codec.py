@@ -36,7 +36,7 @@ class Unreadable(Exception):
         self.detail = detail
 
 
-def encode_request(request_id: str, method: str, params: Mapping[str, Any] | None) -> bytes:
+def encode_request(request_id: int, method: str, params: Mapping[str, Any] | None) -> bytes:
     if params is None:
         return _encode({"jsonrpc": "2.0", "id": request_id, "method": method})
     return _encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})

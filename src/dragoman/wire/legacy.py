@@ -28,7 +28,7 @@ class LegacyDriver:
         return self.revision == BATCHING_REVISION
 
     def encode(
-        self, request_id: str, method: str, params: Mapping[str, Any] | None, wants_progress: bool
+        self, request_id: int, method: str, params: Mapping[str, Any] | None, wants_progress: bool
     ) -> bytes:
         if wants_progress:
             params = {**(params or {}), "_meta": {"progressToken": request_id}}
@@ -38,7 +38,7 @@ class LegacyDriver:
         """None that depend on the request; what goes with every one is the transport's to add."""
         return {}
 
-    def encode_cancel(self, request_id: str, reason: str) -> bytes:
+    def encode_cancel(self, request_id: int, reason: str) -> bytes:
         return encode_notification("notifications/cancelled", {"requestId": request_id, "reason": reason})
 
     def opening_params(self) -> dict[str, Any]:

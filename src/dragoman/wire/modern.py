@@ -34,7 +34,7 @@ class ModernDriver:
         self._encoded_meta = msgspec.Raw(msgspec.json.encode(fixed))
 
     def encode(
-        self, request_id: str, method: str, params: Mapping[str, Any] | None, wants_progress: bool
+        self, request_id: int, method: str, params: Mapping[str, Any] | None, wants_progress: bool
     ) -> bytes:
         meta = {**self._meta, "progressToken": request_id} if wants_progress else self._encoded_meta
         return encode_request(request_id, method, {**(params or {}), "_meta": meta})
@@ -43,5 +43,5 @@ class ModernDriver:
         """What a request repeats of itself where headers are carried."""
         return {"MCP-Protocol-Version": self.revision, **request_headers(method, params)}
 
-    def encode_cancel(self, request_id: str, reason: str) -> bytes:
+    def encode_cancel(self, request_id: int, reason: str) -> bytes:
         return encode_notification("notifications/cancelled", {"requestId": request_id, "reason": reason})

@@ -22,8 +22,6 @@ from dragoman.wire.messages import ABSENT, Envelope, ErrorObject, MessageId, Pro
 
 PROGRESS_MESSAGE_LIMIT: Final = 2048
 NOISE_LINES: Final = 8
-ID_DIGITS: Final = 18
-"""Python reads no number of more than some thousand digits."""
 SAMPLE_BYTES: Final = 200
 REPORT_EVERY: Final = 64
 
@@ -59,14 +57,14 @@ class Listener(Protocol):
 
 
 class Peer:
-    def __init__(self, server: str, listener: Listener, *, limit_bytes: int, id_prefix: str = "d") -> None:
+    def __init__(self, server: str, listener: Listener, *, limit_bytes: int, first_id: int = 1) -> None:
         self._server = server
         self._listener = listener
         self._limit_bytes = limit_bytes
-        self._id_prefix = id_prefix
-        self._last_id = 0
-        self._waiters: dict[MessageId, Waiter] = {}
-        self._progress: dict[str, _ProgressGate] = {}
+        self._first_id = first_id
+        self._last_id = first_id - 1
+        self._waiters: dict[int, Waiter] = {}
+        self._progress: dict[int, _ProgressGate] = {}
         self._unrequested = 0
         """How many messages came that answer no request."""
         self.accepts_batches = False
@@ -81,18 +79,18 @@ class Peer:
 
     @property
     def requests_made(self) -> int:
-        return self._last_id
+        return self._last_id - self._first_id + 1
 
-    def open_request(self, waiter: Waiter, on_progress: ProgressCallback | None = None) -> str:
+    def open_request(self, waiter: Waiter, on_progress: ProgressCallback | None = None) -> int:
         """A fresh id whose reply goes to the waiter. The id is also the progress token."""
         self._last_id += 1
-        request_id = f"{self._id_prefix}{self._last_id}"
+        request_id = self._last_id
         self._waiters[request_id] = waiter
         if on_progress is not None:
             self._progress[request_id] = _ProgressGate(on_progress)
         return request_id
 
-    def forget(self, request_id: str) -> bool:
+    def forget(self, request_id: int) -> bool:
         """Stops waiting for a reply; true if it was still awaited."""
         if self._progress:
             self._progress.pop(request_id, None)
@@ -101,14 +99,14 @@ class Peer:
     def waiters(self) -> list[Waiter]:
         return list(self._waiters.values())
 
-    def awaits(self, request_id: str) -> bool:
+    def awaits(self, request_id: int) -> bool:
         return request_id in self._waiters
 
-    def fail(self, request_id: str, error: DragomanError) -> None:
+    def fail(self, request_id: int, error: DragomanError) -> None:
         """Ends a request without a reply; nothing happens if it is not awaited any more."""
         self._fail(request_id, error)
 
-    def fail_all(self, make_error: Callable[[MessageId], DragomanError]) -> None:
+    def fail_all(self, make_error: Callable[[int], DragomanError]) -> None:
         for request_id in list(self._waiters):
             self._fail(request_id, make_error(request_id))
 
@@ -148,8 +146,8 @@ class Peer:
 
     def _reply(self, envelope: Envelope, message: bytes) -> None:
         request_id = envelope.id
-        # Only strings are ever ours; `1`, `true` and `1.0` must not match anything.
-        waiter = self._waiters.pop(request_id, None) if type(request_id) is str else None
+        # Only integers are ever ours; `true` and `1.0` equal an integer in Python and must not match one.
+        waiter = self._waiters.pop(request_id, None) if type(request_id) is int else None
         if waiter is None:
             self._unexpected_reply(envelope, message)
             return
@@ -192,7 +190,7 @@ class Peer:
             self._ignore("unreadable progress", bytes(params)[:SAMPLE_BYTES])
             return
         token = update.progress_token
-        gate = self._progress.get(token) if isinstance(token, str) else None
+        gate = self._progress.get(token) if type(token) is int else None
         if gate is None:
             self._ignore("progress nobody asked for", b"")
         elif not gate.pass_on(update):
@@ -226,27 +224,21 @@ class Peer:
             self._receive_unreadable(member, problem)
 
     def _receive_unreadable(self, data: bytes, problem: Unreadable) -> None:
-        # Most output that is not a message does not hold the prefix of our ids, and needs no closer look.
-        named = answered_ids(data) if self._id_prefix.encode() in data else []
+        # Most output that is not a message holds no id, and needs no closer look.
+        named = answered_ids(data) if b'"id"' in data else []
         if not self._fail_named(named, lambda: MalformedReply(self._server, problem.detail)):
             self._heard_noise(data)
 
-    def _fail_named(self, names: list[str], make_error: Callable[[], DragomanError]) -> bool:
-        """Fails the named requests; false if none of the names was ever given to a request."""
-        ours = [name for name in names if self._is_ours(name)]
+    def _fail_named(self, ids: list[int], make_error: Callable[[], DragomanError]) -> bool:
+        """Fails the requests with these ids; false if none of the ids was ever given to a request."""
+        ours = [each for each in ids if self._first_id <= each <= self._last_id]
         for request_id in ours:
             self._fail(request_id, make_error())
         return bool(ours)
 
-    def _is_ours(self, name: str) -> bool:
-        number = name.removeprefix(self._id_prefix)
-        is_number = number != name and len(number) <= ID_DIGITS and number.isdecimal()
-        return is_number and 0 < int(number) <= self._last_id
-
-    def _fail(self, request_id: MessageId, error: DragomanError) -> None:
+    def _fail(self, request_id: int, error: DragomanError) -> None:
         waiter = self._waiters.pop(request_id, None)
-        if isinstance(request_id, str):
-            self._progress.pop(request_id, None)
+        self._progress.pop(request_id, None)
         if waiter is not None and not waiter.done():
             waiter.set_exception(error)
 

@@ -257,7 +257,8 @@ def test_a_full_file_makes_way_while_many_write_and_nothing_is_lost(folder: Path
 
     found = [entry["tool"] for entry in lines(folder)]
     assert len(found) == len(set(found)) == 6 * 2000
-    assert 2 < len(list(files(folder))) <= audit.FILES_KEPT
+    # At least one made way: how many lines a writer writes at a time depends on the machine.
+    assert 2 <= len(list(files(folder))) <= audit.FILES_KEPT
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
 
 

@@ -53,7 +53,7 @@ class StillLoop(asyncio.AbstractEventLoop):
 class Watch:
     def __init__(self) -> None:
         self.loop = StillLoop()
-        self.deadlines = Deadlines[Callable[[], None]](self.loop, lambda _key, expire: expire())
+        self.deadlines = Deadlines[str, Callable[[], None]](self.loop, lambda _key, expire: expire())
         self.expired: list[str] = []
 
     def set(self, key: str, seconds: float) -> None:

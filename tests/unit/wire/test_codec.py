@@ -22,18 +22,18 @@ from dragoman.wire.messages import ABSENT, ProgressParams
     ("encoded", "expected"),
     [
         pytest.param(
-            encode_request("d1", "ping", None),
-            b'{"jsonrpc":"2.0","id":"d1","method":"ping"}',
+            encode_request(1, "ping", None),
+            b'{"jsonrpc":"2.0","id":1,"method":"ping"}',
             id="bare request",
         ),
         pytest.param(
-            encode_request("d1", "tools/list", {}),
-            b'{"jsonrpc":"2.0","id":"d1","method":"tools/list","params":{}}',
+            encode_request(1, "tools/list", {}),
+            b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}',
             id="empty params are kept",
         ),
         pytest.param(
-            encode_request("d2", "x", {"text": "é\u2028\n"}),
-            '{"jsonrpc":"2.0","id":"d2","method":"x","params":{"text":"é\u2028\\n"}}'.encode(),
+            encode_request(2, "x", {"text": "é\u2028\n"}),
+            '{"jsonrpc":"2.0","id":2,"method":"x","params":{"text":"é\u2028\\n"}}'.encode(),
             id="text is UTF-8, line feeds are escaped",
         ),
         pytest.param(
@@ -61,7 +61,7 @@ def test_what_is_sent(encoded: bytes, expected: bytes):
 
 @given(st.dictionaries(st.text(), st.text() | st.integers(-(2**53), 2**53) | st.none()))
 def test_an_encoded_message_is_always_a_single_line(params: dict[str, object]):
-    assert b"\n" not in encode_request("d1", "x", params)
+    assert b"\n" not in encode_request(1, "x", params)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_an_id_keeps_its_type_and_absence_is_not_null(data: bytes, id: object):
 
 
 def test_parts_of_an_envelope_stay_raw_and_absence_is_not_null():
-    envelope = decode_envelope(b'{"jsonrpc":"2.0","id":"d1","result":null}')
+    envelope = decode_envelope(b'{"jsonrpc":"2.0","id":1,"result":null}')
 
     assert bytes(envelope.result) == b"null"
     assert envelope.error is ABSENT
@@ -97,16 +97,14 @@ def test_parts_of_an_envelope_stay_raw_and_absence_is_not_null():
     [
         pytest.param(b"", id="nothing"),
         pytest.param(b"hello", id="words"),
-        pytest.param(b'{"jsonrpc":"2.0","id":"d1","result":{', id="cut off"),
-        pytest.param(b'{"jsonrpc":"2.0","id":"d1","result":NaN}', id="NaN"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"result":{', id="cut off"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"result":NaN}', id="NaN"),
         pytest.param(b'{"jsonrpc":"2.0","id":{},"result":1}', id="an object as id"),
         pytest.param(b'{"jsonrpc":"2.0","id":[1],"result":1}', id="a list as id"),
         pytest.param(b'{"jsonrpc":"2.0","id":"\xff","result":1}', id="invalid UTF-8"),
-        pytest.param(b'{"jsonrpc":"1.0","id":"d1","result":1}', id="another version"),
-        pytest.param(b'{"id":"d1","result":1}', id="no version"),
-        pytest.param(
-            b'{"jsonrpc":"2.0","id":"d1","result":' + b"[" * 50_000 + b"]" * 50_000 + b"}", id="deep"
-        ),
+        pytest.param(b'{"jsonrpc":"1.0","id":1,"result":1}', id="another version"),
+        pytest.param(b'{"id":1,"result":1}', id="no version"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"result":' + b"[" * 50_000 + b"]" * 50_000 + b"}", id="deep"),
         pytest.param(b'{"jsonrpc":"2.0","id":' + b"9" * 5_000 + b"}", id="a number of 5000 digits"),
         pytest.param(b'{"jsonrpc":"2.0","method":5}', id="a number as method"),
         pytest.param(b"[1]", id="a list"),

@@ -22,34 +22,32 @@ META = (
     b'"io.modelcontextprotocol/clientCapabilities":{"roots":{}}'
 )
 CANCELLED = (
-    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"d7","reason":"too slow"}}'
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"too slow"}}'
 )
 
 
 @pytest.mark.parametrize(
     ("params", "wants_progress", "expected"),
     [
-        pytest.param(None, False, b'{"jsonrpc":"2.0","id":"d7","method":"m"}', id="bare"),
-        pytest.param({}, False, b'{"jsonrpc":"2.0","id":"d7","method":"m","params":{}}', id="empty params"),
-        pytest.param(
-            {"a": 1}, False, b'{"jsonrpc":"2.0","id":"d7","method":"m","params":{"a":1}}', id="params"
-        ),
+        pytest.param(None, False, b'{"jsonrpc":"2.0","id":7,"method":"m"}', id="bare"),
+        pytest.param({}, False, b'{"jsonrpc":"2.0","id":7,"method":"m","params":{}}', id="empty params"),
+        pytest.param({"a": 1}, False, b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":1}}', id="params"),
         pytest.param(
             None,
             True,
-            b'{"jsonrpc":"2.0","id":"d7","method":"m","params":{"_meta":{"progressToken":"d7"}}}',
+            b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"_meta":{"progressToken":7}}}',
             id="progress",
         ),
         pytest.param(
             {"a": 1},
             True,
-            b'{"jsonrpc":"2.0","id":"d7","method":"m","params":{"a":1,"_meta":{"progressToken":"d7"}}}',
+            b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":1,"_meta":{"progressToken":7}}}',
             id="params and progress",
         ),
     ],
 )
 def test_a_legacy_request(params: dict[str, object] | None, wants_progress: bool, expected: bytes):
-    assert legacy.encode("d7", "m", params, wants_progress) == expected
+    assert legacy.encode(7, "m", params, wants_progress) == expected
 
 
 @pytest.mark.parametrize(
@@ -58,11 +56,11 @@ def test_a_legacy_request(params: dict[str, object] | None, wants_progress: bool
         pytest.param(None, False, b'"params":{"_meta":{%s}}' % META, id="bare"),
         pytest.param({}, False, b'"params":{"_meta":{%s}}' % META, id="empty params"),
         pytest.param({"a": 1}, False, b'"params":{"a":1,"_meta":{%s}}' % META, id="params"),
-        pytest.param(None, True, b'"params":{"_meta":{%s,"progressToken":"d7"}}' % META, id="progress"),
+        pytest.param(None, True, b'"params":{"_meta":{%s,"progressToken":7}}' % META, id="progress"),
         pytest.param(
             {"a": 1},
             True,
-            b'"params":{"a":1,"_meta":{%s,"progressToken":"d7"}}' % META,
+            b'"params":{"a":1,"_meta":{%s,"progressToken":7}}' % META,
             id="params and progress",
         ),
     ],
@@ -70,41 +68,41 @@ def test_a_legacy_request(params: dict[str, object] | None, wants_progress: bool
 def test_a_modern_request_describes_itself(
     params: dict[str, object] | None, wants_progress: bool, expected: bytes
 ):
-    encoded = modern.encode("d7", "m", params, wants_progress)
+    encoded = modern.encode(7, "m", params, wants_progress)
 
-    assert encoded == b'{"jsonrpc":"2.0","id":"d7","method":"m",' + expected + b"}"
+    assert encoded == b'{"jsonrpc":"2.0","id":7,"method":"m",' + expected + b"}"
 
 
 @given(st.text(), st.none() | st.dictionaries(st.text(), st.integers(0, 9)), st.booleans())
 def test_every_modern_request_carries_revision_client_and_capabilities(
     method: str, params: dict[str, int] | None, wants_progress: bool
 ):
-    meta = json.loads(modern.encode("d1", method, params, wants_progress))["params"]["_meta"]
+    meta = json.loads(modern.encode(1, method, params, wants_progress))["params"]["_meta"]
 
     assert meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
     assert meta["io.modelcontextprotocol/clientInfo"] == CLIENT
     assert meta["io.modelcontextprotocol/clientCapabilities"] == CAPABILITIES
-    assert meta.get("progressToken") == ("d1" if wants_progress else None)
+    assert meta.get("progressToken") == (1 if wants_progress else None)
 
 
 def test_encoding_leaves_the_callers_parameters_alone():
     params = {"a": 1}
     for driver in (legacy, modern):
-        driver.encode("d1", "m", params, True)
+        driver.encode(1, "m", params, True)
 
     assert params == {"a": 1}
 
 
 @pytest.mark.parametrize("driver", [legacy, modern])
 def test_cancelling_names_the_request_and_the_reason(driver: LegacyDriver | ModernDriver):
-    assert driver.encode_cancel("d7", "too slow") == CANCELLED
+    assert driver.encode_cancel(7, "too slow") == CANCELLED
 
 
 def test_a_legacy_conversation_opens_with_revision_capabilities_and_client():
-    opening = legacy.encode("d1", "initialize", legacy.opening_params(), False)
+    opening = legacy.encode(1, "initialize", legacy.opening_params(), False)
 
     assert opening == (
-        b'{"jsonrpc":"2.0","id":"d1","method":"initialize","params":{"protocolVersion":"2025-11-25",'
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
         b'"capabilities":{"roots":{}},"clientInfo":{"name":"dragoman","version":"9"}}}'
     )
 
