@@ -43,7 +43,7 @@ _decode_reply = msgspec.json.Decoder(_Reply).decode
 
 
 def answered_ids(data: bytes) -> list[int]:
-    """The integer ids of the reply, or the batch of replies, that a whole undecodable message was meant as."""
+    """The integer ids of the reply, or batch of replies, that a whole undecodable message was meant as."""
     data = data.removeprefix(_BOM)
     try:
         return _ids_of(_decode_reply(data))
