@@ -325,7 +325,9 @@ class Fleet:
         name, config = ServerName(server.name), server.config or ServerConfig(type=UNUSABLE)
         self._servers[name] = server
         self._timeouts[name] = self._timeout_for(config)
-        self._redactors[name] = Redactor(secrets_of(config))
+        self._redactors[name] = Redactor(
+            secrets_of(config, server.candidate.given, self.configuration.environ)
+        )
         self._limit(name, config)
         held, error = _held(server)
         is_lazy = config.lazy and config.type == "stdio" and held is None

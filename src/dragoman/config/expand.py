@@ -26,18 +26,23 @@ def expand_entry(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]
 
 def variables_in(value: Any, *, optional: bool = False) -> set[str]:
     """The variables without which an entry cannot be expanded; also those with a default, if wanted."""
+    return {each.group(1) for each in _found_in(value) if optional or each.group(2) is None}
+
+
+def filled_in(value: Any, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The variables of an entry, and what stands for each once it is expanded."""
+    return ((each.group(1), environ.get(each.group(1)) or each.group(2) or "") for each in _found_in(value))
+
+
+def _found_in(value: Any) -> Iterator[re.Match[str]]:
     if isinstance(value, str):
-        found = _VARIABLE.finditer(value[: value.rfind("}") + 1])
-        return {each.group(1) for each in found if optional or each.group(2) is None}
-    if isinstance(value, Mapping):
-        value = list(cast("Mapping[str, Any]", value).values())
-    if isinstance(value, list | tuple):
-        return {
-            variable
-            for item in cast("list[Any]", value)
-            for variable in variables_in(item, optional=optional)
-        }
-    return set()
+        yield from _VARIABLE.finditer(value[: value.rfind("}") + 1])
+    elif isinstance(value, Mapping):
+        for item in cast("Mapping[str, Any]", value).values():
+            yield from _found_in(item)
+    elif isinstance(value, list | tuple):
+        for item in cast("list[Any]", value):
+            yield from _found_in(item)
 
 
 def guesses(value: Any, environ: Mapping[str, str]) -> Iterator[dict[str, str]]:

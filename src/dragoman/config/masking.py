@@ -10,10 +10,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote
 
-from dragoman.config.words import SCHEME, SECRET_NAME, Kind, Piece, pieces, shell_words, unquoted
+from dragoman.config.expand import filled_in
+from dragoman.config.words import (
+    SCHEME,
+    SECRET_NAME,
+    Kind,
+    Piece,
+    named_values,
+    pieces,
+    shell_words,
+    unquoted,
+)
 
 if TYPE_CHECKING:
     from dragoman.config.model import ServerConfig
@@ -31,6 +42,7 @@ _LOGIN: Final = re.compile(r"^[^/]*@|^[^/@:]*:[^@]*[^/@]@")
 """A user and what may be a password before a host; `/@scope` in a path is none."""
 _INNER_LOGIN: Final = re.compile(r"(?<=://)[^/\s@]*:[^/\s]*@")
 """A login in a second URL, inside the path of the first."""
+_BETWEEN_PARAMETERS: Final = re.compile(r"[\s,;]+")
 _VALUES_COVERED: Final = frozenset({"env", "headers"})
 _SHOWN_WHOLE: Final = frozenset({"type", "protocol"})
 
@@ -50,17 +62,34 @@ def literal_secrets(entry: Mapping[str, Any]) -> list[str]:
     return sorted(found)
 
 
-def secrets_of(config: ServerConfig) -> tuple[str, ...]:
-    """The values of an entry that nobody but its server is to see, with variables expanded."""
-    found = [value for name, value in config.env.items() if SECRET_NAME.search(name)]
+def secrets_of(
+    config: ServerConfig, given: object = None, environ: Mapping[str, str] = MappingProxyType({})
+) -> tuple[str, ...]:
+    """The values of an entry that nobody but its server is to see, with variables expanded.
+
+    `given`: the entry as written. What a variable with a secret name stands for is secret wherever the entry
+    uses it: `--gh ${GITHUB_TOKEN}`.
+    """
+    found = [value for name, value in filled_in(given, environ) if SECRET_NAME.search(name)]
+    found += [value for name, value in config.env.items() if SECRET_NAME.search(name)]
     found += [secret for value in config.env.values() for secret in _secrets_in_value(value)]
-    found += map(_without_scheme, config.headers.values())
+    found += [secret for name, value in config.headers.items() for secret in _secrets_in_header(name, value)]
     found += [*_secrets_in_url(config.url or ""), *_secrets_in_url(config.proxy or "")]
     found += _secrets_in_words(config.args)
     found += _secrets_in_text(config.headers_helper or "")
     if config.oauth is not None and config.oauth.client_secret:
         found.append(config.oauth.client_secret)
-    return tuple(dict.fromkeys(value for value in found if value))
+    return tuple(dict.fromkeys(value for value in found if value not in _HARMLESS))
+
+
+def _secrets_in_header(name: str, value: str) -> Iterator[str]:
+    """The value; of a header that says who asks also what follows an unusual scheme (`Bot …`), and each
+    parameter (`session=…; …`)."""
+    yield _without_scheme(value)
+    if SECRET_NAME.search(name):
+        yield value.partition(" ")[2].strip()
+        for part in _BETWEEN_PARAMETERS.split(value):
+            yield part.partition("=")[2].strip("\"'")
 
 
 def _secrets_in_value(value: str) -> Iterator[str]:
@@ -71,6 +100,7 @@ def _secrets_in_value(value: str) -> Iterator[str]:
             return
         except (ValueError, RecursionError):
             pass
+    yield from named_values(value)
     words = value.split()
     yield from _secrets_in_words(words)
     yield from _secrets_in_words([part for word in words if "," in word for part in word.split(",")])
@@ -92,6 +122,8 @@ def _secrets_in_words(words: Sequence[str]) -> Iterator[str]:
     for number, word in enumerate(words):
         before = words[number - 1] if number else ""
         yield from _secrets_in_word(word, before)
+        if any(char.isspace() for char in word):
+            yield from named_values(word)
 
 
 def _secrets_in_word(word: str, before: str) -> Iterator[str]:

@@ -30,7 +30,7 @@ _OF_THE_CONNECTION: Final = frozenset(
 _OF_PROXIES: Final = ("mcp-", "proxy-", "x-forwarded-", "x-original-", "x-rewrite-")
 """Headers by which a message, or another behind it, reaches another place than its URL names."""
 _ENDS_OPTIONS: Final = re.compile(r"-[bBdEiIOPqRsSuvx]*[mc]|--?\Z")
-_PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*(?:\.exe)?", re.IGNORECASE)
+_PYTHON: Final = re.compile(r"(?:python|pypy|graalpy)w?[0-9.]*t?d?(?:-dbg)?(?:\.exe)?", re.IGNORECASE)
 
 
 def subject_of(candidate: Candidate, config: ServerConfig | None, project: str) -> Subject:

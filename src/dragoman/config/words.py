@@ -41,6 +41,9 @@ _PAIR: Final = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 """A name that looks secret and its value, as JSON writes them, also inside a JSON text."""
+_NAMED: Final = re.compile(
+    rf"""(?<![\w.-]){_SECRET_KEY}\s{{0,9}}[:=]\s{{0,9}}(?:"([^"]*)"|'([^']*)'|([^\s,;"']+))""", re.IGNORECASE
+)
 _URL: Final = re.compile(SCHEME.pattern + r"""[^\s"'\\]*""")
 _PARAMETER: Final = re.compile(rf"""[?&]{_SECRET_KEY}=(?P<value>[^&\s"']+)""", re.IGNORECASE)
 _SHELL_WORD: Final = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+|\s+|.""", re.DOTALL)
@@ -65,6 +68,12 @@ def _inner(found: re.Match[str]) -> str:
     if double is not None:
         return _ESCAPED.sub(r"\1", double)
     return single or escaped or ""
+
+
+def named_values(text: str) -> Iterator[str]:
+    """The values behind secret names in a longer text: `password = …`, `password='…'`, `API_KEY=… server`."""
+    for found in _NAMED.finditer(text):
+        yield next(value for value in found.groups() if value is not None)
 
 
 def pieces(word: str, before: str = "") -> Iterator[Piece]:

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from msgspec import Raw, Struct
 
-from dragoman.cleaning import visible
+from dragoman.cleaning import is_safe, visible
 from dragoman.config.urls import ServerUrl, parse_url
 from dragoman.errors import ConfigError
 from dragoman.interaction import FillsForms, FormQuestion, PageQuestion, VisitsPages
@@ -29,6 +29,11 @@ class ElicitParams(Struct, rename="camel"):
     requested_schema: dict[str, Any] = {}
     mode: str = "form"
     url: str = ""
+
+
+LABEL_LIMIT: Final = 4096
+_LABELS: Final = frozenset({"title", "description", "enumNames"})
+"""Fields of a form's schema that are only shown."""
 
 
 class Refusal(Exception):
@@ -102,12 +107,36 @@ class Inbound:
     async def _fill(self, forms: FillsForms, asked: ElicitParams) -> Mapping[str, Any]:
         answer = await forms.fill(
             FormQuestion(
-                server=self._server, message=visible(asked.message, 4096), schema=asked.requested_schema
+                server=self._server,
+                message=visible(asked.message, 4096),
+                schema=_shown_schema(asked.requested_schema),
             )
         )
         if answer.action != "accept":
             return {"action": answer.action}
         return {"action": "accept", "content": {**_defaults(asked.requested_schema), **answer.content}}
+
+
+def _shown_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of a form as a person may be shown it. Labels are cleaned; names and values are sent back as
+    they are, so a form that hides something in one of them is refused."""
+    try:
+        return _shown("", schema)
+    except RecursionError:
+        raise Refusal(INVALID_PARAMS, "the form is nested too deeply") from None
+
+
+def _shown(field: str, part: Any) -> Any:
+    if isinstance(part, str):
+        if field not in _LABELS and not is_safe(part):
+            raise Refusal(INVALID_PARAMS, "the form has characters that cannot be shown to a person")
+        return visible(part, LABEL_LIMIT) if field in _LABELS else part
+    if isinstance(part, list):
+        return [_shown(field, item) for item in cast("list[Any]", part)]
+    if isinstance(part, Mapping):
+        members = cast("Mapping[str, Any]", part)
+        return {_shown("", name): _shown(name, inner) for name, inner in members.items()}
+    return part
 
 
 def page_question(server: str, url: str, message: str) -> PageQuestion | None:

@@ -31,6 +31,7 @@ SECRET_LIMIT: Final = 100
 
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 _WORDS = re.compile(r"[A-Za-z]{1,15}|\d{1,11}|[\w.-]+\.[a-z]{2,6}")
+_LOGIN = re.compile(r"[^:/\s]+:[^/\s]+")
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 NOT_LOOKED_INTO: Final = frozenset({"data", "blob"})
 """Fields with data in base64."""
@@ -182,7 +183,8 @@ def _parts(secret: str) -> Iterator[str]:
     scheme, _, rest = secret.partition(" ")
     bare = rest.strip() if scheme.lower() in ("bearer", "basic", "token", "apikey") and rest else secret
     login = _login(bare)
-    for each in (secret, bare, login, login.partition(":")[2]):
+    password = bare.partition(":")[2] if _LOGIN.fullmatch(bare) else ""
+    for each in (secret, bare, password, login, login.partition(":")[2]):
         if len(each) >= SHORTEST and not _WORDS.fullmatch(each):
             yield each
 

@@ -1,0 +1,78 @@
+"""T115: a server's form whose labels steer a terminal, or whose names and values hide something."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from dragoman.connections.inbound import Inbound
+from dragoman.interaction import FormAnswer, FormQuestion
+from dragoman.protocol import INVALID_PARAMS
+
+TRICK = "Amount\x1b[2K\u202e\u200b"
+SHOWN = "Amount\\x1b[2K\\u202e\\u200b"
+
+
+class Person:
+    def __init__(self) -> None:
+        self.asked: list[FormQuestion] = []
+
+    async def fill(self, question: FormQuestion) -> FormAnswer:
+        self.asked.append(question)
+        return FormAnswer("accept", {"n": "a"})
+
+
+async def asked(schema: dict[str, Any]) -> tuple[list[FormQuestion], dict[str, Any]]:
+    person = Person()
+    params = msgspec.Raw(json.dumps({"message": "?", "requestedSchema": schema}).encode())
+    reply = await Inbound("s", person).reply(1, "elicitation/create", params)
+    return person.asked, json.loads(reply)
+
+
+def form(**field: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"n": {"type": "string", **field}}}
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        (form(title=TRICK), form(title=SHOWN)),
+        (form(description=TRICK), form(description=SHOWN)),
+        (form(enum=["a"], enumNames=[TRICK]), form(enum=["a"], enumNames=[SHOWN])),
+        (form(oneOf=[{"const": "a", "title": TRICK}]), form(oneOf=[{"const": "a", "title": SHOWN}])),
+        ({**form(), "description": TRICK}, {**form(), "description": SHOWN}),
+    ],
+    ids=["title", "description", "names of choices", "titles of choices", "the form's own"],
+)
+async def test_t115_labels_of_a_form_are_cleaned(sent: dict[str, Any], shown: dict[str, Any]):
+    questions, reply = await asked(sent)
+
+    assert [question.schema for question in questions] == [shown]
+    assert reply["result"] == {"action": "accept", "content": {"n": "a"}}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        form(enum=["a", TRICK]),
+        form(oneOf=[{"const": TRICK, "title": "a"}]),
+        form(default=TRICK),
+        form(**{TRICK: 1}),
+        {"type": "object", "properties": {TRICK: {"type": "string"}}},
+    ],
+    ids=["a choice", "a constant", "a default", "a keyword", "a name"],
+)
+async def test_t115_a_form_that_hides_something_in_what_is_sent_back_reaches_nobody(sent: dict[str, Any]):
+    questions, reply = await asked(sent)
+
+    assert questions == []
+    assert reply["error"]["code"] == INVALID_PARAMS
+
+
+async def test_t115_letters_of_all_languages_and_line_breaks_pass():
+    sent = form(title="数量 📦\nزیاد", enum=["größer", "数"], default="größer")
+
+    questions, _ = await asked(sent)
+
+    assert [question.schema for question in questions] == [sent]
