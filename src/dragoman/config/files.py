@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, cast
@@ -27,6 +27,9 @@ _RAW: Final = frozenset(
     {"allowedMcpServers", "deniedMcpServers", "allowManagedMcpServersOnly", "hooks", "mcpServers"}
 )
 """Keys that others judge, entry by entry."""
+
+DECIDING_EVENTS: Final = ("PreToolUse", "PermissionRequest")
+"""Events whose hooks can refuse a call."""
 
 CAN_DENY: Final[frozenset[Scope]] = frozenset({"user", "local", "enterprise"})
 """Scopes whose files can forbid something. Project and plugin files hold servers only."""
@@ -156,6 +159,8 @@ class _PartReader:
                     self._complain(path, text, [key], '"hooks" must be an object')
             else:
                 self._take(values, path, text, key, value, keys[key])
+                if key == "permissions" and isinstance(value, dict):
+                    self._unknown_permissions(path, text, cast("dict[str, Any]", value))
         declares = "mcpServers" in values
         servers = self._servers(scope, path, text, values.pop("mcpServers", None) if declares else {})
         return Part(
@@ -178,6 +183,13 @@ class _PartReader:
                 values[key] = self._salvaged(path, text, [key], value, kind)
             else:
                 self._complain(path, text, [key], f"{key}: {error}; the key is left out")
+
+    def _unknown_permissions(self, path: Path, text: str, rules: dict[str, Any]) -> None:
+        known = [field.encode_name for field in msgspec.structs.fields(PermissionRules)]
+        for name in rules:
+            if name not in known:
+                reason = f"permissions: {_unknown_name(name, known)}"
+                self._complain(path, text, ["permissions", name], reason)
 
     def _salvaged(self, path: Path, text: str, place: list[str | int], value: Any, kind: Any) -> Any:
         """What of a list or object can be used: one wrong item must not cost a person's other choices."""
@@ -254,6 +266,8 @@ def _unknown_prohibitions(scope: Scope, path: Path, text: str, document: dict[st
         if not isinstance(owner.get(place[-1], kind()), kind):
             name = ": ".join(f'"{one_line(key, 60)}"' for key in place)
             return str(at(path, text, place, f"{name} must be {'a list' if kind is list else 'an object'}"))
+    if (fault := _miswritten(scope, path, text, document)) is not None:
+        return fault
     if (fault := _unknown_rules(path, text, document)) is not None:
         return fault
     if scope == "user" and (fault := _unknown_hooks(path, text, document)) is not None:
@@ -263,18 +277,44 @@ def _unknown_prohibitions(scope: Scope, path: Path, text: str, document: dict[st
     return None
 
 
+_FORBIDDING: Final = ("deniedMcpServers", "disabledMcpServers", "disabledMcpjsonServers", "permissions")
+_FORBIDDING_HERE: Final[Mapping[Scope, tuple[str, ...]]] = {
+    "user": (*_FORBIDDING, "allowedMcpServers", "hooks"),
+    "local": _FORBIDDING,
+    "enterprise": (*_FORBIDDING, "allowedMcpServers", "allowManagedMcpServersOnly", "hooks", "mcpServers"),
+}
+"""Keys of a file that restrict something."""
+
+
+def _miswritten(scope: Scope, path: Path, text: str, document: dict[str, Any]) -> str | None:
+    """A key that restricts something, and differs from how it has to be written in case or blanks only."""
+    owners: list[tuple[list[str], dict[str, Any], Iterable[str]]] = [
+        ([], document, _FORBIDDING_HERE[scope]),
+        (["permissions"], document.get("permissions", {}), ("ask", "deny")),
+    ]
+    if scope == "user":
+        owners.append((["hooks"], document.get("hooks", {}), DECIDING_EVENTS))
+    for place, owner, keys in owners:
+        right = {key.casefold(): key for key in keys}
+        for key in owner:
+            wanted = right.get("".join(key.split()).casefold(), key)
+            if wanted != key:
+                name = ": ".join(f'"{one_line(part, 60)}"' for part in [*place, key])
+                return str(at(path, text, [*place, key], f'{name} must be written "{wanted}"'))
+    return None
+
+
 def _unknown_rules(path: Path, text: str, document: dict[str, Any]) -> str | None:
-    """A deny or an ask that is no text, or in a list whose name is written otherwise."""
-    for key, rules in document.get("permissions", {}).items():
-        if key not in ("ask", "deny") and key.casefold() in ("ask", "deny"):
-            reason = f'"permissions": "{one_line(key, 60)}" must be written "{key.casefold()}"'
-            return str(at(path, text, ["permissions", key], reason))
-        checked = cast("list[object]", rules) if key in ("ask", "deny") else []
-        for number, rule in enumerate(checked):
-            if not isinstance(rule, str):
-                return str(
-                    at(path, text, ["permissions", key, number], f"permissions: {key}: a rule must be text")
-                )
+    """A deny, an ask, or the name of a server that is switched off, which is no text."""
+    rules = document.get("permissions", {})
+    lists = [(["permissions", key], rules.get(key, []), "a rule") for key in ("ask", "deny")]
+    names = ("disabledMcpServers", "disabledMcpjsonServers")
+    lists.extend(([key], document.get(key, []), "a name") for key in names)
+    for place, items, what in lists:
+        for number, item in enumerate(cast("list[object]", items)):
+            if not isinstance(item, str):
+                reason = f"{': '.join(place)}: {what} must be text"
+                return str(at(path, text, [*place, number], reason))
     return None
 
 
@@ -347,5 +387,9 @@ def _unknown_key(key: str, keys: Mapping[str, Any], scope: Scope) -> str:
     elsewhere = next((kind for kind, shape in schema.FILES.items() if key in schema.keys_of(shape)), None)
     if elsewhere is not None:
         return f"{key} has no effect here; it belongs in the {elsewhere} file"
+    return _unknown_name(key, keys)
+
+
+def _unknown_name(key: str, keys: Iterable[str]) -> str:
     near = difflib.get_close_matches(key, keys, 1)
     return f"unknown key {key!r}" + (f"; did you mean {near[0]}?" if near else "; it is ignored")

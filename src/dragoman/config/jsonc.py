@@ -58,11 +58,13 @@ def _places(text: str, path: tuple[str | int, ...]) -> Mapping[str | int, tuple[
     except ValueError:  # it has comments, or is no JSON
         offsets = _scanned_offsets(text, path)
     places: dict[str | int, tuple[int, int]] = {}
-    line, seen = 1, 0
+    line, seen, line_end = 1, 0, -1
     for key, offset in offsets:
         line += text.count("\n", seen, offset)
+        # Looked for only since the last offset: a file may be one line of megabytes.
+        line_end = max(line_end, text.rfind("\n", seen, offset))
         seen = offset
-        places[key] = line, offset - text.rfind("\n", 0, offset)
+        places[key] = line, offset - line_end
     return places
 
 

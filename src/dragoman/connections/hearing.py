@@ -21,6 +21,8 @@ from dragoman.wire.codec import Unreadable, decode_as, encode_error
 from dragoman.wire.messages import LogParams, MessageId
 
 LOG_TEXT_LIMIT: Final = 4096
+LOG_LIMIT_BYTES: Final = 64 * 1024
+"""A larger line of the log is shown as it came, cut like the others."""
 QUESTIONS_LIMIT: Final = 16
 LEVELS: Final = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 
@@ -70,6 +72,10 @@ class Hearing:
         session.answer(await self._inbound.reply(request_id, method, params))
 
     def _log_message(self, params: Raw) -> None:
+        if memoryview(params).nbytes > LOG_LIMIT_BYTES:
+            # Its beginning, unread: taking apart megabytes would hold up everybody else.
+            self.logged("info", bytes(memoryview(params)[:LOG_LIMIT_BYTES]).decode("utf-8", "replace"))
+            return
         try:
             message = decode_as(LogParams, params)
         except Unreadable:

@@ -33,6 +33,13 @@ class ErrorObject(Struct):
     data: Any = None
 
 
+class LargeErrorObject(Struct):
+    """An error whose `data` is too large to be taken apart on the event loop."""
+
+    code: int
+    message: str = ""
+
+
 class ErrorReply(Struct):
     """A reply that is only known to be an error: its id may be missing or null."""
 

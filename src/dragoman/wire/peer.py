@@ -18,11 +18,20 @@ from dragoman.errors import DragomanError, MalformedReply, MessageTooLarge, Remo
 from dragoman.surrogates import keep_original, replace_lone_surrogates
 from dragoman.wire.attribution import answered_ids, ids_in_ends
 from dragoman.wire.codec import Unreadable, batch_members, decode_as, decode_envelope
-from dragoman.wire.messages import ABSENT, Envelope, ErrorObject, MessageId, ProgressParams
+from dragoman.wire.messages import (
+    ABSENT,
+    Envelope,
+    ErrorObject,
+    LargeErrorObject,
+    MessageId,
+    ProgressParams,
+)
 
 PROGRESS_MESSAGE_LIMIT: Final = 2048
 NOISE_LINES: Final = 8
 SAMPLE_BYTES: Final = 200
+ERROR_LIMIT_BYTES: Final = 1024 * 1024
+"""Of a larger error object, `data` is left out."""
 REPORT_EVERY: Final = 64
 
 
@@ -166,6 +175,9 @@ class Peer:
         if envelope.result is not ABSENT:
             return MalformedReply(self._server, "both a result and an error")
         try:
+            if memoryview(envelope.error).nbytes > ERROR_LIMIT_BYTES:
+                large = decode_as(LargeErrorObject, envelope.error)
+                return RemoteError(self._server, large.code, large.message)
             error = decode_as(ErrorObject, envelope.error)
         except Unreadable as problem:
             return MalformedReply(self._server, f"the error object cannot be read ({problem.detail})")

@@ -1,0 +1,65 @@
+"""T131: a large message that is no result costs the loop no longer than reading it once."""
+
+import time
+
+import pytest
+
+from dragoman.config.jsonc import locate
+from dragoman.events import ServerLogged
+from dragoman.surrogates import replace_lone_surrogates
+from tests.servers import zoo
+from tests.torture.arena import until
+
+SIZE = 24 * 1024 * 1024
+LOG = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":'
+LARGE = {
+    "a log line of numbers": (LOG + "[", "1,", "1]}}"),
+    "a log line of objects": (LOG + "[", '{"a":1},', "1]}}"),
+    "emoji and half of one": ('{"jsonrpc":"2.0","method":"x","params":"', "\\ud83d\\ude00", '\\ud83d"}'),
+    "lists without end": ('{"jsonrpc":"2.0","method":"x","params":', "[", ""),
+    "quotes": ("{", '"', ""),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("TRN-9")
+@pytest.mark.parametrize("what", LARGE)
+async def test_t131_the_loop_goes_on(arena, what):
+    head, part, tail = LARGE[what]
+    async with arena(zoo("says_much.py", protocol="2025-11-25")) as a:
+        text = await a.call("say", head=head, part=part, times=SIZE // len(part), tail=tail)
+        assert text == "right"  # the arena complains if the loop was kept busy
+
+
+@pytest.mark.slow
+async def test_t131_of_a_large_log_line_the_beginning_is_shown(arena):
+    async with arena(zoo("says_much.py", protocol="2025-11-25")) as a:
+        await a.call("say", head=LOG + "[", part="1,", times=100_000, tail="1]}}")
+        await until(lambda: any(isinstance(event, ServerLogged) for event in a.events))
+        logged = next(event for event in a.events if isinstance(event, ServerLogged))
+        assert logged.text.startswith('{"level":"info","data":[1,1,1,')
+        assert logged.text.endswith(" more characters]")
+
+
+@pytest.mark.slow
+async def test_t131_a_large_error_is_the_answer_without_its_data(arena):
+    async with arena(zoo("says_much.py", protocol="2025-11-25")) as a:
+        head = '{"jsonrpc":"2.0","id":$ID,"error":{"code":7,"message":"no","data":['
+        text = await a.call("say", head=head, part="1,", times=SIZE // 2, tail="1]}}")
+        assert text == "hostile answered error 7: no"
+
+
+def test_t131_too_many_emoji_are_left_as_they_are():
+    pair = b"\\ud83d\\ude00"
+    assert replace_lone_surrogates(pair * 1000 + b"\\ud83d") == pair * 1000 + b"\\ufffd"
+    assert replace_lone_surrogates(pair * 100_001 + b"\\ud83d") is None
+
+
+def test_t131_places_in_one_long_line_are_found_in_linear_time():
+    def seconds(count: int) -> float:
+        text = "{" + ",".join(f'"{number:06}":1' for number in range(count)) + "}"
+        began = time.thread_time()
+        assert locate(text, ["000001"]) == (1, 13)
+        return time.thread_time() - began
+
+    assert seconds(320_000) < 24 * max(seconds(40_000), 0.01)
