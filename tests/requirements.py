@@ -1795,6 +1795,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-5",
             "hooks as commands, HTTP calls and Python functions",
+            "tests/integration/test_answers_without_a_person.py::test_a_hook_answers_a_form_although_no_person_can_be_asked",
             "tests/torture/test_t112_lesser_faults.py::test_an_answer_that_cannot_be_read_in_full_is_still_a_no",
             "tests/integration/test_hooks.py::test_a_call_that_a_hook_refuses_does_not_reach_its_server",
             "tests/integration/test_hooks.py::test_a_command_gets_the_event_as_json_and_the_persons_environment",
@@ -2107,7 +2108,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "LIB-1",
             "Host: tools, call, events, servers; typed, quick to import",
             "tests/integration/test_public_face.py::test_a_host_lists_calls_tells_events_and_shows_servers",
-            "tests/integration/test_public_face.py::test_about_thirty_public_names_typed_and_documented",
+            "tests/integration/test_public_face.py::test_about_fifty_public_names_typed_and_documented",
             "tests/integration/test_public_face.py::test_importing_does_nothing",
             "tests/unit/test_public.py::test_the_package_lists_what_it_hands_out",
             "tests/unit/test_public.py::test_the_public_words",

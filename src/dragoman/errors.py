@@ -20,8 +20,10 @@
     │   ├── ConnectionLost        it went away during the call
     │   ├── CallTimeout           it did not answer in time
     │   ├── HttpError             it answered with an HTTP status instead: 429, 500 …
+    │   ├── InputUnavailable      it asked for input that nobody can give (an outcome)
     │   ├── MalformedReply        it answered something that cannot be read
     │   └── MessageTooLarge       it answered more than the limit
+    ├── HostNotOpen               the host was used before it was opened
     ├── HostClosed                the host was closed first
     └── WrongLoop                 the host belongs to another event loop, which does not run
 
@@ -104,6 +106,13 @@ class PolicyRefused(ConfigError):
             f"server {one_line(server, 200)!r} is not admitted: {self.reason}",
             hint="`dragoman config explain` shows the rule and the file it stands in.",
         )
+
+
+class HostNotOpen(DragomanError):
+    code = "host-not-open"
+
+    def __init__(self) -> None:
+        super().__init__("the host is not open yet", hint="Use it inside `async with Host(...) as host:`.")
 
 
 class HostClosed(DragomanError):
@@ -323,6 +332,20 @@ class HttpError(CallError):
         wait = f" It asks to wait {retry_after_seconds:g} s." if retry_after_seconds else ""
         super().__init__(
             server, f"{server} refused: {self.cause}{_doubt(may_have_run)}.{wait}".rstrip("."), hint=hint
+        )
+
+
+class InputUnavailable(CallError):
+    """The server asked for input before it goes on with a request, and nobody here can give it."""
+
+    code = "input-unavailable"
+
+    def __init__(self, server: str, method: str, reason: str) -> None:
+        self.method = method
+        super().__init__(
+            server,
+            f"{server} asks for input ({one_line(method, 100)}) before it answers: {one_line(reason, 500)}",
+            hint="Run it where a person can answer, or answer it with an `Elicitation` hook.",
         )
 
 

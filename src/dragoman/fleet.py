@@ -16,6 +16,7 @@ from dragoman.calls.recovery import is_harmless
 from dragoman.catalog import memory
 from dragoman.catalog.listing import covered
 from dragoman.catalog.lists import Lists
+from dragoman.catalog.naming import prefix
 from dragoman.catalog.pool import Catalog
 from dragoman.catalog.refresh import Refresher
 from dragoman.catalog.tools import ServerTool, Tool
@@ -52,7 +53,8 @@ from dragoman.connections.watching import Watching
 from dragoman.content.redact import Redactor
 from dragoman.errors import ConfigError, DragomanError, HostClosed, NotConnected, PolicyRefused, reworded
 from dragoman.events import Event, EventBus, ServerEvent
-from dragoman.interaction import FillsForms, VisitsPages
+from dragoman.hooks.forms import HookedForms
+from dragoman.interaction import VisitsPages
 from dragoman.names import ServerName
 from dragoman.transports.base import Transport
 from dragoman.version import VERSION
@@ -73,7 +75,7 @@ class Fleet:
         catalog: Catalog,
         bus: EventBus,
         clock: Clock,
-        forms: FillsForms | None,
+        forms: HookedForms,
         pages: VisitsPages | None,
         seams: Seams,
     ) -> None:
@@ -264,6 +266,11 @@ class Fleet:
         """The servers on which names of tools and prompts depend."""
         return [name for name, server in self.configuration.servers.items() if _takes_part_in_naming(server)]
 
+    def server_in(self, name: str) -> ServerName | None:
+        """The server that the name of a tool begins with, if there is one."""
+        named = [each for each in self._connections if name.startswith(prefix(each))]
+        return max(named, key=len, default=None)
+
     def capabilities_of(self, server: ServerName) -> Mapping[str, Any]:
         connection = self._connections.get(server)
         said = connection.introduction if connection is not None else None
@@ -345,7 +352,7 @@ class Fleet:
             held=held,
             error=error,
             older_transport=self._maker(name, server, self._make_older) if config.type == "http" else None,
-            forms=self._forms,
+            forms=self._forms if self._forms.can_answer(name) else None,
             pages=self._pages,
             knock=_knocker(config),
             idle_seconds=self._settings.seconds("DRAGOMAN_IDLE_STOP_MS") if is_lazy else None,

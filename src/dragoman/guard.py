@@ -77,6 +77,19 @@ def _refusing(book: Rulebook, reason: str | None) -> Rulebook:
     return Rulebook((structs.replace(everything, told=one_line(reason, 500)), *book.rules), book.problems)
 
 
+def _checked_hooks(hooks: Sequence[object]) -> tuple[Hook, ...]:
+    found: list[Hook] = []
+    for each in hooks:
+        if not isinstance(each, Hook):
+            what = getattr(each, "__name__", type(each).__name__)
+            raise ConfigError(
+                f"hooks: {one_line(str(what), 80)} is not a hook",
+                hint='Make one of it: `hook(function, "PreToolUse")`, from `dragoman.hooks.declared`.',
+            )
+        found.append(each)
+    return tuple(found)
+
+
 class Guard:
     def __init__(
         self,
@@ -97,7 +110,7 @@ class Guard:
         self._reloading = reloading
         self._wanted: PermissionMode | None = _checked_mode(mode)
         self._rules = rules_in_code(rules)
-        self._own_hooks = tuple(hooks)
+        self._own_hooks = _checked_hooks(hooks)
         self._bus = bus
         self._configuration = configuration
         self._told: asyncio.Task[None] | None = None

@@ -41,7 +41,7 @@ from dragoman.connections.factory import (
 from dragoman.content.prepare import Limits, Preparer
 from dragoman.content.redact import Redactor
 from dragoman.content.tokens import installed_counter
-from dragoman.errors import ConfigError, DragomanError, HostClosed, WrongLoop
+from dragoman.errors import ConfigError, DragomanError, HostClosed, HostNotOpen, WrongLoop
 from dragoman.events import ConfigurationChanged, Event, EventBus
 from dragoman.fleet import Fleet
 from dragoman.guard import Guard
@@ -140,7 +140,7 @@ class Host:
         seams = Seams(control, bearer, servers.cwd)
         seams.bearer_origins = safe_origins(bearer_origins)
         cover = self._redactor_of
-        forms = HookedForms(interaction, hooked, cover) if isinstance(interaction, FillsForms) else None
+        forms = HookedForms(interaction if isinstance(interaction, FillsForms) else None, hooked, cover)
         pages = HookedPages(interaction, hooked, cover) if isinstance(interaction, VisitsPages) else None
         self._fleet = Fleet(
             configuration,
@@ -226,8 +226,7 @@ class Host:
 
         A server that failed does not raise; see its `reason`.
         """
-        if self._stage != "open":
-            raise HostClosed
+        self._check_open()
         try:
             async with asyncio.timeout(timeout):
                 await self._connectors_known.wait()
@@ -235,6 +234,10 @@ class Host:
         except TimeoutError:
             pass
         return self.servers
+
+    def _check_open(self) -> None:
+        if self._stage != "open":
+            raise HostNotOpen if self._stage == "new" else HostClosed
 
     async def close(self) -> None:
         """Ends every connection. Safe from any task, at any moment, any number of times.
@@ -287,15 +290,13 @@ class Host:
     @property
     def resources(self) -> Resources:
         """What servers have to read: listed, read, watched."""
-        if self._stage != "open":
-            raise HostClosed
+        self._check_open()
         return self._resources
 
     @property
     def prompts(self) -> Prompts:
         """What servers have to say for a person: listed, filled in, completed."""
-        if self._stage != "open":
-            raise HostClosed
+        self._check_open()
         return self._prompts
 
     def instructions(self) -> Mapping[str, str]:
@@ -365,8 +366,7 @@ class Host:
 
         What is new or changed in a project's files waits for approval: an edit alone starts nothing.
         """
-        if self._stage != "open":
-            raise HostClosed
+        self._check_open()
         # A task of its own: whoever stops waiting does not leave the change half done.
         task = asyncio.create_task(self._reload_now(), name="dragoman reload")
         self._reloads.add(task)
@@ -400,8 +400,7 @@ class Host:
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
         `HostClosed`.
         """
-        if self._stage != "open":
-            raise HostClosed
+        self._check_open()
         return await self._pipeline.call(
             ToolCall(name, arguments or {}, timeout_seconds, on_progress, own, extends, raw)
         )
@@ -441,8 +440,7 @@ class Host:
         return self._view_of(name)
 
     async def _wanted(self, name: str, act: Callable[[str], Awaitable[None]]) -> ServerView:
-        if self._stage != "open":
-            raise HostClosed
+        self._check_open()
         await act(name)
         return self._view_of(name)
 

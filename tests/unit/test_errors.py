@@ -19,7 +19,9 @@ from dragoman.errors import (
     DragomanError,
     HandshakeFailed,
     HostClosed,
+    HostNotOpen,
     HttpError,
+    InputUnavailable,
     InvalidArguments,
     MalformedReply,
     MessageTooLarge,
@@ -67,6 +69,8 @@ CODES = {
     ConfigFileError: "config-file",
     PolicyRefused: "policy",
     HostClosed: "host-closed",
+    HostNotOpen: "host-not-open",
+    InputUnavailable: "input-unavailable",
     WrongLoop: "wrong-loop",
     ConnectError: "connect",
     CommandNotFound: "command-not-found",
@@ -123,6 +127,10 @@ SENTENCES = [
         "the connection to box was lost: it exited",
     ),
     (CallTimeout("box", "tools/call", 1.5), "box did not answer tools/call within 1.5 s"),
+    (
+        InputUnavailable("box", "sampling/x" + HOSTILE, "no" + HOSTILE),
+        "box asks for input (sampling/x",
+    ),
     (MalformedReply("box", "invalid" + HOSTILE), "malformed reply from box: invalid"),
     (MessageTooLarge("box", 1000), "the reply from box is larger than the limit of 1000 bytes"),
 ]
@@ -227,6 +235,7 @@ def test_an_unknown_tool_hints_at_near_names():
         ConnectError("box", "start", "x" * 1_000_000),
         RemoteError("box", 1, "x" * 1_000_000),
         MalformedReply("box", "x" * 1_000_000),
+        InputUnavailable("box", "x" * 1_000_000, "x" * 1_000_000),
         ConnectionLost("box", "x" * 1_000_000, may_have_run=True),
         HttpError("box", 500, "x" * 1_000_000, may_have_run=True),
         UnknownTool("x" * 1_000_000),
@@ -249,6 +258,7 @@ TRAVELLERS = [
     ConnectionLost("box", "gone", may_have_run=True),
     UnknownTool("x", near=("y",)),
     HostClosed(),
+    HostNotOpen(),
     WrongLoop(),
 ]
 

@@ -12,6 +12,8 @@ from dragoman.connections.factory import Seams
 from dragoman.errors import ConfigError, HostClosed, NotConnected
 from dragoman.events import EventBus
 from dragoman.fleet import Fleet
+from dragoman.hooks.forms import HookedForms
+from dragoman.hooks.points import NoHooks
 from dragoman.names import QualifiedName, ServerName
 from dragoman.testing import FakeClock
 from tests.unit.fakes import definition
@@ -34,7 +36,7 @@ def fleet_of(configuration: Configuration) -> Fleet:
         catalog=Catalog(),
         bus=EventBus(),
         clock=FakeClock(),
-        forms=None,
+        forms=HookedForms(None, NoHooks()),
         pages=None,
         seams=Seams(),
     )

@@ -149,7 +149,9 @@ def outcome_of_error(
 ) -> CallOutcome:
     """A call that ended without a result, in words a model can use."""
     error = covered(error, redact)
-    text = f"{error} {error.hint}" if error.hint else str(error)
+    text = str(error)
+    if error.hint:
+        text = f"{text} {error.hint}" if text.endswith((".", "!", "?", "…")) else f"{text}. {error.hint}"
     return CallOutcome(
         server=server,
         tool=tool,

@@ -39,6 +39,7 @@ from dragoman.errors import (
     ConnectionLost,
     DragomanError,
     HttpError,
+    InputUnavailable,
     InvalidArguments,
     NotConnected,
     PermissionRefused,
@@ -102,8 +103,8 @@ class _Judged(NamedTuple):
 class Links(Protocol):
     """The way to servers, as far as a call needs it."""
 
+    def server_in(self, name: str) -> ServerName | None: ...
     def link_of(self, server: ServerName) -> object: ...
-
     def session_of(self, server: ServerName) -> Session | None: ...
     async def awaited_session(self, server: ServerName, seconds: float) -> Session: ...
     def timeout_of(self, server: ServerName) -> float: ...
@@ -174,7 +175,7 @@ class Pipeline:
     async def _make(self, request: ToolCall, entry: Entry) -> CallOutcome:
         hooks, word, context = self._hooks, None, ()
         try:
-            tool = self._resolve(request)
+            tool = await self._find(request)
             # A copy: what was judged is what is sent, whatever becomes of the caller's.
             arguments = _copied(tool, request.arguments)
             entry.server = server = _server_of(tool, arguments)
@@ -207,6 +208,20 @@ class Pipeline:
         if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool, arguments):
             outcome = await self._look_over(tool, arguments, outcome)
         return with_context(outcome, context) if context else outcome
+
+    async def _find(self, request: ToolCall) -> ServerTool | BuiltinTool:
+        """The tool. A server that is still connecting is waited for; `NotConnected` if it is not."""
+        try:
+            return self._resolve(request)
+        except UnknownTool:
+            server = self._links.server_in(request.name)
+            if server is None or self._links.session_of(server) is not None:
+                raise
+            seconds = request.timeout_seconds
+            await self._links.awaited_session(
+                server, self._links.timeout_of(server) if seconds is None else seconds
+            )
+            return self._resolve(request)
 
     def _resolve(self, request: ToolCall) -> ServerTool | BuiltinTool:
         own = request.own.get(request.name) if request.own is not None else None
@@ -427,7 +442,7 @@ def _copied(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidArguments(tool.server, tool.name, ("they are nested too deeply",)) from None
 
 
-_ANSWERS: Final = (RemoteError, InvalidArguments, UnknownTool)
+_ANSWERS: Final = (RemoteError, InputUnavailable, InvalidArguments, UnknownTool)
 """What a server has to say to a model, in the form of an error."""
 
 

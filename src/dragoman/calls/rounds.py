@@ -20,6 +20,7 @@ from dragoman.errors import (
     CallTimeout,
     ConnectionLost,
     HttpError,
+    InputUnavailable,
     InvalidArguments,
     MalformedReply,
     RemoteError,
@@ -151,5 +152,5 @@ async def _answer(server: str, question: Question, answerer: Answerer) -> Mappin
     try:
         return await answerer.answer(question.method, question.params)
     except Refusal as refusal:
-        # There is no way to answer "no" to some questions: the server is not waiting, so the call ends here.
-        raise MalformedReply(server, f"input_required, but {refusal.message}") from None
+        # Not every kind of input can be declined: the server is not waiting, so the call ends here.
+        raise InputUnavailable(server, question.method, refusal.message) from None

@@ -218,7 +218,7 @@ class Connection:
 
     @property
     def _is_coming(self) -> bool:
-        return self._state.phase is not None or self._is_resting
+        return self._state.phase is not None or (self._state.status == "pending" and not self._is_held)
 
     def _not_connected(self) -> NotConnected:
         hint = self._error.hint if self._error is not None else None

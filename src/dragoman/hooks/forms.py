@@ -33,19 +33,24 @@ class _Hooked:
 
 
 class HookedForms(_Hooked):
-    """A `FillsForms` around another."""
+    """A `FillsForms` around another, or around none: then only hooks answer."""
 
-    def __init__(self, forms: FillsForms, hooks: Hooks, redactor_of: RedactorOf = no_redactor) -> None:
+    def __init__(self, forms: FillsForms | None, hooks: Hooks, redactor_of: RedactorOf = no_redactor) -> None:
         super().__init__(hooks, redactor_of)
         self._forms = forms
+
+    def can_answer(self, server: str) -> bool:
+        """Whether a person or a hook may answer the forms of this server."""
+        return self._forms is not None or self._hooks.wants("Elicitation", server)
 
     async def fill(self, question: FormQuestion) -> FormAnswer:
         if redact := self._redactor_of(ServerName(question.server)):
             question = redact.struct(question, frozenset({"server"}))
         answer = await self._answered(question.server, question.message, question.schema)
-        if answer is None:
+        if answer is None and self._forms is not None:
             self._notify(question.server)
             answer = await self._forms.fill(question)
+        answer = answer or FormAnswer("cancel")
         if self._hooks.wants("ElicitationResult", question.server):
             answer = await self._hooks.elicitation_answered(question.server, answer)
         return answer

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from dragoman.calls.invoke import invoke
 from dragoman.content.blocks import TextBlock, UnknownBlock
-from dragoman.errors import InvalidArguments, MalformedReply
+from dragoman.errors import InputUnavailable, InvalidArguments, MalformedReply
 from dragoman.protocol import Era
 from dragoman.wire.codec import encode_request
 from tests.unit.fakes import Nobody, tool
@@ -200,7 +200,7 @@ async def test_a_server_that_never_has_enough_is_malformed_after_ten_rounds():
 
 async def test_a_question_nobody_can_answer_ends_the_call():
     session = Session(ASKS, era="modern")
-    with pytest.raises(MalformedReply, match="elicitation/create"):
+    with pytest.raises(InputUnavailable, match="elicitation/create"):
         await call(session, {})
 
     assert len(session.sent) == 1

@@ -103,7 +103,7 @@ def test_an_error_becomes_a_sentence_with_what_to_do_next():
     found = outcome_of_error("", "mcp__box__opne", UnknownTool("mcp__box__opne", near=("mcp__box__open",)))
 
     assert found.is_error
-    assert found.text == "there is no tool named mcp__box__opne Did you mean mcp__box__open?"
+    assert found.text == "there is no tool named mcp__box__opne. Did you mean mcp__box__open?"
     assert isinstance(found.error, UnknownTool)
 
 

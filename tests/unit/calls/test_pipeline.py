@@ -134,6 +134,9 @@ class World:
     def answerer_of(self, server: ServerName) -> Nobody:
         return Nobody()
 
+    def server_in(self, name: str) -> ServerName | None:
+        return None
+
     def link_of(self, server: ServerName) -> object:
         return self.link
 

@@ -12,7 +12,7 @@ from msgspec import Raw
 from dragoman.calls import rounds
 from dragoman.calls.rounds import QUESTION_LIMIT, next_round
 from dragoman.connections.inbound import Inbound
-from dragoman.errors import MalformedReply
+from dragoman.errors import InputUnavailable, MalformedReply
 from dragoman.interaction import FormAnswer, FormQuestion
 from tests.unit.fakes import Nobody
 
@@ -113,7 +113,7 @@ async def test_as_many_questions_as_are_allowed_are_answered():
     "method", ["elicitation/create", "sampling/createMessage", "x" * 100_000, "\x1b[2J"], ids=ascii_start
 )
 async def test_a_question_that_nobody_answers_ends_the_call(method: str):
-    with pytest.raises(MalformedReply, match="does not offer") as caught:
+    with pytest.raises(InputUnavailable, match="does not offer") as caught:
         await carried(Nobody(), inputRequests={"a": {"method": method}})
 
     assert "\x1b" not in str(caught.value)
