@@ -121,7 +121,11 @@ _SPECS: Final = (
             Field("requested_schema", "object", "the form, as JSON Schema"),
         ),
         (
-            Field("action", "text", "`accept`, `decline` or `cancel`; without it the person is asked"),
+            Field(
+                "action",
+                "text",
+                "`accept`, `decline` or `cancel`; without it the person is asked, or the question is cancelled",
+            ),
             Field("content", "object", "the values, if accepted"),
         ),
         _DECLINES,
