@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,11 @@ FOREIGN_NAMES = {"MAX_MCP_OUTPUT_TOKENS", "NO_COLOR", "FORCE_COLOR", "COLUMNS", 
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Build machines start their runs with signals ignored (`nohup`, jobs in the background), and what a test
+    # starts would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for each in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)
     hypothesis_settings.load_profile("quick" if config.getoption("quick") else "house")
 
 
