@@ -47,7 +47,7 @@ def command(as_json: bool) -> None:
     # Whoever runs the tour wants its calls made.
     user = CommandLineUser(sources, says_yes=True)
     succeeded = run_with_host(sources, tour, interaction=user)
-    sys.exit(exit_codes.OK if succeeded else exit_codes.TOOL_ERROR)
+    sys.exit(exit_codes.OK if succeeded else exit_codes.FAILED)
 
 
 def _check_policy(configuration: Configuration) -> None:

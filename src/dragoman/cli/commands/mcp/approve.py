@@ -13,7 +13,7 @@ from dragoman.config import approval
 from dragoman.config.load import Configuration, load
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.scopes import Sources
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, NotFound
 
 
 @click.command("approve", short_help="Say yes or no to servers that came with a project.")
@@ -54,8 +54,9 @@ def _chosen(configuration: Configuration, names: tuple[str, ...]) -> list[Config
     known = {**{name: server for name, server in configuration.servers.items() if server.approval}, **waiting}
     for name in names:
         if name not in known:
-            reason = "needs no approval" if name in configuration.servers else "is not configured"
-            raise ConfigError(f"{name!r} {reason}", hint="`dragoman mcp list` shows what waits.")
+            if name not in configuration.servers:
+                raise NotFound(f"there is no server {name!r}", hint="`dragoman mcp list` shows what waits.")
+            raise ConfigError(f"{name!r} needs no approval", hint="`dragoman mcp list` shows what waits.")
     return [known[name] for name in names] if names else list(waiting.values())
 
 

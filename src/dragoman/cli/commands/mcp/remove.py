@@ -9,7 +9,7 @@ from dragoman.cli.looking import look
 from dragoman.cli.options import json_option, scope_option
 from dragoman.cli.render.document import echo
 from dragoman.config.edits import places_of, remove_server
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, NotFound
 
 
 @click.command("remove", short_help="Remove a server from a configuration file.")
@@ -22,7 +22,7 @@ def command(name: str, scope: str | None, as_json: bool) -> None:
     places = [place for place in places_of(sources, name) if scope in (None, place[0])]
     if not places:
         where = f" in scope {scope}" if scope else " in your files"
-        raise ConfigError(
+        raise NotFound(
             f"there is no server {name!r}{where}", hint="`dragoman mcp list` shows where each stands."
         )
     if len({found for found, _ in places}) > 1:
