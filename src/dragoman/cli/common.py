@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import os
 import re
 import shlex
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
+import msgspec
+from click.shell_completion import CompletionItem
 
+from dragoman import paths
 from dragoman.catalog.naming import LIMIT, RESERVED, prefix
-from dragoman.errors import NotConnected, UnknownTool
+from dragoman.errors import DragomanError, NotConnected, UnknownTool
 
 if TYPE_CHECKING:
     from dragoman.catalog.tools import ServerTool
@@ -146,6 +152,73 @@ def named_server(words: tuple[str, ...], server: str | None) -> str | None:
 
 def full_option(function: F) -> F:
     return click.option("--full", is_flag=True, help="Do not cut lines.")(function)
+
+
+# Names for shells to complete. Nothing is started for them.
+
+
+def complete_server(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The names of configured servers, as the files have them."""
+    return _items(_configured(), incomplete)
+
+
+def complete_tool(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """For the first word of a call: tools as they were last seen, and servers."""
+    if context.params.get(parameter.name or ""):
+        return []
+    servers = _configured()
+    known = _remembered()
+    tools = (tool for server in servers for tool in known.get(server, ()))
+    return _items([*tools, *servers], incomplete)
+
+
+def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    # A name that a shell or a terminal could take for something else is not proposed.
+    safe = (name for name in names if re.fullmatch(r"[\w.@:+-]+", name, re.ASCII))
+    return [CompletionItem(name) for name in dict.fromkeys(safe) if name.startswith(incomplete)]
+
+
+def _configured() -> list[str]:
+    from dragoman.config.load import load
+    from dragoman.config.scopes import Sources
+
+    try:
+        return list(load(Sources.here()).servers)
+    except (DragomanError, OSError):
+        return []
+
+
+def _remembered() -> dict[str, list[str]]:
+    try:
+        return msgspec.json.decode(_names_file().read_bytes(), type=dict[str, list[str]])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def remember_tools(host: Host) -> None:
+    """Keeps the names of tools for completion. Servers of the command line alone are not kept."""
+    seen = {
+        view.name: [str(tool.name) for tool in host.tools() if tool.server == view.name]
+        for view in host.servers.values()
+        if view.status == "connected" and view.scope != "dynamic"
+    }
+    known = _remembered()
+    if not seen or all(known.get(name) == names for name, names in seen.items()):
+        return
+    path = _names_file()
+    with contextlib.suppress(OSError):  # a convenience: it may be lost
+        paths.make_private(path.parent)
+        temporary = path.with_name(f".{path.name}-{os.getpid()}")
+        temporary.write_bytes(msgspec.json.encode({**known, **seen}))
+        os.replace(temporary, path)
+
+
+def _names_file() -> Path:
+    return paths.state_dir() / "tool-names.json"
 
 
 # Tools by the names that people type.

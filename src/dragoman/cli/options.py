@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from dragoman.cli.common import adhoc_server, is_url, server_at, stdio_option, url_meant
+from dragoman.cli.common import adhoc_server, complete_server, is_url, server_at, stdio_option, url_meant
 from dragoman.cli.main import JSON_WANTED
 from dragoman.config import jsonc
 from dragoman.config.merge import EXCLUSIVE
@@ -77,7 +77,9 @@ def json_option(function: F) -> F:
 
 
 def server_option(function: F) -> F:
-    return click.option("--server", metavar="NAME", help="Only this server.")(function)
+    return click.option("--server", metavar="NAME", shell_complete=complete_server, help="Only this server.")(
+        function
+    )
 
 
 def frozen_option(function: F) -> F:

@@ -12,8 +12,10 @@ from dragoman.cli import exit_codes
 from dragoman.cli.asking import CommandLineUser
 from dragoman.cli.common import (
     adhoc_server,
+    complete_tool,
     find_tool,
     raise_if_failed,
+    remember_tools,
     servers_with,
     unknown_tool,
     without_url,
@@ -35,7 +37,9 @@ from dragoman.host import Host
 
 
 @click.command("call", short_help="Call one tool and print its result.")
-@click.argument("words", nargs=-1, required=True, metavar="[SERVER|URL] TOOL [ARGUMENTS]...")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="[SERVER|URL] TOOL [ARGUMENTS]...", shell_complete=complete_tool
+)
 @mcp_config_option
 @json_option
 @click.option(
@@ -80,6 +84,7 @@ def command(
 
     async def work(host: Host) -> CallOutcome:
         await host.ready()
+        remember_tools(host)
         found = find_tool(host, tool)
         if found is None:
             if only is None:

@@ -13,7 +13,7 @@ import click
 
 from dragoman.cli import exit_codes
 from dragoman.cli.asking import CommandLineUser
-from dragoman.cli.common import adhoc_server, raise_if_failed, without_url
+from dragoman.cli.common import adhoc_server, complete_server, raise_if_failed, without_url
 from dragoman.cli.opening import not_there, opened, settled
 from dragoman.cli.options import json_option, mcp_config_option, one_pair, pairs, run_with_host, yes_option
 from dragoman.cli.render import json, offers
@@ -23,7 +23,9 @@ from dragoman.host import Host
 
 
 @click.command("read", short_help="Read one resource of a server.")
-@click.argument("words", nargs=-1, required=True, metavar="SERVER|URL URI [VALUES]...")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="SERVER|URL URI [VALUES]...", shell_complete=complete_server
+)
 @mcp_config_option
 @json_option
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write it to a file.")

@@ -7,7 +7,7 @@ import sys
 import click
 
 from dragoman.cli.asking import CommandLineUser
-from dragoman.cli.common import chosen_server, full_option, named_server
+from dragoman.cli.common import chosen_server, complete_server, full_option, named_server
 from dragoman.cli.opening import exit_code, opened, problems_of_the_rest, settled, show_absent
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option, yes_option
 from dragoman.cli.render import json, offers
@@ -15,7 +15,7 @@ from dragoman.host import Host
 
 
 @click.command("resources", short_help="List the resources of the configured servers.")
-@click.argument("words", nargs=-1, metavar="[SERVER|URL]")
+@click.argument("words", nargs=-1, metavar="[SERVER|URL]", shell_complete=complete_server)
 @mcp_config_option
 @json_option
 @server_option

@@ -48,7 +48,7 @@ def show_list(
 ) -> None:
     """One line a server, in columns, cut to the width of the terminal unless `full`."""
     rows = [_row(server, views.get(server.name)) for server in servers]
-    widths = [max((cells(row[column]) for row in rows), default=0) for column in (1, 2, 3, 4)]
+    widths = [max((cells(row[1:][column]) for row in rows), default=0) for column in range(4)]
     columns = None if full else width()
     for (mark, colour), *texts, target in rows:
         name, scope, transport, state = (filled(text, room) for text, room in zip(texts, widths))

@@ -6,6 +6,7 @@ import click
 
 from dragoman.cleaning import one_line
 from dragoman.cli import approving
+from dragoman.cli.common import complete_server
 from dragoman.cli.looking import look
 from dragoman.cli.options import is_watched, json_option
 from dragoman.cli.render.document import echo
@@ -17,7 +18,7 @@ from dragoman.errors import ConfigError, NotFound
 
 
 @click.command("approve", short_help="Say yes or no to servers that came with a project.")
-@click.argument("names", nargs=-1, metavar="[NAME]…")
+@click.argument("names", nargs=-1, metavar="[NAME]…", shell_complete=complete_server)
 @click.option("--yes", "decision", flag_value="approved", help="Approve without asking, as shown.")
 @click.option("--no", "decision", flag_value="rejected", help="Decline without asking.")
 @json_option

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dragoman.cleaning import one_line
+from dragoman.cli.common import complete_server
 from dragoman.cli.looking import look
 from dragoman.cli.options import json_option, scope_option
 from dragoman.cli.render.document import echo
@@ -13,7 +14,7 @@ from dragoman.errors import ConfigError, NotFound
 
 
 @click.command("remove", short_help="Remove a server from a configuration file.")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_server)
 @scope_option
 @json_option
 def command(name: str, scope: str | None, as_json: bool) -> None:

@@ -11,7 +11,7 @@ import click
 
 from dragoman.catalog.tools import ServerTool
 from dragoman.cli import exit_codes
-from dragoman.cli.common import chosen_server, full_option, without_url
+from dragoman.cli.common import chosen_server, complete_server, full_option, remember_tools, without_url
 from dragoman.cli.opening import exit_code, opened, settled, show_absent
 from dragoman.cli.options import frozen_option, json_option, mcp_config_option, run_with_host, server_option
 from dragoman.cli.render import json, text, tools
@@ -20,7 +20,7 @@ from dragoman.view import ServerView
 
 
 @click.command("list", short_help="List the tools, or those that PATTERN fits.")
-@click.argument("words", nargs=-1, metavar="[SERVER|URL] [PATTERN]")
+@click.argument("words", nargs=-1, metavar="[SERVER|URL] [PATTERN]", shell_complete=complete_server)
 @mcp_config_option
 @json_option
 @server_option
@@ -56,6 +56,7 @@ def command(
 
     async def work(host: Host) -> int:
         views = await settled(host, quiet=as_json)
+        remember_tools(host)
         found = [tool for tool in host.tools() if pattern is None or fits(tool, pattern)]
         if as_json:
             json.echo(

@@ -9,6 +9,7 @@ import click
 from dragoman.cli import exit_codes
 from dragoman.cli.common import (
     adhoc_server,
+    complete_tool,
     find_tool,
     raise_if_failed,
     servers_with,
@@ -22,7 +23,7 @@ from dragoman.host import Host
 
 
 @click.command("show", short_help="Show one tool whole.")
-@click.argument("words", nargs=-1, required=True, metavar="[URL] TOOL")
+@click.argument("words", nargs=-1, required=True, metavar="[URL] TOOL", shell_complete=complete_tool)
 @mcp_config_option
 @json_option
 def command(words: tuple[str, ...], given: tuple[str, ...], strict: bool, as_json: bool) -> None:
