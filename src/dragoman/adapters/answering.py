@@ -61,9 +61,7 @@ def shortened(tool: Tool, limit: int) -> str:
 
 
 def missing(library: str, extra: str) -> ConfigError:
-    return ConfigError(
-        f"{library} is not installed", hint=f"In a clone of Dragoman: pip install '.[{extra}]'"
-    )
+    return ConfigError(f"{library} is not installed", hint=f"In a clone: pip install '.[{extra}]'")
 
 
 def _as_object(name: str, arguments: object) -> Mapping[str, Any]:

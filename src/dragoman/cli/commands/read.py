@@ -51,7 +51,8 @@ def command(
     command is a yes; only where a rule wants a question you are asked. SERVER is left out where --stdio gives
     the server; a URL in its place needs no configuration.
     """
-    rest = without_url(words)
+    # With --stdio the first word is the resource, whose URI may look like a server's URL.
+    rest = words if adhoc_server() is not None else without_url(words)
     adhoc = adhoc_server()
     server, rest = (adhoc.name, rest) if adhoc is not None else (rest[0], rest[1:])
     if not rest:

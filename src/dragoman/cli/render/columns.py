@@ -93,7 +93,8 @@ def _alone(row: Row, start: str, columns: int | None, below: str, *, whole: bool
     room = None if columns is None else max(1, columns - taken)
     if whole and room is not None and cells(row.suffix) > room:
         return [start + _styled(row.typed), *map(_dim, _block(row.suffix, columns, below, whole=True))]
-    return [start + _styled(row.typed) + _dim(fitted(row.suffix, room))]
+    suffix = "" if room == 1 else fitted(row.suffix, room)
+    return [start + _styled(row.typed) + _dim(suffix)]
 
 
 def _block(text: str, columns: int | None, indent: str, *, whole: bool) -> list[str]:

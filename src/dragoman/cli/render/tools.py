@@ -57,7 +57,7 @@ def show_legend(tools: Sequence[ServerTool], *, cost: bool = False) -> None:
         click.echo(f"  about {total} tokens for {number}, if a model is given all of them", err=True)
     if sys.stdout.isatty():
         words = "  ".join(f"{click.style(mark, fg=colour)} {risk}" for risk, (mark, colour) in MARKS.items())
-        click.echo(click.style("  as they say of themselves: ", dim=True) + words)
+        click.echo(click.style("  claimed: ", dim=True) + words)
 
 
 def show_tool(tool: ServerTool) -> None:
