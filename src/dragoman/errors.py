@@ -3,6 +3,7 @@
     DragomanError
     ├── ConfigError               what a person wrote cannot be used
     │   ├── ConfigFileError       … in a file, with line and column
+    │   ├── NotFound              there is no server or rule of the name that a person gave
     │   └── PolicyRefused         an administrator's policy, or the person's own, does not admit a server
     ├── ConnectError              a server could not be reached: server, phase, cause, hint
     │   ├── CommandNotFound       there is no such program
@@ -92,6 +93,12 @@ class ConfigFileError(ConfigError):
         self.reason = one_line(reason, 500)
         place = "" if line is None else f", line {line}" + ("" if column is None else f", column {column}")
         super().__init__(f"{one_line(file)}{place}: {self.reason}", hint=hint)
+
+
+class NotFound(ConfigError):
+    """There is no server or rule of the name that a person gave."""
+
+    code = "not-found"
 
 
 class PolicyRefused(ConfigError):

@@ -45,6 +45,7 @@ from dragoman.errors import ConfigError, DragomanError, HostClosed, HostNotOpen,
 from dragoman.events import ConfigurationChanged, Event, EventBus
 from dragoman.fleet import Fleet
 from dragoman.guard import Guard
+from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.declared import Hook
 from dragoman.hooks.forms import HookedForms, HookedPages
 from dragoman.interaction import FillsForms, Interaction, VisitsPages
@@ -286,6 +287,11 @@ class Host:
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
         """The names of those tools of which a rule denies every call; a toolbox does not show them."""
         return self._guard.gate.denied(tools)
+
+    @property
+    def hooks(self) -> ActiveHooks:
+        """The hooks in effect, of code and of files: to say what they would do, without a call."""
+        return self._guard.hooks
 
     @property
     def resources(self) -> Resources:

@@ -102,8 +102,8 @@ def in_terminal(*words: str | Path) -> tuple[int, str]:
         return terminal.process.returncode, output
 
 
-OUR_OWN_SEQUENCES = re.compile(r"\x1b\[\d{1,2}m|\r\x1b\[2K|\x1b\[[34]8;2;\d+;\d+;\d+m")
-"""What the command itself writes: single styles, the progress bar's line, the picture's pixels."""
+OUR_OWN_SEQUENCES = re.compile(r"\x1b\[(?:\d{1,3};)*\d{1,3}m|\x1b\[\?25[lh]|\r?\x1b\[2K|\x1b\[1A")
+"""What the command itself writes: styles, the line that rich repaints, the picture's pixels."""
 
 
 def plain(output: str) -> str:

@@ -119,7 +119,7 @@ KEYS = {
     "y": ("y", exit_codes.OK),
     "Y": ("Y", exit_codes.OK),
     "n": ("n", exit_codes.REFUSED),
-    "Ctrl-C": ("\x03", exit_codes.REFUSED),
+    "Ctrl-C": ("\x03", exit_codes.INTERRUPTED),
     "Ctrl-D": ("\x04", exit_codes.REFUSED),
     "Escape": ("\x1b", exit_codes.REFUSED),
     "an arrow": ("\x1b[A", exit_codes.REFUSED),

@@ -19,13 +19,39 @@ GONE = ("--mcp-config", config(gone={"command": "no-such-program"}))
     [
         (exit_codes.OK, ("call", "mcp__demo__add", "a=1", "b=2", *DEMO)),
         (exit_codes.OK, ("call", "mcp__demo__add", "a=1", "b=2", *DEMO, *GONE)),
-        (exit_codes.TOOL_ERROR, ("call", "mcp__demo__fail", *DEMO)),
-        (exit_codes.TOOL_ERROR, ("call", "mcp__e2e__error", "--mcp-config", config(e2e=entry("serves")))),
+        (exit_codes.OK, ("mcp", "list", "--check", *DEMO)),
+        (exit_codes.FAILED, ("call", "mcp__demo__fail", *DEMO)),
+        (exit_codes.FAILED, ("call", "mcp__e2e__error", "--mcp-config", config(e2e=entry("serves")))),
         (exit_codes.USAGE, ()),
         (exit_codes.USAGE, ("frobnicate",)),
         (exit_codes.USAGE, ("tools", "--frobnicate")),
         (exit_codes.USAGE, ("call",)),
-        (exit_codes.USAGE, ("tools", *DEMO, "--server", "other")),
+        (exit_codes.NOT_FOUND, ("tools", *DEMO, "--server", "other")),
+        (exit_codes.NOT_FOUND, ("resources", *DEMO, "--server", "other")),
+        (exit_codes.NOT_FOUND, ("prompts", "other", *DEMO)),
+        (exit_codes.NOT_FOUND, ("tools", "search", "x", *DEMO, "--server", "other")),
+        (exit_codes.NOT_FOUND, ("tools", "lock", "--check", *DEMO, "--server", "other")),
+        (exit_codes.NOT_FOUND, ("read", "other", "x://y", *DEMO)),
+        (exit_codes.NOT_FOUND, ("mcp", "get", "other", *DEMO)),
+        (exit_codes.NOT_FOUND, ("mcp", "remove", "other")),
+        (exit_codes.NOT_FOUND, ("mcp", "enable", "other")),
+        (exit_codes.NOT_FOUND, ("mcp", "disable", "other")),
+        (exit_codes.NOT_FOUND, ("mcp", "approve", "other", "--yes")),
+        (exit_codes.NOT_FOUND, ("mcp", "export", "cursor", "out.json", "--name", "other")),
+        (exit_codes.NOT_FOUND, ("config", "explain", "other")),
+        (exit_codes.NOT_FOUND, ("permissions", "remove", "mcp__other")),
+        (exit_codes.NOT_FOUND, ("prompt", "other", *DEMO)),
+        (exit_codes.NOT_FOUND, ("call", "mcp__other__x", *DEMO)),
+        (exit_codes.NOT_FOUND, ("call", "nothing", *DEMO, *GONE)),
+        (exit_codes.NOT_FOUND, ("tools", "show", "nothing", *DEMO)),
+        (exit_codes.NOT_FOUND, ("tools", "nothing", *DEMO)),
+        (exit_codes.NOT_CONNECTED, ("mcp", "list", "--check", *GONE)),
+        (exit_codes.NOT_CONNECTED, ("resources", *GONE)),
+        (exit_codes.NOT_CONNECTED, ("prompts", *DEMO, *GONE)),
+        (exit_codes.NOT_CONNECTED, ("read", "gone", "x://y", *GONE)),
+        (exit_codes.NOT_CONNECTED, ("tools", "show", "mcp__gone__x", *GONE)),
+        (exit_codes.NOT_CONNECTED, ("tools", "search", "nothing-like-it", *GONE)),
+        (exit_codes.USAGE, ("mcp", "list", "--check", "--no-health")),
         (exit_codes.USAGE, ("call", "mcp__demo__add", "a", "1", *DEMO)),
         (exit_codes.USAGE, ("call", "mcp__demo__add", '{"a": 1', *DEMO)),
         (exit_codes.USAGE, ("call", "mcp__demo__add", "a=1", "b=two", *DEMO)),
@@ -41,8 +67,8 @@ GONE = ("--mcp-config", config(gone={"command": "no-such-program"}))
         (exit_codes.NOT_CONNECTED, ("tools", *DEMO, *GONE)),
         (exit_codes.NOT_CONNECTED, ("call", "mcp__gone__anything", *DEMO, *GONE)),
         (exit_codes.NOT_CONNECTED, ("call", "mcp__e2e__text", "--mcp-config", config(e2e=entry("hangs_up")))),
-        (exit_codes.UNKNOWN_TOOL, ("call", "mcp__demo__nothing", *DEMO)),
-        (exit_codes.UNKNOWN_TOOL, ("call", "mcp__demo__nothing", *DEMO, *GONE)),
+        (exit_codes.NOT_FOUND, ("call", "mcp__demo__nothing", *DEMO)),
+        (exit_codes.NOT_FOUND, ("call", "mcp__demo__nothing", *DEMO, *GONE)),
         (exit_codes.TIMEOUT, ("call", "mcp__demo__count", "to=9", "seconds=60", "--timeout", "0.1", *DEMO)),
     ],
 )
@@ -50,16 +76,51 @@ def test_an_ending_has_its_code(expected: int, words: tuple[str, ...]) -> None:
     done = run(*words)
     assert done.returncode == expected, done.stderr
     assert "Traceback" not in done.stderr
-    assert bool(done.stderr) == (expected != exit_codes.OK), "a failure says why"
+    if words[:2] != ("mcp", "list"):  # a list says why in itself
+        assert bool(done.stderr) == (expected != exit_codes.OK), "a failure says why"
 
 
-def test_a_server_that_does_not_answer_the_handshake_is_a_matter_of_time(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    "words", [("call", "mcp__mute__x"), ("tools",), ("mcp", "list", "--check"), ("read", "mute", "a://b")]
+)
+def test_a_server_that_does_not_answer_the_handshake_is_not_connected(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("MCP_TIMEOUT", "400")
-    done = run("call", "mcp__mute__x", "--mcp-config", config(mute=zoo("silent.py")))
-    assert done.returncode == exit_codes.TIMEOUT
-    assert "MCP_TIMEOUT" in done.stderr
+    done = run(*words, "--mcp-config", config(mute=zoo("silent.py")))
+    assert done.returncode == exit_codes.NOT_CONNECTED
+    assert "MCP_TIMEOUT" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("tools", "add"), ("tools", "search", "adds numbers"), ("tools", "show", "add")]
+)
+def test_a_server_that_failed_does_not_hide_what_another_has(words: tuple[str, ...]) -> None:
+    done = run(*words, *DEMO, *GONE)
+    assert done.returncode == exit_codes.OK
+    assert "mcp__demo__add" in done.stdout
+
+
+LISTS = [("tools",), ("resources",), ("prompts",), ("mcp", "list")]
+
+
+@pytest.mark.parametrize("words", LISTS, ids=[" ".join(words) for words in LISTS])
+def test_a_list_with_a_project_file_that_cannot_be_read_is_a_matter_of_configuration(
+    home: Path, words: tuple[str, ...]
+) -> None:
+    (home / "work" / ".mcp.json").write_text("{broken")
+    done = run(*words, *DEMO)
+    assert done.returncode == exit_codes.CONFIG
+    assert ".mcp.json, line 1" in done.stderr
+    assert "demo" in done.stdout, "the rest is listed"
+
+
+def test_a_call_and_a_list_of_one_server_do_not_mind_another_file_that_cannot_be_read(home: Path) -> None:
+    (home / "work" / ".mcp.json").write_text("{broken")
+    for words in (("call", "mcp__demo__add", "a=1", "b=2"), ("tools", "demo"), ("prompts", "demo")):
+        done = run(*words, *DEMO)
+        assert done.returncode == exit_codes.OK, words
+        assert ".mcp.json, line 1" in done.stderr
 
 
 def test_a_bad_setting_is_a_matter_of_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,11 +134,15 @@ def test_a_refusal_has_its_code_although_this_version_of_the_command_never_refus
     assert exit_codes.for_error(PermissionRefused("shop", "mcp__shop__add", "no")) == exit_codes.REFUSED
 
 
-def test_the_readme_names_every_code() -> None:
+def test_the_table_names_every_code_and_the_reference_and_the_readme_have_it() -> None:
+    codes = {value for name, value in vars(exit_codes).items() if name.isupper() and isinstance(value, int)}
+    assert set(exit_codes.MEANINGS) == codes
+    reference = (ROOT / "docs" / "reference.md").read_text()
+    for code, meaning in exit_codes.MEANINGS.items():
+        assert f"| {code} | {meaning} |" in reference
     sentence = re.search(r"Exit codes: (.*?)\.\n", (ROOT / "README.md").read_text(), re.DOTALL)
     assert sentence is not None
-    named = {int(number) for number in re.findall(r"(?:^|[\s,])(\d+) ", sentence[1])}
-    assert named == {value for name, value in vars(exit_codes).items() if name.isupper() and name[0] != "_"}
+    assert {int(number) for number in re.findall(r"(?:^|[\s,])(\d+) ", sentence[1])} == codes
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
+from rich.console import Console
 
 from dragoman.cli import exit_codes
 from dragoman.cli.render.watching import age, table
@@ -152,10 +152,10 @@ class Screen(Terminal):
 @pytest.mark.requirement("LIF-1")
 def test_in_a_terminal_a_table_is_kept_up_to_date_and_ctrl_c_leaves_it(diary: Path) -> None:
     with Screen("mcp", "list", "--watch", *servers(diary), env=QUICK) as terminal:
-        terminal.until(r"● mortal +stdio +connected")
+        terminal.until(r"✓ mortal +stdio +connected")
         os.kill(int(diary.read_text()), signal.SIGKILL)
         terminal.until(r"◐ mortal +stdio +reconnecting")
-        terminal.until(r"● mortal +stdio +connected")
+        terminal.until(r"✓ mortal +stdio +connected")
         terminal.type(b"\x03")
         output = terminal.finish()
     assert terminal.process.returncode == exit_codes.OK, output
@@ -196,7 +196,10 @@ def view(name: str, status: str = "connected", **more: Any) -> ServerView:
 
 
 def lines(*views: ServerView, width: int = 100, now: float = 1090.0) -> list[str]:
-    return [click.unstyle(line) for line in table(views, now, width)]
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        console.print(table(views, now))
+    return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def test_the_table_is_sorted_and_says_how_each_server_is() -> None:
@@ -209,7 +212,7 @@ def test_the_table_is_sorted_and_says_how_each_server_is() -> None:
         view("f", "pending", phase="connecting"),
     )
     assert [line.split()[1] for line in shown] == list("abcdef")
-    assert re.match(r"● a +stdio +connected +1m +2 tools, 2026-07-28$", shown[0])
+    assert re.match(r"✓ a +stdio +connected +1m +2 tools, 2026-07-28$", shown[0])
     assert re.match(r"✗ b +http +failed +1m +start failed: no such program$", shown[1])
     assert re.match(r"◐ c +stdio +reconnecting \(3\) +1m +it was ended by SIGKILL$", shown[2])
     assert re.match(r"! d +stdio +needs-auth +1m +HTTP 401$", shown[3])

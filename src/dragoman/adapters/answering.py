@@ -61,7 +61,7 @@ def shortened(tool: Tool, limit: int) -> str:
 
 
 def missing(library: str, extra: str) -> ConfigError:
-    return ConfigError(f"{library} is not installed", hint=f"pip install 'dragoman[{extra}]'")
+    return ConfigError(f"{library} is not installed", hint=f"In a clone: pip install '.[{extra}]'")
 
 
 def _as_object(name: str, arguments: object) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from dragoman.cli.lookalikes import mixed_words
 from dragoman.cli.options import is_watched
 from dragoman.cli.questions import SHOWN_CHARACTERS, SHOWN_LINES, ask_key, columns, cut, indented, show_keys
 from dragoman.cli.render.columns import cells, filled
+from dragoman.cli.render.progress import StatusLine
 from dragoman.config.scopes import Sources
 from dragoman.interaction import NobodyToAsk, PageQuestion, PermissionAnswer, PermissionQuestion
 
@@ -48,6 +49,7 @@ class Terminal:
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         async with self._turn:
+            StatusLine.hide_current()
             return await self._allow(question)
 
     async def _allow(self, question: PermissionQuestion) -> PermissionAnswer:
@@ -77,6 +79,7 @@ class Terminal:
 
     async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
         async with self._turn:
+            StatusLine.hide_current()
             _show_page(question)
             return "accept" if await ask_key({"y": "", "n": ""}) == "y" else "decline"
 

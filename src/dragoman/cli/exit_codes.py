@@ -7,26 +7,38 @@ from typing import Final
 from dragoman import errors
 
 OK: Final = 0
-TOOL_ERROR: Final = 1
-"""The tool, or its server, answered with an error."""
+FAILED: Final = 1
 USAGE: Final = 2
 CONFIG: Final = 3
 NOT_CONNECTED: Final = 4
-"""A server that was needed could not be reached."""
-UNKNOWN_TOOL: Final = 5
+NOT_FOUND: Final = 5
 REFUSED: Final = 6
 TIMEOUT: Final = 7
 WOULD_ASK: Final = 8
-"""`permissions test`: a person would be asked."""
 INTERRUPTED: Final = 130
 
+MEANINGS: Final = {
+    OK: "done; a list is complete",
+    FAILED: "the tool or its server answered with an error; `tools lock --check` found a difference; the "
+    "output could not be written",
+    USAGE: "the command line is wrong, or the arguments do not fit the tool",
+    CONFIG: "configuration cannot be used: a file that cannot be read, an entry, policy, no servers at all",
+    NOT_CONNECTED: "a server that was needed could not be connected, for whatever reason, or was lost",
+    NOT_FOUND: "there is no server, tool, prompt, template or rule of that name, or nothing fits",
+    REFUSED: "a rule, a hook or the person does not allow it",
+    TIMEOUT: "a connected server did not answer the request in time",
+    WOULD_ASK: "`permissions test`: a person would be asked",
+    INTERRUPTED: "interrupted by Ctrl-C, also at a question",
+}
+"""One meaning each, the same for all commands."""
+
 _BY_ERROR: tuple[tuple[type[errors.DragomanError], int], ...] = (
+    (errors.NotFound, NOT_FOUND),
     (errors.ConfigError, CONFIG),
-    (errors.UnknownTool, UNKNOWN_TOOL),
+    (errors.UnknownTool, NOT_FOUND),
     (errors.InvalidArguments, USAGE),
     (errors.PermissionRefused, REFUSED),
     (errors.CallTimeout, TIMEOUT),
-    (errors.ConnectTimeout, TIMEOUT),
     (errors.ConnectError, NOT_CONNECTED),
     (errors.NotConnected, NOT_CONNECTED),
     (errors.ConnectionLost, NOT_CONNECTED),
@@ -34,4 +46,4 @@ _BY_ERROR: tuple[tuple[type[errors.DragomanError], int], ...] = (
 
 
 def for_error(error: errors.DragomanError) -> int:
-    return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), TOOL_ERROR)
+    return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), FAILED)

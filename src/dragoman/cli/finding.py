@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.cleaning import one_line
 from dragoman.config.load import Configuration
 from dragoman.config.merge import ConfiguredServer
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, NotFound
 
 
 def find(configuration: Configuration, name: str) -> ConfiguredServer:
@@ -21,7 +21,8 @@ def find(configuration: Configuration, name: str) -> ConfiguredServer:
                 hint="`dragoman config explain` shows everything that was dropped.",
             )
     near = difflib.get_close_matches(name, configuration.servers, 3)
-    hint = (
-        f"Did you mean {one_line(', '.join(near))}?" if near else "`dragoman mcp list` shows what there is."
-    )
-    raise ConfigError(f"there is no server {name!r}", hint=hint)
+    known = one_line(", ".join(near or list(configuration.servers)[:10]))
+    hint = "`dragoman mcp list` shows what there is."
+    if known:
+        hint = f"Did you mean {known}?" if near else f"There are: {known}."
+    raise NotFound(f"there is no server {name!r}", hint=hint)

@@ -1,27 +1,28 @@
-"""What rules say of a call that is not made.
+"""What rules and hooks say of a call that is not made.
 
-I own: finding the tool a rule would be about (its server is connected to, for rules look at what a tool says
-of itself), and showing the verdict with every rule that was considered. A tool that cannot be found is
-judged by its name alone, and that is said.
+The tool's server is connected to, for rules look at what a tool says of itself. A tool that cannot be found
+is judged by its name alone, and that is said; then hooks are named, and not run.
 """
 
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from msgspec import Struct
 
 from dragoman.calls.requests import KINDS
-from dragoman.catalog.tools import ServerTool
+from dragoman.catalog.tools import Tool
 from dragoman.cleaning import one_line
 from dragoman.cli.approving import load_asking
 from dragoman.cli.options import parse_arguments, run_with_host, sources_of
 from dragoman.cli.render.servers import show_problem, show_problems
 from dragoman.config.load import Configuration
-from dragoman.config.scopes import Sources
 from dragoman.guard import Rules
+from dragoman.hooks.configured import from_parts
+from dragoman.hooks.points import NO_ARGUMENTS
+from dragoman.hooks.verdicts import HookWord
 from dragoman.host import Host
 from dragoman.permissions.conditions import HintCondition
 from dragoman.permissions.decide import Considered, Verdict, rule_for
@@ -32,11 +33,27 @@ _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
 _WORDS = {"allow": "would be made", "ask": "would be asked", "deny": "would be refused"}
 
 
+class ConcernedHook(NamedTuple):
+    """A hook that decides on a call: before it, or in the person's place."""
+
+    event: str
+    name: str
+
+
 class Judgement(Struct, frozen=True):
     verdict: Verdict
     mode: str
     doubt: str | None = None
     """Why the tool itself could not be looked at."""
+    hooks: tuple[ConcernedHook, ...] = ()
+    """The hooks that are asked about such a call."""
+    word: HookWord | None = None
+    """What hooks answered, if they were run."""
+
+    @property
+    def is_by_hook(self) -> bool:
+        verdict = self.verdict
+        return self.word is not None and verdict.rule is None and verdict.behaviour == self.word.behaviour
 
     def as_json(self) -> dict[str, Any]:
         verdict = self.verdict
@@ -47,6 +64,10 @@ class Judgement(Struct, frozen=True):
             "mode": self.mode,
             "hasChanged": verdict.has_changed,
             "rules": [_as_json(each, verdict) for each in verdict.considered],
+            "hooks": [{"event": each.event, "hook": each.name} for each in self.hooks],
+            "hookDecision": None
+            if self.word is None
+            else {"decision": self.word.behaviour, "reason": self.word.reason, "hook": self.word.hook},
             "doubt": self.doubt,
         }
 
@@ -63,46 +84,77 @@ def _as_json(each: Considered, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def judged(name: str, words: tuple[str, ...], given: tuple[str, ...], strict: bool) -> Judgement:
+def judged(
+    name: str, words: tuple[str, ...], given: tuple[str, ...], strict: bool, *, run_hooks: bool
+) -> Judgement:
+    """`run_hooks`: hooks before calls are run for their answer, and not only named."""
     sources = sources_of(given, strict)
     configuration = load_asking(sources)
     show_problems(configuration)
     rules = Rules.of(configuration)
     fitting = _servers_of(name, configuration)
-    if not fitting:  # otherwise the host tells them
-        for problem in rules.problems:
+    hooks = from_parts(configuration.parts, configuration.environ)
+    if fitting or hooks.hooks:
+        found = run_with_host(
+            sources, lambda host: _look(host, name, words, fitting, run_hooks=run_hooks), only=fitting
+        )
+    else:  # otherwise the host tells them
+        for problem in (*rules.problems, *hooks.problems):
             show_problem(problem)
-    call, doubt = _call(name, words, sources, fitting)
-    return Judgement(judge(call, rules.book, rules.mode), rules.mode, doubt)
+        found = _Found(*_call(name, words, fitting, None))
+    verdict = judge(found.call, rules.book, rules.mode, word=found.word)
+    return Judgement(verdict, rules.mode, found.doubt, found.hooks, found.word)
 
 
-def _call(name: str, words: tuple[str, ...], sources: Sources, fitting: list[str]) -> tuple[Call, str | None]:
+class _Found(NamedTuple):
+    """A call that is not made, and what hooks say of it."""
+
+    call: Call
+    doubt: str | None = None
+    hooks: tuple[ConcernedHook, ...] = ()
+    word: HookWord | None = None
+
+
+async def _look(
+    host: Host, name: str, words: tuple[str, ...], fitting: list[str], *, run_hooks: bool
+) -> _Found:
+    await host.ready()
+    tool: Tool | None = KINDS.get(name) or next((each for each in host.tools() if each.name == name), None)
+    call, doubt = _call(name, words, fitting, tool)
+    if tool is None and fitting:
+        doubt = _why_absent(host, fitting)
+    subject, given = (tool, call.arguments) if tool is not None else (name, NO_ARGUMENTS)
+    concerned = tuple(
+        ConcernedHook(event, hook)
+        for event in ("PreToolUse", "PermissionRequest")
+        for hook in host.hooks.names(event, subject, given)
+    )
+    if not run_hooks or tool is None or not any(each.event == "PreToolUse" for each in concerned):
+        return _Found(call, doubt, concerned)
+    before = await host.hooks.before_call(tool, call.arguments)
+    return _Found(call_of(tool, before.arguments), doubt, concerned, before.word)
+
+
+def _call(
+    name: str, words: tuple[str, ...], fitting: list[str], tool: Tool | None
+) -> tuple[Call, str | None]:
     if name == SHELL:
         return Call(tool=SHELL, command=" ".join(words) or None), None
-    if name in KINDS:  # as a model asks for it; a person's own request needs no rule
-        return call_of(KINDS[name], parse_arguments(words, KINDS[name].input_schema)), None
+    tool = tool or KINDS.get(name)  # as a model asks for it; a person's own request needs no rule
+    if tool is not None:
+        return call_of(tool, parse_arguments(words, tool.input_schema)), None
     if not fitting:
         doubt = "no configured server has a tool of this name; judged by the name alone"
         return Call(tool=name, arguments=parse_arguments(words, {})), doubt
-    tool, doubt = _find(name, sources, fitting)
-    if tool is not None:
-        return call_of(tool, parse_arguments(words, tool.input_schema)), None
-    return Call(tool=name, server=fitting[0], arguments=parse_arguments(words, {})), doubt
+    return Call(tool=name, server=fitting[0], arguments=parse_arguments(words, {})), None
 
 
-def _find(name: str, sources: Sources, fitting: list[str]) -> tuple[ServerTool | None, str]:
-    """The tool, or why it cannot be looked at."""
-
-    async def work(host: Host) -> tuple[ServerTool | None, str]:
-        await host.ready()
-        found = next((tool for tool in host.tools() if tool.name == name), None)
-        views = [host.servers[server] for server in fitting if server in host.servers]
-        absent = next((view for view in views if view.status != "connected"), None)
-        why = "it has no such tool" if absent is None else absent.reason or absent.status
-        server = fitting[0] if absent is None else absent.name
-        return found, f"{server}: {why}; judged by the name alone"
-
-    return run_with_host(sources, work, only=fitting)
+def _why_absent(host: Host, fitting: list[str]) -> str:
+    views = [host.servers[server] for server in fitting if server in host.servers]
+    absent = next((view for view in views if view.status != "connected"), None)
+    why = "it has no such tool" if absent is None else absent.reason or absent.status
+    server = fitting[0] if absent is None else absent.name
+    return f"{server}: {why}; judged by the name alone"
 
 
 def _servers_of(name: str, configuration: Configuration) -> list[str]:
@@ -119,9 +171,12 @@ def show(judgement: Judgement, *, with_all: bool = False) -> None:
     verdict = judgement.verdict
     word = click.style(_WORDS[verdict.behaviour], fg=_COLOURS[verdict.behaviour], bold=True)
     click.echo(f"{click.style(one_line(verdict.call.tool), bold=True)} {word}")
-    click.echo(
-        f"  {one_line(verdict.reason)}" + (f" (mode {judgement.mode})" if verdict.rule is None else "")
-    )
+    if judgement.is_by_hook and judgement.word is not None:
+        by = f" (hook {one_line(judgement.word.hook)})"
+    else:
+        by = f" (mode {judgement.mode})" if verdict.rule is None else ""
+    click.echo(f"  {one_line(verdict.reason)}{by}")
+    _show_hooks(judgement)
     considered = [each for each in verdict.considered if with_all or each.rule is not verdict.rule]
     if considered:
         click.echo("  rules about it:")
@@ -139,10 +194,23 @@ def show(judgement: Judgement, *, with_all: bool = False) -> None:
         click.secho(f"      {rule.scope}, {one_line(rule.source)}: {one_line(why)}", dim=True)
     if judgement.doubt:
         click.secho(f"  ! {one_line(judgement.doubt)}", fg="yellow", err=True)
-    if verdict.behaviour != "allow" and verdict.rule is None and judgement.mode != "plan":
+    may_be_allowed = verdict.behaviour != "allow" and verdict.rule is None and judgement.mode != "plan"
+    if may_be_allowed and not judgement.is_by_hook and not judgement.doubt:
         rule = verdict.call.tool if verdict.call.command is None else rule_for(verdict.call)
         if rule and one_line(rule) == rule:  # what cannot be seen in full is nothing to type
             click.echo(f"  allow it with: dragoman permissions add allow {shlex.quote(rule)}")
+
+
+def _show_hooks(judgement: Judgement) -> None:
+    """Which hooks have a say besides the rules, and whether they were asked."""
+    texts = {
+        "PreToolUse": "was asked"
+        if judgement.word is not None
+        else "is asked before each call, and may decide",
+        "PermissionRequest": "is asked in the person's place where a question would be put",
+    }
+    for each in judgement.hooks:
+        click.echo(f"  hook {click.style(one_line(each.name), bold=True)} {texts[each.event]} ({each.event})")
 
 
 def _looks_at_arguments(rule: Rule) -> bool:

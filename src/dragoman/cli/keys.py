@@ -1,8 +1,8 @@
 """Keys and lines that a person types while the program goes on.
 
-I own: the terminal's manner of reading, which is restored whatever happens, and that waiting for a person can
-be given up at once. What was typed before a question could be seen is not its answer. Ctrl-C, Ctrl-D, Escape
-and the end of input are all a no.
+The terminal's way of reading is restored whatever happens, and waiting for a person can be given up at once.
+What was typed before a question could be seen is not its answer. Ctrl-D, Escape and the end of input are a
+no; Ctrl-C interrupts the command as it does everywhere else.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Container, Generator
 from typing import Any, Final
 
 NO: Final = "n"
-_NO_BYTES: Final = (b"", b"\x03", b"\x04", b"\x1b")
+_NO_BYTES: Final = (b"", b"\x04", b"\x1b")
 
 
 @contextlib.contextmanager
@@ -32,8 +32,11 @@ def single_keys() -> Generator[int | None]:
             return
         before = termios.tcgetattr(descriptor)
         changed: list[Any] = [*before[:6], list(before[6])]
-        changed[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN)
+        changed[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
         changed[6][termios.VMIN], changed[6][termios.VTIME] = 1, 0
+        # Ctrl-Z and Ctrl-\ would leave the terminal without echo.
+        unused = bytes([os.fpathconf(descriptor, "PC_VDISABLE") & 0xFF])
+        changed[6][termios.VSUSP] = changed[6][termios.VQUIT] = unused
         try:
             termios.tcsetattr(descriptor, termios.TCSAFLUSH, changed)
             yield descriptor

@@ -18,6 +18,7 @@ from dragoman.version import VERSION
 
 COMMANDS: Final = {
     "call": "Call one tool and print its result.",
+    "completion": "Print the script that completes commands, servers and tools in a shell.",
     "config": "See what configuration says, and why.",
     "demo": "A short tour: real calls to a built-in server. Needs nothing.",
     "logs": "Show the audit log: every call, who allowed it and how it ended.",
@@ -90,6 +91,11 @@ def main() -> None:
     sys.exit(code)
 
 
+def _is_plain() -> bool:
+    """Whether the person wants no colours (https://no-color.org), or the terminal has none."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+
+
 def _run() -> int:
     """Runs the command; returns the exit code."""
     from dragoman.cli import exit_codes
@@ -99,7 +105,7 @@ def _run() -> int:
         cli.main(prog_name="dragoman")  # answers the shell, and ends
     wants_json = False
     try:
-        with cli.make_context("dragoman", sys.argv[1:]) as context:
+        with cli.make_context("dragoman", sys.argv[1:], color=False if _is_plain() else None) as context:
             try:
                 cli.invoke(context)
             finally:
@@ -120,6 +126,7 @@ def _run() -> int:
         if wants_json:
             json.echo({"error": json.error(error)})
         else:
-            text.show_error(error)
+            with click.Context(cli, color=False if _is_plain() else None):
+                text.show_error(error)
         return exit_codes.for_error(error)
     return exit_codes.OK

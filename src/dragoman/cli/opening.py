@@ -10,11 +10,10 @@ import contextlib
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-import click
-
-from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.approving import load_asking
+from dragoman.cli.common import chosen_server
+from dragoman.cli.finding import find
 from dragoman.cli.options import check_readable, no_servers, sources_of
 from dragoman.cli.render.servers import show_problem, show_problems
 from dragoman.config.load import Configuration
@@ -27,7 +26,10 @@ if TYPE_CHECKING:
 
 
 def opened(given: tuple[str, ...], strict: bool, server: str | None = None) -> tuple[Sources, Configuration]:
-    """Asks about what waits for approval and tells what is wrong in files. `server`: one that must exist."""
+    """Asks about what waits for approval and tells what is wrong in files. `server`: one that must exist.
+
+    With a server given as a URL or with --stdio, that one is all there is.
+    """
     sources = sources_of(given, strict)
     configuration = load_asking(sources)
     show_problems(configuration)
@@ -36,15 +38,15 @@ def opened(given: tuple[str, ...], strict: bool, server: str | None = None) -> t
         return sources, configuration
     if not configuration.servers:
         raise no_servers(configuration)
-    if server is not None and server not in configuration.servers:
-        names = one_line(", ".join(configuration.servers))
-        raise click.UsageError(f"there is no server {server!r}; there are: {names}")
+    wanted = chosen_server(server)
+    if wanted is not None:
+        find(configuration, wanted)
     return sources, configuration
 
 
 async def settled(host: Host, *, quiet: bool = False) -> Collection[ServerView]:
     """The servers, once each of them is connected or has failed. `quiet`: a program reads what follows."""
-    from dragoman.cli.render.waiting import Waiting
+    from dragoman.cli.render.progress import Waiting
 
     with contextlib.nullcontext() if quiet else Waiting(host):
         return (await host.ready()).values()
@@ -69,9 +71,10 @@ def problems_of_the_rest(views: Collection[ServerView], problems: Collection[str
     return [problem for problem in dict.fromkeys(problems) if not problem.startswith(absent)]
 
 
-def exit_code(configuration: Configuration, views: Collection[ServerView]) -> int:
-    """What waits for approval or is switched off is no failure; what was asked for and refused is one."""
-    if configuration.policy.broken:
+def exit_code(configuration: Configuration, views: Collection[ServerView], server: str | None = None) -> int:
+    """Of a list. What waits for approval or is switched off is no failure; what was asked for and refused is
+    one, and so is a file that cannot be read, unless only one `server` was asked about."""
+    if configuration.policy.broken or (server is None and configuration.reading.failed):
         return exit_codes.CONFIG
     if any(isinstance(view.error, ConfigError) for view in views if _is_our_fault(view)):
         return exit_codes.CONFIG
@@ -91,4 +94,4 @@ def not_there(error: DragomanError, *, as_json: bool) -> int:
         json.echo({"error": json.error(error)})
     else:
         text.show_error(error)
-    return exit_codes.UNKNOWN_TOOL
+    return exit_codes.NOT_FOUND

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
+from dragoman.cli.common import adhoc_server, complete_server, is_url, server_at, stdio_option, url_meant
 from dragoman.cli.main import JSON_WANTED
 from dragoman.config import jsonc
 from dragoman.config.merge import EXCLUSIVE
@@ -53,7 +54,7 @@ def ignore_broken_settings_option(function: F) -> F:
 
 
 def mcp_config_option(function: F) -> F:
-    function = ignore_broken_settings_option(function)
+    function = stdio_option(ignore_broken_settings_option(function))
     function = click.option(
         "--strict-mcp-config", "strict", is_flag=True, help="Only the servers of --mcp-config."
     )(function)
@@ -61,8 +62,8 @@ def mcp_config_option(function: F) -> F:
         MCP_CONFIG,
         "given",
         multiple=True,
-        metavar="FILE|JSON",
-        help='More servers: a file, JSON text with "mcpServers", or the word demo. May be repeated.',
+        metavar="FILE|JSON|URL",
+        help='More servers: a file, JSON text with "mcpServers", a URL, or the word demo. Repeatable.',
     )(function)
 
 
@@ -76,7 +77,9 @@ def json_option(function: F) -> F:
 
 
 def server_option(function: F) -> F:
-    return click.option("--server", metavar="NAME", help="Only this server.")(function)
+    return click.option("--server", metavar="NAME", shell_complete=complete_server, help="Only this server.")(
+        function
+    )
 
 
 def frozen_option(function: F) -> F:
@@ -107,6 +110,8 @@ def sources_of(given: tuple[str, ...], strict: bool = False) -> Sources:
     servers: dict[str, Any] = {}
     for source in given:
         servers.update(_read_source(source))
+    if (adhoc := adhoc_server()) is not None:
+        servers[adhoc.name], strict = adhoc.entry, True
     ignores = bool(click.get_current_context().meta.get(IGNORE_BROKEN))
     return Sources.here(
         given=servers, given_source=MCP_CONFIG, only_given=strict, ignore_broken_settings=ignores
@@ -118,6 +123,10 @@ def _read_source(source: str) -> Mapping[str, Any]:
         from dragoman.demo.server import demo_server
 
         return {DEMO: demo_server()}
+    if is_url(source):
+        return dict([server_at(source)])
+    if (meant := url_meant(source)) and not Path(source).exists():
+        raise ConfigFileError(source, "there is no such file", hint=f"Did you mean {meant}?")
     if source.lstrip().startswith("{"):
         return parse_servers(_parse(source), MCP_CONFIG)
     return read_config_file(Path(source).expanduser())
@@ -152,6 +161,25 @@ def _parse(text: str) -> Any:
 
 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; what a rule denies stays denied.")
+
+
+def read_arguments(words: tuple[str, ...]) -> tuple[str, ...]:
+    """`@FILE` is the JSON object in that file, `-` the one that comes from stdin; other words stay."""
+    if len(words) != 1 or not (words[0] == "-" or words[0].startswith("@")):
+        return words
+    if words[0] == "-":
+        text = sys.stdin.read()
+    else:
+        try:
+            text = Path(words[0][1:]).expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise click.UsageError(f"{words[0][1:]!r} cannot be read: {reason}") from None
+    text = text.lstrip("\ufeff").strip()
+    if not text.startswith("{"):
+        where = "stdin" if words[0] == "-" else words[0][1:]
+        raise click.UsageError(f"expected one JSON object with the arguments in {where}")
+    return (text,)
 
 
 def parse_arguments(words: tuple[str, ...], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,10 +242,11 @@ def run_with_host(
     watch: bool = False,
     frozen: Path | None = None,
     interaction: Interaction | None = None,
+    audit: bool | None = None,
 ) -> T:
     """Runs one command's work in an open host. A polite signal closes the host before the end.
 
-    `interaction`: who is asked about calls. Without one the command makes none.
+    `interaction`: who is asked about calls. Without one the command makes none. `audit`: see `Host`.
     """
     import asyncio
     import signal
@@ -238,6 +267,7 @@ def run_with_host(
             only=only,
             watch=watch,
             frozen=frozen,
+            audit=audit,
         ) as host:
             for problem in host.problems:
                 show_problem(problem)
@@ -257,11 +287,13 @@ def run_with_host(
 
 async def _tell(host: Host) -> None:
     """Shows what hooks have to say, and why one failed."""
+    from dragoman.cli.render.progress import StatusLine
     from dragoman.cli.render.servers import show_problem
     from dragoman.events import HookReported
 
     async for event in host.events():
         if isinstance(event, HookReported):
+            StatusLine.hide_current()
             show_problem(f"hook {event.hook} ({event.event}): {event.text}")
 
 
@@ -279,5 +311,5 @@ def no_servers(configuration: Configuration) -> ConfigError:
         return ConfigError("no servers are configured", hint=f"{EXCLUSIVE[0].upper()}{EXCLUSIVE[1:]}.")
     return ConfigError(
         "no servers are configured",
-        hint="Add one with `dragoman mcp add`, give --mcp-config FILE, or try --mcp-config demo.",
+        hint="Add one with `dragoman mcp add`, give a URL or --stdio COMMAND, or try --mcp-config demo.",
     )

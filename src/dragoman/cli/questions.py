@@ -6,16 +6,15 @@ Keys that were typed before the question appeared do not count.
 
 from __future__ import annotations
 
+import asyncio
 import os
-import shutil
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import click
 
 from dragoman.cli import keys
-from dragoman.cli.render.columns import cells
+from dragoman.cli.render.columns import chopped, terminal_columns
 
 SHOWN_CHARACTERS: Final = 400
 """Of one value, before the person asks for all of it."""
@@ -34,32 +33,20 @@ def indented(text: str, indent: int) -> str:
 
     A line that the terminal itself had to break would begin where ours do, and could look like one of them.
     """
-    return f"\n{' ' * indent}".join(_broken(text, max(20, columns() - indent - 1)))
-
-
-def _broken(text: str, room: int) -> Iterator[str]:
-    """Lines of so many columns, with every character of the text."""
-    if text.isascii():
-        yield from [text[at : at + room] for at in range(0, len(text), room)] or [""]
-        return
-    start, taken = 0, 0
-    for at, character in enumerate(text):
-        taken += (size := cells(character))
-        if taken > room:
-            yield text[start:at]
-            start, taken = at, size
-    yield text[start:]
+    return f"\n{' ' * indent}".join(chopped(text, max(20, columns() - indent - 1)))
 
 
 def columns() -> int:
+    """Of the terminal that questions are written to; a variable such as COLUMNS does not count here."""
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns
-    except (OSError, ValueError):
-        return shutil.get_terminal_size().columns
+        return os.get_terminal_size(2).columns or terminal_columns()
+    except OSError:
+        return terminal_columns()
 
 
 async def ask_key(meanings: Mapping[str, str], otherwise: str = keys.NO) -> str:
-    """The key that was pressed; `otherwise` for Ctrl-C, Ctrl-D, Escape and the end of input."""
+    """The key that was pressed; `otherwise` for Ctrl-D, Escape and the end of input. Ctrl-C
+    interrupts the command."""
     with keys.single_keys() as descriptor:
         click.echo(f"  {'/'.join(meanings)}: ", nl=False, err=True)
         key = await keys.key_of(descriptor, meanings, otherwise)
@@ -70,3 +57,11 @@ async def ask_key(meanings: Mapping[str, str], otherwise: str = keys.NO) -> str:
 def show_keys(meanings: Mapping[str, str]) -> None:
     for key, meaning in meanings.items():
         click.echo(f"    {click.style(key, bold=True)}  {meaning}", err=True)
+
+
+def confirmed(question: str) -> bool:
+    """A plain question, answered by a key as all others."""
+    click.echo(f"\n{click.style('?', fg='yellow', bold=True)} {indented(question, 2)}", err=True)
+    meanings = {"y": "yes", "n": "no"}
+    show_keys(meanings)
+    return asyncio.run(ask_key(meanings)) == "y"

@@ -246,14 +246,19 @@ def _covered_key(found: re.Match[str]) -> str:
 
 
 def _around_variables(text: str, show: Callable[[str], str]) -> str:
-    """Variables as written, their literal defaults covered; what stands between them as `show` makes it."""
+    """Variables as written, defaults that may be secret covered; what stands between as `show` makes it."""
     pieces = _VARIABLE.split(text)
     return "".join(_variable(piece) if number % 2 else show(piece) for number, piece in enumerate(pieces))
 
 
+_PLAIN_DEFAULT: Final = re.compile(r"[a-z]{1,12}|\d{1,5}|https?://(?:localhost|127\.0\.0\.1)(?::\d{1,5})?/?")
+"""One word in small letters, a small number, or this machine: no credential looks like that."""
+
+
 def _variable(variable: str) -> str:
     name, has_default, default = variable[2:-1].partition(":-")
-    return f"${{{name}:-{COVER}}}" if has_default and default else variable
+    is_plain = not SECRET_NAME.search(name) and _PLAIN_DEFAULT.fullmatch(default) is not None
+    return f"${{{name}:-{COVER}}}" if has_default and default and not is_plain else variable
 
 
 def _masked(field: str, value: Any) -> Any:

@@ -6,7 +6,6 @@ them through Dragoman. What it denies, or wants to be asked, counts at once.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, structs
@@ -34,10 +33,8 @@ class PermissionPart(Struct, frozen=True, kw_only=True):
         first, *others = self.unapproved
         also = f" (and {len(others)} more)" if others else ""
         shown = one_line(first, 200)
-        advice = ""
-        if shown == first:  # what cannot be seen in full is nothing to type
-            advice = f"; `dragoman permissions add allow {shlex.quote(first)} --scope local` makes it yours"
-        return f"{self.source}: the allow rule {shown}{also} came with the project and does not count{advice}"
+        # No command that would make it count: whoever wrote the project chose the rule.
+        return f"{self.source}: the allow rule {shown}{also} came with the project and does not count"
 
 
 def counting(parts: Iterable[Part], answers: approval.Answers) -> Iterator[PermissionPart]:

@@ -78,6 +78,12 @@ class ActiveHooks:
     def wants(self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> bool:
         return event in self._of_event and bool(self._hooks_for(event, subject, arguments))
 
+    def names(
+        self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS
+    ) -> tuple[str, ...]:
+        """What the hooks are called that the event concerns."""
+        return tuple(hook.name for hook in self._hooks_for(event, subject, arguments))
+
     async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
         hooks = self._hooks_for("PreToolUse", tool, arguments)
         if not hooks:

@@ -243,6 +243,14 @@ class StdioTransport(OneLink):
             )
         if isinstance(error, FileNotFoundError):
             where = "" if os.path.dirname(self._command[0]) else " on PATH"
+            program, *rest = self._command[0].split()
+            if rest:
+                return CommandNotFound(
+                    self._server,
+                    "start",
+                    f"there is no program {command!r}{where}",
+                    hint=f"Write only {program!r} as `command`, and the other words as `args`.",
+                )
             return CommandNotFound(
                 self._server,
                 "start",

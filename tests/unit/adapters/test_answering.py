@@ -143,7 +143,7 @@ except ConfigError as error:
     )
 
     assert "is not installed" in done.stdout
-    assert f"pip install 'dragoman[{extra}]'" in done.stdout
+    assert f"pip install '.[{extra}]'" in done.stdout
 
 
 def test_the_adapters_for_plain_apis_load_no_library():

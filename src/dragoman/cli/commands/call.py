@@ -8,88 +8,127 @@ from pathlib import Path
 import click
 
 from dragoman.calls.outcome import CallOutcome
-from dragoman.catalog.naming import LIMIT, prefix
 from dragoman.cli import exit_codes
 from dragoman.cli.asking import CommandLineUser
-from dragoman.cli.opening import opened
+from dragoman.cli.common import (
+    adhoc_server,
+    complete_tool,
+    find_tool,
+    raise_if_failed,
+    remember_tools,
+    servers_with,
+    unknown_tool,
+    without_url,
+)
+from dragoman.cli.opening import opened, show_absent
 from dragoman.cli.options import (
     frozen_option,
     json_option,
     mcp_config_option,
     parse_arguments,
+    read_arguments,
     run_with_host,
     yes_option,
 )
 from dragoman.cli.render import json, text
 from dragoman.cli.render.progress import ProgressLine
 from dragoman.config.load import Configuration
-from dragoman.errors import NotConnected, UnknownTool
 from dragoman.host import Host
 
 
 @click.command("call", short_help="Call one tool and print its result.")
-@click.argument("tool")
-@click.argument("arguments", nargs=-1)
+@click.argument(
+    "words", nargs=-1, required=True, metavar="[SERVER|URL] TOOL [ARGUMENTS]...", shell_complete=complete_tool
+)
 @mcp_config_option
 @json_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE|FOLDER",
+    help="Write images, audio and files of the result there; if it has none, its text.",
+)
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit.")
 @yes_option
 @frozen_option
 def command(
-    tool: str,
-    arguments: tuple[str, ...],
+    words: tuple[str, ...],
     given: tuple[str, ...],
     strict: bool,
     as_json: bool,
+    output: Path | None,
     timeout: float | None,
     yes: bool,
     frozen: Path | None,
 ) -> None:
-    """Calls TOOL (as `dragoman tools` names it) with ARGUMENTS: one JSON object, or key=value words.
+    """Calls TOOL with ARGUMENTS: key=value words, one JSON object, @FILE with one, or - for stdin.
+
+    \b
+    dragoman call mcp__files__list_directory path=.
+    dragoman call list_directory path=.                      if only one server has it
+    dragoman call https://example.com/mcp get-sum a=1 b=2    no configuration needed
+    dragoman call --stdio 'npx -y @x/server' get-sum @sum.json
 
     Typing this command is a yes to the call. Only where a rule wants a question, or the tool itself says that
-    it may destroy things, you are asked once more; in a script give --yes. Exit codes: 0 success, 1 the tool
-    reports an error, 2 the arguments do not fit, 4 a server is not connected, 5 no such tool, 6 not allowed,
-    7 time limit.
+    it may destroy things, you are asked once more; in a script give --yes.
     """
+    words = without_url(words)
+    if not words:
+        raise click.UsageError("name a tool behind the URL; `dragoman tools URL` lists them")
+    if output is not None and not output.parent.is_dir():
+        raise click.UsageError(f"there is no folder {str(output.parent)!r} to write to")
     sources, configuration = opened(given, strict)
-    only = servers_of(tool, configuration)
+    only, tool, arguments = _chosen(words, configuration)
+    arguments = read_arguments(arguments)
 
     async def work(host: Host) -> CallOutcome:
         await host.ready()
-        found = next((known for known in host.tools() if known.name == tool), None)
+        remember_tools(host)
+        found = find_tool(host, tool)
         if found is None:
+            if only is None:
+                show_absent(host.servers.values())
+                raise unknown_tool(host, tool)
             raise_if_failed(host)
-        words = parse_arguments(arguments, found.input_schema if found else {})
+            if not tool.startswith("mcp__"):
+                raise unknown_tool(host, tool)
+        parsed = parse_arguments(arguments, found.input_schema if found else {})
+        name = found.name if found else tool
         with ProgressLine() as line:
-            return await host.call(tool, words, timeout_seconds=timeout, on_progress=line.update, raw=True)
+            return await host.call(name, parsed, timeout_seconds=timeout, on_progress=line.update, raw=True)
 
     user = CommandLineUser(sources, says_yes=yes)
-    outcome = run_with_host(sources, work, only=only, frozen=frozen, interaction=user)
-    if as_json:
-        json.echo(json.outcome(outcome))
-    elif outcome.error is not None:
-        text.show_error(outcome.error)
-    else:
-        text.show_outcome(outcome)
+    outcome = run_with_host(sources, work, only=only, frozen=frozen, interaction=user, audit=True)
+    _show(outcome, as_json=as_json, output=output)
     if outcome.error is not None:
         sys.exit(exit_codes.for_error(outcome.error))
-    sys.exit(exit_codes.TOOL_ERROR if outcome.is_error else exit_codes.OK)
+    sys.exit(exit_codes.FAILED if outcome.is_error else exit_codes.OK)
 
 
-def servers_of(tool: str, configuration: Configuration) -> list[str] | None:
-    """Only the servers that can have the tool, by its name; all of them if none fits."""
-    fitting = [name for name in configuration.servers if tool.startswith(prefix(name))]
-    if not fitting and len(tool) < LIMIT and configuration.connectors is None:
-        raise UnknownTool(tool)
-    return fitting or None
+def _chosen(
+    words: tuple[str, ...], configuration: Configuration
+) -> tuple[list[str] | None, str, tuple[str, ...]]:
+    """The servers to start (None for all), the tool as typed, and its arguments."""
+    adhoc = adhoc_server()
+    if adhoc is not None:
+        return [adhoc.name], words[0], words[1:]
+    first, *rest = words
+    # `SERVER TOOL`: what follows a tool is an argument, and no argument is a plain word.
+    if rest and first in configuration.servers and rest[0][0:1] not in ("{", "@", "-") and "=" not in rest[0]:
+        return [first], rest[0], tuple(rest[1:])
+    return servers_with(first, configuration), first, tuple(rest)
 
 
-def raise_if_failed(host: Host) -> None:
-    """A tool may be missing only because its server is; then that is the error to tell."""
-    for view in host.servers.values():
-        if view.error is not None:
-            raise view.error
-        if view.status in ("pending", "disabled"):
-            hint = "`dragoman mcp approve` asks about it." if view.status == "pending" else None
-            raise NotConnected(view.name, view.status, view.reason, hint=hint)
+def _show(outcome: CallOutcome, *, as_json: bool, output: Path | None) -> None:
+    if outcome.error is not None:
+        if as_json:
+            json.echo(json.outcome(outcome))
+        else:
+            text.show_error(outcome.error)
+        return
+    kept = text.keep_files(outcome, output) if output is not None else frozenset[int]()
+    if as_json:
+        json.echo(json.outcome(outcome))
+    else:
+        text.show_outcome(outcome, kept)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -46,8 +48,21 @@ def command(as_json: bool) -> None:
     _check_policy(load(sources))
     # Whoever runs the tour wants its calls made.
     user = CommandLineUser(sources, says_yes=True)
-    succeeded = run_with_host(sources, tour, interaction=user)
-    sys.exit(exit_codes.OK if succeeded else exit_codes.TOOL_ERROR)
+    succeeded = _in_a_folder_that_goes_away(lambda: run_with_host(sources, tour, interaction=user))
+    sys.exit(exit_codes.OK if succeeded else exit_codes.FAILED)
+
+
+def _in_a_folder_that_goes_away(work: Callable[[], bool]) -> bool:
+    """Results that are saved, and whatever else a host keeps, are gone afterwards."""
+    before = os.environ.get("DRAGOMAN_CONFIG_DIR")
+    with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
+        os.environ["DRAGOMAN_CONFIG_DIR"] = folder
+        try:
+            return work()
+        finally:
+            os.environ.pop("DRAGOMAN_CONFIG_DIR")
+            if before is not None:
+                os.environ["DRAGOMAN_CONFIG_DIR"] = before
 
 
 def _check_policy(configuration: Configuration) -> None:
@@ -83,7 +98,7 @@ def _sum(outcome: CallOutcome) -> Iterator[str]:
 def _picture(outcome: CallOutcome) -> Iterator[str]:
     image = next(block for block in outcome.content if isinstance(block, ImageBlock))
     yield f"{image.mime_type}, {len(image.decode()):,} bytes"
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and click.get_current_context().color is not False:
         yield from draw(PICTURE_SIZE)
 
 
@@ -114,7 +129,9 @@ async def _tour(host: Host) -> bool:
     seconds = time.perf_counter() - started
     click.echo(f"  {_bold('That is all')} ({seconds:.1f} s). Both servers end here; nothing stays behind.\n")
     click.echo(f"  Next, servers of your own:   {_cyan('dragoman mcp add NAME COMMAND_OR_URL')}")
-    click.echo(f"  The same from Python:        {_cyan('examples/quickstart.py')}\n")
+    click.echo(f"  The same tools by hand:      {_cyan('dragoman tools --mcp-config demo')}")
+    click.echo(f"  One call:                    {_cyan('dragoman call add a=40 b=2 --mcp-config demo')}")
+    click.echo(f"  Everything else:             {_cyan('dragoman --help')}\n")
     return succeeded
 
 

@@ -15,8 +15,10 @@ from dragoman.catalog.naming import RESERVED
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.options import json_option
+from dragoman.cli.render.columns import width, wrapped_styled
 
 NAMES_SHOWN: Final = 10
+INDENT: Final = "    "
 _COLOURS = {"allow": "green", "deny": "red"}
 
 
@@ -41,9 +43,17 @@ def command(is_audit: bool, last: int, tool: str | None, denied: bool, as_json: 
             click.echo(json.dumps(entry).replace("\x7f", "\\u007f"))
         sys.exit(exit_codes.OK)
     for entry in entries:
-        click.echo(" ".join(_line(entry)))
+        _show(list(_line(entry)))
     if not entries:
         click.echo(f"No calls yet. ({one_line(str(paths.logs_dir() / audit.FILE))})", err=True)
+
+
+def _show(parts: list[str]) -> None:
+    """One line, or on a terminal that is not wide enough several, broken between words."""
+    columns = width(full=True)
+    room = None if columns is None else columns - len(INDENT)
+    first, *more = wrapped_styled(parts, room)
+    click.echo("\n".join([first, *(f"{INDENT}{line}" for line in more)]))
 
 
 def _fits(entry: dict[str, Any], tool: str | None, denied: bool) -> bool:

@@ -11,8 +11,8 @@ from dragoman.catalog.naming import prefix
 from dragoman.catalog.prompts import Prompt
 from dragoman.cli import exit_codes
 from dragoman.cli.asking import CommandLineUser
-from dragoman.cli.commands.call import raise_if_failed
-from dragoman.cli.opening import not_there, opened, settled
+from dragoman.cli.common import adhoc_server, raise_if_failed, without_url
+from dragoman.cli.opening import not_there, opened, settled, show_absent
 from dragoman.cli.options import json_option, mcp_config_option, one_pair, pairs, run_with_host, yes_option
 from dragoman.cli.render import json, offers
 from dragoman.cli.render.servers import show_problem
@@ -22,8 +22,7 @@ from dragoman.host import Host
 
 
 @click.command("prompt", short_help="Fill in one prompt of a server and print it.")
-@click.argument("name")
-@click.argument("arguments", nargs=-1)
+@click.argument("words", nargs=-1, required=True, metavar="[URL] NAME [ARGUMENTS]...")
 @mcp_config_option
 @json_option
 @yes_option
@@ -31,8 +30,7 @@ from dragoman.host import Host
     "--complete", metavar="ARGUMENT=BEGINNING", help="Print what an argument may be, and nothing else."
 )
 def command(
-    name: str,
-    arguments: tuple[str, ...],
+    words: tuple[str, ...],
     given: tuple[str, ...],
     strict: bool,
     as_json: bool,
@@ -42,10 +40,13 @@ def command(
     """Prints the messages that NAME (as `dragoman prompts` lists it) comes to.
 
     ARGUMENTS fill the prompt's own list in its order, or are given as name=value. Typing this command is a
-    yes; only where a rule wants a question you are asked. Exit code 2 if the arguments do not fit, 5 if there
-    is no such prompt, 6 if it is not allowed.
+    yes; only where a rule wants a question you are asked. A server given as URL, or with --stdio, needs no
+    configuration.
     """
-    name = name.removeprefix("/")
+    words = without_url(words)
+    if not words:
+        raise click.UsageError("name a prompt behind the URL; `dragoman prompts URL` lists them")
+    name, arguments = words[0].removeprefix("/"), words[1:]
     typed = None if complete is None else (*one_pair(complete), pairs(arguments))
     sources, configuration = opened(given, strict)
 
@@ -56,7 +57,9 @@ def command(
         except PermissionRefused:
             raise
         except CallError as error:
-            raise_if_failed(host)
+            if only is not None:
+                raise_if_failed(host)
+            show_absent(host.servers.values())
             return not_there(error, as_json=as_json)
         if typed is not None:
             argument, beginning, others = typed
@@ -66,8 +69,10 @@ def command(
             await _print(host, prompt, arguments, as_json=as_json)
         return exit_codes.OK
 
+    adhoc = adhoc_server()
+    only = [adhoc.name] if adhoc is not None else _servers_of(name, configuration)
     user = CommandLineUser(sources, says_yes=yes)
-    sys.exit(run_with_host(sources, work, only=_servers_of(name, configuration), interaction=user))
+    sys.exit(run_with_host(sources, work, only=only, interaction=user))
 
 
 def _servers_of(name: str, configuration: Configuration) -> list[str] | None:

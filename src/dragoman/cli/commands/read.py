@@ -13,7 +13,7 @@ import click
 
 from dragoman.cli import exit_codes
 from dragoman.cli.asking import CommandLineUser
-from dragoman.cli.commands.call import raise_if_failed
+from dragoman.cli.common import adhoc_server, complete_server, raise_if_failed, without_url
 from dragoman.cli.opening import not_there, opened, settled
 from dragoman.cli.options import json_option, mcp_config_option, one_pair, pairs, run_with_host, yes_option
 from dragoman.cli.render import json, offers
@@ -23,9 +23,9 @@ from dragoman.host import Host
 
 
 @click.command("read", short_help="Read one resource of a server.")
-@click.argument("server")
-@click.argument("uri")
-@click.argument("values", nargs=-1)
+@click.argument(
+    "words", nargs=-1, required=True, metavar="SERVER|URL URI [VALUES]...", shell_complete=complete_server
+)
 @mcp_config_option
 @json_option
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write it to a file.")
@@ -35,9 +35,7 @@ from dragoman.host import Host
     "--complete", metavar="GAP=BEGINNING", help="Print what a gap may be filled with, and nothing else."
 )
 def command(
-    server: str,
-    uri: str,
-    values: tuple[str, ...],
+    words: tuple[str, ...],
     given: tuple[str, ...],
     strict: bool,
     as_json: bool,
@@ -50,9 +48,16 @@ def command(
 
     URI may be a template as `dragoman resources` lists it; VALUES (name=value) fill its gaps. On a terminal
     everything invisible is made visible; elsewhere, and with -o, the bytes come out as they are. Typing this
-    command is a yes; only where a rule wants a question you are asked. Exit code 1 if the server does not
-    have it, 2 if the values do not fit, 5 if there is no such template, 6 if it is not allowed.
+    command is a yes; only where a rule wants a question you are asked. SERVER is left out where --stdio gives
+    the server; a URL in its place needs no configuration.
     """
+    # With --stdio the first word is the resource, whose URI may look like a server's URL.
+    rest = words if adhoc_server() is not None else without_url(words)
+    adhoc = adhoc_server()
+    server, rest = (adhoc.name, rest) if adhoc is not None else (rest[0], rest[1:])
+    if not rest:
+        raise click.UsageError("expected a server and the URI of a resource")
+    uri, values = rest[0], rest[1:]
     filling = pairs(values)
     typed = None if complete is None else one_pair(complete)
     if output is not None and not output.parent.is_dir():

@@ -7,6 +7,7 @@ import sys
 import click
 
 from dragoman.cli.asking import CommandLineUser
+from dragoman.cli.common import chosen_server, complete_server, full_option, named_server
 from dragoman.cli.opening import exit_code, opened, problems_of_the_rest, settled, show_absent
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option, yes_option
 from dragoman.cli.render import json, offers
@@ -14,17 +15,29 @@ from dragoman.host import Host
 
 
 @click.command("resources", short_help="List the resources of the configured servers.")
+@click.argument("words", nargs=-1, metavar="[SERVER|URL]", shell_complete=complete_server)
 @mcp_config_option
 @json_option
 @server_option
+@full_option
 @yes_option
-def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | None, yes: bool) -> None:
+def command(
+    words: tuple[str, ...],
+    given: tuple[str, ...],
+    strict: bool,
+    as_json: bool,
+    server: str | None,
+    full: bool,
+    yes: bool,
+) -> None:
     """Lists what servers offer to be read: resources, and templates with gaps to fill.
 
-    `dragoman read` reads one. Without --server, servers that a rule denies are not shown. Exit code 4 if a
-    server could not be connected (the others are listed all the same), 6 if the one named is denied.
+    `dragoman read` reads one. Servers that a rule denies are not shown, unless one is named: then it is
+    refused. SERVER is a configured name; a URL, or a command given with --stdio, needs no configuration.
     """
+    server = named_server(words, server)
     sources, configuration = opened(given, strict, server)
+    server = chosen_server(server)
 
     async def work(host: Host) -> int:
         views = await settled(host, quiet=as_json)
@@ -40,9 +53,9 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | N
                 }
             )
         else:
-            offers.show_resources(resources.items, templates.items)
+            offers.show_resources(resources.items, templates.items, full=full)
             show_absent(views, problems)
-        return exit_code(configuration, views)
+        return exit_code(configuration, views, server)
 
     only = None if server is None else [server]
     sys.exit(run_with_host(sources, work, only=only, interaction=CommandLineUser(sources, says_yes=yes)))

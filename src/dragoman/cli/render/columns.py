@@ -6,9 +6,8 @@ room for the others, they go to a line of their own.
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -30,11 +29,30 @@ class Row(NamedTuple):
     mark: str = ""
     colour: str | None = None
     """Of the mark."""
+    suffix: str = ""
+    """Stands behind what is typed, and is cut where there is no room for it: a tool's parameters."""
 
 
-def width() -> int | None:
-    """Columns of the terminal; None where the output goes elsewhere and nothing is cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+USUAL_COLUMNS: Final = 80
+"""Where no terminal says how wide it is."""
+
+
+def width(*, full: bool = False) -> int | None:
+    """Columns of the terminal, also where the output is piped; None for `full` lines in a pipe or file."""
+    return None if full and not sys.stdout.isatty() else terminal_columns()
+
+
+def terminal_columns() -> int:
+    """From COLUMNS, or the first standard stream that is a terminal."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isascii() and said.isdigit() and int(said) > 0:
+        return int(said)
+    for descriptor in (1, 2, 0):
+        try:
+            return os.get_terminal_size(descriptor).columns or USUAL_COLUMNS
+        except OSError:
+            continue
+    return USUAL_COLUMNS
 
 
 def table(
@@ -45,21 +63,38 @@ def table(
     marks = max((cells(row.mark) + 1 for row in rows if row.mark), default=0)
     fixed = len(indent) + marks + len(GAP) + (facts and facts + len(GAP))
     most = None if columns is None else columns - fixed - LEAST_ROOM
-    if most is not None and sum(cells(row.typed) > most for row in rows) * RAGGED > len(rows):
+    if columns is not None and most is not None and any(row.suffix for row in rows):
+        most = min(most, columns // 2)
+    sizes = [cells(row.typed + row.suffix) for row in rows]
+    if most is not None and sum(size > most for size in sizes) * RAGGED > len(rows):
         most = -1
-    widths = (cells(row.typed) for row in rows)
+    widths = iter(sizes)
     names = max((each for each in widths if most is None or each <= most), default=0)
     aside, below = " " * (fixed + names), indent + " " * marks + GAP
-    for row in rows:
+    for row, size in zip(rows, sizes):
         start = f"{indent}{_marked(row)}"
-        if most is not None and cells(row.typed) > most:
+        if most is not None and size > most:
             rest = " · ".join(filter(None, (row.fact.strip(), row.about)))
-            yield [start + _styled(row.typed), *_block(rest, columns, below, whole=whole)]
+            yield [
+                *_alone(row, start, columns, below, whole=whole),
+                *_block(rest, columns, below, whole=whole),
+            ]
             continue
-        typed = filled(row.typed, names) if row.fact or row.about else row.typed
+        blanks = " " * (names - size) if row.fact or row.about else ""
         fact = f"{GAP}{filled(row.fact, facts)}" if facts else ""
         first, *more = _block(row.about, columns, aside, whole=whole) or [aside]
-        yield [f"{start}{_styled(typed)}{fact}{GAP}{first[len(aside) :]}".rstrip(), *more]
+        typed = f"{_styled(row.typed)}{_dim(row.suffix)}{blanks}"
+        yield [f"{start}{typed}{fact}{GAP}{first[len(aside) :]}".rstrip(), *more]
+
+
+def _alone(row: Row, start: str, columns: int | None, below: str, *, whole: bool) -> list[str]:
+    """What is typed on a line of its own, with as much of the suffix as fits, or all of it below."""
+    taken = len(below) - len(GAP) + cells(row.typed)
+    room = None if columns is None else max(1, columns - taken)
+    if whole and room is not None and cells(row.suffix) > room:
+        return [start + _styled(row.typed), *map(_dim, _block(row.suffix, columns, below, whole=True))]
+    suffix = "" if room == 1 else fitted(row.suffix, room)
+    return [start + _styled(row.typed) + _dim(suffix)]
 
 
 def _block(text: str, columns: int | None, indent: str, *, whole: bool) -> list[str]:
@@ -78,23 +113,33 @@ def _styled(typed: str) -> str:
     return click.style(typed, fg="cyan")
 
 
+def _dim(text: str) -> str:
+    return click.style(text, dim=True) if text else ""
+
+
 def cells(text: str) -> int:
-    """How many columns a text takes: signs of East Asia and emoji take two, marks none."""
+    """How many columns a text takes."""
     if text.isascii():
         return len(text)
-    return sum(map(_cells_of, text))
+    from rich.cells import cell_len  # only where it is needed: its tables take a while to load
+
+    return cell_len(text)
+
+
+def chopped(text: str, room: int) -> list[str]:
+    """The text in pieces of at most so many columns, with every character of it."""
+    if text.isascii():
+        return [text[at : at + room] for at in range(0, len(text), room)] or [""]
+    from rich.cells import chop_cells
+
+    return chop_cells(text, room) or [""]
 
 
 def fitted(text: str, room: int | None) -> str:
     """The text, or as much of its beginning as fits, with an ellipsis."""
     if room is None or cells(text) <= room:
         return text
-    taken, end = 0, 0
-    for end, character in enumerate(text):  # noqa: B007
-        taken += _cells_of(character)
-        if taken > room - 1:
-            break
-    return text[:end].rstrip() + "…"
+    return (chopped(text, room - 1)[0].rstrip() if room > 1 else "") + "…"
 
 
 def wrapped(text: str, room: int | None) -> list[str]:
@@ -117,16 +162,28 @@ def wrapped(text: str, room: int | None) -> list[str]:
     return [*lines, line]
 
 
+def wrapped_styled(parts: Sequence[str], room: int | None) -> list[str]:
+    """Styled parts, with a blank between two of them, in lines that fit and are broken between words."""
+    if room is None:
+        return [" ".join(parts)]
+    from rich.console import Console
+    from rich.text import Text
+
+    text = Text.from_ansi(" ".join(parts))
+    console = Console(width=room, color_system=None)
+    whole = [line.plain.rstrip() for line in text.wrap(console, room)]
+    if len(whole) == 1:
+        return [" ".join(parts)]
+    colour = Console(width=room, force_terminal=True, color_system="standard", highlight=False)
+    lines: list[str] = []
+    for line in text.wrap(console, room):
+        line.rstrip()
+        with colour.capture() as captured:
+            colour.print(line, end="", soft_wrap=True)
+        lines.append(captured.get())
+    return lines
+
+
 def filled(text: str, room: int) -> str:
     """The text, with blanks up to so many columns."""
     return text + " " * (room - cells(text))
-
-
-_JOINED_JAMO: Final = range(0x1160, 0x1200)
-"""Vowels and finals of Korean syllables written in parts: they stand in the columns of the first part."""
-
-
-def _cells_of(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me", "Cf") or ord(character) in _JOINED_JAMO:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -21,18 +21,20 @@ from dragoman.content.blocks import TextBlock, UnknownBlock
 from dragoman.errors import CallError
 
 
-def show_resources(resources: Sequence[Resource], templates: Sequence[Template]) -> None:
+def show_resources(
+    resources: Sequence[Resource], templates: Sequence[Template], *, full: bool = False
+) -> None:
     rows = [(item.server, Row(one_line(item.uri), _kind(item), _about(item))) for item in resources]
     rows += [(item.server, Row(one_line(item.uri_template), "template", _about(item))) for item in templates]
     if not rows:
         click.echo("no server offers resources", err=True)
     for server, own in groupby(sorted(rows, key=itemgetter(0)), key=itemgetter(0)):
         click.echo(click.style(one_line(server), bold=True))
-        for lines in table([row for _, row in own], width()):
+        for lines in table([row for _, row in own], width(full=full), whole=full):
             _echo(lines)
 
 
-def show_prompts(prompts: Sequence[Prompt], *, arguments: bool = False) -> None:
+def show_prompts(prompts: Sequence[Prompt], *, arguments: bool = False, full: bool = False) -> None:
     if not prompts:
         click.echo("no server offers prompts", err=True)
     by_server = attrgetter("server")
@@ -40,7 +42,7 @@ def show_prompts(prompts: Sequence[Prompt], *, arguments: bool = False) -> None:
         click.echo(click.style(one_line(server), bold=True))
         own = list(group)
         rows = [Row(each.usage, "", one_line(each.description or each.title or "")) for each in own]
-        for prompt, lines in zip(own, table(rows, width())):
+        for prompt, lines in zip(own, table(rows, width(full=full), whole=full)):
             _echo(lines)
             if arguments:
                 _show_arguments(prompt)

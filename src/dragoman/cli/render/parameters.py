@@ -18,6 +18,7 @@ ROW_LIMIT: Final = 100
 DEPTH_LIMIT: Final = 5
 CHOICE_LIMIT: Final = 50
 VALUE_LIMIT: Final = 300
+SIGNATURE_LIMIT: Final = 12
 SHORT: Final = 32
 """Columns up to which a parameter's choices stand in the place of its type."""
 
@@ -31,6 +32,18 @@ def parameters(schema: Json) -> list[Row]:
     if next(rows, None) is not None:
         found.append(Row("…", "", "and more: --json shows the whole schema"))
     return found
+
+
+def signature(schema: Json) -> str:
+    """The parameters on one line, as in `(a: number, note?: string)`."""
+    wanted = _list(schema.get("required"))
+    shown: list[str] = []
+    properties = _object(schema.get("properties"))
+    for name, value in islice(properties.items(), SIGNATURE_LIMIT):
+        kind = _kind(_resolved(value, schema), schema, DEPTH_LIMIT)
+        kind = kind if len(kind) <= SHORT else "choice"
+        shown.append(f"{one_line(name, 60)}{'' if name in wanted else '?'}: {kind}")
+    return f"({', '.join([*shown, *['…'] * (len(properties) > SIGNATURE_LIMIT)])})"
 
 
 def _inside(part: Json, root: Json, where: str, depth: int) -> Iterator[Row]:

@@ -1,23 +1,93 @@
-"""A progress bar on stderr, only where a person watches."""
+"""What goes on at the moment, on one line of stderr that is taken away afterwards.
+
+Only on a terminal that can move its cursor. The line is never longer than the terminal is wide.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
+import time
 from types import TracebackType
-
-import click
+from typing import TYPE_CHECKING, Final
 
 from dragoman.cleaning import one_line
 from dragoman.wire.peer import Progress
 
-WIDTH = 28
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
+
+    from dragoman.host import Host
+
+BAR_COLUMNS: Final = 28
+REFRESH_SECONDS: Final = 0.03
+"""At most that often; servers may report progress many thousand times a second."""
+WAIT_SECONDS: Final = 0.1
+"""Between two looks at the servers that are being connected."""
+
+
+class StatusLine:
+    """One line that changes. Rich is loaded when it is shown for the first time."""
+
+    _current: StatusLine | None = None
+    """The one that is on the screen."""
+
+    def __init__(self) -> None:
+        self._live: Live | None = None
+        self._refreshed = 0.0
+        self._can_be_shown = is_animated()
+
+    def show(self, line: RenderableType) -> None:
+        now = time.monotonic()
+        if not self._can_be_shown or now - self._refreshed < REFRESH_SECONDS:
+            return
+        self._refreshed = now
+        if self._live is None:
+            self._live = _live()
+            self._live.start()
+            StatusLine._current = self
+        self._live.update(line, refresh=True)
+
+    def hide(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+            StatusLine._current = None
+
+    @staticmethod
+    def hide_current() -> None:
+        """For everybody who is about to write something else to the terminal."""
+        if StatusLine._current is not None:
+            StatusLine._current.hide()
+
+
+def is_animated() -> bool:
+    """Whether stderr is a terminal on which a line can be replaced."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
+
+
+def _live() -> Live:
+    from rich.console import Console
+    from rich.live import Live
+
+    # Nothing is redirected: questions are written without a line end, and would not be seen.
+    return Live(
+        console=Console(stderr=True, highlight=False),
+        auto_refresh=False,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
 
 
 class ProgressLine:
+    """How far a call has come."""
+
     def __init__(self, indent: str = "") -> None:
         self._indent = indent
-        self._shown = False
-        self._watched = sys.stderr.isatty()
+        self._line = StatusLine()
 
     def __enter__(self) -> ProgressLine:
         return self
@@ -25,20 +95,77 @@ class ProgressLine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._shown:
-            click.echo("\r\x1b[2K", nl=False, err=True)
+        self._line.hide()
 
     def update(self, progress: Progress) -> None:
-        if self._watched:
-            self._shown = True
-            click.echo(f"\r\x1b[2K{self._indent}{bar(progress)}", nl=False, err=True)
+        if is_animated():
+            self._line.show(bar(progress, indent=self._indent))
 
 
-def bar(progress: Progress, width: int = WIDTH) -> str:
-    message = one_line(progress.message or "", 60)
-    if not progress.total or progress.total <= 0:
-        return f"{click.style('●', fg='cyan')} {progress.progress:g}  {message}"
-    share = min(1.0, max(0.0, progress.progress / progress.total))
-    full = round(share * width)
-    drawn = click.style("━" * full, fg="cyan") + click.style("━" * (width - full), dim=True)
-    return f"{drawn} {share:4.0%}  {message}"
+def bar(progress: Progress, *, indent: str = "") -> RenderableType:
+    """A bar with the share and the message, or a count where the total is not known."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    line = Table.grid(padding=(0, 1), expand=True)
+    line.add_column(no_wrap=True, width=len(indent) or None)
+    message = Text(one_line(progress.message or "", 200))
+    if progress.total and progress.total > 0:
+        share = min(1.0, max(0.0, progress.progress / progress.total))
+        line.add_column(width=BAR_COLUMNS, min_width=8)
+        line.add_column(no_wrap=True, width=4, justify="right")
+        line.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        shown = ProgressBar(1.0, share, width=None, finished_style="bar.complete")
+        line.add_row(indent, shown, f"{share:.0%}", message)
+    else:
+        line.add_column(no_wrap=True)
+        line.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        line.add_row(indent, f"{progress.progress:g}", message)
+    return line
+
+
+class Waiting:
+    """While servers connect: how many have settled, and which have not. The number never falls."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._task: asyncio.Task[None] | None = None
+        self._settled: set[str] = set()
+        """A server that was lost since, or is tried again, was settled once."""
+        self._line = StatusLine()
+
+    def __enter__(self) -> Waiting:
+        if is_animated():
+            self._task = asyncio.create_task(self._show())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._line.hide()
+
+    async def _show(self) -> None:
+        while True:
+            await asyncio.sleep(WAIT_SECONDS)  # who is quick is not told of
+            self._line.show(self._words())
+
+    def _words(self) -> RenderableType:
+        from rich.spinner import Spinner
+        from rich.text import Text
+
+        views = self._host.servers.values()
+        # One that waits for its turn is pending without a reason; one that waits for approval has one.
+        self._settled.update(
+            view.name for view in views if view.status != "pending" or (view.reason and not view.phase)
+        )
+        busy = [one_line(view.name, 30) for view in views if view.name not in self._settled]
+        words = f"{len(views) - len(busy)} of {len(views)} servers checked"
+        if busy:
+            words += f", waiting for {', '.join(busy)}"
+        # The spinner counts from its first picture; one that is made anew has to be told the time.
+        frames = Spinner("dots").frames
+        frame = frames[int(time.monotonic() / WAIT_SECONDS) % len(frames)]
+        return Text.assemble((frame, "cyan"), " ", words, no_wrap=True, overflow="ellipsis")

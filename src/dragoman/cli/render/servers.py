@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
-import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from dragoman.cleaning import one_line
+from dragoman.cli.render.columns import cells, filled, fitted, width
 from dragoman.config.load import Configuration
 from dragoman.config.masking import masked_entry, masked_url, masked_words
 from dragoman.config.merge import ConfiguredServer, Dropped
@@ -44,18 +43,19 @@ def show_problem(problem: str) -> None:
     click.echo(f"{click.style('!', fg='yellow')} {one_line(problem)}", err=True)
 
 
-def show_list(servers: Iterable[ConfiguredServer], views: Mapping[str, ServerView]) -> None:
-    """One line a server, in columns. Cut to the width of a terminal, whole elsewhere."""
+def show_list(
+    servers: Iterable[ConfiguredServer], views: Mapping[str, ServerView], *, full: bool = False
+) -> None:
+    """One line a server, in columns, cut to the width of the terminal unless `full`."""
     rows = [_row(server, views.get(server.name)) for server in servers]
-    widths = [max((len(row[column]) for row in rows), default=0) for column in (1, 2, 3, 4)]
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for (mark, colour), name, scope, transport, state, target in rows:
-        line = f"{scope:<{widths[1]}}  {transport:<{widths[2]}}  {state:<{widths[3]}}  {target}"
-        room = None if width is None else max(20, width - widths[0] - 4)
-        if room is not None and len(line) > room:
-            line = line[: room - 1] + "…"
-        styled = click.style(f"{name:<{widths[0]}}", bold=True)
-        click.echo(f"{click.style(mark, fg=colour)} {styled}  {line.rstrip()}")
+    widths = [max((cells(row[1:][column]) for row in rows), default=0) for column in range(4)]
+    columns = None if full else width()
+    for (mark, colour), *texts, target in rows:
+        name, scope, transport, state = (filled(text, room) for text, room in zip(texts, widths))
+        line = f"{scope}  {transport}  {state}  {target}"
+        room = None if columns is None else max(20, columns - widths[0] - 4)
+        styled = click.style(name, bold=True)
+        click.echo(f"{click.style(mark, fg=colour)} {styled}  {fitted(line.rstrip(), room)}")
 
 
 def _row(
@@ -112,7 +112,7 @@ def _next_step(server: ConfiguredServer) -> str | None:
         case "broken":
             return server.error.hint if server.error else None
         case "rejected":
-            return f"dragoman mcp approve {typed(server.name)}"
+            return None  # the person has answered; nothing invites to change that
         case "refused":
             return f"dragoman config explain {typed(server.name)}"
         case _:

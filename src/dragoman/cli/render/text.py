@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import mimetypes
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
 import click
+import msgspec
 
 from dragoman.calls.outcome import CallOutcome
 from dragoman.cleaning import one_line, visible
 from dragoman.cli.render.servers import counted
-from dragoman.content.blocks import AudioBlock, ImageBlock, TextBlock
+from dragoman.content.blocks import AudioBlock, Block, ImageBlock, ResourceBlock, TextBlock
 from dragoman.errors import ConnectError, DragomanError
 from dragoman.view import ServerView
 
@@ -34,21 +41,92 @@ def show_server(view: ServerView, *, err: bool = False) -> None:
         click.echo(f"    {click.style('!', fg='yellow')} {one_line(problem, 300)}", err=err)
 
 
-def show_outcome(outcome: CallOutcome) -> None:
-    """The result itself on stdout, an error's text on stderr."""
-    for block in outcome.content:
+def show_outcome(outcome: CallOutcome, kept: Collection[int] = ()) -> None:
+    """The result itself on stdout, an error's text on stderr. `kept`: blocks that were written to files."""
+    for number, block in enumerate(outcome.content):
+        if number in kept:
+            continue
         if isinstance(block, TextBlock):
             text = visible(block.text)
         elif isinstance(block, ImageBlock | AudioBlock):
             kind = "image" if isinstance(block, ImageBlock) else "audio"
             text = f"[{kind}: {one_line(block.mime_type, 60)}, {len(block.data) * 3 // 4} bytes]"
+            text += "" if outcome.is_error else "; -o FILE writes it to a file"
         else:
             text = visible(block.as_text())
         click.echo(text, err=outcome.is_error)
-    if not outcome.content and outcome.has_structured:
-        import msgspec
+    is_shown = _show_structured(outcome)
+    if not is_shown and not any(_says_something(block) for block in outcome.content):
+        click.echo("(the result is empty)", err=True)
+    for problem in outcome.problems:
+        click.echo(f"{click.style('!', fg='yellow')} {one_line(problem, 500)}", err=True)
 
-        click.echo(visible(msgspec.json.format(msgspec.json.encode(outcome.structured)).decode()))
+
+def _says_something(block: Block) -> bool:
+    return not isinstance(block, TextBlock) or bool(block.text.strip())
+
+
+def _show_structured(outcome: CallOutcome) -> bool:
+    """Unless a text says the same already, as the protocol asks servers to do; whether there was any."""
+    if not outcome.has_structured:
+        return False
+    structured = outcome.structured
+    if any(isinstance(block, TextBlock) and _is_same(block.text, structured) for block in outcome.content):
+        return True
+    click.echo(visible(msgspec.json.format(msgspec.json.encode(structured)).decode()), err=outcome.is_error)
+    return True
+
+
+def _is_same(text: str, structured: Any) -> bool:
+    try:
+        return msgspec.json.decode(text.encode("utf-8", "replace")) == structured
+    except (msgspec.DecodeError, RecursionError):
+        return False
+
+
+def keep_files(outcome: CallOutcome, output: Path) -> frozenset[int]:
+    """Writes what is not text to a file or folder, or else the text; returns the numbers of the blocks.
+
+    Of several parts the second goes to `name-2.png`, and so on. An error's text is not written.
+    """
+    found = [(number, *part) for number, block in enumerate(outcome.content) if (part := _bytes_of(block))]
+    if not found and not outcome.is_error:
+        texts = [number for number, block in enumerate(outcome.content) if isinstance(block, TextBlock)]
+        _write(_place(output, "result", ".txt", 1), outcome.text.encode("utf-8", "replace"))
+        return frozenset(texts)
+    for count, (_, data, name, ending) in enumerate(found, 1):
+        _write(_place(output, name, ending, count), data)
+    return frozenset(number for number, *_ in found)
+
+
+def _bytes_of(block: Block) -> tuple[bytes, str, str] | None:
+    """The bytes of a block that is not text, with a name and an ending for them."""
+    if isinstance(block, ImageBlock | AudioBlock):
+        kind = "image" if isinstance(block, ImageBlock) else "audio"
+        data, mime = block.data, block.mime_type
+    elif isinstance(block, ResourceBlock) and block.resource.blob is not None:
+        kind, data, mime = "file", block.resource.blob, block.resource.mime_type or ""
+    else:
+        return None
+    try:
+        return base64.b64decode(data), kind, mimetypes.guess_extension(mime) or ".bin"
+    except ValueError:
+        return None
+
+
+def _place(output: Path, name: str, ending: str, count: int) -> Path:
+    number = "" if count == 1 else f"-{count}"
+    if output.is_dir():
+        return output / f"{name}{number}{ending}"
+    return output.with_name(f"{output.stem}{number}{output.suffix}")
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise click.FileError(str(path), error.strerror) from None
+    click.echo(f"{len(data)} bytes written to {one_line(str(path))}", err=True)
 
 
 def _show_last_words(stderr_tail: str) -> None:

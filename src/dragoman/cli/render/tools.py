@@ -6,6 +6,7 @@ Everything a server said is shown as it came, with what is invisible made visibl
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -16,7 +17,7 @@ from dragoman.catalog.tokens import cost_of
 from dragoman.catalog.tools import ServerTool
 from dragoman.cleaning import one_line, visible
 from dragoman.cli.render.columns import Row, table, width, wrapped
-from dragoman.cli.render.parameters import parameters
+from dragoman.cli.render.parameters import parameters, signature
 from dragoman.cli.render.servers import counted
 
 MARKS: Final[Mapping[Risk, tuple[str, str]]] = {
@@ -26,14 +27,22 @@ MARKS: Final[Mapping[Risk, tuple[str, str]]] = {
 }
 
 
-def show_table(tools: Sequence[ServerTool], *, schema: bool = False, cost: bool = False) -> None:
+def show_table(
+    tools: Sequence[ServerTool], *, schema: bool = False, cost: bool = False, full: bool = False
+) -> None:
     costs = [str(cost_of(tool)) if cost else "" for tool in tools]
     longest = max(map(len, costs), default=0)
     rows = [
-        Row(tool.name, tokens.rjust(longest), _about(tool), *MARKS[tool.hints.risk])
+        Row(
+            tool.name,
+            tokens.rjust(longest),
+            _about(tool),
+            *MARKS[tool.hints.risk],
+            suffix=signature(tool.input_schema),
+        )
         for tool, tokens in zip(tools, costs)
     ]
-    for tool, lines in zip(tools, table(rows, width())):
+    for tool, lines in zip(tools, table(rows, width(full=full), whole=full)):
         for line in lines:
             click.echo(line)
         if schema:
@@ -46,9 +55,9 @@ def show_legend(tools: Sequence[ServerTool], *, cost: bool = False) -> None:
     if cost:
         total, number = sum(map(cost_of, tools)), counted(len(tools), "tool")
         click.echo(f"  about {total} tokens for {number}, if a model is given all of them", err=True)
-    if width() is not None:
+    if sys.stdout.isatty():
         words = "  ".join(f"{click.style(mark, fg=colour)} {risk}" for risk, (mark, colour) in MARKS.items())
-        click.echo(click.style("  by their own word: ", dim=True) + words)
+        click.echo(click.style("  claimed: ", dim=True) + words)
 
 
 def show_tool(tool: ServerTool) -> None:

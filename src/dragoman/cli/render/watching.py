@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
+import os
 import sys
 import time
 from collections.abc import AsyncIterator, Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -22,12 +22,15 @@ from dragoman.events import Event, ServerEvent, ServerStateChanged, ToolsChanged
 from dragoman.host import Host
 from dragoman.view import ServerView
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
 REPAINT_SECONDS: Final = 1.0
 """At least that often, for the ages."""
 SHOWN: Final = (ServerStateChanged, ToolsChanged)
 
 _MARKS: Final = {
-    "connected": ("●", "green"),
+    "connected": ("✓", "green"),
     "pending": ("◐", "yellow"),
     "failed": ("✗", "red"),
     "needs-auth": ("!", "yellow"),
@@ -38,10 +41,14 @@ _MARKS: Final = {
 async def watch(host: Host, *, as_json: bool) -> None:
     """Shows how the servers are until it is interrupted."""
     events = host.events()
-    if as_json or not sys.stdout.isatty():
+    if as_json or not _can_repaint():
         await _print_changes(events, as_json=as_json)
     else:
         await _paint(host, events)
+
+
+def _can_repaint() -> bool:
+    return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
 
 
 async def _print_changes(events: AsyncIterator[Event], *, as_json: bool) -> None:
@@ -64,21 +71,21 @@ def _as_line(event: ServerStateChanged | ToolsChanged) -> str:
 
 
 async def _paint(host: Host, events: AsyncIterator[Event]) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
     changed = asyncio.Event()
     listening = asyncio.create_task(_note(events, changed))
-    painted = 0
     try:
-        while True:
-            changed.clear()
-            size = shutil.get_terminal_size()
-            lines = table(host.servers.values(), time.time(), size.columns)[: max(1, size.lines - 1)]
-            click.echo((f"\x1b[{painted}F" if painted else "") + "\x1b[J" + "\n".join(lines))
-            painted = len(lines)
-            try:
-                async with asyncio.timeout(REPAINT_SECONDS):
-                    await changed.wait()
-            except TimeoutError:
-                continue
+        with Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="ellipsis") as live:
+            while True:
+                changed.clear()
+                live.update(table(host.servers.values(), time.time()), refresh=True)
+                try:
+                    async with asyncio.timeout(REPAINT_SECONDS):
+                        await changed.wait()
+                except TimeoutError:
+                    continue
     finally:
         listening.cancel()
 
@@ -89,32 +96,32 @@ async def _note(events: AsyncIterator[Event], changed: asyncio.Event) -> None:
             changed.set()
 
 
-def table(views: Iterable[ServerView], now: float, width: int) -> list[str]:
-    """The servers by name, one line each, cut to the width."""
+def table(views: Iterable[ServerView], now: float) -> RenderableType:
+    """The servers by name, one line each, cut to the width of the terminal."""
+    from rich.table import Table
+    from rich.text import Text
+
     listed = sorted(views, key=lambda view: view.name)
     if not listed:
-        return ["No servers are configured. Add one with `dragoman mcp add`."]
-    names = [one_line(view.name, 40) for view in listed]
-    kinds = [view.transport for view in listed]
-    states = [_state(view) for view in listed]
-    room = [max(map(len, column)) for column in (names, kinds, [*states, "reconnecting"])]
-    return [
-        _line(view, (name, kind, state), room, now, width)
-        for view, name, kind, state in zip(listed, names, kinds, states)
-    ]
-
-
-def _line(view: ServerView, cells: tuple[str, str, str], room: list[int], now: float, width: int) -> str:
-    mark, colour = _MARKS.get(view.status, ("?", "white"))
-    name, kind, state = (f"{cell:<{size}}" for cell, size in zip(cells, room))
-    tail = f"{age(now - view.since):>4}  {_details(view)}"
-    left = max(10, width - 2 - sum(room) - 3 * 2)
-    if len(tail) > left:
-        tail = tail[: left - 1] + "…"
-    return (
-        f"{click.style(mark, fg=colour)} {click.style(name, bold=True)}  {kind}"
-        f"  {click.style(state, fg=colour)}  {tail.rstrip()}"
-    )
+        return Text("No servers are configured. Add one with `dragoman mcp add`.")
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, width=1)
+    grid.add_column(no_wrap=True, overflow="ellipsis", min_width=min(12, max(len(v.name) for v in listed)))
+    grid.add_column(no_wrap=True, overflow="ellipsis")
+    grid.add_column(no_wrap=True, min_width=9)
+    grid.add_column(no_wrap=True, justify="right", min_width=3)
+    grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    for view in listed:
+        mark, colour = _MARKS.get(view.status, ("?", "white"))
+        grid.add_row(
+            Text(mark, colour),
+            Text(one_line(view.name, 40), "bold"),
+            view.transport,
+            Text(_state(view), colour),
+            age(now - view.since),
+            Text(_details(view)),
+        )
+    return grid
 
 
 def _state(view: ServerView) -> str:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
+import shlex
+import shutil
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from dragoman.cli.adding import add_server, check_option, force_option
-from dragoman.cli.options import json_option, scope_option
+from dragoman.cli.common import is_url, transport_in, url_meant
+from dragoman.cli.options import is_watched, json_option, scope_option
+from dragoman.cli.questions import confirmed
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class WordsAfterCommand(click.Command):
@@ -47,8 +53,17 @@ class WordsAfterCommand(click.Command):
         return False
 
 
-def is_url(word: str) -> bool:
-    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", word) is not None
+def _not_yet(option: str, **more: Any) -> Callable[[F], F]:
+    """An option of other hosts' `mcp add` whose feature does not exist here yet."""
+
+    def refuse(context: click.Context, parameter: click.Parameter, value: object) -> None:
+        if value:
+            raise click.UsageError(
+                f"{option}: signing in with OAuth does not exist yet; give the server a header with -H, or a "
+                "command that prints one (headersHelper in `dragoman mcp add-json`)"
+            )
+
+    return click.option(option, hidden=True, expose_value=False, callback=refuse, **more)
 
 
 @click.command("add", cls=WordsAfterCommand, short_help="Add a server: a command, or a URL.")
@@ -61,10 +76,10 @@ def is_url(word: str) -> bool:
     "-t", "--transport", type=click.Choice(["stdio", "http", "sse", "ws"]), help="If the URL does not tell."
 )
 @click.option("-H", "--header", multiple=True, metavar='"KEY: VALUE"', help="A header. Repeatable.")
-@click.option("--client-id", metavar="ID", help="OAuth client id.")
-@click.option("--client-secret", metavar="SECRET", help="OAuth client secret; - asks for it.")
-@click.option("--callback-port", type=click.IntRange(1, 65535), help="Port of the OAuth callback.")
-@click.option("--xaa", is_flag=True, help="Sign in through the company's identity provider.")
+@_not_yet("--client-id")
+@_not_yet("--client-secret")
+@_not_yet("--callback-port")
+@_not_yet("--xaa", is_flag=True)
 @force_option
 @check_option
 @json_option
@@ -76,10 +91,6 @@ def command(
     env: tuple[str, ...],
     transport: str | None,
     header: tuple[str, ...],
-    client_id: str | None,
-    client_secret: str | None,
-    callback_port: int | None,
-    xaa: bool,
     force: bool,
     check: bool,
     as_json: bool,
@@ -94,14 +105,13 @@ def command(
     Options stand before the server's command. Write secrets as ${VARIABLES}: they are kept as written, and
     filled in when the server is started.
     """
-    oauth = _oauth(client_id, client_secret, callback_port, xaa)
+    command_or_url = _with_scheme(command_or_url, transport)
     if transport != "stdio" and (transport or is_url(command_or_url)):
         _refuse("-e/--env is for commands", bool(env))
         entry = _remote(command_or_url, args, transport, header)
-        if oauth:
-            entry["oauth"] = oauth
     else:
-        _refuse("headers and OAuth options need a URL", bool(header or oauth))
+        _refuse("headers need a URL", bool(header))
+        _refuse_one_word(name, command_or_url, args)
         entry = _local(command_or_url, args, env)
         _warn_of_swallowed_options(args)
     add_server(name, entry, scope or "local", force=force, check=check, as_json=as_json)
@@ -126,20 +136,24 @@ def _remote(
     return entry
 
 
-def transport_in(url: str) -> str:
-    """WebSocket by its scheme, HTTP+SSE by the path everybody uses for it, else streamable HTTP."""
-    if url.lower().startswith("ws"):
-        return "ws"
-    return "sse" if url.partition("?")[0].rstrip("/").endswith("/sse") else "http"
+def _with_scheme(word: str, transport: str | None) -> str:
+    """An address without a scheme could be a command: the person is asked what it is."""
+    meant = url_meant(word)
+    if meant is None or transport == "stdio" or shutil.which(word) is not None:
+        return word
+    if is_watched() and confirmed(f"{word} has no scheme. Is it the URL {meant}?"):
+        return meant
+    raise click.UsageError(
+        f"{word} has no scheme: write {meant} if it is a URL, or give --transport stdio if it is a command"
+    )
 
 
-def _oauth(
-    client_id: str | None, client_secret: str | None, callback_port: int | None, xaa: bool
-) -> dict[str, Any]:
-    if client_secret == "-":
-        client_secret = click.prompt("Client secret", hide_input=True, err=True)
-    given = {"clientId": client_id, "clientSecret": client_secret, "callbackPort": callback_port}
-    return {key: value for key, value in given.items() if value is not None} | ({"xaa": True} if xaa else {})
+def _refuse_one_word(name: str, program: str, args: tuple[str, ...]) -> None:
+    """A command line in quotes is no program."""
+    if args or " " not in program.strip() or shutil.which(program) is not None:
+        return
+    words = f"dragoman mcp add {shlex.quote(name)} -- {program}"
+    raise click.UsageError(f"there is no program {program!r}; leave out the quotes: {words}")
 
 
 def _pair(text: str, mark: str, form: str) -> tuple[str, str]:

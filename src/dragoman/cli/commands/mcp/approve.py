@@ -6,6 +6,7 @@ import click
 
 from dragoman.cleaning import one_line
 from dragoman.cli import approving
+from dragoman.cli.common import complete_server
 from dragoman.cli.looking import look
 from dragoman.cli.options import is_watched, json_option
 from dragoman.cli.render.document import echo
@@ -13,11 +14,11 @@ from dragoman.config import approval
 from dragoman.config.load import Configuration, load
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.scopes import Sources
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, NotFound
 
 
 @click.command("approve", short_help="Say yes or no to servers that came with a project.")
-@click.argument("names", nargs=-1, metavar="[NAME]…")
+@click.argument("names", nargs=-1, metavar="[NAME]…", shell_complete=complete_server)
 @click.option("--yes", "decision", flag_value="approved", help="Approve without asking, as shown.")
 @click.option("--no", "decision", flag_value="rejected", help="Decline without asking.")
 @json_option
@@ -54,8 +55,9 @@ def _chosen(configuration: Configuration, names: tuple[str, ...]) -> list[Config
     known = {**{name: server for name, server in configuration.servers.items() if server.approval}, **waiting}
     for name in names:
         if name not in known:
-            reason = "needs no approval" if name in configuration.servers else "is not configured"
-            raise ConfigError(f"{name!r} {reason}", hint="`dragoman mcp list` shows what waits.")
+            if name not in configuration.servers:
+                raise NotFound(f"there is no server {name!r}", hint="`dragoman mcp list` shows what waits.")
+            raise ConfigError(f"{name!r} needs no approval", hint="`dragoman mcp list` shows what waits.")
     return [known[name] for name in names] if names else list(waiting.values())
 
 

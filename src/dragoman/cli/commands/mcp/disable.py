@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dragoman.cleaning import one_line
+from dragoman.cli.common import complete_server
 from dragoman.cli.finding import find
 from dragoman.cli.looking import look
 from dragoman.cli.options import json_option
@@ -13,7 +14,7 @@ from dragoman.config.edits import switch_off
 
 
 @click.command("disable", short_help="Switch servers off; the choice is remembered.")
-@click.argument("names", nargs=-1, required=True, metavar="NAME…|all")
+@click.argument("names", nargs=-1, required=True, metavar="NAME…|all", shell_complete=complete_server)
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:
     """Switches servers off. A project's servers are switched off in this project only."""

@@ -16,6 +16,7 @@ from dragoman.cli.exchange import format_argument, name_option, show_notes
 from dragoman.cli.finding import find
 from dragoman.cli.looking import look
 from dragoman.cli.options import is_watched, json_option
+from dragoman.cli.questions import confirmed
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted
 from dragoman.config.interchange.formats import FORMATS, Exported, write
@@ -85,7 +86,7 @@ def _asked(exported: Exported, dry_run: bool) -> list[str]:
     if dry_run or not is_watched():
         return []
     question = "Replace {}, which is there with other content?"
-    return [name for name in exported.conflicts if click.confirm(question.format(one_line(name)), err=True)]
+    return [name for name in exported.conflicts if confirmed(question.format(one_line(name)))]
 
 
 def _write(

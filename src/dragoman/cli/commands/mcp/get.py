@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman.cleaning import one_line
+from dragoman.cli.common import complete_server
 from dragoman.cli.finding import find
 from dragoman.cli.looking import look
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, sources_of
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("get", short_help="Show one server.")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_server)
 @click.option("--no-health", is_flag=True, help="Do not connect to it.")
 @mcp_config_option
 @json_option

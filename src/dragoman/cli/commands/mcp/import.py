@@ -14,6 +14,7 @@ from dragoman.cli.adding import examine
 from dragoman.cli.exchange import format_argument, name_option, show_notes
 from dragoman.cli.looking import look
 from dragoman.cli.options import is_watched, json_option, scope_option
+from dragoman.cli.questions import confirmed
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted
 from dragoman.config import edits
@@ -21,7 +22,7 @@ from dragoman.config.interchange.formats import FORMATS, Imported, read
 from dragoman.config.load import Configuration, load
 from dragoman.config.reading import read_text
 from dragoman.config.scopes import Scope, Sources
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, NotFound
 
 
 @click.command("import", short_help="Take over the servers of another host.")
@@ -50,7 +51,7 @@ def command(
     path, imported = _read(host, file, sources)
     for name in names:
         if name not in imported.servers:
-            raise ConfigError(f"there is no server {name!r} in {path}", hint="Leave --name out to see all.")
+            raise NotFound(f"there is no server {name!r} in {path}", hint="Leave --name out to see all.")
     done = _Importer(configuration, cast("Scope", scope or "user"), force, dry_run)
     for name, entry in imported.servers.items():
         if not names or name in names:
@@ -118,7 +119,7 @@ class _Importer:
         return (
             not self._dry_run
             and is_watched()
-            and click.confirm(f"Replace {one_line(name)}, which is there with other content?", err=True)
+            and confirmed(f"Replace {one_line(name)}, which is there with other content?")
         )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman.cli import exit_codes
+from dragoman.cli.common import full_option
 from dragoman.cli.looking import look
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, sources_of
 from dragoman.cli.render import servers
@@ -24,10 +25,20 @@ if TYPE_CHECKING:
 
 @click.command("list", short_help="List the servers, where they come from, and how they are.")
 @click.option("--no-health", is_flag=True, help="Connect to nothing.")
+@click.option("--check", is_flag=True, help="Fail with exit code 4 if a server could not be connected.")
 @click.option("--watch", is_flag=True, help="Stay connected and show every change, until Ctrl-C.")
 @mcp_config_option
 @json_option
-def command(no_health: bool, watch: bool, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
+@full_option
+def command(
+    no_health: bool,
+    check: bool,
+    watch: bool,
+    given: tuple[str, ...],
+    strict: bool,
+    as_json: bool,
+    full: bool,
+) -> None:
     """Lists every server with scope, transport and state, and checks each by connecting to it.
 
     Only servers that may be started are checked: those that wait for approval, are switched off, or are
@@ -35,6 +46,8 @@ def command(no_health: bool, watch: bool, given: tuple[str, ...], strict: bool, 
     """
     if watch and no_health:
         raise click.UsageError("--watch connects, --no-health does not: choose one")
+    if check and (watch or no_health):
+        raise click.UsageError("--check goes neither with --watch nor with --no-health")
     sources = sources_of(given, strict)
     configuration = look(sources, everything=True)
     if watch:
@@ -51,9 +64,18 @@ def command(no_health: bool, watch: bool, given: tuple[str, ...], strict: bool, 
     if as_json:
         echo(_document(configuration, views))
     else:
-        _show(configuration, views)
-    if configuration.policy.broken:
+        _show(configuration, views, full=full)
+    if configuration.policy.broken or configuration.reading.failed:
         sys.exit(exit_codes.CONFIG)
+    if check:
+        sys.exit(_checked(configuration, views))
+
+
+def _checked(configuration: Configuration, views: Mapping[str, ServerView]) -> int:
+    if any(server.standing == "broken" for server in configuration.servers.values()):
+        return exit_codes.CONFIG
+    failed = any(view.status in ("failed", "needs-auth") for view in views.values())
+    return exit_codes.NOT_CONNECTED if failed else exit_codes.OK
 
 
 def _watch(sources: Sources, as_json: bool) -> None:
@@ -65,17 +87,17 @@ def _watch(sources: Sources, as_json: bool) -> None:
 
 
 async def _check(host: Host) -> tuple[Mapping[str, ServerView], Configuration]:
-    from dragoman.cli.render.waiting import Waiting
+    from dragoman.cli.render.progress import Waiting
 
     with Waiting(host):
         return await host.ready(), host.configuration
 
 
-def _show(configuration: Configuration, views: Mapping[str, ServerView]) -> None:
+def _show(configuration: Configuration, views: Mapping[str, ServerView], *, full: bool) -> None:
     listed = sorted(configuration.servers.values(), key=lambda server: server.name)
     if not listed:
         click.echo("No servers are configured. Add one with `dragoman mcp add`.")
-    servers.show_list(listed, views)
+    servers.show_list(listed, views, full=full)
     servers.show_reasons(listed, views)
     for dropped in configuration.dropped:
         servers.show_dropped(dropped)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import click
 
 from dragoman.cleaning import one_line
+from dragoman.cli.common import complete_server
 from dragoman.cli.looking import look
 from dragoman.cli.options import json_option, scope_option
 from dragoman.cli.render.document import echo
 from dragoman.config.edits import places_of, remove_server
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, NotFound
 
 
 @click.command("remove", short_help="Remove a server from a configuration file.")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_server)
 @scope_option
 @json_option
 def command(name: str, scope: str | None, as_json: bool) -> None:
@@ -22,7 +23,7 @@ def command(name: str, scope: str | None, as_json: bool) -> None:
     places = [place for place in places_of(sources, name) if scope in (None, place[0])]
     if not places:
         where = f" in scope {scope}" if scope else " in your files"
-        raise ConfigError(
+        raise NotFound(
             f"there is no server {name!r}{where}", hint="`dragoman mcp list` shows where each stands."
         )
     if len({found for found, _ in places}) > 1:

@@ -7,22 +7,23 @@ import sys
 import click
 
 from dragoman.cli import exit_codes
+from dragoman.cli.common import complete_tool
 from dragoman.cli.judging import judged, show
 from dragoman.cli.options import json_option, mcp_config_option
 from dragoman.cli.render.document import echo
 
 
 @click.command("explain", short_help="Say what would become of a tool's calls, and by which rule.")
-@click.argument("tool")
+@click.argument("tool", shell_complete=complete_tool)
 @mcp_config_option
 @json_option
 def command(tool: str, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
     """Names every rule about TOOL, the file and scope it stands in, and which of them decides.
 
     TOOL is a name as `dragoman tools` lists it. Rules that look at arguments are shown with what they ask
-    for; `dragoman permissions test` tells about one call.
+    for; `dragoman permissions test` tells about one call. Hooks that are asked about such calls are named.
     """
-    judgement = judged(tool, (), given, strict)
+    judgement = judged(tool, (), given, strict, run_hooks=False)
     if as_json:
         echo(judgement.as_json())
     else:

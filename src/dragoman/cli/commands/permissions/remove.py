@@ -9,7 +9,7 @@ from dragoman.cli.looking import look
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.config.rule_edits import files_with_rules, remove_rule
-from dragoman.errors import ConfigError
+from dragoman.errors import NotFound
 
 
 @click.command("remove", short_help="Take a rule out of your settings.")
@@ -27,7 +27,7 @@ def command(rule: str, scope: str | None, as_json: bool) -> None:
     ]
     if not removed:
         where = f"the {scope} scope" if scope else "your files"
-        raise ConfigError(
+        raise NotFound(
             f"there is no rule {rule!r} in {where}",
             hint="`dragoman permissions list` shows where each stands.",
         )

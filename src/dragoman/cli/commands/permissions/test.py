@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from dragoman.cli import exit_codes
+from dragoman.cli.common import complete_tool
 from dragoman.cli.judging import judged, show
 from dragoman.cli.options import json_option, mcp_config_option
 from dragoman.cli.render.document import echo
@@ -16,7 +17,7 @@ CODES: Final = {"allow": exit_codes.OK, "deny": exit_codes.REFUSED, "ask": exit_
 
 
 @click.command("test", short_help="Say what would become of one call, without making it.")
-@click.argument("tool")
+@click.argument("tool", shell_complete=complete_tool)
 @click.argument("arguments", nargs=-1)
 @mcp_config_option
 @json_option
@@ -25,10 +26,10 @@ def command(
 ) -> None:
     """Decides on a call of TOOL with ARGUMENTS (one JSON object, or key=value words) as a host would.
 
-    Nothing is called. For the shell: `dragoman permissions test Bash 'git status && make'`. Exit codes: 0 it
-    would be made, 6 refused, 8 asked.
+    No tool is called, but hooks before calls (PreToolUse) are run for their answer. For the shell:
+    `dragoman permissions test Bash 'git status && make'`. Exit codes: 0 it would be made, 6 refused, 8 asked.
     """
-    judgement = judged(tool, arguments, given, strict)
+    judgement = judged(tool, arguments, given, strict, run_hooks=True)
     if as_json:
         echo(judgement.as_json())
     else:

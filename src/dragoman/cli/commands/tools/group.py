@@ -48,6 +48,6 @@ command = ToolsGroup(
     "tools",
     table=COMMANDS,
     package="dragoman.cli.commands.tools",
-    subcommand_metavar="[PATTERN] | COMMAND [ARGS]...",
+    subcommand_metavar="[SERVER|URL] [PATTERN] | COMMAND [ARGS]...",
     help=HELP,
 )

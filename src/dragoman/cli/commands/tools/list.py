@@ -11,7 +11,8 @@ import click
 
 from dragoman.catalog.tools import ServerTool
 from dragoman.cli import exit_codes
-from dragoman.cli.opening import exit_code, opened, settled
+from dragoman.cli.common import chosen_server, complete_server, full_option, remember_tools, without_url
+from dragoman.cli.opening import exit_code, opened, settled, show_absent
 from dragoman.cli.options import frozen_option, json_option, mcp_config_option, run_with_host, server_option
 from dragoman.cli.render import json, text, tools
 from dragoman.host import Host
@@ -19,33 +20,43 @@ from dragoman.view import ServerView
 
 
 @click.command("list", short_help="List the tools, or those that PATTERN fits.")
-@click.argument("pattern", required=False)
+@click.argument("words", nargs=-1, metavar="[SERVER|URL] [PATTERN]", shell_complete=complete_server)
 @mcp_config_option
 @json_option
 @server_option
 @click.option("--schema", is_flag=True, help="Show the input schemas too.")
 @click.option("--cost", is_flag=True, help="Show about how many tokens each takes in a model's context.")
+@full_option
 @frozen_option
 def command(
-    pattern: str | None,
+    words: tuple[str, ...],
     given: tuple[str, ...],
     strict: bool,
     as_json: bool,
     server: str | None,
     schema: bool,
     cost: bool,
+    full: bool,
     frozen: Path | None,
 ) -> None:
-    """Connects to every server, and lists what they offer.
+    """Connects to every server, or only to SERVER, and lists the tools with their parameters.
 
-    PATTERN is a part of a tool's name, or a whole one with * and ?. Servers that fail are named with the
-    reason; the others are listed all the same. Exit code 3 if an entry could not be used, 4 if a server
-    could not be connected, 5 if no tool fits PATTERN.
+    PATTERN is a part of a tool's name, or a whole one with * and ?. SERVER is a configured name; a URL, or a
+    command given with --stdio, needs no configuration. Servers that fail are named with the reason; the
+    others are listed all the same.
     """
+    words = without_url(words)
     sources, configuration = opened(given, strict, server)
+    server = chosen_server(server)
+    if server is None and words and words[0] in configuration.servers:
+        server, words = words[0], words[1:]
+    if len(words) > 1:
+        raise click.UsageError(f"there is no server {words[0]!r}; expected one PATTERN")
+    pattern = words[0] if words else None
 
     async def work(host: Host) -> int:
         views = await settled(host, quiet=as_json)
+        remember_tools(host)
         found = [tool for tool in host.tools() if pattern is None or fits(tool, pattern)]
         if as_json:
             json.echo(
@@ -55,9 +66,11 @@ def command(
                 }
             )
         else:
-            _show(views, found, schema=schema, cost=cost, are_some=pattern is not None)
-        nothing = exit_codes.UNKNOWN_TOOL if pattern is not None and not found else exit_codes.OK
-        return exit_code(configuration, views) or nothing
+            _show(views, found, schema=schema, cost=cost, full=full, are_some=pattern is not None)
+        if pattern is not None and found:
+            return exit_codes.OK  # what others offer was not asked
+        nothing = exit_codes.NOT_FOUND if pattern is not None else exit_codes.OK
+        return exit_code(configuration, views, server) or nothing
 
     sys.exit(run_with_host(sources, work, only=None if server is None else [server], frozen=frozen))
 
@@ -70,18 +83,25 @@ def fits(tool: ServerTool, pattern: str) -> bool:
 
 
 def _show(
-    views: Collection[ServerView], found: list[ServerTool], *, schema: bool, cost: bool, are_some: bool
+    views: Collection[ServerView],
+    found: list[ServerTool],
+    *,
+    schema: bool,
+    cost: bool,
+    full: bool,
+    are_some: bool,
 ) -> None:
+    absent = [view for view in views if view.error is not None]
     for view in views:
-        if view.error is not None:
-            text.show_error(view.error)
+        if view in absent:
             continue
         own = [tool for tool in found if tool.server == view.name]
         if are_some and view.status == "connected" and not own:
             continue
         text.show_server(view)
-        tools.show_table(own, schema=schema, cost=cost)
+        tools.show_table(own, schema=schema, cost=cost, full=full)
     if found:
         tools.show_legend(found, cost=cost)
     elif are_some:
-        click.echo("no tool fits; `dragoman tools search WORDS` looks at descriptions too", err=True)
+        click.echo("No tool fits; `dragoman tools search WORDS` looks at descriptions too", err=True)
+    show_absent(absent)

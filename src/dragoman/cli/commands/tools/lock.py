@@ -13,6 +13,7 @@ from dragoman.catalog.changes import describe
 from dragoman.catalog.tools import Tool
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
+from dragoman.cli.common import chosen_server
 from dragoman.cli.opening import exit_code, opened, settled, show_absent
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option
 from dragoman.cli.render import json
@@ -50,6 +51,7 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | N
     that is not as it says. Servers that cannot be connected keep the entries they had; exit code 4 then.
     """
     sources, configuration = opened(given, strict, server)
+    server = chosen_server(server)
     path = sources.project_root / lock.LOCK_FILE
     before = lock.read_lock(path)
     known = None if server is not None else list(configuration.servers)
@@ -69,8 +71,8 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | N
             _show(look)
             click.echo(_summary(look, is_written=is_written, check=check), err=True)
             show_absent(views)
-        differs = exit_codes.TOOL_ERROR if check and look.differs else exit_codes.OK
-        return exit_code(configuration, views) or differs
+        differs = exit_codes.FAILED if check and look.differs else exit_codes.OK
+        return exit_code(configuration, views, server) or differs
 
     sys.exit(run_with_host(sources, work, only=None if server is None else [server]))
 
@@ -113,5 +115,7 @@ def _summary(look: _Look, *, is_written: bool, check: bool) -> str:
         return f"{tools} written to {path}"
     if not check:
         return f"nothing is written to {path}, since no server could be connected"
-    missing = "there is no" if look.is_first else "this is not as in"
-    return f"{missing} {path}; `dragoman tools lock` takes the tools as they are now"
+    if look.is_first:
+        return f"there is no {path}; `dragoman tools lock` writes it"
+    # The tools may have been changed by somebody else: no command is offered that accepts them unread.
+    return f"this is not as in {path}; read each change above before you accept it"

@@ -9,6 +9,7 @@ import click
 from dragoman.catalog.search import Index
 from dragoman.catalog.tools import ServerTool
 from dragoman.cli import exit_codes
+from dragoman.cli.common import chosen_server, full_option
 from dragoman.cli.opening import exit_code, opened, settled, show_absent
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option
 from dragoman.cli.render import json, tools
@@ -20,6 +21,7 @@ from dragoman.host import Host
 @mcp_config_option
 @json_option
 @server_option
+@full_option
 @click.option("-n", "--limit", type=click.IntRange(1, 100), default=5, show_default=True, help="How many.")
 def command(
     words: tuple[str, ...],
@@ -28,13 +30,14 @@ def command(
     as_json: bool,
     server: str | None,
     limit: int,
+    full: bool,
 ) -> None:
     """Ranks tools as an agent's `tool_search` does: best first, small typing errors forgiven.
 
-    Servers that fail are named with the reason; the others are searched all the same. Exit code 4 if a
-    server could not be connected, 5 if nothing is found.
+    Servers that fail are named with the reason; the others are searched all the same.
     """
     sources, configuration = opened(given, strict, server)
+    server = chosen_server(server)
 
     async def work(host: Host) -> int:
         views = await settled(host, quiet=as_json)
@@ -51,10 +54,10 @@ def command(
                 }
             )
         else:
-            show_absent(views)
-            tools.show_table(found)
+            tools.show_table(found, full=full)
             if not found:
-                click.echo("nothing found; `dragoman tools` lists everything", err=True)
-        return exit_code(configuration, views) or (exit_codes.OK if found else exit_codes.UNKNOWN_TOOL)
+                click.echo("Nothing found; `dragoman tools` lists everything.", err=True)
+            show_absent(views)
+        return exit_codes.OK if found else exit_code(configuration, views, server) or exit_codes.NOT_FOUND
 
     sys.exit(run_with_host(sources, work, only=None if server is None else [server]))
