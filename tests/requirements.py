@@ -803,6 +803,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/e2e/test_mcp_watch.py::test_in_a_pipe_each_change_is_a_line_in_words",
             "tests/e2e/test_mcp_watch.py::test_in_a_terminal_a_table_is_kept_up_to_date_and_ctrl_c_leaves_it",
             "tests/integration/test_coming_back.py::test_every_change_of_state_is_an_event",
+            "tests/torture/test_t150_refused_requests.py::test_t150_a_refused_request_costs_neither_the_server_nor_another_call",
+            "tests/torture/test_t150_refused_requests.py::test_t150_dead_credentials_end_new_calls_and_none_that_is_under_way",
             "tests/torture/test_t24_statuses.py::test_t24_a_call_refused_for_who_asks_ends_at_once_and_the_server_has_not_failed",
             "tests/torture/test_t24_statuses.py::test_t24_a_server_that_wants_to_know_who_asks_needs_a_sign_in_and_has_not_failed",
             "tests/unit/connections/test_connection.py::test_every_change_is_told",
