@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol, cast
@@ -28,7 +29,6 @@ from dragoman.wire.messages import MessageId
 from dragoman.wire.peer import Peer, Progress, ProgressCallback
 
 CAUSE_WAIT_SECONDS: Final = 1.0
-LONGEST_SECONDS: Final = 24 * 3600.0
 FIRST_IDS: Final = (100_000_000, 1_000_000_000)
 """Request ids are integers, because some bridges read every id as one. They start at a random number in this
 range: a number that merely occurs in a server's text is then not taken for an id, and all ids fit 32 bits."""
@@ -181,7 +181,7 @@ class Session:
                         method,
                         {**mirrored, **headers} if headers else mirrored,
                         # The limit that progress extends is kept here; the transport's must not end it.
-                        LONGEST_SECONDS if extends else timeout_seconds,
+                        math.inf if extends else timeout_seconds,
                         is_standing,
                     )
                     self._transport.send(message, about)
