@@ -777,6 +777,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/connections/test_handshake.py::test_a_server_that_refuses_all_revisions_we_speak_is_given_up",
             "tests/unit/connections/test_handshake.py::test_a_server_that_takes_no_post_is_reached_by_the_older_transport",
             "tests/unit/connections/test_handshake.py::test_a_slow_modern_server_that_refuses_initialize_is_probed_again",
+            "tests/unit/connections/test_handshake.py::test_a_slow_server_that_is_pinned_to_the_modern_era_has_the_whole_time",
             "tests/unit/connections/test_handshake.py::test_an_answer_to_the_probe_counts_although_initialize_was_sent",
             "tests/unit/connections/test_handshake.py::test_an_entry_pinned_to_the_modern_era_never_falls_back",
             "tests/unit/connections/test_handshake.py::test_an_opening_that_cannot_be_read_is_the_servers_fault",

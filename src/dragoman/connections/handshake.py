@@ -160,7 +160,8 @@ class Handshake:
         """The answer to the probe; `Silent` if there is none in its time, and then it is awaited further."""
         self._forget_probe()
         self._late = asking = asyncio.create_task(self._answer_to_probe(session))
-        await asyncio.wait([asking], timeout=self._probe_seconds)
+        # Where nothing else may be spoken, there is nothing to try instead.
+        await asyncio.wait([asking], timeout=self._probe_seconds if self._protocol == AUTO else None)
         if not asking.done():
             return Silent()
         self._late = None

@@ -289,6 +289,19 @@ async def test_an_answer_to_the_probe_counts_although_initialize_was_sent(
 
 
 @pytest.mark.parametrize("make", [local, remote])
+async def test_a_slow_server_that_is_pinned_to_the_modern_era_has_the_whole_time(make: Callable[..., Talk]):
+    slow = make(server_discover=[After("somebody else", found(MODERN))])
+    meeting = Meeting(slow, probe_seconds=0, protocol=MODERN)
+    running = asyncio.create_task(meeting.run())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    slow._asked["somebody else"].set()
+    _, introduction = await running
+
+    assert (introduction.revision, slow.story) == (MODERN, [f"server/discover@{MODERN}"])
+
+
+@pytest.mark.parametrize("make", [local, remote])
 async def test_a_late_refusal_of_the_probe_is_a_verdict(make: Callable[..., Talk]):
     slow = make(server_discover=[After("initialize", NO_METHOD)], initialize=[welcome()])
     meeting = Meeting(slow, probe_seconds=0)
