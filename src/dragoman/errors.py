@@ -297,6 +297,12 @@ class ConnectionLost(CallError):
         )
 
 
+_TIME_LIMITS = {
+    "tools/call": "Raise MCP_TOOL_TIMEOUT, the entry's `timeout` or the call's limit; see its log."
+}
+_OTHER_TIME_LIMIT = "Raise MCP_REQUEST_TIMEOUT_MS or the request's own limit; see its log."
+
+
 class CallTimeout(CallError):
     """Our own deadline passed. Never confused with an error the server sends."""
 
@@ -311,7 +317,7 @@ class CallTimeout(CallError):
         super().__init__(
             server,
             f"{server} did not answer {method} within {timeout_seconds:g} s{_doubt(may_have_run)}",
-            hint="Raise the time limit, or look at the server's log.",
+            hint=_TIME_LIMITS.get(method, _OTHER_TIME_LIMIT),
         )
 
 

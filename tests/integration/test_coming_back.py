@@ -441,7 +441,7 @@ async def test_what_a_server_says_back_of_a_token_is_not_shown():
 
 async def test_after_a_401_the_error_holds_what_a_sign_in_needs():
     async with streamable() as server, host_of({"url": server.url}) as host:
-        server.on["tools/call"] = answers.challenge(401, 'Bearer realm="here"')
+        server.on["*"] = answers.challenge(401, 'Bearer realm="here"')
         with pytest.raises(HttpError):
             await host.call("mcp__x__echo", {"text": "?"})
         await until(lambda: host.servers["x"].status == "needs-auth")

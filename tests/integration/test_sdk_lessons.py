@@ -108,9 +108,10 @@ async def test_finding_8_the_http_status_is_there_for_whoever_asks(era, status):
 @pytest.mark.parametrize("era", ERAS)
 async def test_finding_8_a_401_during_a_call_is_a_wish_for_a_sign_in_with_its_challenge(era):
     async with (
-        streamable(revisions=(era,), on={"tools/call": answers.challenge(401, "Bearer x")}) as server,
+        streamable(revisions=(era,)) as server,
         connected(remote(server.url, era)) as host,
     ):
+        server.on["*"] = answers.challenge(401, "Bearer x")
         with pytest.raises(HttpError) as caught:
             await host.call("mcp__server__echo", {"text": "?"})
         assert (caught.value.status, caught.value.challenge) == (401, "Bearer x")

@@ -19,7 +19,6 @@ SHORT = {"DRAGOMAN_PROBE_TIMEOUT_MS": 300}
 
 PROBES_THAT_LEAD_TO_LEGACY = {
     "silent on the probe": LEGACY,
-    "late with the probe": LEGACY,
     "garbled probe": LEGACY,
     "probe of the wrong shape": LEGACY,
     "exits on the probe": LEGACY,
@@ -42,6 +41,15 @@ async def test_t08_whatever_the_probe_meets_the_legacy_handshake_follows(arena, 
         assert seen.count("server/discover") <= 2
         assert seen.count("initialize") == 1
         await a.serves_still()
+
+
+@pytest.mark.requirement("TRN-10")
+async def test_t08_a_server_slow_to_start_is_spoken_to_in_the_era_it_answers_in_late(arena):
+    """Its answer to the probe comes when `initialize` was sent: as from one that is downloaded first."""
+    for _ in range(2):
+        async with arena(zoo(LIES, "late with the probe"), settings=SHORT) as a:
+            assert (a.view.era, a.view.protocol_version) == ("modern", MODERN)
+            assert (await a.call("seen")).split()[:2] == ["server/discover", "initialize"]
 
 
 @pytest.mark.parametrize("lie", ["silent on the probe", "exits on the probe", "method not found"])

@@ -40,12 +40,13 @@ from dragoman.connections.state import (
     Start,
     next_state,
 )
-from dragoman.connections.troubles import connect_error_of, error_of
+from dragoman.connections.troubles import connect_error_of
 from dragoman.connections.turns import Kind
 from dragoman.connections.watching import UPDATED, Watching
 from dragoman.errors import (
     ConnectError,
     DragomanError,
+    HttpError,
     NotConnected,
     SignInNeeded,
     StartFailed,
@@ -262,12 +263,24 @@ class Connection:
         # The end of a process is noticed in any case; and one that is busy may not answer for a while.
         if session is None or self._kind != "remote":
             return
+        error = await self._failure_of_check(session, seconds)
+        if error is not None and error.code in ("timeout", "connection-lost"):
+            session.lost("it does not answer any more")
+
+    async def _check_credentials(self, session: Session) -> None:
+        """Finds out whether a 401 was about one request, or whether the credentials are dead."""
+        error = await self._failure_of_check(session, CHECK_SECONDS)
+        if isinstance(error, HttpError) and error.status == 401:
+            session.sign_in_needed(error)
+
+    async def _failure_of_check(self, session: Session, seconds: float) -> DragomanError | None:
+        """Asks for what every server answers that can be reached and knows who asks."""
         method = "ping" if session.driver.era == "legacy" else "server/discover"
         try:
             await session.request(method, {}, timeout_seconds=seconds, courtesy_cancel=False)
         except DragomanError as error:
-            if error.code in ("timeout", "connection-lost"):
-                session.lost("it does not answer any more")
+            return error
+        return None
 
     async def close(self) -> None:
         """Ends the link. Safe from any task, at any moment, any number of times."""
@@ -339,11 +352,18 @@ class Connection:
             self._error = error
             if how == "sign-in" or isinstance(error, SignInNeeded):
                 self._signal(AuthNeeded(str(error)))
+                await self._finish_calls()
                 await self._drop(None)
                 self._settle()
                 return
             if not await self._try_again(ladder, error, how):
                 return
+
+    async def _finish_calls(self) -> None:
+        """Lets the calls under way on a link that takes no more of them come to their end."""
+        if self._was_up and self._session is not None:
+            self.watching.close()
+            await self._session.quiet(None)
 
     def _settle(self) -> None:
         """What was wanted has come to something; unless something else is wanted by now."""
@@ -373,7 +393,7 @@ class Connection:
             ladder.stood(self._around.clock.monotonic() - began)
         refusal = self._session.refusal if self._session is not None else None
         if how == "sign-in" and refusal is not None:
-            return connect_error_of(error_of(self.name, refusal, 0), self.name, "connection"), how
+            return connect_error_of(refusal, self.name, "connection"), how
         return self._lost_error(cause), how
 
     async def _end_or_idleness(
@@ -514,6 +534,11 @@ class Connection:
     def doubted(self, session: Session) -> None:
         if session is self._session and (self._checking is None or self._checking.done()):
             self._checking = asyncio.create_task(self.check(CHECK_SECONDS))
+
+    def unauthorized(self, session: Session) -> None:
+        # While connecting, the request itself says so to whoever waits for the handshake.
+        if session is self.session() and (self._checking is None or self._checking.done()):
+            self._checking = asyncio.create_task(self._check_credentials(session))
 
     def ended(self, session: Session, cause: str, how: End) -> None:
         if session is not self._session:

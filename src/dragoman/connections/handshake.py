@@ -2,11 +2,17 @@
 
 I own: sending the probe and `initialize`, and restarting a process that ended on the probe. What an
 answer means is decided in `wire/negotiate.py`. I guarantee to end within the time given.
+
+A probe that is not answered in its time is not withdrawn: `initialize` is sent, and an answer to the probe
+still counts until the handshake is done. The end of the probe's time alone is never remembered as a verdict.
+On a pipe, a server that answers `initialize` and leaves unanswered the probe, which was sent before, has
+ignored it: that is remembered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -29,6 +35,7 @@ from dragoman.errors import (
 from dragoman.protocol import (
     LEGACY_REVISIONS,
     META_SERVER_INFO,
+    METHOD_NOT_FOUND,
     MODERN_REVISIONS,
     UNSUPPORTED_PROTOCOL_VERSION,
 )
@@ -59,7 +66,11 @@ from dragoman.wire.negotiate import (
 
 PROBE_SHARE: Final = 1 / 3
 """The probe never takes more than this share of the time allowed for connecting."""
+LATE_SECONDS: Final = 0.5
+"""How long an unanswered probe is awaited after `initialize` was answered: replies may come out of order."""
 
+_REFUSALS_OF_MODERN_SERVERS: Final = (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND)
+"""How a server that speaks only the modern era may answer `initialize`."""
 FAULT_OF_SERVER: Final = "This is a fault of the server: update it, or tell its makers."
 
 
@@ -96,11 +107,19 @@ class Handshake:
         self._respawn = respawn
         self._has_older = has_older
         self._is_certain = True
+        self._late: asyncio.Task[ProbeAnswer] | None = None
+        """The probe, while it is unanswered and its time is over."""
         self.verdict: str | None = None
         """What is worth remembering of this server; None if nothing is certain."""
 
     async def run(self, session: Session) -> tuple[Session, Introduction]:
         """The session to use (another one if the process had to be restarted) and the introduction."""
+        try:
+            return await self._run(session)
+        finally:
+            self._forget_probe()
+
+    async def _run(self, session: Session) -> tuple[Session, Introduction]:
         step = first_step(self._protocol, self._remembered)
         if isinstance(step, Probe):
             step = await self._probe(session, step.revision)
@@ -138,10 +157,28 @@ class Handshake:
             revision, retried = step.revision, True
 
     async def _discover(self, session: Session) -> ProbeAnswer:
+        """The answer to the probe; `Silent` if there is none in its time, and then it is awaited further."""
+        self._forget_probe()
+        self._late = asking = asyncio.create_task(self._answer_to_probe(session))
+        # Where nothing else may be spoken, there is nothing to try instead.
+        await asyncio.wait([asking], timeout=self._probe_seconds if self._protocol == AUTO else None)
+        if not asking.done():
+            return Silent()
+        self._late = None
+        return asking.result()
+
+    def _forget_probe(self) -> None:
+        late, self._late = self._late, None
+        if late is not None:
+            # An error that nobody asks for any more counts as seen.
+            late.add_done_callback(lambda done: done.cancelled() or done.exception())
+            late.cancel()
+
+    async def _answer_to_probe(self, session: Session) -> ProbeAnswer:
         # No courtesy cancel: a legacy server has no use for it before `initialize`.
         try:
             raw = await session.request(
-                "server/discover", {}, timeout_seconds=self._probe_seconds, courtesy_cancel=False
+                "server/discover", {}, timeout_seconds=self._connect_seconds, courtesy_cancel=False
             )
             return Discovered(decode_as(DiscoverResult, raw))
         except RemoteError as error:
@@ -164,19 +201,20 @@ class Handshake:
     ) -> tuple[Session, Introduction]:
         driver = LegacyDriver(offer, *self._client)
         session.use(driver)
+        # The time limit for connecting is the caller's; `initialize` itself is never cancelled.
+        asking = session.request(
+            "initialize",
+            driver.opening_params(),
+            timeout_seconds=self._connect_seconds,
+            courtesy_cancel=False,
+        )
         try:
-            # The time limit for connecting is the caller's; `initialize` itself is never cancelled.
-            raw = await session.request(
-                "initialize",
-                driver.opening_params(),
-                timeout_seconds=self._connect_seconds,
-                courtesy_cancel=False,
-            )
+            raw = await asking if self._late is None else await self._first_answer(session, asking)
         except RemoteError as error:
             if may_fall_back and wants_older_transport(error.status or 0, self._protocol):
                 return await self._fall_back(session, offer, self._refused(error, offer))
-            if error.remote_code == UNSUPPORTED_PROTOCOL_VERSION and self._protocol == AUTO:
-                return session, await self._probe_again(session)
+            if error.remote_code in _REFUSALS_OF_MODERN_SERVERS and self._protocol == AUTO:
+                return session, await self._probe_again(session, self._refused(error, offer))
             raise self._refused(error, offer) from None
         except MalformedReply as error:
             raise self._failed(error.detail, FAULT_OF_SERVER) from None
@@ -188,9 +226,41 @@ class Handshake:
             if session.fails_singly:
                 raise connect_error_of(error, self._server) from None
             raise
+        if isinstance(raw, SpeakModern):
+            return session, self._speak_modern(session, raw)
         if self.verdict is None and self._is_certain:
             self.verdict = LEGACY
         return session, self._accept(session, raw, offer)
+
+    async def _first_answer(self, session: Session, asking: Coroutine[Any, Any, Raw]) -> Raw | SpeakModern:
+        """The answer to `initialize`, unless the probe is answered meanwhile, and in the modern era."""
+        late, opening = self._late, asyncio.create_task(asking)
+        assert late is not None
+        try:
+            await asyncio.wait((late, opening), return_when=asyncio.FIRST_COMPLETED)
+            if opening.done() and opening.exception() is None:
+                await asyncio.wait([late], timeout=LATE_SECONDS)
+            if late.done() and (step := self._late_step(late)) is not None:
+                return step
+            return await opening
+        finally:
+            opening.add_done_callback(lambda done: done.cancelled() or done.exception())
+            opening.cancel()
+
+    def _late_step(self, late: asyncio.Task[ProbeAnswer]) -> SpeakModern | None:
+        """What an answer to the probe means that came after its time; None: `initialize` decides."""
+        self._late = None
+        answer = Silent() if late.cancelled() or late.exception() is not None else late.result()
+        if isinstance(answer, Silent | Exited):
+            return None
+        self._is_certain = True
+        step = after_probe(answer, tried=MODERN_REVISIONS[0], retried=True, protocol=self._protocol)
+        return step if isinstance(step, SpeakModern) else None
+
+    def _speak_modern(self, session: Session, step: SpeakModern) -> Introduction:
+        session.use(ModernDriver(step.revision, *self._client))
+        self.verdict = "modern"
+        return _introduction_of(step)
 
     async def _fall_back(
         self, session: Session, offer: str, refusal: ConnectError
@@ -225,7 +295,7 @@ class Handshake:
             revision, result.server_info or Implementation(), result.capabilities or {}, result.instructions
         )
 
-    async def _probe_again(self, session: Session) -> Introduction:
+    async def _probe_again(self, session: Session, refusal: HandshakeFailed) -> Introduction:
         """`initialize` was refused as a modern server would: it was only slow to answer the probe."""
         step = await self._probe(session, MODERN_REVISIONS[0])
         if isinstance(step, SpeakModern):
@@ -233,7 +303,8 @@ class Handshake:
             return _introduction_of(step)
         if isinstance(step, GiveUp):
             raise self._given_up(step)
-        raise self._failed("it refuses both the legacy handshake and the modern probe", "Update the server.")
+        # It refuses both, and what it said to the first is the better reason.
+        raise refusal
 
     def _refused(self, error: RemoteError, offer: str) -> HandshakeFailed:
         cause = f"it answered initialize at {offer} with error {error.remote_code}: {error.remote_message}"

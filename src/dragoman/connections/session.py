@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol, cast
@@ -20,7 +21,7 @@ from dragoman.cleaning import visible
 from dragoman.connections.flooding import FloodGauge
 from dragoman.connections.troubles import Health, error_of, why_renewed
 from dragoman.deadlines import Deadlines
-from dragoman.errors import CallTimeout, ConnectionLost, RemoteError
+from dragoman.errors import CallTimeout, ConnectionLost, HttpError, RemoteError
 from dragoman.protocol import Era
 from dragoman.transports.base import About, Details, Transport, Trouble
 from dragoman.wire.codec import encode_notification
@@ -28,7 +29,6 @@ from dragoman.wire.messages import MessageId
 from dragoman.wire.peer import Peer, Progress, ProgressCallback
 
 CAUSE_WAIT_SECONDS: Final = 1.0
-LONGEST_SECONDS: Final = 24 * 3600.0
 FIRST_IDS: Final = (100_000_000, 1_000_000_000)
 """Request ids are integers, because some bridges read every id as one. They start at a random number in this
 range: a number that merely occurs in a server's text is then not taken for an id, and all ids fit 32 bits."""
@@ -69,6 +69,10 @@ class SessionObserver(Protocol):
         """Nothing has been heard for a while, though much was asked."""
         ...
 
+    def unauthorized(self, session: Session) -> None:
+        """A request was refused with 401: perhaps the credentials are dead, perhaps only it needs others."""
+        ...
+
 
 class Session:
     def __init__(
@@ -96,8 +100,8 @@ class Session:
         self._flood = FloodGauge(unrequested_per_second)
         self._health = Health()
         self._is_introduced = False
-        self.refusal: Trouble | None = None
-        """What the server said when it wanted to know who asks."""
+        self.refusal: HttpError | None = None
+        """What the server said to credentials that are dead."""
         self._standing = 0
         """Requests under way that are streams meant to stay open."""
         self._made_then = 0
@@ -177,7 +181,7 @@ class Session:
                         method,
                         {**mirrored, **headers} if headers else mirrored,
                         # The limit that progress extends is kept here; the transport's must not end it.
-                        LONGEST_SECONDS if extends else timeout_seconds,
+                        math.inf if extends else timeout_seconds,
                         is_standing,
                     )
                     self._transport.send(message, about)
@@ -261,8 +265,8 @@ class Session:
             lambda request_id: ConnectionLost(self.server, cause, may_have_run=request_id not in self._unsent)
         )
 
-    async def quiet(self, seconds: float) -> None:
-        """Returns once nothing waits for a reply, or the time is up."""
+    async def quiet(self, seconds: float | None) -> None:
+        """Returns once nothing waits for a reply, or the time is up; None: each has its own limit."""
         waiting = cast("list[asyncio.Future[Raw]]", self._peer.waiters())
         if waiting:
             await asyncio.wait(waiting, timeout=seconds)
@@ -347,9 +351,8 @@ class Session:
                 self._end_as(trouble.cause, "lost")
             case "session":
                 self._end_as("its session has ended", "session")
-            case "sign-in":
-                self.refusal = trouble
-                self._end_as(trouble.cause, "sign-in")
+            case "unauthorized":
+                self._observer.unauthorized(self)
 
     def unrequested(self, count: int) -> None:
         if self._flood.is_flooded(count, self._loop.time()):
@@ -357,6 +360,11 @@ class Session:
 
     def lost(self, cause: str) -> None:
         self._end_as(cause, "lost", nothing_follows=True)
+
+    def sign_in_needed(self, refusal: HttpError) -> None:
+        """The credentials are dead: nothing more is asked; what is under way may still be answered."""
+        self.refusal = refusal
+        self._end_as(refusal.cause, "sign-in")
 
     def _end_as(self, cause: str, how: End, *, nothing_follows: bool = False) -> None:
         if self._lost_cause is None:

@@ -29,8 +29,8 @@ from dragoman.wire.messages import ErrorObject, ErrorReply
 TERMINAL_LIMIT: Final = 3
 """Terminal errors in a row after which a link is made anew."""
 
-Verdict = Literal["keep", "renew", "session", "sign-in"]
-"""The link stays · is made anew · its session has ended · the server wants to know who asks."""
+Verdict = Literal["keep", "renew", "session", "unauthorized"]
+"""The link stays · is made anew · its session has ended · stays, but its credentials may be dead."""
 
 _SESSION_CODES: Final = (-32000, -32001, INVALID_REQUEST)
 _SESSION_WORDS: Final = re.compile(
@@ -157,6 +157,5 @@ class Health:
     def _after_status(self, trouble: Trouble) -> Verdict:
         if is_session_loss(trouble):
             return "session"
-        if trouble.status == 401 or (trouble.status == 403 and trouble.challenge is not None):
-            return "sign-in"
-        return "keep"
+        # A 403, with or without a challenge, is about what was asked for, not about who asks.
+        return "unauthorized" if trouble.status == 401 else "keep"

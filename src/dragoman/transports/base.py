@@ -8,7 +8,6 @@ itself, as over HTTP, one can fail while the link stands: that is `failed`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Final, Literal, Protocol
 
@@ -36,8 +35,8 @@ class About(Struct, frozen=True):
     method: str = ""
     headers: Mapping[str, str] = {}
     """What the protocol's era wants repeated where headers are carried."""
-    timeout_seconds: float = math.inf
-    """How long whoever waits for the reply is ready to wait."""
+    timeout_seconds: float = 0.0
+    """How long whoever waits for the reply is ready to wait; a transport's own limit is never shorter."""
     is_standing: bool = False
     """A stream that is meant to stay open: its end says little about the link."""
 

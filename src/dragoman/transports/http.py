@@ -33,6 +33,7 @@ from dragoman.transports.web import (
     TooLarge,
     body_of,
     open_client,
+    patience,
     read_body,
     trouble_of,
     trouble_of_status,
@@ -51,8 +52,6 @@ LASTING_SECONDS: Final = 10.0
 FAREWELL_SECONDS: Final = 1.0
 LAST_WORD_SECONDS: Final = 0.25
 """How long a stream may stay open after the reply it was for."""
-NO_LIMIT_SECONDS: Final = 24 * 3600.0
-"""A time limit of a day says no more than: as long as it takes."""
 REDIRECT_LIMIT: Final = 3
 DOUBLINGS_LIMIT: Final = 10
 
@@ -122,7 +121,8 @@ class HttpTransport:
         task = self._posts[key] = self._loop.create_task(self._post(message, about, key))
         if about.method == INITIALIZED:
             self._introduced = task
-        self._deadlines.set(key, self._patience(about), task)
+        if (seconds := patience(about, self._request_seconds)) is not None:
+            self._deadlines.set(key, seconds, task)
         if self.congested:
             self._room.clear()
 
@@ -214,11 +214,6 @@ class HttpTransport:
         return await trouble_of_status(
             response, in_session=self._session_id is not None, hide=(*self._network.headers.values(), *own)
         )
-
-    def _patience(self, about: About) -> float:
-        """How long an answer that is no stream may take."""
-        asked = about.timeout_seconds
-        return max(self._request_seconds, asked) if asked < NO_LIMIT_SECONDS else self._request_seconds
 
     async def _answer_to(self, message: bytes, about: About) -> aiohttp.ClientResponse:
         """The response to a POST, after at most one renewal of credentials."""

@@ -13,6 +13,7 @@ notification, so behind one the wait is longer: `initialized` must not be overta
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -34,6 +35,7 @@ from dragoman.transports.web import (
     body_of,
     connect_error,
     open_client,
+    patience,
     read_body,
     trouble_of,
     trouble_of_status,
@@ -258,28 +260,53 @@ class SseTransport:
             self._room.set()
 
     async def _post(self, message: bytes, about: About) -> None:
+        posting = asyncio.create_task(self._exchange(message))
+        try:
+            trouble = await self._in_time(posting, about)
+        finally:
+            posting.cancel()
+            await asyncio.wait([posting])
+        if trouble is not None and self._sink is not None:
+            self._sink.failed(about.request_id, trouble)
+
+    async def _in_time(self, posting: asyncio.Task[Trouble | None], about: About) -> Trouble | None:
+        """Waits for a POST as long as its reply may take: some servers answer it when its work is done.
+
+        One that stays unanswered although its reply has come, or is not wanted any more, is left after the
+        time of any request: it takes the room of another.
+        """
+        loop = asyncio.get_running_loop()
+        longest = patience(about, self._request_seconds)
+        last = math.inf if longest is None else loop.time() + longest
+        while True:
+            await asyncio.wait([posting], timeout=self._request_seconds)
+            if posting.done():
+                return posting.result()
+            if loop.time() >= last or not self._is_awaited(about.request_id):
+                return Trouble("timeout", "no answer in time")
+
+    def _is_awaited(self, request_id: int | None) -> bool:
+        return request_id is not None and self._sink is not None and self._sink.awaits(request_id)
+
+    async def _exchange(self, message: bytes) -> Trouble | None:
+        """Sends a message; the trouble if it was not taken."""
         client, endpoint = self._client, self._endpoint
         assert client is not None
         assert endpoint is not None
         try:
-            async with (
-                asyncio.timeout(self._request_seconds),
-                await self._signed(
-                    self._post_headers,
-                    lambda signed: client.post(
-                        endpoint, data=body_of(message), headers=signed, allow_redirects=False
-                    ),
-                ) as response,
-            ):
+            async with await self._signed(
+                self._post_headers,
+                lambda signed: client.post(
+                    endpoint, data=body_of(message), headers=signed, allow_redirects=False
+                ),
+            ) as response:
                 if 200 <= response.status < 300:
                     await _finish(response)
-                    return
+                    return None
                 # The address was given out for this one stream, as a session's would be.
-                trouble = await trouble_of_status(response, in_session=True, hide=self._secrets())
+                return await trouble_of_status(response, in_session=True, hide=self._secrets())
         except FAULTS as error:
-            trouble = _trouble_in(error)
-        if self._sink is not None:
-            self._sink.failed(about.request_id, trouble)
+            return _trouble_in(error)
 
     # Who asks.
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import io
+import math
 import os
 import re
+import socket
 import ssl
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +26,7 @@ from yarl import URL
 
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError, ConnectError, SignInNeeded, Unreachable
-from dragoman.transports.base import CONNECT_HINT, Trouble
+from dragoman.transports.base import CONNECT_HINT, About, Trouble
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
@@ -39,6 +41,8 @@ SECRET_LENGTH: Final = 8
 KNOCK_SECONDS: Final = 2.0
 LONGEST_RETRY_SECONDS: Final = 300.0
 PIECE_BYTES: Final = 512 * 1024
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+"""A machine that vanished is noticed two minutes after its last sign of life."""
 
 
 class Network(Struct, frozen=True):
@@ -94,6 +98,7 @@ def open_client(server: str, network: Network) -> aiohttp.ClientSession:
     """A client of its own for one server: a small pool, and nothing shared with others."""
     connector = aiohttp.TCPConnector(
         limit=0,  # how many requests are under way is the transport's to bound
+        socket_factory=_watched_socket,
         ssl=tls_of(server, network),
         keepalive_timeout=KEEP_IDLE_SECONDS,
         ttl_dns_cache=30,
@@ -106,6 +111,17 @@ def open_client(server: str, network: Network) -> aiohttp.ClientSession:
         proxy=network.proxy,
         read_bufsize=CHUNK_BYTES,
     )
+
+
+def _watched_socket(address: tuple[Any, ...]) -> socket.socket:
+    """A socket whose far end is probed by the system while nothing comes, as in a call of an hour."""
+    family, kind, protocol = address[:3]
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if hasattr(socket, name):  # not on every system
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
 
 
 def tls_of(server: str, network: Network) -> ssl.SSLContext | bool:
@@ -257,6 +273,14 @@ def _in_words(body: bytes, content_type: str, hide: Iterable[str]) -> str:
             if len(part) >= SECRET_LENGTH:
                 text = text.replace(part, "•••")
     return one_line(text[:400], 200).strip()
+
+
+def patience(about: About, request_seconds: float) -> float | None:
+    """How long an answer that is no stream may take; None: whoever waits for it keeps the time."""
+    if about.request_id is None or about.is_standing:
+        return request_seconds
+    seconds = max(request_seconds, about.timeout_seconds)
+    return None if seconds == math.inf else seconds
 
 
 def body_of(message: bytes) -> bytes | io.BytesIO:

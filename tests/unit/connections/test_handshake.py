@@ -1,5 +1,6 @@
 """From an open pipe to a server that is understood: what is sent, what is begun anew, what is remembered."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,16 @@ pytestmark = pytest.mark.requirement("TRN-10")
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 CLIENT = {"name": "test", "version": "1"}
 
-Said = dict[str, Any] | DragomanError
+
+class After:
+    """An answer that is given only once this method is asked; without an answer: never."""
+
+    def __init__(self, method: str, said: "Said | None" = None) -> None:
+        self.method = method
+        self.said = said
+
+
+Said = dict[str, Any] | DragomanError | After
 
 
 def found(*versions: str, **more: Any) -> dict[str, Any]:
@@ -61,6 +71,7 @@ class Talk:
         self.limits: list[float] = []
         self.params: list[Any] = []
         self.driver: Any = None
+        self._asked: dict[str, asyncio.Event] = {}
 
     def use(self, driver: Any) -> None:
         self.driver = driver
@@ -72,7 +83,11 @@ class Talk:
         self.story.append(f"{method}@{self.driver.revision}")
         self.limits.append(timeout_seconds)
         self.params.append(params)
+        self._asked.setdefault(method, asyncio.Event()).set()
         said = self._answers[method].pop(0)
+        if isinstance(said, After):
+            await self._asked.setdefault(said.method, asyncio.Event()).wait()
+            said = said.said or await asyncio.Event().wait()
         if isinstance(said, DragomanError):
             raise said
         return Raw(msgspec.json.encode(said))
@@ -89,9 +104,15 @@ class Meeting:
         self.talks = talks
         self.begun: list[str] = []
         self._refuses_older = refuses_older
-        settings: dict[str, Any] = {"protocol": "auto", "remembered": None, "connect_seconds": 30, **more}
+        settings: dict[str, Any] = {
+            "protocol": "auto",
+            "remembered": None,
+            "connect_seconds": 30,
+            "probe_seconds": 3,
+            **more,
+        }
         self.handshake = Handshake(
-            "box", client_info=CLIENT, capabilities={}, probe_seconds=3, respawn=self._respawn, **settings
+            "box", client_info=CLIENT, capabilities={}, respawn=self._respawn, **settings
         )
 
     async def _respawn(self, older: bool) -> Any:
@@ -236,11 +257,89 @@ async def test_a_refusal_of_initialize_names_what_the_server_speaks():
     assert "auto" in (caught.value.hint or "")
 
 
-async def test_the_probe_takes_no_more_than_its_share_of_the_time():
-    meeting = Meeting(local(server_discover=[SILENCE], initialize=[welcome()]), connect_seconds=3)
+async def test_the_probe_is_waited_for_no_longer_than_its_share_of_the_time():
+    """Its own limit is an hour; the whole connecting may take a moment."""
+    never = local(server_discover=[After("initialize")], initialize=[welcome()])
+    meeting = Meeting(never, connect_seconds=0.3, probe_seconds=3600)
     session, _ = await meeting.run()
 
-    assert session.limits == [1.0, 3]
+    assert session.story[:2] == [f"server/discover@{MODERN}", f"initialize@{LEGACY}"]
+
+
+# --- a server that is slow to start ---
+
+
+@pytest.mark.parametrize("make", [local, remote])
+@pytest.mark.parametrize("overtakes", [False, True])
+async def test_an_answer_to_the_probe_counts_although_initialize_was_sent(
+    make: Callable[..., Talk], overtakes: bool
+):
+    """Whichever of the two answers comes first, and whether or not `initialize` is answered."""
+    slow = make(
+        server_discover=[After("initialize", found(MODERN))],
+        initialize=[welcome() if overtakes else After("never")],
+    )
+    meeting = Meeting(slow, probe_seconds=0)
+    session, introduction = await meeting.run()
+
+    assert session.story == [f"server/discover@{MODERN}", f"initialize@{LEGACY}"]
+    assert session.driver.revision == MODERN
+    assert (introduction.revision, introduction.capabilities) == (MODERN, {"tools": {}})
+    assert meeting.handshake.verdict == "modern"
+
+
+@pytest.mark.parametrize("make", [local, remote])
+async def test_a_slow_server_that_is_pinned_to_the_modern_era_has_the_whole_time(make: Callable[..., Talk]):
+    slow = make(server_discover=[After("somebody else", found(MODERN))])
+    meeting = Meeting(slow, probe_seconds=0, protocol=MODERN)
+    running = asyncio.create_task(meeting.run())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    slow._asked["somebody else"].set()
+    _, introduction = await running
+
+    assert (introduction.revision, slow.story) == (MODERN, [f"server/discover@{MODERN}"])
+
+
+@pytest.mark.parametrize("make", [local, remote])
+async def test_a_late_refusal_of_the_probe_is_a_verdict(make: Callable[..., Talk]):
+    slow = make(server_discover=[After("initialize", NO_METHOD)], initialize=[welcome()])
+    meeting = Meeting(slow, probe_seconds=0)
+    _, introduction = await meeting.run()
+
+    assert (introduction.revision, meeting.handshake.verdict) == (LEGACY, "legacy")
+
+
+@pytest.mark.parametrize(("make", "verdict"), [(local, "legacy"), (remote, None)])
+async def test_only_over_a_pipe_an_answer_to_initialize_alone_says_that_the_probe_was_ignored(
+    make: Callable[..., Talk], verdict: str | None, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("dragoman.connections.handshake.LATE_SECONDS", 0.01)
+    meeting = Meeting(make(server_discover=[After("never")], initialize=[welcome()]), probe_seconds=0)
+    _, introduction = await meeting.run()
+
+    assert (introduction.revision, meeting.handshake.verdict) == (LEGACY, verdict)
+
+
+@pytest.mark.parametrize("remembered", [None, "legacy"])
+@pytest.mark.parametrize("code", [-32022, -32601])
+async def test_a_server_that_knows_no_initialize_is_probed_again(code: int, remembered: str | None):
+    probes = [found(MODERN)] if remembered else [After("never"), found(MODERN)]
+    meeting = Meeting(
+        local(server_discover=probes, initialize=[RemoteError("box", code, "no")]),
+        probe_seconds=0.01,
+        remembered=remembered,
+    )
+    _, introduction = await meeting.run()
+
+    assert (introduction.revision, meeting.handshake.verdict) == (MODERN, "modern")
+
+
+async def test_of_two_refusals_the_one_of_initialize_is_told():
+    refusal = RemoteError("box", -32601, "no such method: initialize")
+    meeting = Meeting(local(server_discover=[NO_METHOD, NO_METHOD], initialize=[refusal]))
+    with pytest.raises(HandshakeFailed, match="no such method: initialize"):
+        await meeting.run()
 
 
 # --- over the network ---

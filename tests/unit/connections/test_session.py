@@ -366,7 +366,6 @@ async def test_a_good_answer_in_between_keeps_the_link(remote: Session, web: Wir
     ("trouble", "end"),
     [
         (Trouble("unreachable", "refused", may_have_run=False), ("ended", "refused", "lost")),
-        (Trouble("status", "HTTP 401", status=401), ("ended", "HTTP 401", "sign-in")),
         (
             Trouble("status", "HTTP 404", status=404, in_session=True, may_have_run=False),
             ("ended", "its session has ended", "session"),

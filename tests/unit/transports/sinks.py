@@ -22,6 +22,8 @@ class RecordingSink:
         self.large: list[tuple[bytes, bytes]] = []
         self.failures: list[tuple[str | None, Trouble]] = []
         self.ends: list[str] = []
+        self.answered: set[str] = set()
+        """Requests whose replies nobody waits for any more."""
         self.unrequested_count = 0
         self._knows_owner = knows_owner
         self._changed = asyncio.Condition()
@@ -40,7 +42,7 @@ class RecordingSink:
         self._tell()
 
     def awaits(self, request_id: str) -> bool:
-        return True
+        return request_id not in self.answered
 
     def failed(self, request_id: str | None, trouble: Trouble) -> None:
         self.failures.append((request_id, trouble))

@@ -475,6 +475,21 @@ async def test_each_post_has_a_time_limit_and_the_stream_has_none():
     assert sink.ends == []
 
 
+@pytest.mark.requirement("TRN-9")
+async def test_a_post_that_is_answered_when_its_work_is_done_may_take_as_long_as_the_call():
+    box = Holding()
+    async with opened(box, request_seconds=0.05) as (transport, sink):
+        sink.answered.add("2")
+        transport.send(b"hold", About("1", timeout_seconds=1e8))
+        transport.send(b"hold", About("2", timeout_seconds=1e8))
+        await sink.until(lambda: sink.failures)
+        assert [request_id for request_id, _ in sink.failures] == ["2"]
+        box.release.set()
+        await settled(lambda: not transport._posts)
+
+    assert [request_id for request_id, _ in sink.failures] == ["2"]
+
+
 async def test_many_posts_that_wait_are_congestion(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sse, "BEHIND_REQUEST_SECONDS", 60.0)
     box = Holding()

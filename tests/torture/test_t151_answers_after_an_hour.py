@@ -1,0 +1,44 @@
+"""T151: a tool call has the tool's time, however its answer comes, and a time-out names the setting."""
+
+import asyncio
+
+import pytest
+
+from dragoman import CallTimeout
+from tests.servers.web import Ask
+from tests.torture.network import LEGACY, MODERN, Way, end_of
+
+WAYS = (Way("http", LEGACY, "json"), Way("http", MODERN, "json"), Way("sse"))
+SETTINGS = {"MCP_REQUEST_TIMEOUT_MS": 400}
+
+
+@pytest.mark.requirement("TRN-9")
+@pytest.mark.parametrize("way", WAYS, ids=str)
+async def test_t151_a_call_may_take_longer_than_any_other_request(arena, way: Way):
+    """The default limit of a call is 28 hours, that of any other request here 0.4 s."""
+    too_long = asyncio.Event()
+
+    async def hold(ask: Ask) -> None:
+        await too_long.wait()
+
+    async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
+        server.on["tools/call"] = hold
+        for extends in (False, True):
+            too_long.clear()
+            calling = asyncio.create_task(a.host.call("mcp__hostile__ledger", {"key": "k"}, extends=extends))
+            ended = await end_of(a, "hold", seconds=0.9, key="h")  # so much time has passed
+            assert isinstance(ended, CallTimeout)
+            assert not calling.done()
+            too_long.set()
+            assert not (await calling).is_error
+        assert server.ledger.counts["k"] == 2
+
+
+@pytest.mark.requirement("TRN-9")
+@pytest.mark.parametrize("way", WAYS, ids=str)
+async def test_t151_the_limit_of_a_call_is_told_with_its_setting(arena, way: Way):
+    async with way.server() as server, arena(way.entry(server), settings={"MCP_TOOL_TIMEOUT": 300}) as a:
+        ended = await end_of(a, "hold", key="k", seconds=0.3)
+        assert isinstance(ended, CallTimeout)
+        assert (ended.timeout_seconds, ended.may_have_run) == (0.3, True)
+        assert "MCP_TOOL_TIMEOUT" in (ended.hint or "")
