@@ -8,7 +8,7 @@ import pytest
 
 from dragoman import Host
 from dragoman.cleaning import is_safe
-from dragoman.cli import asking
+from dragoman.cli import asking, questions
 from dragoman.cli.lookalikes import mixed_words
 from dragoman.cli.render.columns import cells
 from dragoman.interaction import PermissionQuestion
@@ -109,7 +109,8 @@ def shown(capsys: pytest.CaptureFixture[str], asked: PermissionQuestion) -> str:
 
 @pytest.fixture(autouse=True)
 def a_terminal_of_a_known_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "_columns", lambda: COLUMNS)
+    monkeypatch.setattr(asking, "columns", lambda: COLUMNS)
+    monkeypatch.setattr(questions, "columns", lambda: COLUMNS)
 
 
 @pytest.mark.requirement("PRM-3")
