@@ -62,7 +62,7 @@ def test_a_pattern_is_a_part_of_a_name_or_has_wildcards():
 
     done = run("tools", "nowhere", "--mcp-config", SOME)
     assert done.returncode == exit_codes.NOT_FOUND
-    assert "no tool fits" in done.stderr
+    assert "No tool fits" in done.stderr
 
 
 def test_cost_and_schema():
@@ -96,7 +96,7 @@ def test_search_ranks_and_says_when_there_is_nothing():
 
     done = run("tools", "search", "zzzz", "--mcp-config", SOME)
     assert done.returncode == exit_codes.NOT_FOUND
-    assert "nothing found" in done.stderr
+    assert "Nothing found" in done.stderr
 
 
 @pytest.mark.requirement("CAT-4")
