@@ -115,7 +115,7 @@ def test_one_tool_whole():
     lines = at_width(60, "tools", "show", "go", "--mcp-config", given)
     assert all(len(line) <= 60 for line in lines)
     text = "\n".join(lines)
-    assert lines[0].endswith("▲ mcp__s__go")
+    assert next(filter(None, lines)).endswith("▲ mcp__s__go")
     assert "Go there · go of s" in text
     words = " ".join(text.split())
     assert "may destroy things, stays inside, may be repeated (by its own word)" in words
