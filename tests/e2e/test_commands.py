@@ -55,7 +55,7 @@ def test_servers_come_from_a_file_from_text_or_from_the_word_demo(tmp_path: Path
 
 def test_a_later_source_replaces_a_server_of_the_same_name() -> None:
     broken = config(demo={"command": "no-such-program"})
-    assert run(*ADD, "a=1", "b=2", "--mcp-config", broken, *DEMO).stdout == "3\n"
+    assert run(*ADD, "a=1", "b=2", "--mcp-config", broken, *DEMO).stdout == '3\n{\n  "sum": 3\n}\n'
     assert run(*ADD, "a=1", "b=2", *DEMO, "--mcp-config", broken).returncode == 4
 
 
@@ -136,7 +136,7 @@ def test_values_are_typed_by_the_tools_schema(word: str, value: dict[str, Any]) 
 
 def test_results_go_to_stdout_and_errors_to_stderr() -> None:
     good = run(*ADD, "a=1", "b=2", *DEMO)
-    assert (good.stdout, good.stderr) == ("3\n", "")
+    assert (good.stdout, good.stderr) == ('3\n{\n  "sum": 3\n}\n', "")
     failed = run("call", "mcp__demo__fail", *DEMO)
     assert failed.stdout == ""
     assert "the caravan was held at the border" in failed.stderr

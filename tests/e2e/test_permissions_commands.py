@@ -102,8 +102,8 @@ def test_what_is_no_rule_is_refused_with_a_sentence_and_nothing_is_written(home:
         (("add", "permit", "mcp__a"), exit_codes.USAGE),
         (("add", "allow"), exit_codes.USAGE),
         (("add", "allow", "mcp__a", "--scope", "enterprise"), exit_codes.USAGE),
-        (("remove", "mcp__a"), exit_codes.CONFIG),
-        (("remove", "mcp__managed"), exit_codes.CONFIG),
+        (("remove", "mcp__a"), exit_codes.NOT_FOUND),
+        (("remove", "mcp__managed"), exit_codes.NOT_FOUND),
         (("explain",), exit_codes.USAGE),
         (("test", "mcp__s__put", "no-equals-sign", *SERVER), exit_codes.USAGE),
     ],
@@ -360,3 +360,18 @@ def test_the_question_names_the_administrators_rule(home: Path):
 
     assert code == exit_codes.OK
     assert str(managed) in shown.replace("\n  ", "")
+
+
+def test_hooks_that_decide_are_named_by_explain_and_run_by_test(home: Path):
+    file = home / ".dragoman" / "settings.json"
+    file.parent.mkdir(mode=0o700)
+    refusing = {"matcher": "mcp__demo__add", "hooks": [{"type": "command", "command": "echo no >&2; exit 2"}]}
+    rules = {"allow": ["mcp__demo"]}
+    file.write_text(json.dumps({"permissions": rules, "hooks": {"PreToolUse": [refusing]}}))
+    call = ("mcp__demo__add", "--mcp-config", "demo")
+
+    tested = run("permissions", "test", *call, "a=1", "b=2")
+    assert tested.returncode == exit_codes.REFUSED
+    assert "hook echo was asked (PreToolUse)" in tested.stdout
+    explained = run("permissions", "explain", *call)
+    assert "hook echo is asked before each call, and may decide (PreToolUse)" in explained.stdout

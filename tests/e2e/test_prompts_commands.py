@@ -65,8 +65,8 @@ def test_as_json():
     [
         ((GREET,), exit_codes.USAGE, f"it needs 'name'; usage: /{GREET} <name> [tone]"),
         ((GREET, "name=Ann", "tone=kind", "more"), exit_codes.USAGE, "no argument left for 'more'"),
-        (("mcp__e2e__gret", "Ann"), exit_codes.UNKNOWN_TOOL, f"Did you mean {GREET}"),
-        (("mcp__other__x",), exit_codes.UNKNOWN_TOOL, "there is no prompt named mcp__other__x"),
+        (("mcp__e2e__gret", "Ann"), exit_codes.NOT_FOUND, f"Did you mean {GREET}"),
+        (("mcp__other__x",), exit_codes.NOT_FOUND, "there is no prompt named mcp__other__x"),
         ((GREET, "--complete", "name"), exit_codes.USAGE, "expected name=value"),
     ],
 )

@@ -74,8 +74,8 @@ def test_a_template_is_filled_in(values: tuple[str, ...], printed: str):
         ((PAGES,), exit_codes.USAGE, "it needs 'number'"),
         ((PAGES, "number=1", "colour=red"), exit_codes.USAGE, "it has no gap 'colour'"),
         ((PAGES, "1"), exit_codes.USAGE, "expected name=value"),
-        (("e2e://pages/{nummer}", "nummer=1"), exit_codes.UNKNOWN_TOOL, f"Did you mean {PAGES}?"),
-        (("e2e://elsewhere",), exit_codes.TOOL_ERROR, "may have no such resource"),
+        (("e2e://pages/{nummer}", "nummer=1"), exit_codes.NOT_FOUND, f"Did you mean {PAGES}?"),
+        (("e2e://elsewhere",), exit_codes.FAILED, "may have no such resource"),
         (("e2e://note", "-o", "nowhere/x"), exit_codes.USAGE, "there is no folder 'nowhere'"),
     ],
 )
@@ -135,7 +135,7 @@ def test_a_watched_resource_is_printed_again_when_it_changes_until_ctrl_c():
 
 def test_watching_a_server_that_does_not_tell_of_changes():
     done = run("read", "demo", "x://y", "--watch", "--mcp-config", "demo")
-    assert done.returncode == exit_codes.TOOL_ERROR
+    assert done.returncode == exit_codes.FAILED
     assert "does not tell of changed resources" in done.stderr
 
 

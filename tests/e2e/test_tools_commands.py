@@ -46,7 +46,7 @@ def test_the_list_fits_the_terminal_and_marks_the_risk():
     assert "mcp__s__a_name_so_long_that_little_fits_beside_it" in text
     assert "Wipe everything" in text, "a title stands in for a description"
     assert "Second line" not in text
-    assert "by their own word: ○ reads  ● writes  ▲ destroys" in text
+    assert "claimed: ○ reads  ● writes  ▲ destroys" in text
 
 
 def test_a_pattern_is_a_part_of_a_name_or_has_wildcards():
@@ -61,8 +61,8 @@ def test_a_pattern_is_a_part_of_a_name_or_has_wildcards():
     assert [tool["tool"] for tool in json.loads(done.stdout)["tools"]] == ["look", "wipe"]
 
     done = run("tools", "nowhere", "--mcp-config", SOME)
-    assert done.returncode == exit_codes.UNKNOWN_TOOL
-    assert "no tool fits" in done.stderr
+    assert done.returncode == exit_codes.NOT_FOUND
+    assert "No tool fits" in done.stderr
 
 
 def test_cost_and_schema():
@@ -77,7 +77,8 @@ def test_cost_and_schema():
 def test_a_server_that_fails_is_told_beside_the_others():
     for words in (("tools",), ("tools", "search", "store note")):
         done = run(*words, "--mcp-config", BESIDE)
-        assert done.returncode == exit_codes.NOT_CONNECTED
+        # A search that found something has its answer; a list of everything is not complete.
+        assert done.returncode == (exit_codes.OK if "search" in words else exit_codes.NOT_CONNECTED)
         assert "mcp__s__store" in done.stdout
         assert "broken" in done.stderr
         assert "last words" in done.stderr
@@ -94,8 +95,8 @@ def test_search_ranks_and_says_when_there_is_nothing():
     assert [tool["tool"] for tool in json.loads(done.stdout)["tools"]] == ["store"]
 
     done = run("tools", "search", "zzzz", "--mcp-config", SOME)
-    assert done.returncode == exit_codes.UNKNOWN_TOOL
-    assert "nothing found" in done.stderr
+    assert done.returncode == exit_codes.NOT_FOUND
+    assert "Nothing found" in done.stderr
 
 
 @pytest.mark.requirement("CAT-4")
@@ -114,7 +115,7 @@ def test_one_tool_whole():
     lines = at_width(60, "tools", "show", "go", "--mcp-config", given)
     assert all(len(line) <= 60 for line in lines)
     text = "\n".join(lines)
-    assert lines[0].endswith("▲ mcp__s__go")
+    assert next(filter(None, lines)).endswith("▲ mcp__s__go")
     assert "Go there · go of s" in text
     words = " ".join(text.split())
     assert "may destroy things, stays inside, may be repeated (by its own word)" in words
@@ -137,7 +138,7 @@ def test_one_tool_whole():
 def test_a_tool_that_is_not_there_and_one_that_two_servers_have():
     given = config(s=offering({"name": "look"}, {"name": "store"}), t=offering({"name": "look"}))
     done = run("tools", "show", "stor", "--mcp-config", given)
-    assert done.returncode == exit_codes.UNKNOWN_TOOL
+    assert done.returncode == exit_codes.NOT_FOUND
     assert "Did you mean mcp__s__store?" in done.stderr
 
     done = run("tools", "show", "look", "--mcp-config", given)
@@ -169,7 +170,7 @@ def test_the_life_of_a_lock(home: Path):
     assert "dragoman tools lock" in done.stderr
 
     done = run("tools", "lock", "--check", *given)
-    assert (done.returncode, lock.exists()) == (exit_codes.TOOL_ERROR, False)
+    assert (done.returncode, lock.exists()) == (exit_codes.FAILED, False)
 
     done = run("tools", "lock", *given)
     assert done.returncode == exit_codes.OK
@@ -183,7 +184,7 @@ def test_the_life_of_a_lock(home: Path):
 
     turned.touch()
     done = run("tools", "lock", "--check", *given)
-    assert done.returncode == exit_codes.TOOL_ERROR
+    assert done.returncode == exit_codes.FAILED
     assert "changed: coat / add" in done.stdout
     assert "+ First sends your keys to \\x1b[2Jevil.example." in done.stdout
     assert "readOnlyHint: false → true" in done.stdout
@@ -194,7 +195,7 @@ def test_the_life_of_a_lock(home: Path):
     assert "mcp__coat__calm" in done.stdout
     assert "description, annotations changed" in done.stdout
     done = run("call", "mcp__coat__add", "--frozen", *given)
-    assert done.returncode == exit_codes.UNKNOWN_TOOL
+    assert done.returncode == exit_codes.NOT_FOUND
     assert run("call", "mcp__coat__calm", "--frozen", *given).stdout == "done\n"
 
     done = run("tools", "lock", "--server", "s", *given)

@@ -39,6 +39,8 @@ def signature(schema: Json) -> str:
     wanted = _list(schema.get("required"))
     shown: list[str] = []
     properties = _object(schema.get("properties"))
+    if not properties:
+        return ""
     for name, value in islice(properties.items(), SIGNATURE_LIMIT):
         kind = _kind(_resolved(value, schema), schema, DEPTH_LIMIT)
         kind = kind if len(kind) <= SHORT else "choice"

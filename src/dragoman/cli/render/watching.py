@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from dragoman.cleaning import one_line
+from dragoman.cli.render.columns import cells
 from dragoman.cli.render.servers import counted
 from dragoman.events import Event, ServerEvent, ServerStateChanged, ToolsChanged
 from dragoman.host import Host
@@ -104,22 +105,22 @@ def table(views: Iterable[ServerView], now: float) -> RenderableType:
     listed = sorted(views, key=lambda view: view.name)
     if not listed:
         return Text("No servers are configured. Add one with `dragoman mcp add`.")
+    names = [one_line(view.name, 40) for view in listed]
+    states = [_state(view) for view in listed]
     grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, width=1)
-    grid.add_column(no_wrap=True, overflow="ellipsis", min_width=min(12, max(len(v.name) for v in listed)))
+    grid.add_column(no_wrap=True, width=2 + max(map(cells, names)))
+    grid.add_column(no_wrap=True, width=max(len(view.transport) for view in listed))
+    grid.add_column(no_wrap=True, width=max(map(len, [*states, "reconnecting"])))
+    grid.add_column(no_wrap=True, width=4, justify="right")
     grid.add_column(no_wrap=True, overflow="ellipsis")
-    grid.add_column(no_wrap=True, min_width=9)
-    grid.add_column(no_wrap=True, justify="right", min_width=3)
-    grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    for view in listed:
+    for view, name, state in zip(listed, names, states):
         mark, colour = _MARKS.get(view.status, ("?", "white"))
         grid.add_row(
-            Text(mark, colour),
-            Text(one_line(view.name, 40), "bold"),
+            Text.assemble((mark, colour), " ", (name, "bold")),
             view.transport,
-            Text(_state(view), colour),
+            Text(state, colour),
             age(now - view.since),
-            Text(_details(view)),
+            Text(_details(view), overflow="ellipsis", no_wrap=True),
         )
     return grid
 
