@@ -124,7 +124,7 @@ _SPECS: Final = (
             Field(
                 "action",
                 "text",
-                "`accept`, `decline` or `cancel`; without it the person is asked, or the question is cancelled",
+                "`accept`, `decline` or `cancel`; without it the person is asked, if there is one",
             ),
             Field("content", "object", "the values, if accepted"),
         ),
