@@ -13,8 +13,6 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Any, Final, cast
 
-import msgspec
-
 CUT_WORDS: Final = 40
 """Room for the words that say how much was cut."""
 LOOKED_AT: Final = 4
@@ -132,6 +130,8 @@ def value_for_model(value: Any) -> Any:
     Two names that become the same stay two: the second is escaped instead. `RecursionError` if it is nested
     too deeply.
     """
+    import msgspec  # only results need it; errors and the command line load without
+
     data = msgspec.json.encode(value)
     return value if data.isascii() and not _ESCAPES.search(data) else _in_value(value)
 

@@ -253,8 +253,9 @@ def test_an_allow_rule_of_the_persons_own_needs_no_second_yes(home: Path):
 
 
 def test_a_settings_file_that_cannot_be_written_costs_only_the_rule(home: Path):
-    (home / ".dragoman").mkdir()
-    (home / ".dragoman" / "settings.json").mkdir()
+    # The lock that every change of a file takes cannot be had: its folder is a file.
+    (home / ".dragoman" / "state").mkdir(parents=True)
+    (home / ".dragoman" / "state" / "locks").touch()
     with Person(*CALL_BURN) as person:
         person.answers(WITH_RULE, "a")
         code, rest = person.ends()

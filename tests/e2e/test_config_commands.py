@@ -170,7 +170,7 @@ def test_a_server_that_is_not_in_effect_is_explained_by_what_took_its_place(desk
     assert done.returncode == 3
     assert str(desk.user_file) in done.stderr
     assert "administrator" in done.stderr
-    assert run("config", "explain", "nothing").returncode == 3
+    assert run("config", "explain", "nothing").returncode == 5
 
 
 # --- plan ---
@@ -334,7 +334,7 @@ BAD_KEYS: tuple[dict[str, Any], ...] = (
     {"enableAllProjectMcpServers": "yes"},
     {"deniedMcpServers": {}},
     {"deniedMcpServers": [{}]},
-    {"deniedMcpServers": [{"servername": "a"}]},
+    {"deniedMcpServers": [{"serverNames": "a"}]},
     {"deniedMcpServers": [{"serverName": "a", "serverUrl": "https://a.example/"}]},
     {"allowedMcpServers": [{"serverCommand": []}]},
     {"permissions": {"allow": "mcp__a"}},
@@ -359,7 +359,9 @@ def test_a_bad_key_fits_no_schema_and_is_told_with_its_file(
 ) -> None:
     desk.user(**content)
     problems, _ = problems_and_standings()
-    assert len(problems) == 1
-    assert problems[0].startswith(str(desk.user_file))
-    assert next(iter(content)) in problems[0]
+    # While a list that can deny cannot be read, it is also said that nothing is started.
+    named = [problem for problem in problems if not problem.startswith("settings cannot be read")]
+    assert len(named) == 1
+    assert named[0].startswith(str(desk.user_file))
+    assert next(iter(content)) in named[0]
     assert not is_valid(schemas, "user", content)

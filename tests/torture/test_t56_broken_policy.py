@@ -249,7 +249,8 @@ WRONG_ENTRIES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("wrong", WRONG_ENTRIES, ids=repr)
+# A text in a deny list denies the server of that name, so it is not wrong there.
+@pytest.mark.parametrize("wrong", [each for each in WRONG_ENTRIES if each != "mine"], ids=repr)
 def test_t56_a_wrong_deny_entry_costs_only_itself(office: Office, wrong: Any):
     projects.managed(office.home, {"deniedMcpServers": [wrong, {"serverName": "mine"}, wrong]})
     assert standings()["mine"] == "refused"
