@@ -418,7 +418,7 @@ def test_one_unknown_name_among_several_changes_nothing(desk: Desk) -> None:
     desk.user({"a": {"command": "a"}, "b": {"command": "b"}}, disabledMcpServers=["b"])
     before = desk.user_file.read_text()
     for command in ("disable", "enable"):
-        assert run("mcp", command, "a", "b", "nothing").returncode == 3
+        assert run("mcp", command, "a", "b", "nothing").returncode == 5
         assert desk.user_file.read_text() == before
 
 
