@@ -510,7 +510,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         # --- Transports ---
         _row(
             "TRN-1",
-            "stdio: own group, minimal environment, stderr ring, gone within 600 ms, no orphan",
+            "stdio: own group, minimal environment, stderr ring, no orphan; 2 s to end if used, then 600 ms",
             "tests/integration/test_sdk_lessons.py::test_finding_12_pid_exit_code_and_stderr_are_there_for_whoever_asks",
             "tests/integration/test_sdk_lessons.py::test_finding_15_shutdown_reaches_the_children_of_a_server_that_ends_by_itself",
             "tests/torture/test_t106_escaped_children.py::test_t106_a_child_that_left_does_not_outlive_a_host_that_is_killed",
@@ -519,6 +519,13 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/torture/test_t11_start_and_death.py::test_t11_a_server_that_dies_while_connecting_leaves_its_last_words",
             "tests/torture/test_t13_will_not_die.py::test_t13_a_server_that_ignores_every_polite_request_is_killed",
             "tests/torture/test_t14_wrappers.py::test_t14_a_servers_child_does_not_outlive_it",
+            "tests/torture/test_t152_work_to_finish.py::test_t152_a_person_at_the_terminal_does_not_have_to_wait",
+            "tests/torture/test_t152_work_to_finish.py::test_t152_a_server_that_nobody_used_is_not_waited_for",
+            "tests/torture/test_t152_work_to_finish.py::test_t152_however_its_end_is_asked_for_it_may_finish",
+            "tests/torture/test_t152_work_to_finish.py::test_t152_servers_that_were_used_finish_side_by_side",
+            "tests/torture/test_t152_work_to_finish.py::test_t152_the_wait_has_an_end",
+            "tests/torture/test_t152_work_to_finish.py::test_t152_what_a_server_leaves_behind_when_it_ends_is_not_waited_for",
+            "tests/torture/test_t152_work_to_finish.py::test_t152_whoever_is_in_a_hurry_does_not_wait",
             "tests/torture/test_t15_host_dies.py::test_t15_if_the_warden_is_killed_too_the_next_host_sweeps",
             "tests/torture/test_t15_host_dies.py::test_t15_no_server_survives_a_host_that_dies_by_a_signal",
             "tests/torture/test_t16_stderr_flood.py::test_t16_memory_stays_bounded_over_a_longer_flood",

@@ -54,6 +54,13 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("DRAGOMAN_PROBE_TIMEOUT_MS", 3_000, 1, "ms", "Time a server has to answer the revision probe."),
     Setting("DRAGOMAN_WRITE_STALL_MS", 30_000, 1, "ms", "Time a server may leave its input unread."),
+    Setting(
+        "DRAGOMAN_STOP_WAIT_MS",
+        2_000,
+        0,
+        "ms",
+        "Time a local server that answered calls has to end by itself after its input is closed.",
+    ),
     Setting("DRAGOMAN_RECONNECT_ATTEMPTS", 5, 0, "attempts", "Tries to reach a server that went away."),
     Setting(
         "DRAGOMAN_RECONNECT_WAIT_MS", 1_000, 1, "ms", "Wait before the first of them; doubles each time."

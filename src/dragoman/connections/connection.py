@@ -282,6 +282,11 @@ class Connection:
             return error
         return None
 
+    def hurry(self) -> None:
+        """Its process gets no time to finish its work, in a closing that is under way or to come."""
+        if self._session is not None:
+            self._session.hurry()
+
     async def close(self) -> None:
         """Ends the link. Safe from any task, at any moment, any number of times."""
         self._closed = True

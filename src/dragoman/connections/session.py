@@ -33,6 +33,20 @@ FIRST_IDS: Final = (100_000_000, 1_000_000_000)
 """Request ids are integers, because some bridges read every id as one. They start at a random number in this
 range: a number that merely occurs in a server's text is then not taken for an id, and all ids fit 32 bits."""
 
+_HOUSEKEEPING: Final = frozenset(
+    {
+        "initialize",
+        "server/discover",
+        "ping",
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "subscriptions/listen",
+    }
+)
+"""What is asked of every server, whether or not anybody uses it."""
+
 End = Literal["lost", "session", "sign-in"]
 """How a link ended: by itself, because the server forgot the session, or because it wants a sign-in."""
 
@@ -100,6 +114,8 @@ class Session:
         self._flood = FloodGauge(unrequested_per_second)
         self._health = Health()
         self._is_introduced = False
+        self._is_used = False
+        """Whether a request was answered that somebody made, so that the server may have work to finish."""
         self.refusal: HttpError | None = None
         """What the server said to credentials that are dead."""
         self._standing = 0
@@ -187,7 +203,9 @@ class Session:
                     self._transport.send(message, about)
                 else:
                     self._transport.send(message)
-            return await future
+            result = await future
+            self._is_used = self._is_used or method not in _HOUSEKEEPING
+            return result
         except RemoteError as error:
             self._check_session(error)
             raise
@@ -248,9 +266,14 @@ class Session:
         self._is_introduced = True
         self._transport.negotiated(self._driver.revision)
 
+    def hurry(self) -> None:
+        """Whoever closes, now or later, does not wait for the server to finish."""
+        self._transport.hurry()
+
     async def close(self) -> None:
+        graceful = self._is_used and self._lost_cause is None
         self.end("the connection was closed")
-        await self._transport.close()
+        await (self._transport.close(graceful=True) if graceful else self._transport.close())
 
     def end(self, cause: str) -> None:
         """Fails what waits; nothing can be sent after this."""

@@ -128,8 +128,15 @@ class Transport(Protocol):
         """The handshake is done and this revision is spoken from now on."""
         ...
 
-    async def close(self) -> None:
-        """Ends it, bounded in time whatever the far end does. May be called twice."""
+    async def close(self, *, graceful: bool = False) -> None:
+        """Ends it, bounded in time whatever the far end does. May be called twice.
+
+        `graceful`: the far end has worked for us, and may finish that first.
+        """
+        ...
+
+    def hurry(self) -> None:
+        """Ends any wait for the far end to finish, now or in a `close` to come."""
         ...
 
     def details(self) -> Details: ...
@@ -150,6 +157,9 @@ class OneLink:
         return False
 
     def negotiated(self, revision: str) -> None:
+        return
+
+    def hurry(self) -> None:
         return
 
     def details(self) -> Details:

@@ -141,7 +141,10 @@ class HttpTransport:
     def details(self) -> Details:
         return Details()
 
-    async def close(self) -> None:
+    def hurry(self) -> None:
+        return
+
+    async def close(self, *, graceful: bool = False) -> None:
         sink, self._sink = self._sink, None
         self._room.set()
         self._deadlines.close()

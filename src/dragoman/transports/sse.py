@@ -128,7 +128,10 @@ class SseTransport:
     def details(self) -> Details:
         return Details()
 
-    async def close(self) -> None:
+    def hurry(self) -> None:
+        return
+
+    async def close(self, *, graceful: bool = False) -> None:
         self._sink = None
         self._queue.clear()
         self._room.set()

@@ -43,6 +43,7 @@ class StdioTransport(OneLink):
         cwd: str | None,
         limit_bytes: int,
         stall_seconds: float,
+        stop_seconds: float = 0.0,
         shown_command: str | None = None,
     ) -> None:
         """`shown_command`: how messages name the program, if it is not to be named as written."""
@@ -54,6 +55,7 @@ class StdioTransport(OneLink):
         self._cwd = cwd
         self._limit_bytes = limit_bytes
         self._stall_seconds = stall_seconds
+        self._stop_seconds = stop_seconds
         self._stderr = ByteRing(STDERR_CAPACITY_BYTES)
         self._process: ServerProcess | None = None
         self._stdin: asyncio.WriteTransport | None = None
@@ -111,7 +113,12 @@ class StdioTransport(OneLink):
     async def drained(self) -> None:
         await self._room.wait()
 
-    async def close(self) -> None:
+    def hurry(self) -> None:
+        self._stop_seconds = 0.0
+        if self._process is not None:
+            self._process.hurry()
+
+    async def close(self, *, graceful: bool = False) -> None:
         self._sink = None
         self.resume()
         self._outbox.clear()
@@ -122,7 +129,7 @@ class StdioTransport(OneLink):
             self._search.cancel()
         try:
             if self._process is not None:
-                await self._process.end()
+                await self._process.end(self._stop_seconds if graceful else 0.0)
         finally:
             for reader in self._readers:
                 reader.close()
