@@ -842,6 +842,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/interop/python/test_t24_front_ends.py::test_t24_behind_nginx_a_server_that_is_down_is_told_by_status",
             "tests/torture/test_t08_handshake_lies.py::test_t08_silence_at_the_greeting_over_the_network_ends_with_the_time_allowed",
             "tests/torture/test_t12_crash_loop.py::test_t12_what_dies_before_the_handshake_is_not_started_again_by_itself",
+            "tests/torture/test_t153_text_on_stdout.py::test_t153_text_on_stdout_is_named_as_the_reason",
             "tests/torture/test_t18_slow_start.py::test_t18_a_remote_one_that_never_answers_is_bounded_in_the_same_way",
             "tests/torture/test_t18_slow_start.py::test_t18_one_that_never_starts_fails_when_the_time_is_up_and_delays_nobody",
             "tests/torture/test_t18_slow_start.py::test_t18_the_time_allowed_is_the_persons_to_set",

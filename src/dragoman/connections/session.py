@@ -151,6 +151,12 @@ class Session:
         """The newest lines of output that were not messages, made visible."""
         return tuple(visible(line) for line in self._peer.noise)
 
+    @property
+    def first_noise(self) -> str | None:
+        """The first line of output that was not a message, made visible."""
+        first = self._peer.first_noise
+        return None if first is None else visible(first)
+
     def details(self) -> Details:
         return self._transport.details()
 

@@ -57,6 +57,8 @@ class StdioTransport(OneLink):
         self._stall_seconds = stall_seconds
         self._stop_seconds = stop_seconds
         self._stderr = ByteRing(STDERR_CAPACITY_BYTES)
+        self._last_words: bytes | None = None
+        """The end of stderr before we began to end a process that ran: what follows is our doing."""
         self._process: ServerProcess | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._readers: list[asyncio.BaseTransport] = []
@@ -127,6 +129,8 @@ class StdioTransport(OneLink):
             self._stdin.abort()
         if self._search is not None:
             self._search.cancel()
+        if self._process is not None and self._process.exit_code is None and self._last_words is None:
+            self._last_words = self._stderr.tail(STDERR_TAIL_BYTES)
         try:
             if self._process is not None:
                 await self._process.end(self._stop_seconds if graceful else 0.0)
@@ -142,7 +146,8 @@ class StdioTransport(OneLink):
     def details(self) -> Details:
         process = self._process
         pid = process.pid if process else None
-        tail = self._stderr.tail(STDERR_TAIL_BYTES).decode("utf-8", "replace")
+        words = self._stderr.tail(STDERR_TAIL_BYTES) if self._last_words is None else self._last_words
+        tail = words.decode("utf-8", "replace")
         return Details(
             pid=pid,
             # What goes on in another process has not ended.

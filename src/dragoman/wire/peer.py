@@ -72,6 +72,7 @@ class Peer:
         """How many messages were dropped, by kind."""
         self.noise: deque[str] = deque(maxlen=NOISE_LINES)
         """The newest lines that were not messages: often what a failing server has to say."""
+        self.first_noise: str | None = None
 
     @property
     def in_flight(self) -> int:
@@ -244,7 +245,10 @@ class Peer:
 
     def _heard_noise(self, data: bytes) -> None:
         sample = data[:SAMPLE_BYTES]
-        self.noise.append(sample.decode("utf-8", "replace"))
+        line = sample.decode("utf-8", "replace")
+        self.noise.append(line)
+        if self.first_noise is None:
+            self.first_noise = line
         self._ignore("noise", sample)
 
     def _count_unrequested(self) -> None:

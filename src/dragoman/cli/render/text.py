@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dragoman.calls.outcome import CallOutcome
-from dragoman.cleaning import one_line, visible
+from dragoman.cleaning import last_words, one_line, visible
 from dragoman.cli.render.servers import counted
 from dragoman.content.blocks import AudioBlock, ImageBlock, TextBlock
 from dragoman.errors import ConnectError, DragomanError
@@ -52,7 +52,7 @@ def show_outcome(outcome: CallOutcome) -> None:
 
 
 def _show_last_words(stderr_tail: str) -> None:
-    lines = stderr_tail.splitlines()[-8:]
+    lines = last_words(stderr_tail)
     if lines:
         click.echo(click.style("  its last words:", dim=True), err=True)
     for line in lines:
