@@ -120,7 +120,6 @@ class Session:
         """What the server said to credentials that are dead."""
         self._standing = 0
         """Requests under way that are streams meant to stay open."""
-        self._made_then = 0
         self._idle_since = self._loop.time()
         self._wants_about = transport.wants_about
         self._lost_cause: str | None = None
@@ -221,6 +220,7 @@ class Session:
             raise ConnectionLost(self.server, cause, may_have_run=False) from None
         finally:
             self._standing -= is_standing
+            self._idle_since = self._loop.time()
             self._deadlines.clear(request_id)
             # Still awaited here only if the caller was cancelled, or if it could not be encoded.
             if self._peer.forget(request_id) and future.cancelled():
@@ -256,11 +256,10 @@ class Session:
 
     @property
     def idle_seconds(self) -> float:
-        """How long nothing has been asked, as far as earlier looks can tell."""
-        now, made = self._loop.time(), self._peer.requests_made
-        if made != self._made_then or self._peer.in_flight > self._standing:
-            self._made_then, self._idle_since = made, now
-        return now - self._idle_since
+        """How long nothing has been asked and nothing awaited, but streams meant to stay open."""
+        if self._peer.in_flight > self._standing:
+            return 0.0
+        return self._loop.time() - self._idle_since
 
     @property
     def mirrors_arguments(self) -> bool:

@@ -63,6 +63,7 @@ def error_of(server: str, trouble: Trouble, limit_bytes: int) -> CallError:
                 retry_after_seconds=trouble.retry_after_seconds,
                 challenge=trouble.challenge,
                 hint=trouble.hint,
+                was_sent=trouble.was_sent,
             )
         case "malformed":
             return MalformedReply(server, trouble.cause)

@@ -59,6 +59,8 @@ class Trouble(Struct, frozen=True):
     """`WWW-Authenticate` of a 401 or 403."""
     body: bytes = b""
     """The beginning of what came with a status; it may hold an error of the protocol."""
+    was_sent: bool = True
+    """Whether the far end was asked at all, where the kind is `status`."""
     is_standing: bool = False
     """See `About`."""
     in_session: bool = False

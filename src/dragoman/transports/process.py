@@ -113,6 +113,7 @@ class ServerProcess:
             self._ending = reaper.end(self._family, lambda: guard.release(self._popen.pid), patience_seconds)
         try:
             self.left_behind = await asyncio.shield(self._ending.future)
+            self._successor = None
         except asyncio.CancelledError:
             # At once then: nobody may be there any more to wait for the ladder.
             self._family.signal(signal.SIGKILL, ())

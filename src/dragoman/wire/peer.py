@@ -78,10 +78,6 @@ class Peer:
     def in_flight(self) -> int:
         return len(self._waiters)
 
-    @property
-    def requests_made(self) -> int:
-        return self._last_id - self._first_id + 1
-
     def open_request(self, waiter: Waiter, on_progress: ProgressCallback | None = None) -> int:
         """A fresh id whose reply goes to the waiter. The id is also the progress token."""
         self._last_id += 1
