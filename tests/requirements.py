@@ -822,7 +822,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         ),
         _row(
             "LIF-2",
-            "start-up order; one slow or broken server never delays another",
+            "start-up order; turns of at most 1 s to connect: one slow or broken server never delays another",
             "tests/integration/test_prompts.py::test_a_new_prompt_is_there_when_the_server_says_so",
             "tests/integration/test_resources.py::test_lists_are_read_ahead_kept_and_read_again_on_a_change",
             "tests/torture/test_t18_slow_start.py::test_t18_a_remote_one_that_never_answers_is_bounded_in_the_same_way",
@@ -833,6 +833,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/torture/test_t64_storms.py::test_t64_sixty_dead_addresses_delay_no_living_server",
             "tests/unit/catalog/test_lists.py::test_a_burst_of_changes_is_read_once_or_twice",
             "tests/unit/catalog/test_lists.py::test_what_a_server_offers_is_read_ahead_when_it_is_connected",
+            "tests/unit/connections/test_turns.py::test_servers_that_take_longer_than_a_turn_no_longer_count_and_the_setting_says_so",
         ),
         _row(
             "LIF-3",
