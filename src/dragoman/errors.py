@@ -347,10 +347,12 @@ class HttpError(CallError):
 class MalformedReply(CallError):
     code = "malformed-reply"
 
-    def __init__(self, server: str, detail: str) -> None:
+    def __init__(self, server: str, detail: str, *, hint: str | None = None) -> None:
         self.detail = one_line(detail, 500)
         super().__init__(
-            server, f"malformed reply from {server}: {self.detail}", hint="This is a fault of the server."
+            server,
+            f"malformed reply from {server}: {self.detail}",
+            hint=hint or "This is a fault of the server.",
         )
 
 

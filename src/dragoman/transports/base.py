@@ -17,6 +17,10 @@ CONNECT_HINT: Final = "Are address and port right? With TLS, the url begins with
 """For trouble that says nothing about itself, such as an end before any answer."""
 
 
+ADDRESS_QUESTION: Final = "is the address right?"
+ADDRESS_HINT: Final = "A page for people is not an MCP server: its url often ends in /mcp or /sse."
+
+
 class Details(Struct, frozen=True):
     """What a person wants to know of the far end, as far as the transport can tell."""
 
