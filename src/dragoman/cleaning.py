@@ -53,6 +53,26 @@ _ESCAPES = re.compile(rb"\\[ubfr]|\x7f")
 _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
 
 
+LAST_WORDS: Final = 5
+"""How many lines of a failed server's stderr people are shown."""
+_SAYS_NOTHING: Final = re.compile(
+    r"\s*$"
+    # npm: warnings, notices, codes without words, and advice that follows every failure
+    r"|npm (warn|notice)\b"
+    r"|npm (error|ERR!)( code| errno| \d{3}| E[A-Z0-9]+)?\s*$"
+    r"|npm (error|ERR!)( \d{3})? +(Note that you can also|tarball, folder, http url|A complete log of)"
+    # places in a program of Node
+    r"|\s+at \S|node:internal|Node\.js v\d|\s*\^+\s*$",
+    re.IGNORECASE,
+)
+
+
+def last_words(stderr: str) -> list[str]:
+    """The last lines of a program's stderr that say something, or simply the last ones."""
+    lines = stderr.splitlines()
+    return ([line for line in lines if not _SAYS_NOTHING.match(line)] or lines)[-LAST_WORDS:]
+
+
 def is_safe(text: str) -> bool:
     """Whether nothing in it is invisible, and nothing was lost (U+FFFD): for names that are sent back."""
     return _is_plain(text) or ("\ufffd" not in text and replaced(text, lambda _: "") == text)

@@ -270,8 +270,10 @@ class NotConnected(CallError):
         super().__init__(server, f"{server} is {status}{why}", hint=hint)
 
 
-def _doubt(may_have_run: bool) -> str:
-    return "; the request may have run" if may_have_run else "; the request was not sent"
+def _doubt(may_have_run: bool, was_refused: bool = False) -> str:
+    if may_have_run:
+        return "; the request may have run"
+    return "; the request was refused and has not run" if was_refused else "; the request was not sent"
 
 
 class ConnectionLost(CallError):
@@ -293,7 +295,9 @@ class ConnectionLost(CallError):
         self.was_refused = was_refused
         """The server had it, and would not take it: its session is gone."""
         super().__init__(
-            server, f"the connection to {server} was lost: {self.cause}{_doubt(may_have_run)}", hint=hint
+            server,
+            f"the connection to {server} was lost: {self.cause}{_doubt(may_have_run, was_refused)}",
+            hint=hint,
         )
 
 
@@ -321,6 +325,11 @@ class CallTimeout(CallError):
         )
 
 
+def _plain(seconds: float) -> str:
+    """Without an exponent, however many there are."""
+    return f"{seconds:.3f}".rstrip("0").rstrip(".")
+
+
 class HttpError(CallError):
     """HTTP said no. `retry_after_seconds` is what the server asked for, if it did."""
 
@@ -336,15 +345,18 @@ class HttpError(CallError):
         retry_after_seconds: float | None = None,
         challenge: str | None = None,
         hint: str | None = None,
+        was_sent: bool = True,
     ) -> None:
+        """`was_sent`: the server itself said so, and not whoever was to say who asks."""
         self.status = status
         self.cause = one_line(cause, 2048)
         self.may_have_run = may_have_run
         self.retry_after_seconds = retry_after_seconds
         self.challenge = challenge
-        wait = f" It asks to wait {retry_after_seconds:g} s." if retry_after_seconds else ""
+        wait = f" It asks to wait {_plain(retry_after_seconds)} s." if retry_after_seconds else ""
+        what = f"{server} refused" if was_sent else f"{server} was not asked"
         super().__init__(
-            server, f"{server} refused: {self.cause}{_doubt(may_have_run)}.{wait}".rstrip("."), hint=hint
+            server, f"{what}: {self.cause}{_doubt(may_have_run, was_sent)}.{wait}".rstrip("."), hint=hint
         )
 
 
@@ -365,10 +377,12 @@ class InputUnavailable(CallError):
 class MalformedReply(CallError):
     code = "malformed-reply"
 
-    def __init__(self, server: str, detail: str) -> None:
+    def __init__(self, server: str, detail: str, *, hint: str | None = None) -> None:
         self.detail = one_line(detail, 500)
         super().__init__(
-            server, f"malformed reply from {server}: {self.detail}", hint="This is a fault of the server."
+            server,
+            f"malformed reply from {server}: {self.detail}",
+            hint=hint or "This is a fault of the server.",
         )
 
 

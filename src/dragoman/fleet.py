@@ -15,7 +15,7 @@ from msgspec import structs
 from dragoman.calls.recovery import is_harmless
 from dragoman.catalog import memory
 from dragoman.catalog.listing import covered
-from dragoman.catalog.lists import Lists
+from dragoman.catalog.lists import Lists, offers
 from dragoman.catalog.naming import prefix
 from dragoman.catalog.pool import Catalog
 from dragoman.catalog.refresh import Refresher
@@ -48,6 +48,7 @@ from dragoman.connections.linking import Surroundings
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
 from dragoman.connections.supervisor import Supervisor, close_all
+from dragoman.connections.troubles import list_failed
 from dragoman.connections.turns import Turns
 from dragoman.connections.watching import Watching
 from dragoman.content.redact import Redactor
@@ -122,6 +123,11 @@ class Fleet:
 
     async def settled(self, only: Collection[str] | None = None) -> None:
         await self._supervisor.settled(only)
+
+    def hurry(self) -> None:
+        """No process gets time to finish its work when it is closed."""
+        for connection in self._connections.values():
+            connection.hurry()
 
     async def close(self) -> None:
         self._is_open = False
@@ -421,7 +427,10 @@ class Fleet:
     async def _prepare(self, connection: Connection, session: Session, seconds: float) -> None:
         name = ServerName(connection.name)
         self.lists.opened(name, session, self.capabilities_of(name))
-        await self._refresher.load(name, session, seconds)
+        failure = await self._refresher.load(name, session, seconds)
+        # Where the link itself is gone, whoever connects says so in more detail.
+        if failure is not None and session.lost_cause is None and offers(self.capabilities_of(name), "tools"):
+            raise list_failed(name, failure)
         config = self._servers[name].config if name in self._servers else None
         if config is not None and config.lazy:
             await asyncio.to_thread(memory.remember, config.fingerprint(), self._catalog.listed(name))

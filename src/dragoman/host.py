@@ -240,23 +240,31 @@ class Host:
         if self._stage != "open":
             raise HostNotOpen if self._stage == "new" else HostClosed
 
-    async def close(self) -> None:
+    async def close(self, *, now: bool = False) -> None:
         """Ends every connection. Safe from any task, at any moment, any number of times.
 
-        Called in another event loop than the host's, it closes the host in its own loop and waits for that;
-        `WrongLoop` if that loop does not run.
+        A local server that has answered calls has `DRAGOMAN_STOP_WAIT_MS` to end by itself. With `now` it has
+        not, and a closing that is under way is hurried. Called in another event loop than the host's, it
+        closes the host in its own loop and waits for that; `WrongLoop` if that loop does not run.
         """
         owner = self._loop
         if owner is not None and owner is not asyncio.get_running_loop():
             if not owner.is_running():
                 raise WrongLoop
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.close(), owner))
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.close(now=now), owner))
             return
         self._stage = "closed"
+        if now:
+            self._hurry()
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(), name="dragoman close")
         # Cancelling one closer must not cancel the closing itself.
         await asyncio.shield(self._closing)
+
+    def _hurry(self) -> None:
+        for child in self._children:
+            child._hurry()
+        self._fleet.hurry()
 
     async def _close(self) -> None:
         for task in self._background:

@@ -28,14 +28,18 @@ TABLE: tuple[Setting, ...] = (
     Setting("MCP_REQUEST_TIMEOUT_MS", 60_000, 1, "ms", "Time any other single request may take."),
     Setting("MAX_MCP_OUTPUT_TOKENS", 25_000, 1, "tokens", "Largest result that a model is given whole."),
     Setting(
-        "MCP_SERVER_CONNECTION_BATCH_SIZE", 3, 1, "servers", "Local servers that start at the same time."
+        "MCP_SERVER_CONNECTION_BATCH_SIZE",
+        3,
+        1,
+        "servers",
+        "Local servers that begin to connect at once; one that takes longer than 1 s no longer counts.",
     ),
     Setting(
         "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE",
         20,
         1,
         "servers",
-        "Remote servers that are connected at the same time.",
+        "Remote servers that begin to connect at once; one that takes longer than 1 s no longer counts.",
     ),
     Setting(
         "DRAGOMAN_MESSAGE_LIMIT_BYTES",
@@ -54,6 +58,13 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("DRAGOMAN_PROBE_TIMEOUT_MS", 3_000, 1, "ms", "Time a server has to answer the revision probe."),
     Setting("DRAGOMAN_WRITE_STALL_MS", 30_000, 1, "ms", "Time a server may leave its input unread."),
+    Setting(
+        "DRAGOMAN_STOP_WAIT_MS",
+        2_000,
+        0,
+        "ms",
+        "Time a local server that answered calls has to end by itself after its input is closed.",
+    ),
     Setting("DRAGOMAN_RECONNECT_ATTEMPTS", 5, 0, "attempts", "Tries to reach a server that went away."),
     Setting(
         "DRAGOMAN_RECONNECT_WAIT_MS", 1_000, 1, "ms", "Wait before the first of them; doubles each time."

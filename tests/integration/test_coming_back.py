@@ -285,6 +285,17 @@ async def test_after_a_sleep_links_are_checked_and_dead_ones_made_anew(monkeypat
             await until(lambda: host.servers["x"].status == "connected")
 
 
+async def test_a_server_that_was_stopped_has_no_pid():
+    """Neither its own, nor that of the process to which it had handed over."""
+    entry = {**zoo("hands_over.py"), "lazy": True}
+    async with host_of(entry, settings={"DRAGOMAN_IDLE_STOP_MS": 300}) as host:
+        assert (await host.call("mcp__x__echo", {"message": "?"})).text == "?"
+        await until(lambda: host.servers["x"].pid is not None)
+        await until(lambda: host.servers["x"].reason == "starts at first use")
+        await until(lambda: host.servers["x"].pid is None)
+        assert host.servers["x"].status == "pending"
+
+
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-11")
 async def test_a_lazy_server_starts_at_first_use_and_stops_when_idle(tmp_path):

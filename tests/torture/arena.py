@@ -213,7 +213,8 @@ class Arena:
         self._wait = wait
         host_options.setdefault("permission_mode", "bypassPermissions")
         # Most tests look at how an end is told; whoever wants to see the comeback says so.
-        settings = {"DRAGOMAN_RECONNECT_ATTEMPTS": 0, **(settings or {})}
+        # Hostile servers that do not end by themselves are not waited for; T152 looks at that wait.
+        settings = {"DRAGOMAN_RECONNECT_ATTEMPTS": 0, "DRAGOMAN_STOP_WAIT_MS": 0, **(settings or {})}
         self.host = Host({BYSTANDER: zoo("calm.py"), **servers}, settings=settings, **host_options)
         self.bystander = Bystander(self.host)
         self.pulse = Pulse()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dragoman import ConnectTimeout, HandshakeFailed
 from dragoman.catalog.paging import ITEM_LIMIT, PAGE_LIMIT
 from tests.servers import zoo
 from tests.servers.web import answers, http_sse, streamable, websocket
@@ -31,10 +32,6 @@ CASES = {
     "the same cursor again": ([page("a", nextCursor="1"), page("b", nextCursor="1")], "ab", "repeats itself"),
     "a circle": ([*TWO_OF_THREE, page("c", nextCursor="1")], "abc", "repeats itself"),
     "an error on page three": ([*TWO_OF_THREE, {"error": -32603}], "ab", "incomplete"),
-    "an error at once": ([{"error": -32603}], "", "incomplete"),
-    "a cursor that is a number": ([page("a", nextCursor=5)], "", "incomplete"),
-    "tools that are no list": ([{"tools": "many"}], "", "incomplete"),
-    "tools that are null": ([{"tools": None}], "", "incomplete"),
     "the same tool on two pages": ([page("a", nextCursor="1"), page("a", "b")], "ab", "used twice"),
 }  # fmt: skip
 
@@ -80,14 +77,35 @@ async def test_t63_a_hundred_thousand_tools_are_cut_at_the_limit(arena, pages):
         assert a.pulse.growth_bytes < 128 * MEGABYTE
 
 
-async def test_t63_a_list_that_hangs_does_not_keep_the_server_from_being_used(arena):
-    """Connecting ends with the time allowed; what was never listed cannot be called, but says why."""
+NOTHING_TO_READ = {
+    "an error": [{"error": -32603}],
+    "no such method": [{"error": -32601}],
+    "a cursor that is a number": [page("a", nextCursor=5)],
+    "tools that are no list": [{"tools": "many"}],
+    "tools that are null": [{"tools": None}],
+}
+
+
+@pytest.mark.parametrize("pages", NOTHING_TO_READ.values(), ids=NOTHING_TO_READ.keys())
+async def test_t63_a_server_that_gives_no_list_of_its_tools_has_failed_and_says_why(arena, era, pages):
+    """It says that it has tools; without a list, none of them can be called."""
+    async with arena(zoo("lists_as_told.py", json.dumps(pages), protocol=era), wait=False) as a:
+        async with at_once():
+            await a.host.ready(timeout=10)
+        assert a.view.status == "failed"
+        assert isinstance(a.view.error, HandshakeFailed)
+        assert a.view.error.phase == "tools/list"
+        assert (a.view.reason or "").startswith("hostile: tools/list failed: ")
+
+
+async def test_t63_a_list_that_hangs_is_a_failure_when_the_time_is_up(arena):
     settings = {"MCP_TIMEOUT": 700, "DRAGOMAN_PROBE_TIMEOUT_MS": 200}
     async with arena(zoo("never_lists.py"), settings=settings, wait=False) as a:
         async with at_once(0.7 + 1.5):
             await a.host.ready(timeout=10)
-        assert a.view.status == "connected"
-        assert "the list of tools is incomplete" in a.view.problems[0]
+        assert a.view.status == "failed"
+        assert isinstance(a.view.error, ConnectTimeout)
+        assert a.view.error.phase == "tools/list"
 
 
 # The same over the network.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cleaning import CUT_WORDS, cut, for_model, is_safe, one_line, visible
+from dragoman.cleaning import CUT_WORDS, LAST_WORDS, cut, for_model, is_safe, last_words, one_line, visible
 
 
 @pytest.mark.parametrize(
@@ -254,3 +254,45 @@ def test_no_script_has_towers(mark: str):
     assert not is_safe(tower)
     assert for_model(tower) == "a" + mark * 4 + "b"
     assert visible(tower) == "a" + mark * 4 + "[9996 more marks]b"
+
+
+# --- a program's last words ---
+
+NPM_404 = """npm warn deprecated inflight@1.0.6: do not use
+npm error code E404
+npm error 404 Not Found - GET https://registry.npmjs.org/@x%2fserver - Not found
+npm error 404
+npm error 404  '@x/server@*' is not in this registry.
+npm error 404
+npm error 404 Note that you can also install from a
+npm error 404 tarball, folder, http url, or git folder.
+npm error A complete log of this run can be found in: /home/x/.npm/_logs/debug-0.log
+"""
+NODE = """/srv/index.js:3
+throw new Error("API_KEY is not set");
+^
+
+Error: API_KEY is not set
+    at Object.<anonymous> (/srv/index.js:3:7)
+    at Module._compile (node:internal/modules/cjs/loader:1554:14)
+
+Node.js v20.19.0
+"""
+
+
+def test_of_the_errors_of_npm_the_line_that_names_the_package_is_kept():
+    assert last_words(NPM_404) == [
+        "npm error code E404",
+        "npm error 404 Not Found - GET https://registry.npmjs.org/@x%2fserver - Not found",
+        "npm error 404  '@x/server@*' is not in this registry.",
+    ]
+
+
+def test_the_places_in_a_program_are_left_out():
+    assert last_words(NODE)[-1] == "Error: API_KEY is not set"
+
+
+def test_of_many_lines_the_last_are_kept_and_of_empty_ones_those():
+    assert last_words("\n".join(map(str, range(20)))) == [str(n) for n in range(20 - LAST_WORDS, 20)]
+    assert last_words("\n\n") == ["", ""]
+    assert last_words("") == []

@@ -185,6 +185,8 @@ def test_the_facts_are_attributes():
 @pytest.mark.parametrize(("may_have_run", "words"), [(True, "may have run"), (False, "was not sent")])
 def test_a_lost_connection_says_whether_the_request_may_have_run(may_have_run: bool, words: str):
     assert words in str(ConnectionLost("box", "gone", may_have_run=may_have_run))
+    refused = ConnectionLost("box", "its session has ended", may_have_run=False, was_refused=True)
+    assert str(refused).endswith("the request was refused and has not run")
 
 
 @pytest.mark.parametrize(
@@ -196,11 +198,19 @@ def test_a_lost_connection_says_whether_the_request_may_have_run(may_have_run: b
         ),
         (
             HttpError("box", 429, "HTTP 429", may_have_run=False, retry_after_seconds=2.5),
-            "box refused: HTTP 429; the request was not sent. It asks to wait 2.5 s",
+            "box refused: HTTP 429; the request was refused and has not run. It asks to wait 2.5 s",
         ),
         (
             HttpError("box", 429, "HTTP 429", may_have_run=False, retry_after_seconds=0.0),
-            "box refused: HTTP 429; the request was not sent",
+            "box refused: HTTP 429; the request was refused and has not run",
+        ),
+        (
+            HttpError("box", 429, "HTTP 429", may_have_run=False, retry_after_seconds=31_536_000.0),
+            "box refused: HTTP 429; the request was refused and has not run. It asks to wait 31536000 s",
+        ),
+        (
+            HttpError("box", 401, "its headersHelper failed", may_have_run=False, was_sent=False),
+            "box was not asked: its headersHelper failed; the request was not sent",
         ),
     ],
     ids=str,

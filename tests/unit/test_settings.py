@@ -86,6 +86,7 @@ def test_only_what_may_be_none_or_off_can_be_nought():
     assert {row.name for row in TABLE if row.minimum == 0} == {
         "DRAGOMAN_RECONNECT_ATTEMPTS",
         "DRAGOMAN_REPEAT_SAFE_CALLS",
+        "DRAGOMAN_STOP_WAIT_MS",
         "DRAGOMAN_TOOL_SHARE_PERCENT",
     }
 

@@ -17,6 +17,7 @@ from dragoman.catalog.paging import FetchPage, read_pages, undecoded
 from dragoman.catalog.schemas import unsafe_names
 from dragoman.cleaning import one_line
 from dragoman.content.redact import Redactor
+from dragoman.errors import DragomanError
 from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as
 from dragoman.wire.messages import ABSENT, PlainToolDefinition, ToolDefinition
 from dragoman.wire.mirroring import KEYWORD, BadMirror, mirrored
@@ -38,6 +39,8 @@ class ToolList(msgspec.Struct, frozen=True):
     """Whether reading came to the list's end, or to a limit of ours."""
     ttl_seconds: float | None = None
     """How long it keeps, if the server says so."""
+    failure: DragomanError | Unreadable | None = None
+    """Why nothing at all could be read."""
 
 
 async def read_list(
@@ -64,7 +67,7 @@ async def read_list(
         read_definitions(pages.items[start : start + CHUNK], definitions, problems, mirrors=mirrors)
         await asyncio.sleep(0)  # ten thousand at once would keep everybody else waiting
     told = _shortened([*problems, *pages.problems])
-    listed = ToolList(tuple(definitions.values()), told, pages.is_whole, pages.ttl_seconds)
+    listed = ToolList(tuple(definitions.values()), told, pages.is_whole, pages.ttl_seconds, pages.failure)
     # Looking into each of thousands of definitions takes long, and hardly any says a secret.
     return covered(listed, redact) if redact and says_secrets else listed
 

@@ -13,7 +13,8 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import Raw, Struct, defstruct
 
 from dragoman.cleaning import one_line
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, RemoteError
+from dragoman.protocol import METHOD_NOT_FOUND
 from dragoman.surrogates import exactly
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT
@@ -39,6 +40,8 @@ class Pages(Struct, Generic[T]):
     """Whether reading came to the list's end, or to a limit of ours."""
     ttl_seconds: float | None = None
     """How long it keeps, if the server says so; 0 is "not at all"."""
+    failure: DragomanError | Unreadable | None = None
+    """Why nothing at all could be read. A server that does not know the method has such things not."""
 
 
 def undecoded(array: bytes) -> Sequence[Raw]:
@@ -68,6 +71,10 @@ async def read_pages(
                 raise Unreadable("it is too large")
             items = split(array)
         except (DragomanError, Unreadable) as error:
+            if not params:
+                pages.failure = error
+                if isinstance(error, RemoteError) and error.remote_code == METHOD_NOT_FOUND:
+                    return pages
             pages.problems.append(f"the list of {what} is incomplete: {error}")
             pages.is_whole = False
             return pages

@@ -18,8 +18,10 @@ from dragoman.catalog.listing import ToolList, read_list
 from dragoman.catalog.pool import Catalog
 from dragoman.clock import Clock
 from dragoman.content.redact import RedactorOf, no_redactor
+from dragoman.errors import DragomanError
 from dragoman.events import EventBus, ToolsChanged
 from dragoman.names import ServerName
+from dragoman.wire.codec import Unreadable
 
 PAUSE_SECONDS: Final = 0.5
 SHORTEST_TTL_SECONDS: Final = 30.0
@@ -64,8 +66,13 @@ class Refresher:
         self._newest: dict[ServerName, int] = {}
         """The number of the reading whose answer counts; one that was begun before comes too late."""
 
-    async def load(self, server: ServerName, asker: Asker, within_seconds: float | None = None) -> None:
-        """Reads a server's tools and puts them into the catalogue; in time, with what came by then."""
+    async def load(
+        self, server: ServerName, asker: Asker, within_seconds: float | None = None
+    ) -> DragomanError | Unreadable | None:
+        """Reads a server's tools and puts them into the catalogue; in time, with what came by then.
+
+        Why there are none, if nothing could be read, and nothing is known from before.
+        """
         deadline = None if within_seconds is None else asyncio.get_running_loop().time() + within_seconds
         number = next(self._numbers)
         self._askers[server] = asker
@@ -84,6 +91,7 @@ class Refresher:
             self._put(server, listed)
         if server in self._again and server not in self._running:
             self._start(server)
+        return None if self._catalog.count(server) else listed.failure
 
     def _put(self, server: ServerName, listed: ToolList) -> None:
         self._keep_until(server, listed.ttl_seconds)

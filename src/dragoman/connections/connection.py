@@ -57,6 +57,8 @@ from dragoman.transports.base import Details
 
 LAST_REPLIES_SECONDS: Final = 1.0
 """What is on its way when a link is given up may take so long to arrive."""
+LONGEST_ASKED_SECONDS: Final = 300.0
+"""A server may ask to be left alone for longer; it is tried again after this time all the same."""
 CHECK_SECONDS: Final = 5.0
 ANSWERS_SECONDS: Final = 0.5
 """After a lost session: what else was asked in it is about to be refused in the same way, and made again."""
@@ -282,6 +284,11 @@ class Connection:
             return error
         return None
 
+    def hurry(self) -> None:
+        """Its process gets no time to finish its work, in a closing that is under way or to come."""
+        if self._session is not None:
+            self._session.hurry()
+
     async def close(self) -> None:
         """Ends the link. Safe from any task, at any moment, any number of times."""
         self._closed = True
@@ -413,7 +420,8 @@ class Connection:
         # What never came up is left to the person, unless it is only the network that stands between.
         hopeful = self._was_up or (isinstance(error, Unreachable) and self._kind == "remote")
         asked = error.retry_after_seconds if isinstance(error, Unreachable) else None
-        wait = ladder.next_wait(at_once=how == "session", at_least=asked or 0.0) if hopeful else None
+        at_least = min(asked or 0.0, LONGEST_ASKED_SECONDS)
+        wait = ladder.next_wait(at_once=how == "session", at_least=at_least) if hopeful else None
         if wait is None:
             await self._drop(None)
             self._fail(error)

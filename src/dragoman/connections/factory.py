@@ -134,6 +134,7 @@ def _stdio_maker(name: str, config: ServerConfig, settings: Settings) -> MakeTra
             cwd=config.cwd,
             limit_bytes=settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"],
             stall_seconds=settings.seconds("DRAGOMAN_WRITE_STALL_MS"),
+            stop_seconds=settings.seconds("DRAGOMAN_STOP_WAIT_MS"),
             shown_command=masked_text(command[0]),
         )
 

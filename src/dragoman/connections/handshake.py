@@ -39,6 +39,7 @@ from dragoman.protocol import (
     MODERN_REVISIONS,
     UNSUPPORTED_PROTOCOL_VERSION,
 )
+from dragoman.transports.base import ADDRESS_QUESTION
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.legacy import LegacyDriver
 from dragoman.wire.messages import DiscoverResult, Implementation, InitializeResult
@@ -217,7 +218,8 @@ class Handshake:
                 return session, await self._probe_again(session, self._refused(error, offer))
             raise self._refused(error, offer) from None
         except MalformedReply as error:
-            raise self._failed(error.detail, FAULT_OF_SERVER) from None
+            hint = error.hint if ADDRESS_QUESTION in error.detail else None
+            raise self._failed(error.detail, hint or FAULT_OF_SERVER) from None
         except HttpError as error:
             if may_fall_back and wants_older_transport(error.status, self._protocol):
                 return await self._fall_back(session, offer, connect_error_of(error, self._server))

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from dragoman import events
-from dragoman.cleaning import visible
+from dragoman.cleaning import one_line, visible
 from dragoman.clock import Clock
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import MakeTransport
@@ -98,14 +98,7 @@ class Linker:
                 session, introduction = await handshake.run(session)
                 left = (limit.when() or 0) - asyncio.get_running_loop().time()
         except TimeoutError:
-            raise self._with_details(
-                ConnectTimeout(
-                    self._server,
-                    self.phase,
-                    f"no answer within {seconds:g} s",
-                    hint=_SLOW[self._kind == "remote"],
-                )
-            ) from None
+            raise self._with_details(self._too_late(f"no answer within {seconds:g} s")) from None
         except ConnectionLost as error:
             raise self.start_failed(error.cause, self._session) from None
         except ConnectError as error:
@@ -116,6 +109,14 @@ class Linker:
             self._around.eras.remember(self._fingerprint, handshake.verdict)
         session.introduced()
         return session, introduction, left
+
+    def _too_late(self, cause: str) -> ConnectTimeout:
+        hint = _SLOW[self._kind == "remote"]
+        said = self._session.first_noise if self._session is not None else None
+        if said is not None and self._kind == "local":
+            cause = f"it prints text that is not MCP on stdout: {one_line(said, 120)!r}; {cause}"
+            hint = "On stdout a server may write MCP messages only; what it logs belongs on stderr."
+        return ConnectTimeout(self._server, self.phase, cause, hint=hint)
 
     def start_failed(self, cause: str, session: Session | None) -> ConnectError:
         self._session = session

@@ -33,6 +33,20 @@ FIRST_IDS: Final = (100_000_000, 1_000_000_000)
 """Request ids are integers, because some bridges read every id as one. They start at a random number in this
 range: a number that merely occurs in a server's text is then not taken for an id, and all ids fit 32 bits."""
 
+_HOUSEKEEPING: Final = frozenset(
+    {
+        "initialize",
+        "server/discover",
+        "ping",
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "subscriptions/listen",
+    }
+)
+"""What is asked of every server, whether or not anybody uses it."""
+
 End = Literal["lost", "session", "sign-in"]
 """How a link ended: by itself, because the server forgot the session, or because it wants a sign-in."""
 
@@ -100,11 +114,12 @@ class Session:
         self._flood = FloodGauge(unrequested_per_second)
         self._health = Health()
         self._is_introduced = False
+        self._is_used = False
+        """Whether a request was answered that somebody made, so that the server may have work to finish."""
         self.refusal: HttpError | None = None
         """What the server said to credentials that are dead."""
         self._standing = 0
         """Requests under way that are streams meant to stay open."""
-        self._made_then = 0
         self._idle_since = self._loop.time()
         self._wants_about = transport.wants_about
         self._lost_cause: str | None = None
@@ -134,6 +149,12 @@ class Session:
     def noise(self) -> tuple[str, ...]:
         """The newest lines of output that were not messages, made visible."""
         return tuple(visible(line) for line in self._peer.noise)
+
+    @property
+    def first_noise(self) -> str | None:
+        """The first line of output that was not a message, made visible."""
+        first = self._peer.first_noise
+        return None if first is None else visible(first)
 
     def details(self) -> Details:
         return self._transport.details()
@@ -187,7 +208,9 @@ class Session:
                     self._transport.send(message, about)
                 else:
                     self._transport.send(message)
-            return await future
+            result = await future
+            self._is_used = self._is_used or method not in _HOUSEKEEPING
+            return result
         except RemoteError as error:
             self._check_session(error)
             raise
@@ -197,6 +220,7 @@ class Session:
             raise ConnectionLost(self.server, cause, may_have_run=False) from None
         finally:
             self._standing -= is_standing
+            self._idle_since = self._loop.time()
             self._deadlines.clear(request_id)
             # Still awaited here only if the caller was cancelled, or if it could not be encoded.
             if self._peer.forget(request_id) and future.cancelled():
@@ -232,11 +256,10 @@ class Session:
 
     @property
     def idle_seconds(self) -> float:
-        """How long nothing has been asked, as far as earlier looks can tell."""
-        now, made = self._loop.time(), self._peer.requests_made
-        if made != self._made_then or self._peer.in_flight > self._standing:
-            self._made_then, self._idle_since = made, now
-        return now - self._idle_since
+        """How long nothing has been asked and nothing awaited, but streams meant to stay open."""
+        if self._peer.in_flight > self._standing:
+            return 0.0
+        return self._loop.time() - self._idle_since
 
     @property
     def mirrors_arguments(self) -> bool:
@@ -248,9 +271,14 @@ class Session:
         self._is_introduced = True
         self._transport.negotiated(self._driver.revision)
 
+    def hurry(self) -> None:
+        """Whoever closes, now or later, does not wait for the server to finish."""
+        self._transport.hurry()
+
     async def close(self) -> None:
+        graceful = self._is_used and self._lost_cause is None
         self.end("the connection was closed")
-        await self._transport.close()
+        await (self._transport.close(graceful=True) if graceful else self._transport.close())
 
     def end(self, cause: str) -> None:
         """Fails what waits; nothing can be sent after this."""

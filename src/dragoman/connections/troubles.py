@@ -11,8 +11,12 @@ from typing import Final, Literal
 
 from dragoman.errors import (
     CallError,
+    CallTimeout,
     ConnectError,
     ConnectionLost,
+    ConnectTimeout,
+    DragomanError,
+    HandshakeFailed,
     HttpError,
     MalformedReply,
     MessageTooLarge,
@@ -63,9 +67,10 @@ def error_of(server: str, trouble: Trouble, limit_bytes: int) -> CallError:
                 retry_after_seconds=trouble.retry_after_seconds,
                 challenge=trouble.challenge,
                 hint=trouble.hint,
+                was_sent=trouble.was_sent,
             )
         case "malformed":
-            return MalformedReply(server, trouble.cause)
+            return MalformedReply(server, trouble.cause, hint=trouble.hint)
         case "too-large":
             return MessageTooLarge(server, limit_bytes)
         case _:
@@ -91,6 +96,19 @@ def connect_error_of(error: CallError, server: str, phase: str = "connect") -> C
     if isinstance(error, HttpError):
         found.retry_after_seconds = error.retry_after_seconds
     return found
+
+
+def list_failed(server: str, error: DragomanError | Unreadable) -> ConnectError:
+    """A server that says it has tools, and gives no list of them."""
+    phase = "tools/list"
+    if isinstance(error, CallTimeout):
+        cause = f"no answer within {error.timeout_seconds:.3g} s"
+        return ConnectTimeout(server, phase, cause, hint="Raise MCP_TIMEOUT if it is merely slow.")
+    if isinstance(error, HttpError):
+        return connect_error_of(error, server, phase)
+    cause = error.detail if isinstance(error, Unreadable | MalformedReply) else str(error)
+    hint = error.hint if isinstance(error, DragomanError) else "This is a fault of the server."
+    return HandshakeFailed(server, phase, cause, hint=hint or "Its log may say more.")
 
 
 def is_session_loss(trouble: Trouble) -> bool:

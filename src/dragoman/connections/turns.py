@@ -1,9 +1,9 @@
 """How many servers connect at the same time.
 
 I own: a number of turns for local servers, which are processes, and one for remote servers. A turn is
-kept at most `PATIENCE_SECONDS`: whoever takes longer goes on connecting, and the next one begins. So the
-start of many servers does not swamp the machine, and yet a server that hangs delays others by no more
-than that.
+kept at most `PATIENCE_SECONDS`: whoever takes longer goes on connecting, no longer counts, and the next one
+begins. So many quick servers do not start all at once, and a server that hangs delays others by no more than
+that. It is no cap on slow servers: of those, as many connect at the same time as began.
 """
 
 from __future__ import annotations

@@ -17,6 +17,10 @@ CONNECT_HINT: Final = "Are address and port right? With TLS, the url begins with
 """For trouble that says nothing about itself, such as an end before any answer."""
 
 
+ADDRESS_QUESTION: Final = "is the address right?"
+ADDRESS_HINT: Final = "A page for people is not an MCP server: its url often ends in /mcp or /sse."
+
+
 class Details(Struct, frozen=True):
     """What a person wants to know of the far end, as far as the transport can tell."""
 
@@ -59,6 +63,8 @@ class Trouble(Struct, frozen=True):
     """`WWW-Authenticate` of a 401 or 403."""
     body: bytes = b""
     """The beginning of what came with a status; it may hold an error of the protocol."""
+    was_sent: bool = True
+    """Whether the far end was asked at all, where the kind is `status`."""
     is_standing: bool = False
     """See `About`."""
     in_session: bool = False
@@ -128,8 +134,15 @@ class Transport(Protocol):
         """The handshake is done and this revision is spoken from now on."""
         ...
 
-    async def close(self) -> None:
-        """Ends it, bounded in time whatever the far end does. May be called twice."""
+    async def close(self, *, graceful: bool = False) -> None:
+        """Ends it, bounded in time whatever the far end does. May be called twice.
+
+        `graceful`: the far end has worked for us, and may finish that first.
+        """
+        ...
+
+    def hurry(self) -> None:
+        """Ends any wait for the far end to finish, now or in a `close` to come."""
         ...
 
     def details(self) -> Details: ...
@@ -150,6 +163,9 @@ class OneLink:
         return False
 
     def negotiated(self, revision: str) -> None:
+        return
+
+    def hurry(self) -> None:
         return
 
     def details(self) -> Details:

@@ -116,7 +116,7 @@ class ControlTransport(OneLink):
             task.cancel()
         return False
 
-    async def close(self) -> None:
+    async def close(self, *, graceful: bool = False) -> None:
         if self._stop() is not None:
             self._channel.detach(self._server, self)
         for task in self._tasks:

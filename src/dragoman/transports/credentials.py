@@ -31,7 +31,9 @@ class NoCredentials(aiohttp.ClientError):
 
     def __init__(self, cause: str, hint: str | None = None) -> None:
         super().__init__(cause)
-        self.trouble = Trouble("status", one_line(cause, 500), may_have_run=False, hint=hint, status=401)
+        self.trouble = Trouble(
+            "status", one_line(cause, 500), may_have_run=False, hint=hint, status=401, was_sent=False
+        )
 
 
 class Signed(NamedTuple):

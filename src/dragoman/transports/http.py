@@ -21,7 +21,7 @@ from yarl import URL
 from dragoman.cleaning import one_line
 from dragoman.deadlines import Deadlines
 from dragoman.protocol import LEGACY_REVISIONS, REVISION_IN_HEADER, era_of
-from dragoman.transports.base import About, Details, Sink, Trouble
+from dragoman.transports.base import ADDRESS_HINT, ADDRESS_QUESTION, About, Details, Sink, Trouble
 from dragoman.transports.credentials import Credentials, NoCredentials, Signer
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.sse_events import EventTooLarge, SseParser, in_pieces
@@ -141,7 +141,10 @@ class HttpTransport:
     def details(self) -> Details:
         return Details()
 
-    async def close(self) -> None:
+    def hurry(self) -> None:
+        return
+
+    async def close(self, *, graceful: bool = False) -> None:
         sink, self._sink = self._sink, None
         self._room.set()
         self._deadlines.close()
@@ -269,7 +272,10 @@ class HttpTransport:
             return None
         if response.content_type != JSON:
             what = response.content_type if body else f"nothing (HTTP {response.status})"
-            return Trouble("malformed", f"it answered a request with {what} instead of JSON or events")
+            cause = f"it answered a request with {what} instead of JSON or events"
+            if response.content_type == "text/html":
+                return Trouble("malformed", f"{cause}: {ADDRESS_QUESTION}", hint=ADDRESS_HINT)
+            return Trouble("malformed", cause)
         self._sink.received(body)
         if self._is_awaited(request_id):
             return Trouble("malformed", "what it answered is no reply to this request")

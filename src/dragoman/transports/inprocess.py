@@ -95,7 +95,7 @@ class InProcessTransport(OneLink):
     async def drained(self) -> None:
         return
 
-    async def close(self) -> None:
+    async def close(self, *, graceful: bool = False) -> None:
         if self._end is not None:
             self._end.shut()
         if self._task is not None and not self._task.done():

@@ -18,7 +18,7 @@ from typing import IO, Final
 from dragoman.processes import MARKER
 from dragoman.transports.family import Family
 from dragoman.transports.orphans import guard
-from dragoman.transports.reaper import reaper
+from dragoman.transports.reaper import Ending, reaper
 
 INHERITED: Final = (
     "HOME",
@@ -61,7 +61,7 @@ class ServerProcess:
             bufsize=0,
         )
         self._family = Family(self._popen, marker)
-        self._ending: asyncio.Future[tuple[str, ...]] | None = None
+        self._ending: Ending | None = None
         self.left_behind: tuple[str, ...] = ()
         """What was still alive at the end: pid and command of each process."""
         self._successor: int | None = None
@@ -99,12 +99,21 @@ class ServerProcess:
         self._successor = await reaper.find_living(self._family)
         return self._successor
 
-    async def end(self) -> None:
-        """Ends everything that comes from it; its input should be closed already. Bounded in time."""
+    def hurry(self) -> None:
+        """Gives it no more time to end by itself."""
+        if self._ending is not None:
+            self._ending.hurry()
+
+    async def end(self, patience_seconds: float = 0.0) -> None:
+        """Ends everything that comes from it; its input should be closed already. Bounded in time.
+
+        `patience_seconds`: how long it may finish its work before the first signal.
+        """
         if self._ending is None:
-            self._ending = reaper.end(self._family, lambda: guard.release(self._popen.pid))
+            self._ending = reaper.end(self._family, lambda: guard.release(self._popen.pid), patience_seconds)
         try:
-            self.left_behind = await asyncio.shield(self._ending)
+            self.left_behind = await asyncio.shield(self._ending.future)
+            self._successor = None
         except asyncio.CancelledError:
             # At once then: nobody may be there any more to wait for the ladder.
             self._family.signal(signal.SIGKILL, ())

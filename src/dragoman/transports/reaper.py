@@ -1,12 +1,14 @@
 """Ends the processes of servers, off the event loop: one thread and one scan per tick for all that end now.
 
-Each family of processes gets SIGINT, SIGTERM and SIGKILL after the waits of `LADDER`. What is alive a second
-after that is given up and described.
+Each family of processes gets SIGINT, SIGTERM and SIGKILL after the waits of `LADDER`. One that may have work
+to finish is waited for first, unless the wait is cut short. What is alive a second after the last signal
+is given up and described.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import threading
@@ -40,8 +42,11 @@ LAST_SECONDS: Final = sum(seconds for seconds, _ in LADDER) + GIVE_UP_SECONDS
 
 
 class Job(Protocol):
-    def advance(self, snapshot: Snapshot, now: float) -> bool:
-        """Takes the next step, in the thread; true once there is a result."""
+    def advance(self, scan: Callable[[], Snapshot], now: float) -> bool:
+        """Takes the next step, in the thread; true once there is a result.
+
+        `scan`: all processes as they are now; whoever can do without does not ask for them.
+        """
         ...
 
     @property
@@ -65,18 +70,29 @@ class _Told(Generic[T]):
             self.future.set_result(self.result)
 
 
-class _Ending(_Told[tuple[str, ...]]):
+class Ending(_Told[tuple[str, ...]]):
     """The end of one family; the result describes what is still alive."""
 
-    def __init__(self, family: Family, on_end: Callable[[], None]) -> None:
+    def __init__(self, family: Family, on_end: Callable[[], None], patience_seconds: float) -> None:
         super().__init__(())
         self._family = family
         self._on_end = on_end
-        self._began = time.monotonic()
+        # The ladder has a wait of its own before the first signal.
+        self._began = time.monotonic() + max(0.0, patience_seconds - LADDER[0][0])
+        """When the ladder begins."""
+        self._leads = family.exit_code is None
         self._sent = 0
 
-    def advance(self, snapshot: Snapshot, now: float) -> bool:
-        members = self._family.members(snapshot)
+    def hurry(self) -> None:
+        """Begins the ladder now, if it has not begun."""
+        self._began = min(self._began, time.monotonic())
+
+    def advance(self, scan: Callable[[], Snapshot], now: float) -> bool:
+        if now < self._began and self._leads:
+            if self._family.exit_code is None:
+                return False
+            self.hurry()  # what a server leaves behind when it ends by itself has no work to finish
+        members = self._family.members(scan())
         elapsed = now - self._began
         if not self._family.is_gone(members) and elapsed < LAST_SECONDS:
             due = due_signals(elapsed)
@@ -98,8 +114,8 @@ class _Search(_Told["int | None"]):
         super().__init__(None)
         self._family = family
 
-    def advance(self, snapshot: Snapshot, now: float) -> bool:
-        members = self._family.members(snapshot)
+    def advance(self, scan: Callable[[], Snapshot], now: float) -> bool:
+        members = self._family.members(scan())
         self.result = members[0].pid if members else None
         return True
 
@@ -110,11 +126,14 @@ class Reaper:
         self._jobs: list[Job] = []
         self._thread: threading.Thread | None = None
 
-    def end(self, family: Family, on_end: Callable[[], None]) -> asyncio.Future[tuple[str, ...]]:
-        """Ends a family; the result describes what could not be ended. `on_end` is called in the thread."""
-        ending = _Ending(family, on_end)
+    def end(self, family: Family, on_end: Callable[[], None], patience_seconds: float = 0.0) -> Ending:
+        """Ends a family; the result describes what could not be ended. `on_end` is called in the thread.
+
+        `patience_seconds`: how long it has before the first signal, if that is more than the ladder gives.
+        """
+        ending = Ending(family, on_end, patience_seconds)
         self._add(ending)
-        return ending.future
+        return ending
 
     def find_living(self, family: Family) -> asyncio.Future[int | None]:
         """The pid of the oldest member that is alive, if there is one."""
@@ -133,8 +152,8 @@ class Reaper:
         scanner = Scanner()
         while jobs := self._jobs_or_none():
             # Scanned after the jobs were taken: what a job sees is never older than the job.
-            snapshot, now = scanner.scan(), time.monotonic()
-            done = {id(job): job for job in jobs if _advance(job, snapshot, now)}
+            scan, now = functools.cache(scanner.scan), time.monotonic()
+            done = {id(job): job for job in jobs if _advance(job, scan, now)}
             with self._lock:
                 self._jobs = [job for job in self._jobs if id(job) not in done]
             for loop in {job.loop for job in done.values()}:
@@ -152,9 +171,9 @@ class Reaper:
         self.__init__()
 
 
-def _advance(job: Job, snapshot: Snapshot, now: float) -> bool:
+def _advance(job: Job, scan: Callable[[], Snapshot], now: float) -> bool:
     try:
-        return job.advance(snapshot, now)
+        return job.advance(scan, now)
     except Exception:  # border: a fault in one job must not keep others, and whoever waits for it, waiting
         return True
 

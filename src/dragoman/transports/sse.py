@@ -23,7 +23,7 @@ from yarl import URL
 
 from dragoman.cleaning import one_line
 from dragoman.errors import ConnectError, Unreachable
-from dragoman.transports.base import About, Details, Sink, Trouble
+from dragoman.transports.base import ADDRESS_QUESTION, About, Details, Sink, Trouble
 from dragoman.transports.credentials import Credentials, NoCredentials, Signer, laid_over
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.sse_events import EventTooLarge, SseEvent, SseParser, in_pieces
@@ -128,7 +128,10 @@ class SseTransport:
     def details(self) -> Details:
         return Details()
 
-    async def close(self) -> None:
+    def hurry(self) -> None:
+        return
+
+    async def close(self, *, graceful: bool = False) -> None:
         self._sink = None
         self._queue.clear()
         self._room.set()
@@ -158,8 +161,9 @@ class SseTransport:
         if stream.status != 200:
             raise connect_error(self._server, await trouble_of_status(stream, hide=self._secrets()))
         if stream.content_type != EVENTS:
+            cause = f"it answers with {one_line(stream.content_type, 100)} and not with a stream of events"
             raise self._refusal(
-                f"it answers with {one_line(stream.content_type, 100)} and not with a stream of events",
+                f"{cause}: {ADDRESS_QUESTION}" if stream.content_type == "text/html" else cause,
                 hint="Is this the address of its stream? For a server of a newer kind the type is http.",
             )
         announced: asyncio.Future[SseEvent] = asyncio.get_running_loop().create_future()

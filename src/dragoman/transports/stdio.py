@@ -43,6 +43,7 @@ class StdioTransport(OneLink):
         cwd: str | None,
         limit_bytes: int,
         stall_seconds: float,
+        stop_seconds: float = 0.0,
         shown_command: str | None = None,
     ) -> None:
         """`shown_command`: how messages name the program, if it is not to be named as written."""
@@ -54,7 +55,10 @@ class StdioTransport(OneLink):
         self._cwd = cwd
         self._limit_bytes = limit_bytes
         self._stall_seconds = stall_seconds
+        self._stop_seconds = stop_seconds
         self._stderr = ByteRing(STDERR_CAPACITY_BYTES)
+        self._last_words: bytes | None = None
+        """The end of stderr before we began to end a process that ran: what follows is our doing."""
         self._process: ServerProcess | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._readers: list[asyncio.BaseTransport] = []
@@ -111,7 +115,12 @@ class StdioTransport(OneLink):
     async def drained(self) -> None:
         await self._room.wait()
 
-    async def close(self) -> None:
+    def hurry(self) -> None:
+        self._stop_seconds = 0.0
+        if self._process is not None:
+            self._process.hurry()
+
+    async def close(self, *, graceful: bool = False) -> None:
         self._sink = None
         self.resume()
         self._outbox.clear()
@@ -120,9 +129,11 @@ class StdioTransport(OneLink):
             self._stdin.abort()
         if self._search is not None:
             self._search.cancel()
+        if self._process is not None and self._process.exit_code is None and self._last_words is None:
+            self._last_words = self._stderr.tail(STDERR_TAIL_BYTES)
         try:
             if self._process is not None:
-                await self._process.end()
+                await self._process.end(self._stop_seconds if graceful else 0.0)
         finally:
             for reader in self._readers:
                 reader.close()
@@ -135,7 +146,8 @@ class StdioTransport(OneLink):
     def details(self) -> Details:
         process = self._process
         pid = process.pid if process else None
-        tail = self._stderr.tail(STDERR_TAIL_BYTES).decode("utf-8", "replace")
+        words = self._stderr.tail(STDERR_TAIL_BYTES) if self._last_words is None else self._last_words
+        tail = words.decode("utf-8", "replace")
         return Details(
             pid=pid,
             # What goes on in another process has not ended.

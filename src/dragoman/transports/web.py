@@ -39,7 +39,6 @@ KEEP_IDLE_SECONDS: Final = 4.0
 """Shorter than what common servers keep idle connections for, lest a call meets one that is being closed."""
 SECRET_LENGTH: Final = 8
 KNOCK_SECONDS: Final = 2.0
-LONGEST_RETRY_SECONDS: Final = 300.0
 PIECE_BYTES: Final = 512 * 1024
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 """A machine that vanished is noticed two minutes after its last sign of life."""
@@ -292,17 +291,17 @@ def asked_wait(headers: Mapping[str, str]) -> float | None:
     """How long an answer asks to wait, whichever way it says so."""
     precise = headers.get("Retry-After-Ms", "").strip()
     if re.fullmatch(r"\d{1,12}", precise):
-        return min(int(precise) / 1000, LONGEST_RETRY_SECONDS)
+        return int(precise) / 1000
     return retry_after(headers.get("Retry-After"))
 
 
 def retry_after(value: str | None) -> float | None:
-    """`Retry-After` in seconds: a number or a date, never negative, never beyond reason."""
+    """`Retry-After` in seconds: a number or a date, never negative. Whoever waits sets a limit."""
     if value is None:
         return None
     value = value.strip()
     if re.fullmatch(r"\d{1,12}(\.\d{1,9})?", value):
-        return min(float(value), LONGEST_RETRY_SECONDS)
+        return float(value)
     try:
         import datetime  # wanted for dates only
 
@@ -312,7 +311,7 @@ def retry_after(value: str | None) -> float | None:
         seconds = (moment - datetime.datetime.now(datetime.UTC)).total_seconds()
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
-    return min(max(0.0, seconds), LONGEST_RETRY_SECONDS)
+    return max(0.0, seconds)
 
 
 def connect_error(server: str, trouble: Trouble, phase: str = "connect") -> ConnectError:

@@ -111,7 +111,7 @@ class WebSocketTransport(OneLink):
     async def drained(self) -> None:
         await self._room.wait()
 
-    async def close(self) -> None:
+    async def close(self, *, graceful: bool = False) -> None:
         self._stop()
         for task in self._loops:
             task.cancel()

@@ -81,14 +81,11 @@ class Peer:
         """How many messages were dropped, by kind."""
         self.noise: deque[str] = deque(maxlen=NOISE_LINES)
         """The newest lines that were not messages: often what a failing server has to say."""
+        self.first_noise: str | None = None
 
     @property
     def in_flight(self) -> int:
         return len(self._waiters)
-
-    @property
-    def requests_made(self) -> int:
-        return self._last_id - self._first_id + 1
 
     def open_request(self, waiter: Waiter, on_progress: ProgressCallback | None = None) -> int:
         """A fresh id whose reply goes to the waiter. The id is also the progress token."""
@@ -256,7 +253,10 @@ class Peer:
 
     def _heard_noise(self, data: bytes) -> None:
         sample = data[:SAMPLE_BYTES]
-        self.noise.append(sample.decode("utf-8", "replace"))
+        line = sample.decode("utf-8", "replace")
+        self.noise.append(line)
+        if self.first_noise is None:
+            self.first_noise = line
         self._ignore("noise", sample)
 
     def _count_unrequested(self) -> None:

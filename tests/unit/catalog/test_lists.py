@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from dragoman.catalog import lists as module
-from dragoman.catalog.lists import PROBLEM_LIMIT, RESOURCES, UNPROMISED_SECONDS, Lists, ListsOf
+from dragoman.catalog.lists import PROBLEM_LIMIT, RESOURCES, UNPROMISED_SECONDS, Lists, ListsOf, ServerList
 from dragoman.errors import RemoteError
 from dragoman.events import EventBus, PromptsChanged, ResourcesChanged
 from dragoman.names import ServerName
@@ -135,6 +135,16 @@ async def test_a_change_told_during_a_reading_is_followed_by_another_one():
     shelf.server.held.set()
 
     assert (await early, await late) == (["x:1"], ["x:1"])
+
+
+async def test_a_server_that_does_not_know_the_method_has_an_empty_list_and_no_problem():
+    """Many have resources, and no templates."""
+    shelf = Shelf()
+    shelf.server.error = RemoteError("box", -32601, "Method not found")
+
+    assert await shelf.read() == ServerList((), (), is_whole=True)
+    assert await shelf.read() == ServerList((), (), is_whole=True)
+    assert shelf.server.asked == ["resources/list"], "it is an answer, and kept like one"
 
 
 async def test_when_reading_fails_what_was_known_is_shown_and_said_to_be_old():

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.connections.turns import PATIENCE_SECONDS, Kind, Turns
+from dragoman.settings import TABLE
 
 T = TypeVar("T")
 
@@ -199,3 +200,27 @@ def test_one_given_up_while_it_waits_takes_no_turn():
         return watch.begun
 
     assert run(work()) == [0.0, 0.5]
+
+
+@pytest.mark.requirement("LIF-2")
+def test_servers_that_take_longer_than_a_turn_no_longer_count_and_the_setting_says_so():
+    async def connecting_after(seconds: float) -> int:
+        turns, under_way = Turns(local=3, remote=20), 0
+
+        async def connect() -> None:
+            nonlocal under_way
+            async with turns.taken("local"):
+                under_way += 1
+                await asyncio.Event().wait()
+
+        tasks = [asyncio.create_task(connect()) for _ in range(9)]
+        await asyncio.sleep(seconds)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return under_way
+
+    assert [run(connecting_after(seconds)) for seconds in (0.5, 1.5, 2.5)] == [3, 6, 9]
+    said = {row.name: row.help for row in TABLE}
+    for name in ("MCP_SERVER_CONNECTION_BATCH_SIZE", "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"):
+        assert f"longer than {PATIENCE_SECONDS:g} s no longer counts" in said[name]

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import gzip
+import math
 import ssl
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -24,7 +25,6 @@ from dragoman.errors import ConfigError, SignInNeeded, Unreachable
 from dragoman.transports.base import Trouble
 from dragoman.transports.web import (
     ERROR_BODY_BYTES,
-    LONGEST_RETRY_SECONDS,
     Network,
     TooLarge,
     connect_error,
@@ -121,11 +121,9 @@ def test_who_is_reached_without_the_proxy(url: str, no_proxy: str, goes_around: 
         (" 7 ", 7.0),
         ("007", 7.0),
         ("300", 300.0),
-        ("301", LONGEST_RETRY_SECONDS),
-        (str(10 * 365 * 86400), LONGEST_RETRY_SECONDS),
+        ("3600", 3600.0),
+        (str(10 * 365 * 86400), 315_360_000.0),
         ("Fri, 31 Dec 1999 23:59:59 GMT", 0.0),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", LONGEST_RETRY_SECONDS),
-        ("Fri, 31 Dec 9999 23:59:59", LONGEST_RETRY_SECONDS),
         ("", None),
         ("-5", None),
         ("1.5", 1.5),
@@ -154,10 +152,10 @@ def test_a_date_soon_is_a_wait_until_then():
 
 
 @given(st.text(max_size=60))
-def test_a_wait_is_never_negative_never_beyond_reason_and_never_an_error(value: str):
+def test_a_wait_is_never_negative_nor_infinite_and_never_an_error(value: str):
     found = retry_after(value)
 
-    assert found is None or 0 <= found <= LONGEST_RETRY_SECONDS
+    assert found is None or 0 <= found < math.inf
 
 
 # --- plain words for faults ---

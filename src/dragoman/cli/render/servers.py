@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from dragoman.cleaning import one_line
+from dragoman.cleaning import last_words, one_line
 from dragoman.cli.render.columns import cells, filled, fitted, width
 from dragoman.config.load import Configuration
 from dragoman.config.masking import masked_entry, masked_url, masked_words
@@ -27,8 +27,6 @@ _STANDINGS = {
     "refused": ("⊘", "red"),
     "broken": ("✗", "red"),
 }
-LAST_WORDS = 3
-"""Lines of a failed server's stderr that a list shows."""
 
 _STATES = {"connected": ("✓", "green"), "failed": ("✗", "red"), "needs-auth": ("!", "yellow")}
 
@@ -93,7 +91,7 @@ def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, Server
         elif view is not None and view.status != "connected":
             reason = (view.reason or "").removeprefix(f"{server.name}: ")
             _show_reason(server.name, reason, view.error.hint if view.error else None)
-            for line in view.stderr_tail.splitlines()[-LAST_WORDS:]:
+            for line in last_words(view.stderr_tail):
                 click.echo(click.style(f"    {one_line(line, 200)}", dim=True))
 
 

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from dragoman.calls.outcome import CallOutcome
-from dragoman.cleaning import one_line, visible
+from dragoman.cleaning import last_words, one_line, visible
 from dragoman.cli.render.servers import counted
 from dragoman.content.blocks import AudioBlock, Block, ImageBlock, ResourceBlock, TextBlock
 from dragoman.errors import ConnectError, DragomanError
@@ -130,7 +130,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _show_last_words(stderr_tail: str) -> None:
-    lines = stderr_tail.splitlines()[-8:]
+    lines = last_words(stderr_tail)
     if lines:
         click.echo(click.style("  its last words:", dim=True), err=True)
     for line in lines:

@@ -1,0 +1,34 @@
+"""T153: a server that fails is told with its own words, not with those that its end brought about."""
+
+import sys
+
+import pytest
+
+from dragoman import ConnectTimeout
+from tests.torture.arena import at_once
+
+pytestmark = pytest.mark.requirement("LIF-3")
+
+SHORT = {"MCP_TIMEOUT": 1500, "DRAGOMAN_PROBE_TIMEOUT_MS": 200}
+PRINTS = """
+import sys, time
+print("Listening on port 3000", flush=True)
+print("Press Ctrl-C to stop", flush=True)
+print("loading the model", file=sys.stderr, flush=True)
+time.sleep(3600)
+"""
+
+
+async def test_t153_text_on_stdout_is_named_as_the_reason(arena):
+    entry = {"command": sys.executable, "args": ["-c", PRINTS]}
+    async with arena(entry, settings=SHORT, wait=False) as a:
+        async with at_once(10):
+            await a.host.ready(timeout=10)
+        error = a.view.error
+        assert isinstance(error, ConnectTimeout)
+        assert error.cause == (
+            "it prints text that is not MCP on stdout: 'Listening on port 3000'; no answer within 1.5 s"
+        )
+        assert "stderr" in (error.hint or "")
+        assert error.stderr_tail == "loading the model"
+        assert a.view.stderr_tail == "loading the model", "not the traceback of the signal that ended it"

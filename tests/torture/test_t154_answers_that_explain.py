@@ -1,0 +1,33 @@
+"""T154: a page at the address, or a status instead of the list of tools, is told as what it is."""
+
+import pytest
+
+from dragoman import HandshakeFailed, SignInNeeded
+from dragoman.errors import Unreachable
+from tests.servers.web import answers, http_sse, streamable
+from tests.torture.conftest import MODERN
+
+
+@pytest.mark.requirement("LIF-3")
+@pytest.mark.parametrize("site", [streamable, http_sse], ids=["http", "sse"])
+async def test_t154_a_page_at_the_address_asks_whether_it_is_right(arena, site):
+    async with site(on={"*": answers.html()}) as server:
+        kind = "sse" if site is http_sse else "http"
+        async with arena({"type": kind, "url": server.url}) as a:
+            assert a.view.status == "failed"
+            assert isinstance(a.view.error, HandshakeFailed | Unreachable)
+            assert "text/html" in str(a.view.error)
+            assert str(a.view.error).endswith("is the address right?")
+            assert "fault of the server" not in (a.view.error.hint or "")
+
+
+@pytest.mark.requirement("LIF-3")
+@pytest.mark.parametrize(("status", "kind"), [(401, SignInNeeded), (500, Unreachable)])
+async def test_t154_a_status_instead_of_the_list_of_tools_is_told_as_one(arena, status, kind):
+    async with (
+        streamable(revisions=(MODERN,), on={"tools/list": answers.status(status)}) as server,
+        arena({"url": server.url}) as a,
+    ):
+        assert a.view.status == ("needs-auth" if status == 401 else "failed")
+        assert type(a.view.error) is kind
+        assert (a.view.error.status, a.view.error.phase) == (status, "tools/list")
