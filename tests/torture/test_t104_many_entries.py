@@ -11,7 +11,8 @@ from dragoman import Host
 from dragoman.catalog.naming import assign
 from dragoman.config import connectors
 from dragoman.config.explain import line_of
-from dragoman.config.files import ENTRY_LIMIT, PROBLEM_LIMIT, RULE_LIMIT
+from dragoman.config.files import ENTRY_LIMIT, RULE_LIMIT
+from dragoman.config.model import PROBLEM_LIMIT
 from tests.e2e.command import run
 from tests.servers import zoo
 from tests.torture import projects
