@@ -95,7 +95,7 @@ def _find(name: str, sources: Sources, fitting: list[str]) -> tuple[ServerTool |
 
     async def work(host: Host) -> tuple[ServerTool | None, str]:
         await host.ready()
-        found = next((tool for tool in host.tools() if tool.name == name), None)
+        found = next((tool for tool in host.tools(include_app_tools=True) if tool.name == name), None)
         views = [host.servers[server] for server in fitting if server in host.servers]
         absent = next((view for view in views if view.status != "connected"), None)
         why = "it has no such tool" if absent is None else absent.reason or absent.status

@@ -22,6 +22,9 @@ class Broken:
     def tools(self) -> list[Tool]:
         return []
 
+    def is_app_tool(self, name: str) -> bool:
+        return False
+
     async def call(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
         raise self.error
 

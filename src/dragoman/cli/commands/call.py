@@ -57,7 +57,7 @@ def command(
 
     async def work(host: Host) -> CallOutcome:
         await host.ready()
-        found = next((known for known in host.tools() if known.name == tool), None)
+        found = next((known for known in host.tools(include_app_tools=True) if known.name == tool), None)
         if found is None:
             raise_if_failed(host)
         words = parse_arguments(arguments, found.input_schema if found else {})

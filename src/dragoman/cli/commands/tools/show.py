@@ -44,7 +44,7 @@ def command(tool: str, given: tuple[str, ...], strict: bool, as_json: bool) -> N
 
 
 def _find(host: Host, name: str) -> ServerTool:
-    known = host.tools()
+    known = host.tools(include_app_tools=True)
     own = [tool for tool in known if tool.wire_name == name]
     found = [tool for tool in known if tool.name == name] or own
     if len(found) == 1:
