@@ -159,6 +159,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/e2e/test_entry_warnings.py::test_a_wrong_address_of_oauth_metadata_is_not_added",
             "tests/unit/config/test_model.py::test_what_has_no_effect_is_warned_about_with_the_nearest_field",
             "tests/unit/config/test_model.py::test_unknown_fields_of_oauth_and_tls_are_kept",
+            "tests/integration/test_what_hosts_show.py::test_unknown_fields_are_among_the_problems_of_a_server",
         ),
         _row(
             "CFG-6",
@@ -865,6 +866,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "one live connection per server; concurrent callers share one connect",
             "tests/torture/test_t68_state_races.py::test_t68_connecting_twenty_times_at_once_is_one_connection",
             "tests/unit/connections/test_connection.py::test_starting_twice_is_starting_once",
+            "tests/integration/test_what_hosts_show.py::test_a_server_that_is_disabled_leaves_nothing_in_the_catalogue",
         ),
         _row(
             "LIF-5",
@@ -1117,6 +1119,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/test_cleaning.py::test_no_script_has_towers",
             "tests/unit/test_cleaning.py::test_ten_times_the_text_takes_about_ten_times_the_time",
             "tests/unit/test_cleaning.py::test_what_a_model_reads_is_safe_and_cleaning_it_again_changes_nothing",
+            "tests/integration/test_what_hosts_show.py::test_instructions_are_cleaned_and_cut",
         ),
         _row(
             "CAT-3",
@@ -1168,6 +1171,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/catalog/test_lists.py::test_whoever_insists_is_not_given_what_was_being_read_before",
             "tests/unit/catalog/test_lists.py::test_whoever_stops_waiting_does_not_stop_it_for_the_others",
             "tests/unit/catalog/test_refresh.py::test_a_list_is_read_again_when_it_is_used_past_its_time",
+            "tests/unit/catalog/test_cache.py::test_the_lists_of_twenty_servers_are_kept",
+            "tests/unit/catalog/test_lists.py::test_between_two_readings_of_a_changing_list_there_is_half_a_second",
         ),
         _row(
             "CAT-6",
