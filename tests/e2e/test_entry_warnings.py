@@ -49,7 +49,9 @@ def test_unknown_fields_are_told_once_by_every_command(desk: Desk, what: str):
 @pytest.mark.parametrize("what", ["list", "get", "explain"])
 def test_programs_read_the_warnings_too(desk: Desk, what: str):
     desk.user({"it": TYPO})
-    document = json.loads(run(*COMMANDS[what], "--json").stdout)
+    done = run(*COMMANDS[what], "--json")
+    document = json.loads(done.stdout)
+    assert WARNINGS[0] not in done.stderr
     server: Any = document["servers"][0] if "servers" in document else document
     assert server["warnings"] == WARNINGS
 

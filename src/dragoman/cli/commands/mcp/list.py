@@ -52,7 +52,7 @@ def command(no_health: bool, watch: bool, given: tuple[str, ...], strict: bool, 
         echo(_document(configuration, views))
     else:
         _show(configuration, views)
-    servers.show_warnings(configuration.servers.values())
+        servers.show_warnings(configuration.servers.values())
     if configuration.policy.broken:
         sys.exit(exit_codes.CONFIG)
 
