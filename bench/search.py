@@ -160,8 +160,11 @@ class _Offering:
         self._tools = tools
         self.servers: dict[str, Any] = {}
 
-    def tools(self) -> list[ServerTool]:
+    def tools(self, *, include_app_tools: bool = False) -> list[ServerTool]:
         return self._tools
+
+    def is_app_tool(self, name: str) -> bool:
+        return False
 
 
 def context_share(tools: list[ServerTool]) -> tuple[int, int]:

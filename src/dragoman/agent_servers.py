@@ -28,7 +28,11 @@ class HasTools(Protocol):
     async def ready(
         self, timeout: float | None = None, *, only: Collection[str] | None = None
     ) -> Mapping[str, ServerView]: ...
-    def tools(self) -> list[ServerTool]: ...
+    def tools(self, *, include_app_tools: bool = False) -> list[ServerTool]: ...
+    def is_app_tool(self, name: str) -> bool:
+        """Whether there is a tool of this name that is for apps only, and not for models."""
+        ...
+
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
         """The names of those tools of which a rule denies every call."""
         ...
@@ -96,10 +100,16 @@ class AgentServers:
         await asyncio.gather(*waits)
         return self.servers
 
-    def tools(self) -> list[ServerTool]:
-        """The tools of the agent's servers, in a stable order."""
-        own = self._own.tools() if self._own is not None else []
-        return sorted([*self._shared_tools(), *own], key=lambda tool: tool.name)
+    def tools(self, *, include_app_tools: bool = False) -> list[ServerTool]:
+        """The tools of the agent's servers, in a stable order; those for apps only if they are wanted."""
+        own = self._own.tools(include_app_tools=True) if self._own is not None else []
+        tools = (tool for tool in (*self._shared_tools(), *own) if include_app_tools or tool.is_for_models)
+        return sorted(tools, key=lambda tool: tool.name)
+
+    def is_app_tool(self, name: str) -> bool:
+        """Whether there is a tool of this name that is for apps only, and not for models."""
+        host = self._host_of(name)
+        return host is not None and host.is_app_tool(name)
 
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
         """The names of those tools of which a rule denies every call."""
@@ -126,12 +136,14 @@ class AgentServers:
 
     def _host_of(self, name: str) -> ToolHost | None:
         """Who has the tool; the agent's own come first."""
-        if self._own is not None and any(tool.name == name for tool in self._own.tools()):
+        if self._own is not None and any(
+            tool.name == name for tool in self._own.tools(include_app_tools=True)
+        ):
             return self._own
         return self._host if any(tool.name == name for tool in self._shared_tools()) else None
 
     def _shared_tools(self) -> list[ServerTool]:
-        return [tool for tool in self._host.tools() if tool.server in self._shared]
+        return [tool for tool in self._host.tools(include_app_tools=True) if tool.server in self._shared]
 
 
 def split(

@@ -288,9 +288,19 @@ class Host:
         """How every server is at this moment, by name."""
         return self._fleet.views()
 
-    def tools(self) -> list[ServerTool]:
-        """Every tool that can be called, in a stable order; of servers that are coming back, too."""
-        return self._fleet.tools()
+    def tools(self, *, include_app_tools: bool = False) -> list[ServerTool]:
+        """Every tool that a model can call, in a stable order; of servers that are coming back, too.
+
+        `include_app_tools`: also those that servers keep for their own user interface (MCP Apps). A program
+        can call them by name; a toolbox and the adapters refuse them.
+        """
+        tools = self._fleet.tools()
+        return tools if include_app_tools else [tool for tool in tools if tool.is_for_models]
+
+    def is_app_tool(self, name: str) -> bool:
+        """Whether there is a tool of this name that is for apps only, and not for models."""
+        tool = self._catalog.find(name)
+        return tool is not None and not tool.is_for_models
 
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
         """The names of those tools of which a rule denies every call; a toolbox does not show them."""
@@ -424,7 +434,7 @@ class Host:
 
         Each has its outcome, in the order of the calls; unlike `call`, nothing of one call is raised.
         """
-        parallel = {str(tool.name) for tool in self.tools() if tool.hints.is_parallel}
+        parallel = {str(tool.name) for tool in self._fleet.tools() if tool.hints.is_parallel}
         return await take_turn(calls, self.call, parallel.__contains__)
 
     async def reconnect(self, name: str) -> ServerView:

@@ -19,16 +19,16 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dragoman.agent_servers import HasTools
-from dragoman.calls.outcome import CallOutcome
+from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.turn import take_turn
 from dragoman.catalog.deferral import Budget, divide
 from dragoman.catalog.overview import described, enumerated, overview
 from dragoman.catalog.search import RESULT_LIMIT, Index, select
 from dragoman.catalog.tokens import cost_of
-from dragoman.catalog.tools import BuiltinTool, Tool
+from dragoman.catalog.tools import FOR_APPS, BuiltinTool, Tool
 from dragoman.cleaning import one_line
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, UnknownTool
 from dragoman.view import ServerView
 
 SEARCH: Final = "tool_search"
@@ -139,7 +139,12 @@ class Toolbox:
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> CallOutcome:
-        """Like `Host.call`, with this conversation's built-in tools. A tool that is called is loaded."""
+        """Like `Host.call`, with this conversation's built-in tools. A tool that is called is loaded.
+
+        One that is for apps only does not exist for the model.
+        """
+        if self.is_app_tool(name):
+            return outcome_of_error("", name, UnknownTool(name, left_out=FOR_APPS))
         if name not in self._places and name != SEARCH and (tool := self._look().get(name)):
             self._load(tool)
         return await self._host.call(
@@ -150,6 +155,10 @@ class Toolbox:
         """Like `Host.call_all`, with this conversation's built-in tools."""
         pool = self._look()
         return await take_turn(calls, self.call, lambda name: name in pool and pool[name].hints.is_parallel)
+
+    def is_app_tool(self, name: str) -> bool:
+        """Whether there is a tool of this name that is for apps only, and not for models."""
+        return name not in self._own and self._host.is_app_tool(name)
 
     # Who is where.
 

@@ -11,7 +11,6 @@ from typing import Any
 from msgspec import Struct
 
 from dragoman.catalog.pool import Catalog
-from dragoman.cleaning import one_line
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import UNUSABLE, ServerConfig
 from dragoman.connections.connection import Connection
@@ -84,9 +83,8 @@ class ServerView(Struct, frozen=True, kw_only=True):
             instructions=said.instructions if said else None,
             tool_count=catalog.count(name),
             problems=(
-                *_unknown_fields(config),
+                *server.warnings,
                 *_not_used(config),
-                *server.without_effect,
                 *catalog.problems(name),
             ),
             pid=details.pid,
@@ -104,10 +102,3 @@ def _not_used(config: ServerConfig) -> tuple[str, ...]:
     if config.oauth is not None:
         found.append("oauth is not used by this version")
     return tuple(found)
-
-
-def _unknown_fields(config: ServerConfig) -> tuple[str, ...]:
-    return tuple(
-        f"the entry has a field {one_line(name, 80)!r} that this version does not know"
-        for name in config.unknown
-    )

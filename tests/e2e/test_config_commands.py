@@ -149,8 +149,8 @@ def test_the_whole_explanation_has_stable_keys(desk: Desk) -> None:
         "given": "dynamic",
     }
     assert set(explained["servers"][0]) == {
-        "name", "scope", "source", "transport", "standing", "reason", "entry", "line", "policy", "approval",
-        "beat",
+        "name", "scope", "source", "transport", "standing", "reason", "target", "entry", "warnings",
+        "line", "policy", "approval", "beat",
     }  # fmt: skip
     assert explained["policy"] == {"allowed": None, "denied": [], "broken": None}
     assert explained["permissions"][0]["rules"]["allow"] == ["mcp__it"]

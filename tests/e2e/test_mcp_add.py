@@ -453,6 +453,7 @@ def test_the_json_of_add_has_stable_keys(desk: Desk) -> None:
         },
         "unsetVariables": ["NOT_SET"],
         "toolCount": None,
+        "notes": [],
     }
     again = run("mcp", "add", "--json", "it", "p")
     assert again.returncode == 3

@@ -137,7 +137,7 @@ bearer_token_env_var = "API_TOKEN"
 [profiles.x]
 model = 'small'
 """,
-        files(),
+        {**files(), "env": {"TOKEN": "${TOKEN:-}"}},
         API,
         ("# my settings", 'model = "gpt"   # the big one', "[mcp_servers.api] # remote", "model = 'small'"),
     ),
@@ -392,6 +392,69 @@ def test_claude_codes_servers_of_this_project_come_too(desk: Desk) -> None:
     assert run("mcp", "import", "claude-code").returncode == 0
     assert list(read(desk.user_file)["mcpServers"]) == ["here"]
     assert read(desk.user_file)["disabledMcpServers"] == ["here"]
+
+
+@pytest.mark.requirement("CFG-12")
+def test_a_server_that_is_switched_off_stays_off_there_and_back(desk: Desk) -> None:
+    desk.user({"on": {"command": "a"}, "off": {"command": "b"}}, disabledMcpServers=["off"])
+    assert run("mcp", "export", "codex", "out.toml").returncode == 0
+    assert read(desk.project / "out.toml")["mcp_servers"] == {
+        "on": {"command": "a"},
+        "off": {"command": "b", "enabled": False},
+    }
+    shown = run("mcp", "export", "codex", "other.toml", "--dry-run").stdout
+    assert "enabled = false" in shown
+    done = run("mcp", "export", "cursor", "out.json")
+    assert "off: it is switched off here, and Cursor has no such field; the server is left out" in done.stderr
+    assert list(read(desk.project / "out.json")["mcpServers"]) == ["on"]
+
+
+@pytest.mark.requirement("CFG-12")
+def test_what_is_not_approved_is_not_exported_and_that_is_said(desk: Desk) -> None:
+    desk.in_project({"theirs": {"command": "c"}})
+    done = run("mcp", "export", "cursor", "out.json", "--name", "theirs")
+    assert done.returncode == 3
+    assert "'theirs' is not exported: it came with the project and is not approved yet" in done.stderr
+    assert "dragoman mcp approve theirs" in done.stderr
+    assert not (desk.project / "out.json").exists()
+    done = run("mcp", "export", "cursor", "out.json")
+    assert "Wrote 0 servers" in done.stdout
+    assert "theirs: left out: it came with the project and is not approved yet" in done.stdout
+    document = json.loads(run("mcp", "export", "cursor", "out.json", "--json").stdout)
+    assert list(document["leftOut"]) == ["theirs"]
+
+
+def test_an_export_of_nothing_says_why(desk: Desk) -> None:
+    done = run("mcp", "export", "cursor", "out.json")
+    assert done.stdout.splitlines()[1:] == ["  No servers are configured."]
+    desk.user({"mine": {"command": "a"}})
+    run("mcp", "export", "cursor", "out.json")
+    done = run("mcp", "export", "cursor", "out.json")
+    assert done.stdout.splitlines()[1:] == ["  = mine: it is there already"]
+    desk.user({})
+    desk.write(desk.plugin_file("p"), {"plugins": {"command": "b"}})
+    done = run("mcp", "export", "cursor", "out.json")
+    assert "plugins: left out: it is of scope plugin; --name plugins exports it" in done.stdout
+
+
+@pytest.mark.requirement("CFG-12")
+def test_an_import_counts_every_server_and_names_variables_that_are_not_set(desk: Desk) -> None:
+    entries = {"good": {"command": "p", "env": {"A": "${env:NOT_SET_HERE}"}}, "bad": 5}
+    put(desk.project / "in.json", json.dumps({"mcpServers": entries}))
+    done = run("mcp", "import", "cursor", "in.json")
+    assert done.stdout.startswith("Added 1 of 2 servers of Cursor\n")
+    assert "good: NOT_SET_HERE is not set yet" in done.stderr
+
+
+@pytest.mark.requirement("CFG-12")
+def test_an_import_says_that_a_projects_server_is_there_for_all_projects(desk: Desk) -> None:
+    mine = {"mcpServers": {"here": {"command": "p"}}}
+    put(desk.home / ".claude.json", json.dumps({"projects": {str(desk.project): mine}}))
+    done = run("mcp", "import", "claude-code", "-s", "local")
+    assert "here: Claude Code keeps it for this project only; here it is in scope local" in done.stderr
+    done = run("mcp", "import", "claude-code")
+    said = "here it is in scope user, for all projects (-s local keeps it to this one)"
+    assert f"here: Claude Code keeps it for this project only; {said}" in done.stderr
 
 
 # --- what goes wrong ---

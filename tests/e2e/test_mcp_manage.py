@@ -194,7 +194,7 @@ def test_the_json_of_a_list_has_stable_keys(desk: Desk) -> None:
     listed = documents("list")
     assert list(listed) == ["servers", "dropped", "problems"]
     servers = {server["name"]: server for server in listed["servers"]}
-    keys = {"name", "scope", "source", "transport", "standing", "reason", "entry"}
+    keys = {"name", "scope", "source", "transport", "standing", "reason", "target", "entry", "warnings"}
     assert set(servers["good"]) == keys | {"health"}
     assert set(servers["waiting"]) - {"health"} == keys
     assert servers["good"]["source"] == str(desk.user_file)

@@ -32,17 +32,17 @@ async def test_a_changed_part_is_noticed_and_left_out_by_a_frozen_host(
     )
     async with Host({"s": entry}, permission_mode="bypassPermissions") as host:
         await host.ready()
-        write_lock(lock, updated(Lock(), host.tools(), read=["s"]))
+        write_lock(lock, updated(Lock(), host.tools(include_app_tools=True), read=["s"]))
         locked = read_lock(lock)
         await host.call("mcp__s__turn", {"quietly": True})
         await host.reconnect("s")
         await host.ready()
-        (found,) = compare(locked, host.tools())
+        (found,) = compare(locked, host.tools(include_app_tools=True))
         assert found.tool == "add"
         assert found.parts == (next(iter(change)),)
         assert shown in describe(found)
-        write_lock(lock, updated(locked, host.tools(), read=["s"]))
-        assert compare(read_lock(lock), host.tools()) == ()
+        write_lock(lock, updated(locked, host.tools(include_app_tools=True), read=["s"]))
+        assert compare(read_lock(lock), host.tools(include_app_tools=True)) == ()
     async with Host({"s": entry}, frozen=_written(lock, locked)) as host:
         await host.ready()
         assert [tool.wire_name for tool in host.tools()] == ["calm", "turn"]

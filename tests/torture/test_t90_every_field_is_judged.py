@@ -161,8 +161,11 @@ def test_a_project_takes_the_place_of_no_server_of_the_person_by_its_command(hom
     entry = {"command": "/bin/echo", "args": ["x"]}
     projects.user(home, projects.servers(mine=entry))
     file = home / "work" / {"project": ".mcp.json", "local": ".dragoman/settings.local.json"}[scope]
-    projects.write(file, projects.servers(theirs={**entry, "env": {"MODE": "loose"}}))
+    projects.write(file, projects.servers(theirs={**entry, "timeout": 5}))
     projects.approve(file, "theirs")
     seen = projects.seen()
     assert list(seen.servers) == ["mine"]
     assert [each.why for each in seen.dropped] == ["duplicate"]
+    projects.write(file, projects.servers(theirs={**entry, "env": {"MODE": "loose"}}))
+    projects.approve(file, "theirs")
+    assert list(projects.seen().servers) == ["mine", "theirs"]

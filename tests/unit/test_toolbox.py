@@ -74,8 +74,11 @@ class Host:
             self.views.pop(one.server, None)
         return self.servers
 
-    def tools(self) -> list[ServerTool]:
+    def tools(self, *, include_app_tools: bool = False) -> list[ServerTool]:
         return sorted(self.offered, key=lambda one: one.name)
+
+    def is_app_tool(self, name: str) -> bool:
+        return False
 
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
         return frozenset(tool.name for tool in tools if tool.name in self.denied_names)

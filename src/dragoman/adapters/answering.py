@@ -14,10 +14,10 @@ from typing import Any, Final, Protocol, cast
 import msgspec
 
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
-from dragoman.catalog.tools import Tool
+from dragoman.catalog.tools import FOR_APPS, Tool
 from dragoman.cleaning import for_model
 from dragoman.content.blocks import Block, ImageBlock
-from dragoman.errors import CallError, ConfigError, InvalidArguments
+from dragoman.errors import CallError, ConfigError, InvalidArguments, UnknownTool
 from dragoman.wire.codec import DECODE_ERRORS
 
 NOTHING: Final = "(no output)"
@@ -27,11 +27,14 @@ class Caller(Protocol):
     """Whose tools they are: a host, the servers of an agent, the toolbox of a conversation."""
 
     def tools(self) -> Sequence[Tool]: ...
+    def is_app_tool(self, name: str) -> bool: ...
     async def call(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome: ...
 
 
 async def ask(caller: Caller, name: str, arguments: object) -> CallOutcome:
     """The outcome of a call as the model asked for it: `arguments` may be JSON text, and may be wrong."""
+    if caller.is_app_tool(name):
+        return outcome_of_error("", name, UnknownTool(name, left_out=FOR_APPS))
     try:
         return await caller.call(name, _as_object(name, arguments))
     except CallError as error:

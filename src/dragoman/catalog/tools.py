@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Raw
@@ -112,6 +112,18 @@ class Tool:
         """Whether it asks to be shown at once."""
         return self.meta.get("anthropic/alwaysLoad") is True
 
+    @property
+    def is_for_models(self) -> bool:
+        """Whether models may have it. A server keeps a tool for its own user interface (MCP Apps) by leaving
+        "model" out of `_meta.ui.visibility`."""
+        ui: object = self.meta.get("ui")
+        if not isinstance(ui, Mapping):
+            return True
+        visibility: object = cast("Mapping[str, object]", ui).get("visibility")
+        if isinstance(visibility, str):
+            return visibility == "model"
+        return not isinstance(visibility, list) or "model" in cast("list[object]", visibility)
+
     def as_listed(self) -> dict[str, Any]:
         """What its server says of it that a model or a person is shown, or that changes how it runs."""
         definition = self.definition
@@ -153,6 +165,9 @@ def _value(raw: Raw) -> Any:
     except Unreadable:
         return bytes(raw).decode(errors="replace")
 
+
+FOR_APPS: Final = "its server offers it to apps only, not to models"
+"""Why a model has no tool with this name."""
 
 RESOURCES: Final = "resources"
 """The name by which rules about a server's things find its resources and lists."""

@@ -6,7 +6,7 @@ I own: what `add`, `add-json` and `import` have in common.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -19,6 +19,7 @@ from dragoman.cli.render.servers import counted
 from dragoman.config import edits
 from dragoman.config.load import Configuration, load
 from dragoman.config.masking import COVER, literal_secrets, masked_entry, masked_value
+from dragoman.config.merge import ConfiguredServer
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError, NotConnected
 
@@ -47,13 +48,15 @@ def add_server(
     missing = examine(configuration, name, entry, target, force=force)
     tools = _try(sources, name, entry, target) if check else None
     path = edits.put_server(sources, target, name, entry)
+    notes = _notes(load(sources), name, target)
     if as_json:
         added = {"name": name, "scope": scope, "file": str(path), "entry": masked_entry(entry)}
-        echo({"added": added, "unsetVariables": missing, "toolCount": tools})
+        echo({"added": added, "unsetVariables": missing, "toolCount": tools, "notes": notes})
         return
     works = f"; it works and has {counted(tools, 'tool')}" if tools is not None else ""
     click.echo(f"Added {name} to {scope} ({one_line(str(path))}){works}")
-    _show_notes(load(sources), name, target, missing)
+    for note in (*unset(missing), *notes):
+        _note(note)
     if target == "project" and (shared := literal_secrets(entry)):
         _note(f"{', '.join(shared)} will be shared with everybody who has the project")
     if target in IN_PROJECT and "command" in entry and sources.cwd != sources.project_root:
@@ -100,8 +103,13 @@ def _try(sources: Sources, name: str, entry: Mapping[str, Any], scope: Scope) ->
     return run_with_host(Sources.here(given={name: entry}, given_source="--check"), work, only=[name])
 
 
-def _show_notes(configuration: Configuration, name: str, scope: Scope, missing: tuple[str, ...]) -> None:
-    notes = [f"{variable} is not set yet" for variable in missing]
+def unset(missing: Iterable[str]) -> list[str]:
+    return [f"{variable} is not set yet" for variable in missing]
+
+
+def _notes(configuration: Configuration, name: str, scope: Scope) -> list[str]:
+    """What follows from the new entry that the person may not expect."""
+    notes: list[str] = []
     server = configuration.servers.get(name)
     if server is not None and server.scope != scope:
         notes.append(f"the one of {server.candidate.origin} is used instead: its scope is higher")
@@ -109,12 +117,27 @@ def _show_notes(configuration: Configuration, name: str, scope: Scope, missing: 
         notes.append(f"it is {server.reason}; `dragoman mcp enable {name}` switches it on")
     elif server is not None and server.beat:
         notes.append(f"it takes the place of the one of {server.beat[0].origin}")
-    notes.extend(server.without_effect if server is not None and server.scope == scope else ())
+    notes.extend(server.warnings if server is not None and server.scope == scope else ())
     for dropped in configuration.dropped:
-        if dropped.candidate.name == name and dropped.candidate.scope == scope and dropped.why == "duplicate":
+        if dropped.kept is None:
+            continue
+        if (dropped.candidate.name, dropped.candidate.scope) == (name, scope):
             notes.append(f"it is left out: {dropped.text}")
-    for note in notes:
-        _note(note)
+            notes.extend(ConfiguredServer(candidate=dropped.candidate).warnings)
+        elif server is not None and dropped.kept == server.candidate:
+            other = f"{dropped.candidate.name!r} of {dropped.candidate.origin}"
+            notes.append(f"{other} is left out from now on: it is the same server")
+    notes.extend(_same_in_its_file(configuration, server) if server is not None else ())
+    return notes
+
+
+def _same_in_its_file(configuration: Configuration, server: ConfiguredServer) -> Iterator[str]:
+    """Two entries of one file are both used, even where they are the same server."""
+    signature = server.config.signature if server.config is not None else None
+    others = (each for each in configuration.servers.values() if each.source == server.source)
+    for other in others if signature is not None else ():
+        if other.name != server.name and other.config is not None and other.config.signature == signature:
+            yield f"it is the same server as {other.name!r} in the same file; both are used"
 
 
 def _note(text: str) -> None:

@@ -21,7 +21,7 @@ from dragoman.cli.questions import SHOWN_LINES, ask_key, cut, indented, show_key
 from dragoman.config import approval
 from dragoman.config.load import Configuration, load, path_of
 from dragoman.config.merge import ConfiguredServer
-from dragoman.config.model import ALIASES_OF_URL
+from dragoman.config.model import ALIASES_OF_URL, entry_warnings
 from dragoman.config.policy import loader_variables
 from dragoman.config.scopes import Sources
 from dragoman.permissions.patterns import Glob
@@ -143,6 +143,7 @@ def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterato
         yield f"it sets {one_line(', '.join(changing), 300)}, which changes how programs run"
     if isinstance(given, Mapping) and "headersHelper" in given:
         yield "its headersHelper is a command that is run as well"
+    yield from entry_warnings(cast("Mapping[str, Any]", given)) if isinstance(given, Mapping) else ()
     if mixed := mixed_words((server.name, given)):
         yield f"these words mix alphabets: {', '.join(mixed)}"
     present = configuration.servers.get(server.name)

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from dragoman.cleaning import one_line
 from dragoman.config import schema
+from dragoman.config.model import PROBLEM_LIMIT
 from dragoman.config.reading import parse_object, read_text
 from dragoman.config.schema import PermissionRules
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
@@ -61,9 +62,6 @@ ENTRY_LIMIT: Final = 256
 
 RULE_LIMIT: Final = 1000
 """Rules and names in the lists of one such file, all together."""
-
-PROBLEM_LIMIT: Final = 20
-"""Problems of any file that are told in words; more are counted."""
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -125,7 +123,7 @@ def read_file(scope: Scope, path: Path) -> FileContent:
     reader = _PartReader()
     part = reader.part(scope, path, text, document)
     fault = _unknown_prohibitions(scope, path, text, document)
-    return FileContent(content=content, part=part, problems=reader.told(path), fault=fault)
+    return FileContent(content=content, part=part, problems=reader.problems.told(path), fault=fault)
 
 
 def _absent(scope: Scope, path: Path) -> dict[str, Any]:
@@ -135,7 +133,10 @@ def _absent(scope: Scope, path: Path) -> dict[str, Any]:
     return {"fault": _hidden(scope, path) if scope in CAN_DENY else None}
 
 
-class _PartReader:
+class Problems:
+    """The problems of one file. Only the first `PROBLEM_LIMIT` are put into words; more are counted, so that
+    a file with very many takes no longer than others."""
+
     def __init__(self) -> None:
         self._problems: list[str] = []
         self._more = 0
@@ -144,6 +145,19 @@ class _PartReader:
         """The first problems, and how many more there are."""
         more = [f"{path}: and {self._more} more problems"] if self._more else []
         return (*self._problems, *more)
+
+    def add(self, path: Path, text: str, place: Sequence[str | int], reason: str | Callable[[], str]) -> None:
+        if len(self._problems) >= PROBLEM_LIMIT:
+            self._more += 1
+            return
+        reason = reason if isinstance(reason, str) else reason()
+        self._problems.append(str(at(path, text, place, reason)))
+
+
+class _PartReader:
+    def __init__(self) -> None:
+        self.problems = Problems()
+        self._complain = self.problems.add
 
     def part(self, scope: Scope, path: Path, text: str, document: dict[str, Any]) -> Part:
         keys = schema.keys_of(_SHAPES[scope])
@@ -235,15 +249,6 @@ class _PartReader:
             return servers
         self._complain(path, text, ["mcpServers"], too_many(len(servers)))
         return dict(islice(servers.items(), ENTRY_LIMIT))
-
-    def _complain(
-        self, path: Path, text: str, place: Sequence[str | int], reason: str | Callable[[], str]
-    ) -> None:
-        if len(self._problems) >= PROBLEM_LIMIT:
-            self._more += 1
-            return
-        reason = reason if isinstance(reason, str) else reason()
-        self._problems.append(str(at(path, text, place, reason)))
 
 
 def too_many(count: int) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, cast
 from msgspec import Struct, structs
 
 from dragoman.config.approval import Approval
-from dragoman.config.model import ServerConfig
+from dragoman.config.model import ServerConfig, entry_warnings
 from dragoman.config.policy import Verdict
 from dragoman.config.scopes import MAY_TRUST, OUTSIDE_PROJECTS, SCOPES, Scope
 from dragoman.errors import ConfigError
@@ -59,6 +59,8 @@ class Dropped(Struct, frozen=True, kw_only=True):
     why: Why
     text: str
     """In words."""
+    kept: Candidate | None = None
+    """The server it is a duplicate of."""
 
 
 class ConfiguredServer(Struct, frozen=True, kw_only=True):
@@ -88,14 +90,17 @@ class ConfiguredServer(Struct, frozen=True, kw_only=True):
         return self.candidate.source
 
     @property
-    def without_effect(self) -> tuple[str, ...]:
-        """What the entry says that has no effect in its scope, in words."""
+    def warnings(self) -> tuple[str, ...]:
+        """What the entry says that has no effect, in words."""
         given = self.candidate.given
         entry: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+        if isinstance(given, ServerConfig):
+            entry = given.unknown
+        warnings = entry_warnings(entry)
         if self.scope in MAY_TRUST or not entry.get("trusted"):
-            return ()
+            return warnings
         counts = "it counts in your own settings, in code and in the administrator's file"
-        return (f"trusted has no effect in scope {self.scope}: {counts}",)
+        return (*warnings, f"trusted has no effect in scope {self.scope}: {counts}")
 
 
 class Judgements(Struct, frozen=True, kw_only=True):
@@ -212,6 +217,8 @@ def _without_duplicates(
         kept = first.setdefault(signature, server)
         if kept is not server and kept.candidate.part != server.candidate.part:
             text = f"the same server as {kept.name!r} of {kept.candidate.origin}"
-            dropped.append(Dropped(candidate=server.candidate, why="duplicate", text=text))
+            dropped.append(
+                Dropped(candidate=server.candidate, why="duplicate", text=text, kept=kept.candidate)
+            )
     gone = {id(each.candidate) for each in dropped}
     return [server for server in servers if id(server.candidate) not in gone]

@@ -7,14 +7,17 @@ from is the other modules'.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Annotated, Any, Final, cast
 
 import msgspec
 from msgspec import Meta, Struct
 
+from dragoman.cleaning import one_line
 from dragoman.config.urls import parse_url
 from dragoman.errors import ConfigError
 from dragoman.protocol import REVISIONS
@@ -42,6 +45,8 @@ class OAuthConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
     ] = None
     scopes: Annotated[str | tuple[str, ...] | None, Meta(description="OAuth scopes to ask for.")] = None
     xaa: Annotated[bool, Meta(description="Sign in through the company's identity provider.")] = False
+    unknown: dict[str, Any] = {}
+    """Fields this version does not know."""
 
     def __repr__(self) -> str:
         return "<OAuthConfig>"
@@ -53,6 +58,8 @@ class TlsConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ca: Annotated[str | None, Meta(description="File of the authorities to trust, besides the usual.")] = None
     cert: Annotated[str | None, Meta(description="File of the certificate to show.")] = None
     key: Annotated[str | None, Meta(description="File of its key, if not in the same file.")] = None
+    unknown: dict[str, Any] = {}
+    """Fields this version does not know."""
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -109,11 +116,16 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
 
     @property
     def signature(self) -> tuple[str, ...] | None:
-        """What makes two servers the same one: the URL, or the command and its arguments."""
+        """What makes two servers the same one: the URL, or the command and its arguments, and the account.
+
+        The values that tell accounts apart are in it only as a fingerprint.
+        """
         if self.type == "stdio" and self.command:
-            return ("command", self.command, *self.args)
+            return ("command", self.command, *self.args, fingerprint(self.env))
         if self.url:
-            return ("url", str(parse_url(self.url)))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            account = fingerprint([headers, self.headers_helper, self.oauth])
+            return ("url", str(parse_url(self.url)), account)
         return None
 
 
@@ -124,6 +136,8 @@ def fingerprint(value: Any) -> str:
 
 def _ordered(value: Any) -> Any:
     """The value with the order of keys, which means nothing, taken out."""
+    if isinstance(value, Struct):
+        value = msgspec.structs.asdict(value)
     if isinstance(value, Mapping):
         pairs = cast("Mapping[str, Any]", value).items()
         return {"keys": sorted((str(key), repr(_ordered(item))) for key, item in pairs)}
@@ -134,6 +148,15 @@ def _ordered(value: Any) -> Any:
 
 FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(ServerConfig)) - {"unknown"}
 """The fields an entry may have."""
+
+_PARTS: Final = {
+    field: frozenset(each.encode_name for each in msgspec.structs.fields(shape)) - {"unknown"}
+    for field, shape in (("oauth", OAuthConfig), ("tls", TlsConfig))
+}
+"""The fields that are objects with known fields of their own, and these."""
+
+PROBLEM_LIMIT: Final = 20
+"""Problems of a file, and warnings about an entry, that are told in words; more are counted."""
 
 _ALIASES: Final = {
     "serverUrl": ("url", "http"),  # Windsurf
@@ -155,18 +178,70 @@ TYPE_ALIASES: Final = {"streamable-http": "http", "streamableHttp": "http", "str
 def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
     """The entry as understood, or a `ConfigError` that names server and field."""
     entry = in_our_words(entry)
-    known = {key: value for key, value in entry.items() if key in FIELDS}
-    unknown = {key: value for key, value in entry.items() if key not in FIELDS}
+    known = _separated(entry, FIELDS)
     if "type" not in known:
         known["type"] = _implied_type(name, entry)
+    for field, fields in _PARTS.items():
+        if isinstance(part := known.get(field), Mapping):
+            known[field] = _separated(cast("Mapping[str, Any]", part), fields)
     try:
-        config = msgspec.convert({**known, "unknown": unknown}, ServerConfig)
+        config = msgspec.convert(known, ServerConfig)
     except msgspec.ValidationError as error:
         raise ConfigError(
             f"server {name!r}: {error}", hint="Correct the entry; the others are not affected."
         ) from None
     _check(name, config)
     return config
+
+
+def _separated(given: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
+    """The known fields, and `unknown` with the others."""
+    known = {key: value for key, value in given.items() if key in fields}
+    return {**known, "unknown": {key: value for key, value in given.items() if key not in fields}}
+
+
+def entry_warnings(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """What an entry says that has no effect, in words: unknown fields, and what its type does not use."""
+    entry = in_our_words(entry)
+    found = [*_unused_by_type(entry), *islice(_unknown_fields(entry), PROBLEM_LIMIT)]
+    more = sum(1 for _ in _unknown_names(entry)) - PROBLEM_LIMIT
+    return (*found, *([f"and {more} more fields that this version does not know"] if more > 0 else []))
+
+
+def _unknown_fields(entry: Mapping[str, Any]) -> Iterator[str]:
+    for owner, name in _unknown_names(entry):
+        known = {each.casefold(): each for each in (_PARTS[owner] if owner else FIELDS)}
+        near = difflib.get_close_matches(name.casefold()[:100], sorted(known), 1)
+        advice = f"; did you mean {known[near[0]]}?" if near else ""
+        where = f"{owner}.{name}" if owner else name
+        yield f"the entry has a field {one_line(where, 80)!r} that this version does not know{advice}"
+
+
+def _unknown_names(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The object an unknown field is in ("" for the entry itself), and the field."""
+    for key, value in entry.items():
+        if key not in FIELDS:
+            yield "", key
+        elif key in _PARTS and isinstance(value, Mapping):
+            yield from (
+                (key, inner) for inner in cast("Mapping[str, Any]", value) if inner not in _PARTS[key]
+            )
+
+
+def _unused_by_type(entry: Mapping[str, Any]) -> Iterator[str]:
+    kind = type_in(entry)
+    unused = "url" if kind == "stdio" else "command"
+    if kind in TRANSPORTS and entry.get(unused) is not None:
+        yield f"{unused} has no effect: the server's type is {kind}"
+
+
+def type_in(entry: Mapping[str, Any]) -> str | None:
+    """The type in effect of an entry as written; None if it has none."""
+    entry = in_our_words(entry)
+    said: Any = entry.get("type")
+    if said is None:
+        said = "stdio" if "command" in entry else "http" if "url" in entry else None
+    return said if isinstance(said, str) else None
 
 
 def parse_servers(document: Any, source: str) -> dict[str, Any]:
@@ -227,18 +302,21 @@ def _check(name: str, config: ServerConfig) -> None:
     if config.timeout is not None and config.timeout <= 0:
         raise ConfigError(f"server {name!r}: timeout must be positive (milliseconds)")
     if config.url is not None:
-        _check_url(name, config.type, config.url)
+        _check_url(name, "url", config.url, f"of type {config.type}", _SCHEMES.get(config.type))
+    if config.oauth is not None and config.oauth.auth_server_metadata_url is not None:
+        field = "oauth.authServerMetadataUrl"
+        _check_url(name, field, config.oauth.auth_server_metadata_url, "of metadata", _SCHEMES["http"])
     _check_texts(name, config)
 
 
-def _check_url(name: str, kind: str, url: str) -> None:
+def _check_url(name: str, field: str, url: str, kind: str, schemes: tuple[str, ...] | None) -> None:
     try:
         scheme = parse_url(url).scheme
     except ConfigError as error:
-        raise ConfigError(f"server {name!r}: url: {error}", hint=error.hint) from None
-    if scheme not in _SCHEMES.get(kind, (scheme,)):
-        wanted = " or ".join(f"{each}://" for each in _SCHEMES[kind])
-        raise ConfigError(f"server {name!r}: a url of type {kind} begins with {wanted}")
+        raise ConfigError(f"server {name!r}: {field}: {error}", hint=error.hint) from None
+    if schemes is not None and scheme not in schemes:
+        wanted = " or ".join(f"{each}://" for each in schemes)
+        raise ConfigError(f"server {name!r}: a url {kind} begins with {wanted}")
 
 
 def _check_texts(name: str, config: ServerConfig) -> None:

@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, cast
 from msgspec import UNSET, Struct
 
 from dragoman.cleaning import one_line
+from dragoman.config.model import PROBLEM_LIMIT
 from dragoman.config.urls import ServerUrl, UrlPattern, fits, matches, parse_pattern
 from dragoman.errors import ConfigError
 
@@ -398,11 +399,16 @@ def _as_list(said: Any) -> list[Any] | None:
 
 
 def _rules(entries: Iterable[Any], source: str, field: str, problems: list[str]) -> Iterator[Rule]:
+    wrong = 0
     for number, entry in enumerate(entries):
         try:
             yield _rule(_meant(entry) if field == DENIED else entry, source, deny=field == DENIED)
         except ConfigError as error:
-            problems.append(f"{_place(source, f'{field}[{number}]')}: {error}")
+            wrong += 1
+            if wrong <= PROBLEM_LIMIT:
+                problems.append(f"{_place(source, f'{field}[{number}]')}: {error}")
+    if wrong > PROBLEM_LIMIT:
+        problems.append(f"{_place(source, field)}: and {wrong - PROBLEM_LIMIT} more problems")
 
 
 def _meant(entry: Any) -> Any:

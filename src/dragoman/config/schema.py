@@ -47,7 +47,10 @@ class HookEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What is run: a command of the shell, or an address that the event is sent to."""
 
     type: Annotated[Literal["command", "http"], Meta(description="Which of the two it is.")]
-    command: Annotated[str | None, Meta(description="Run by /bin/sh; gets the event as JSON.")] = None
+    command: Annotated[str | None, Meta(description="Run by the shell; gets the event as JSON.")] = None
+    shell: Annotated[
+        Literal["sh", "bash"] | None, Meta(description="Which shell runs the command; sh unless said.")
+    ] = None
     url: Annotated[str | None, Meta(description="Where the event is sent, as JSON.")] = None
     headers: Annotated[dict[str, str], Meta(description="Sent along; values may use ${VARIABLE}.")] = {}
     timeout: Annotated[float, Meta(gt=0, le=86400, description="Seconds it may take; 60 unless said.")] = 60.0
@@ -180,7 +183,8 @@ def json_schema(name: str) -> dict[str, Any]:
     _, parts = msgspec.json.schema_components([FILES[name]], ref_template="#/$defs/{name}")
     whole = parts.pop(FILES[name].__name__)
     entry = parts["ServerConfig"]
-    entry["properties"].pop("unknown")
+    for shape in ("ServerConfig", "OAuthConfig", "TlsConfig"):
+        parts[shape]["properties"].pop("unknown")
     entry["properties"]["type"]["enum"] = [*TRANSPORTS, *TYPE_ALIASES]
     entry["properties"]["command"]["minLength"] = 1
     entry["properties"]["timeout"]["minimum"] = 1

@@ -5,21 +5,24 @@ used is told with its place. Files that lie in a project have no such key: they 
 a hook is a program that runs unasked.
 
 A person's hook that cannot be read is left out. An administrator's, or one that is to block on error, is not:
-where its matcher cannot be read it concerns everything, and where it cannot be run it blocks.
+where its matcher cannot be read it concerns everything, and where it cannot be run it blocks. A hook with a
+condition that Dragoman cannot judge (`if`) never runs; where it decides on calls it blocks, whoever wrote it.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, cast
 
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
 from dragoman.config.expand import expand_entry, variables_in
-from dragoman.config.files import Part, at
+from dragoman.config.files import Part, Problems
 from dragoman.config.urls import parse_url
 from dragoman.errors import ConfigError
 from dragoman.hooks import matchers
@@ -35,8 +38,13 @@ from dragoman.hooks.declared import (
 )
 
 _SCOPES: Final = ("user", "enterprise")
-_GROUP_KEYS: Final = frozenset({"matcher", "hooks"})
-_ENTRY_KEYS: Final = frozenset({"type", "command", "url", "headers", "timeout", "onError"})
+_GROUP_KEYS: Final = frozenset({"matcher", "hooks", "if"})
+_ENTRY_KEYS: Final = frozenset({"type", "command", "url", "headers", "timeout", "onError", "if", "shell"})
+_DECIDING: Final = ("PreToolUse", "PermissionRequest")
+"""Events whose hooks decide whether a call is made: to leave one out would allow what it forbids."""
+_CONDITION: Final = (
+    'the condition "if" cannot be judged here; use the matcher, or let the hook itself look at the call'
+)
 _NAMELESS: Final = "that cannot be read"
 _UNREADABLE: Final = "the administrator's hooks cannot be read"
 
@@ -57,7 +65,7 @@ def from_parts(parts: Iterable[Part], environ: Mapping[str, str] = os.environ) -
         if part.scope in _SCOPES and "hooks" in part.values:
             reader = _Reader(part, environ)
             hooks += reader.all(part.values["hooks"])
-            problems += reader.problems
+            problems += reader.told()
     return Configured(tuple(hooks), tuple(problems))
 
 
@@ -69,8 +77,12 @@ class _Reader:
     def __init__(self, part: Part, environ: Mapping[str, str]) -> None:
         self._part = part
         self._environ = environ
+        self._path = part.path or Path(part.source)
         self._is_managed = part.scope == "enterprise"
-        self.problems: list[str] = []
+        self._problems = Problems()
+
+    def told(self) -> tuple[str, ...]:
+        return self._problems.told(self._path)
 
     def all(self, block: object) -> Iterator[Hook]:
         events = _as_object(block)
@@ -79,8 +91,8 @@ class _Reader:
             return
         for event, groups in events.items():
             if event not in EVENTS:
-                self._complain(("hooks", event), _unknown_event(event))
-                if near := difflib.get_close_matches(event, EVENTS, 1):
+                self._complain(("hooks", event), lambda event=event: _unknown_event(event))
+                if self._is_managed and (near := difflib.get_close_matches(event, EVENTS, 1)):
                     yield from self._stand_ins(near[0], _UNREADABLE)
             else:
                 yield from self._event(event, groups)
@@ -103,8 +115,10 @@ class _Reader:
             return
         self._unknown(fields, _GROUP_KEYS, place)
         matches = self._matcher(fields.get("matcher"), place)
+        condition = {"if": fields["if"]} if fields.get("if") is not None else {}
         for number, entry in enumerate(cast("list[object]", entries)):
-            yield from self._entry(event, matches, entry, (*place, "hooks", number))
+            entry_fields = {**(_as_object(entry) or {}), **condition}
+            yield from self._entry(event, matches, entry_fields, (*place, "hooks", number))
 
     def _matcher(self, text: object, place: Place) -> matchers.Matcher | None:
         if text is None:
@@ -118,10 +132,11 @@ class _Reader:
             return None
 
     def _entry(
-        self, event: str, matches: matchers.Matcher | None, entry: object, place: Place
+        self, event: str, matches: matchers.Matcher | None, fields: Mapping[str, Any], place: Place
     ) -> Iterator[Hook]:
-        fields = _as_object(entry) or {}
         blocks = self._blocks(fields, place)
+        if fields.get("if") is not None and event in _DECIDING:
+            blocks = True
         if matches is None and not blocks:
             return  # told already
         seconds = self._seconds(fields, place)
@@ -144,12 +159,14 @@ class _Reader:
         )
 
     def _what(self, fields: Mapping[str, Any]) -> tuple[Command | Post, str]:
+        if fields.get("if") is not None:
+            raise _Wrong(_CONDITION)
         kind = fields.get("type", "http" if "url" in fields else "command")
         if kind == "command":
             command = fields.get("command")
             if not isinstance(command, str) or not command.strip():
                 raise _Wrong('a hook of type command needs a "command"')
-            return Command(command), name_of_command(command)
+            return Command(_for_shell(fields.get("shell"), command)), name_of_command(command)
         if kind == "http":
             return self._post(fields)
         raise _Wrong(f"hooks of type {one_line(str(kind), 40)} cannot be used, only command and http")
@@ -210,12 +227,17 @@ class _Reader:
         for key in fields.keys() - known:
             self._complain((*place, key), f"hooks: {one_line(key, 60)} has no effect here")
 
-    def _complain(self, place: Place, reason: str) -> None:
-        part = self._part
-        if part.path is None:
-            self.problems.append(f"{part.source}: {reason}")
-        else:
-            self.problems.append(str(at(part.path, part.text, place, reason)))
+    def _complain(self, place: Place, reason: str | Callable[[], str]) -> None:
+        self._problems.add(self._path, self._part.text, place, reason)
+
+
+def _for_shell(shell: object, command: str) -> str:
+    """The command as /bin/sh is to run it."""
+    if shell in (None, "sh"):
+        return command
+    if shell == "bash":
+        return f"exec bash -c {shlex.quote(command)}"
+    raise _Wrong(f'"shell" must be sh or bash, not {one_line(str(shell), 40)}')
 
 
 def _as_object(value: object) -> Mapping[str, Any] | None:

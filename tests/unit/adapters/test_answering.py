@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from dragoman import CallOutcome, Host, HostClosed, ImageBlock, NotConnected, TextBlock, Tool
-from dragoman.adapters.answering import ask, parts_of, text_of
+from dragoman.adapters.answering import ask, parts_of, shortened, text_of
 from dragoman.adapters.plain import tool_schema
+from dragoman.catalog.naming import qualify
+from dragoman.catalog.tools import ServerTool
+from dragoman.names import ServerName
+from tests.unit.fakes import definition
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n....").decode()
 
@@ -21,6 +25,9 @@ class Broken:
 
     def tools(self) -> list[Tool]:
         return []
+
+    def is_app_tool(self, name: str) -> bool:
+        return False
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
         raise self.error
@@ -153,3 +160,22 @@ def test_the_adapters_for_plain_apis_load_no_library():
     )
 
     assert not {"anthropic", "openai", "pydantic", "httpx"} & set(done.stdout.split())
+
+
+DIRTY = "a\u202eb\u200bc\x1b[31md\U000e0041e"
+
+
+def test_what_an_adapter_gives_a_model_is_cleaned():
+    outcome = CallOutcome(server="s", tool="t", content=(TextBlock(DIRTY),))
+    assert parts_of(outcome) == ["abcde"]
+    assert text_of(outcome) == "abcde"
+    structured = CallOutcome(server="s", tool="t", content=(), structured_content={"key": "b\u202ec"})
+    assert parts_of(structured) == ['{"key":"bc"}']
+
+
+def test_a_description_that_an_adapter_shortens_is_cleaned_and_cut():
+    tool = ServerTool(ServerName("s"), qualify("s", "t"), definition("t", description=DIRTY * 300))
+    text = shortened(tool, 100)
+    assert text.startswith("abcdeabcde")
+    assert len(text) <= 100
+    assert not set(DIRTY) - set("abcd[31me") & set(text)

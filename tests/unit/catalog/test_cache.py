@@ -155,3 +155,12 @@ def test_room_is_counted_by_cost_and_given_back():
     kept.put("large", cost=11)
     assert kept.get("large") is None
     assert kept.get("a") == "list", "what does not fit at all pushes nothing out"
+
+
+def test_the_lists_of_twenty_servers_are_kept():
+    clock = FakeClock()
+    cache = Cache[str](clock)
+    for number in range(21):
+        cache.put(cache.ticket((f"server{number}", ""), LINK), "list", None)
+    kept = [number for number in range(21) if cache.get((f"server{number}", ""), LINK) is not None]
+    assert kept == list(range(1, 21))

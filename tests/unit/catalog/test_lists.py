@@ -266,3 +266,29 @@ async def test_nothing_is_left_of_a_server_that_has_gone():
     room.lists.forget(BOX)
 
     assert room.lists.prompts.known(BOX, room.server) is None
+
+
+async def test_between_two_readings_of_a_changing_list_there_is_half_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+    room = Room()
+
+    async def recorded(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    class Restless(Server):
+        async def request(self, *args: Any, **options: Any) -> Raw:
+            if len(self.asked) < 2:
+                room.lists.noticed(BOX, self, "notifications/prompts/list_changed", TELLS)
+            return await super().request(*args, **options)
+
+    monkeypatch.setattr(module.asyncio, "sleep", recorded)
+    server = Restless()
+    room.lists.opened(BOX, server, {"prompts": {}})
+    while room.lists._ahead:
+        await sleep(0)
+    assert server.asked == ["prompts/list"] * 3
+    assert [seconds for seconds in pauses if seconds] == [0.5, 0.5]

@@ -215,3 +215,28 @@ async def test_closing_ends_what_is_under_way(reading: Reading):
         await asyncio.sleep(0)
 
     assert reading.names == []
+
+
+async def test_between_two_readings_after_change_notices_there_is_half_a_second(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+):
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def recorded(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    class Restless(Asked):
+        async def request(self, *args: Any, **options: Any) -> Raw:
+            if self.readings < 2:
+                reading.refresher.schedule(SERVER, self)
+            return await super().request(*args, **options)
+
+    monkeypatch.setattr(refresh.asyncio, "sleep", recorded)
+    server = Restless()
+    reading.refresher.schedule(SERVER, server)
+    while reading.refresher._running:
+        await sleep(0)
+    assert server.readings == 3
+    assert [seconds for seconds in pauses if seconds] == [0.5, 0.5]

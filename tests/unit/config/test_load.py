@@ -189,9 +189,32 @@ def test_given_servers_alone_leave_the_persons_files_out_but_never_policy(desk: 
 @pytest.mark.requirement("CFG-6")
 def test_the_same_server_of_two_scopes_is_there_once_and_told(desk: Desk):
     desk.user({"mine": {"url": "https://API.example.com:443/mcp", "headers": {"A": "b"}}})
-    configuration = look(given={"now": {"type": "sse", "url": "https://api.example.com/mcp"}})
+    now = {"type": "sse", "url": "https://api.example.com/mcp", "headers": {"a": "b"}}
+    configuration = look(given={"now": now})
     assert list(configuration.servers) == ["now"]
-    assert [(each.candidate.name, each.why) for each in configuration.dropped] == [("mine", "duplicate")]
+    (dropped,) = configuration.dropped
+    assert (dropped.candidate.name, dropped.why) == ("mine", "duplicate")
+    assert dropped.kept == configuration.servers["now"].candidate
+
+
+@pytest.mark.requirement("CFG-6")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"command": "x", "env": {"TOKEN": "a"}}, {"command": "x", "env": {"TOKEN": "b"}}),
+        (
+            {"url": "https://x.example/", "headers": {"Authorization": "a"}},
+            {"url": "https://x.example/", "headers": {"Authorization": "b"}},
+        ),
+        ({"command": "x", "env": {"TOKEN": "${MINE:-a}"}}, {"command": "x", "env": {"TOKEN": "b"}}),
+    ],
+    ids=["env", "headers", "variable"],
+)
+def test_two_accounts_of_one_server_are_two_servers(desk: Desk, one: dict[str, Any], other: dict[str, Any]):
+    desk.user({"mine": one})
+    configuration = look(given={"work": other})
+    assert list(configuration.servers) == ["mine", "work"]
+    assert configuration.dropped == ()
 
 
 # --- problems ---

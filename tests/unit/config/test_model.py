@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.config.model import TRANSPORTS, OAuthConfig, ServerConfig, parse_entry, parse_servers
+from dragoman.config.model import (
+    PROBLEM_LIMIT,
+    TRANSPORTS,
+    OAuthConfig,
+    ServerConfig,
+    entry_warnings,
+    parse_entry,
+    parse_servers,
+)
 from dragoman.errors import ConfigError
 
 SECRET = "s3cret-Value-42"
@@ -263,6 +271,74 @@ def test_unknown_fields_are_kept_and_never_fatal(extra: dict[str, object]):
     assert parse_entry("box", {"command": "x", **extra}).unknown == extra
 
 
+@pytest.mark.requirement("CFG-5")
+@pytest.mark.parametrize(
+    ("entry", "warnings"),
+    [
+        ({"command": "x", "comand": 1}, ["'comand' … did you mean command?"]),
+        ({"comand": "x"}, ["'comand' … did you mean command?"]),
+        ({"command": "x", "ARGS": 1}, ["'ARGS' … did you mean args?"]),
+        ({"command": "x", "zzz": 1, "qqq": None}, ["'zzz' …", "'qqq' …"]),
+        ({"command": "x", "unknown": {}}, ["'unknown' …"]),
+        ({"url": "https://x", "oauth": {"clientID": "x"}}, ["'oauth.clientID' … did you mean clientId?"]),
+        ({"url": "https://x", "tls": {"certs": "x"}}, ["'tls.certs' … did you mean cert?"]),
+        ({"serverUrl": "https://x", "includeTools": ["a"]}, []),
+        (
+            {"type": "stdio", "command": "x", "url": "https://x"},
+            ["url has no effect: the server's type is stdio"],
+        ),
+        (
+            {"type": "stdio", "command": "x", "serverUrl": "https://x"},
+            ["url has no effect: the server's type is stdio"],
+        ),
+        (
+            {"type": "http", "command": "x", "url": "https://x"},
+            ["command has no effect: the server's type is http"],
+        ),
+        ({"command": "x", "url": "https://x"}, ["url has no effect: the server's type is stdio"]),
+    ],
+    ids=str,
+)
+def test_what_has_no_effect_is_warned_about_with_the_nearest_field(
+    entry: dict[str, object], warnings: list[str]
+):
+    def whole(warning: str) -> str:
+        name, found, advice = warning.partition(" …")
+        said = f"the entry has a field {name} that this version does not know"
+        return said + advice.replace(" did", "; did") if found else warning
+
+    assert entry_warnings(entry) == tuple(map(whole, warnings))
+
+
+def test_very_many_unknown_fields_are_counted():
+    warnings = entry_warnings({"command": "x", **{f"field{number}": 0 for number in range(1000)}})
+    assert len(warnings) == PROBLEM_LIMIT + 1
+    assert warnings[-1] == f"and {1000 - PROBLEM_LIMIT} more fields that this version does not know"
+
+
+@pytest.mark.requirement("CFG-5")
+def test_unknown_fields_of_oauth_and_tls_are_kept():
+    entry = {"url": "https://x", "oauth": {"clientId": "a", "new": [1]}, "tls": {"ca": "f", "newer": "2"}}
+    config = parse_entry("box", entry)
+    assert config.oauth is not None
+    assert config.tls is not None
+    assert (config.oauth.client_id, config.oauth.unknown) == ("a", {"new": [1]})
+    assert (config.tls.ca, config.tls.unknown) == ("f", {"newer": "2"})
+
+
+@pytest.mark.parametrize("url", ["not a url", "ftp://x.example/meta", "https://", "javascript:alert(1)"])
+def test_the_address_of_oauth_metadata_is_an_address(url: str):
+    with pytest.raises(ConfigError, match=r"^server 'box': (oauth.authServerMetadataUrl|a url of metadata)"):
+        parse_entry("box", {"url": "https://x", "oauth": {"authServerMetadataUrl": url}})
+
+
+def test_a_fingerprint_changes_with_the_sign_in():
+    one, other = (
+        parse_entry("box", {"url": "https://x", "oauth": {"clientId": client}}) for client in ("a", "b")
+    )
+    assert one.fingerprint() != other.fingerprint()
+
+
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
@@ -313,13 +389,29 @@ def test_any_entry_is_understood_or_refused_with_the_servers_name(entry: dict[st
     [
         (
             {"command": "x", "args": ["a"]},
-            {"command": "x", "args": ["a"], "env": {"A": "1"}, "timeout": 1},
+            {"command": "x", "args": ["a"], "cwd": "/", "timeout": 1},
             True,
         ),
+        ({"command": "x"}, {"command": "x", "env": {"A": "1"}}, False),
+        ({"command": "x", "env": {"A": "2"}}, {"command": "x", "env": {"A": "1"}}, False),
+        ({"command": "x", "env": {"A": "1", "B": "2"}}, {"command": "x", "env": {"B": "2", "A": "1"}}, True),
         ({"command": "x", "args": ["a"]}, {"command": "x", "args": ["b"]}, False),
         ({"command": "x", "args": ["a", "b"]}, {"command": "x", "args": ["a b"]}, False),
         ({"command": "x"}, {"command": "X"}, False),
-        ({"url": "https://x"}, {"url": "https://x", "headers": {"A": "b"}}, True),
+        ({"url": "https://x"}, {"url": "https://x", "headers": {"A": "b"}}, False),
+        ({"url": "https://x", "headers": {"A": "c"}}, {"url": "https://x", "headers": {"A": "b"}}, False),
+        ({"url": "https://x", "headers": {"a": "b"}}, {"url": "https://x", "headers": {"A": "b"}}, True),
+        ({"url": "https://x", "headersHelper": "a"}, {"url": "https://x", "headersHelper": "b"}, False),
+        (
+            {"url": "https://x", "oauth": {"clientId": "a"}},
+            {"url": "https://x", "oauth": {"clientId": "b"}},
+            False,
+        ),
+        (
+            {"url": "https://x", "oauth": {"clientId": "a"}},
+            {"url": "https://x", "oauth": {"clientId": "a"}},
+            True,
+        ),
         ({"url": "https://X:443/a/../b"}, {"url": "https://x/b"}, True),
         ({"url": "https://x/a"}, {"type": "sse", "url": "https://x/a"}, True),
         ({"url": "https://x/a"}, {"url": "https://x/A"}, False),

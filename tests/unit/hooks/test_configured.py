@@ -178,6 +178,56 @@ def test_a_small_mistake_is_told_and_costs_nothing_else(home: Path, entry: dict[
     assert problem in found.problems[0]
 
 
+CONDITION = (
+    'the condition "if" cannot be judged here; use the matcher, or let the hook itself look at the call'
+)
+
+
+@pytest.mark.requirement("PRM-5")
+@pytest.mark.parametrize(
+    "conditional",
+    [group(command(**{"if": "mcp__x__*"})), group(command(), **{"if": "mcp__x__*"})],
+    ids=["of the hook", "of the group"],
+)
+@pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
+def test_a_condition_that_cannot_be_judged_blocks_where_the_hook_decides(
+    home: Path, event: str, conditional: dict[str, Any]
+):
+    found = configured(home, user={event: [{**conditional, "matcher": "mcp__x__*"}]})
+    (only,) = found.hooks
+    assert only.what == Unusable(f"it cannot be used: {CONDITION}")
+    assert only.blocks_on_error
+    assert only.matches("mcp__x__y")
+    assert not only.matches("mcp__z__y")
+    assert [problem.partition("hooks: ")[2] for problem in found.problems] == [f"{event}: {CONDITION}"]
+
+
+@pytest.mark.requirement("PRM-5")
+def test_a_condition_that_cannot_be_judged_leaves_out_other_hooks(home: Path):
+    found = configured(home, user={"PostToolUse": [group(command(**{"if": "mcp__x__*"}), command("./b"))]})
+    assert [hook.what for hook in found.hooks] == [Command("./b")]
+    said = f"PostToolUse: {CONDITION}; the hook is left out"
+    assert [problem.partition("hooks: ")[2] for problem in found.problems] == [said]
+
+
+@pytest.mark.requirement("PRM-5")
+@pytest.mark.parametrize(
+    ("shell", "run"), [("sh", "echo 'a'"), ("bash", "exec bash -c 'echo '\"'\"'a'\"'\"''")]
+)
+def test_the_shell_of_a_hook_is_the_one_it_names(home: Path, shell: str, run: str):
+    found = configured(home, user={"PostToolUse": [group(command("echo 'a'", shell=shell))]})
+    assert [hook.what for hook in found.hooks] == [Command(run)]
+    assert found.problems == ()
+
+
+@pytest.mark.requirement("PRM-5")
+@pytest.mark.parametrize("shell", ["powershell", "", 5, ["bash"]])
+def test_a_hook_for_another_shell_is_not_run(home: Path, shell: Any):
+    found = configured(home, user={"PostToolUse": [group(command(shell=shell))]})
+    assert found.hooks == ()
+    assert '"shell" must be sh or bash' in found.problems[0]
+
+
 def test_an_unknown_event_is_told(home: Path):
     found = configured(home, user={"PreTooUse": [], "Stop": [group(command())]})
     assert "did you mean PreToolUse?" in found.problems[0]

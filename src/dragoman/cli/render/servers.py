@@ -14,7 +14,7 @@ from dragoman.cli.render.columns import cells, filled, fitted, width
 from dragoman.config.load import Configuration
 from dragoman.config.masking import masked_entry, masked_url, masked_words
 from dragoman.config.merge import ConfiguredServer, Dropped
-from dragoman.config.model import IN_PROCESS
+from dragoman.config.model import IN_PROCESS, in_our_words, type_in
 
 if TYPE_CHECKING:
     from dragoman.view import ServerView
@@ -126,22 +126,26 @@ def typed(name: str) -> str:
 def transport_of(server: ConfiguredServer) -> str:
     if server.config is not None:
         return server.config.type
-    entry = _entry(server)
-    implied = "stdio" if "command" in entry else "http" if "url" in entry else "?"
-    return one_line(str(entry.get("type", implied)), 20)
+    return one_line(type_in(_entry(server)) or "?", 20)
 
 
 def target_of(server: ConfiguredServer) -> str:
-    """What is started or reached, as written."""
-    entry = _entry(server)
-    url: Any = entry.get("url") or entry.get("serverUrl") or entry.get("httpUrl")
-    if isinstance(url, str):
-        return one_line(masked_url(url), 300)
-    command: Any = entry.get("command")
-    if isinstance(command, str):
-        words = [command, *_texts(entry.get("args"))]
+    """What is started or reached by the type in effect, as written."""
+    entry = in_our_words(_entry(server))
+    if not entry:
+        return IN_PROCESS
+    command, url = entry.get("command"), entry.get("url")
+    if type_in(entry) == "stdio":
+        words = [command, *_texts(entry.get("args"))] if isinstance(command, str) else []
         return one_line(" ".join(masked_words(words)), 300)
-    return IN_PROCESS if not entry else ""
+    return one_line(masked_url(url), 300) if isinstance(url, str) else ""
+
+
+def show_warnings(servers: Iterable[ConfiguredServer]) -> None:
+    """What entries say that has no effect, on stderr."""
+    for server in servers:
+        for warning in server.warnings:
+            show_problem(f"{one_line(server.name, 60)}: {warning}")
 
 
 def _texts(value: Any) -> list[str]:
@@ -166,7 +170,9 @@ def as_json(server: ConfiguredServer, view: ServerView | None = None) -> dict[st
         "transport": transport_of(server),
         "standing": server.standing,
         "reason": server.reason,
+        "target": target_of(server),
         "entry": masked(server),
+        "warnings": server.warnings,
     }
     if view is not None:
         described["health"] = {

@@ -95,7 +95,7 @@ def _passed_on(value: Any, page: Page) -> dict[str, str]:
         if table.get("source") == "remote":
             page.say("env_vars", "a variable of the remote machine cannot be passed on")
         elif name is not None:
-            env[name] = "${" + name + "}"
+            env[name] = "${" + name + ":-}"  # Codex passes on what is set, and needs nothing
     return env
 
 
@@ -108,7 +108,7 @@ def _address_in(table: Entry, page: Page) -> dict[str, Any]:
     for header, named in map_of(table.get("env_http_headers") or {}, "env_http_headers").items():
         name = _variable(named, page, f"env_http_headers.{header}")
         if name is not None:
-            headers[header] = "${" + name + "}"
+            headers[header] = "${" + name + ":-}"
     _bearer_in(table, headers, page)
     if headers:
         ours["headers"] = headers
@@ -212,7 +212,7 @@ def _env_out(env: Mapping[str, str], page: Page) -> tuple[dict[str, str], list[s
         found = variables.whole_variable(text)
         if found and found[0] == name:
             passed.append(name)
-            _default_out(found[1], name, page, f"env.{name}")
+            _default_out(found[1], name, page, f"env.{name}", optional=True)
         elif variables.has_variable(text):
             page.say(f"env.{name}", "Codex passes a variable on under its own name only; it is left out")
         else:
@@ -234,7 +234,7 @@ def _address_out(entry: Entry, page: Page) -> dict[str, Any]:
         if found is None:
             plain[header] = text
             continue
-        _default_out(found[1], found[0], page, field)
+        _default_out(found[1], found[0], page, field, optional=bearer is None)
         if bearer:
             table["bearer_token_env_var"] = found[0]
         else:
@@ -243,9 +243,12 @@ def _address_out(entry: Entry, page: Page) -> dict[str, Any]:
     return table | {field: headers for field, headers in pairs if headers}
 
 
-def _default_out(default: str | None, name: str, page: Page, field: str) -> None:
-    if default is not None:
+def _default_out(default: str | None, name: str, page: Page, field: str, *, optional: bool) -> None:
+    """`optional`: whether Codex does without the variable where it is not set."""
+    if default or (default is not None and not optional):
         page.say(field, f"Codex knows no defaults: set the variable {name} there")
+    elif default is None and optional:
+        page.say(field, f"Codex starts the server even where {name} is not set")
 
 
 def _sign_out(entry: Entry, table: dict[str, Any], page: Page) -> None:

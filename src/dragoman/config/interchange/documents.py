@@ -63,6 +63,14 @@ def switched_off_for_project(document: Document, project: Path | None) -> set[st
     return _names(mine.get("disabledMcpServers")) | _names(mine.get("disabledMcpjsonServers"))
 
 
+def list_at(document: Document, path: KeyPath) -> list[Any]:
+    """A list of a file; an empty one if there is none."""
+    here: Any = document
+    for key in path:
+        here = _mapping(here).get(key)
+    return cast("list[Any]", here) if isinstance(here, list) else []
+
+
 def switched_off_by_list(document: Document, names: Sequence[str]) -> set[str]:
     """Gemini CLI's two lists: those excluded, and, if there is a list of those allowed, all others."""
     lists = _mapping(document.get("mcp"))
@@ -76,6 +84,20 @@ def is_switched_off(entry: Any) -> bool:
     """By a field of its own."""
     fields = _mapping(entry)
     return fields.get("disabled") is True or fields.get("enabled") is False
+
+
+def switch_of(entry: Any) -> dict[str, Any]:
+    """The fields of an entry that say whether it is on."""
+    kept = _mapping(without_switch(entry))
+    return {key: value for key, value in _mapping(entry).items() if key not in kept}
+
+
+def input_defaults(document: Document) -> dict[str, str]:
+    """The defaults of what VS Code would ask for, by the input's id."""
+    inputs: Any = document.get("inputs", _mapping(document.get("mcp")).get("inputs"))
+    found = (_mapping(each) for each in cast("list[Any]", inputs)) if isinstance(inputs, list) else ()
+    pairs = ((each.get("id"), each.get("default")) for each in found)
+    return {name: text for name, text in pairs if isinstance(name, str) and isinstance(text, str)}
 
 
 def fields_of(entry: Any) -> set[str]:

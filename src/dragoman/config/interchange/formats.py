@@ -9,13 +9,14 @@ everything else in the text that is written into stays as it is; writing twice c
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from dragoman.config.interchange import documents, texts
+from dragoman.config.interchange import arriving, documents, texts
 from dragoman.config.interchange.fields import says_nothing
 from dragoman.config.interchange.hosts import FORMATS, Format, host
 from dragoman.config.interchange.notes import Note, Notebook, Page, Unusable, silent_page
@@ -30,6 +31,10 @@ class Imported(Struct, frozen=True, kw_only=True):
     servers: dict[str, dict[str, Any]]
     disabled: tuple[str, ...]
     """Names of servers the other host had switched off. They are among `servers`."""
+    of_project: tuple[str, ...] = ()
+    """Names of servers that the other host keeps for the project alone. They are among `servers`."""
+    count: int = 0
+    """How many servers are in the file, those that cannot be used included."""
     notes: tuple[Note, ...]
 
 
@@ -58,12 +63,26 @@ def read(format_key: str, text: str, *, source: str, project: Path | None = None
     if found is None:
         book.add(None, None, f'there is no "{".".join(path)}" in the file')
     raw = found or {}
-    if row.key == "claude-code":
-        raw = documents.with_project(raw, documents.project_servers(document, project), book)
+    nearer = documents.project_servers(document, project) if row.key == "claude-code" else {}
+    raw = documents.with_project(raw, nearer, book)
     off = _switched_off(row, document, raw, project)
-    servers = _read_entries(row, raw, book)
-    disabled = tuple(name for name in servers if name in off)
-    return Imported(servers=servers, disabled=disabled, notes=book.notes())
+    servers = _read_entries(_with_inputs(row, document), raw, book)
+    return Imported(
+        servers=servers,
+        disabled=tuple(name for name in servers if name in off),
+        of_project=tuple(name for name in servers if name in nearer),
+        count=len(raw),
+        notes=book.notes(),
+    )
+
+
+def _with_inputs(row: Format, document: Mapping[str, Any]) -> Format:
+    """The row with the defaults of what VS Code would ask for."""
+    if row.key != "vscode" or row.manner is None:
+        return row
+    dialect = structs.replace(row.manner.dialect, inputs=documents.input_defaults(document))
+    manner = structs.replace(row.manner, dialect=dialect)
+    return structs.replace(row, entry_in=partial(arriving.entry_in, manner))
 
 
 def _switched_off(
@@ -107,22 +126,34 @@ def write(
     *,
     source: str,
     replace: Collection[str] = (),
+    disabled: Collection[str] = (),
 ) -> Exported:
     """The text of a host's file with the servers in it. `text` is what the file holds now, if it is there.
+
+    `disabled`: those of the servers that are switched off. No server is switched on by writing it.
 
     Raises `ConfigFileError` if that cannot be read, so that a broken file is never made worse.
     """
     row, book, plan = host(format_key), Notebook(), _Plan()
     text = text or ""
-    path, found = texts.block(row, texts.parse(row, text, source), text, source)
+    document = texts.parse(row, text, source)
+    path, found = texts.block(row, document, text, source)
+    off = documents.switched_off_by_list(document, tuple(servers)) if row.off_list else set[str]()
     for name, entry in servers.items():
-        theirs = _translated(row, name, entry, draft := Notebook())
+        theirs = _translated(row, name, entry, draft := Notebook(), off=name in disabled)
         if theirs is not None:
             _decide(plan, row, name, theirs, found or {}, replace, draft)
+        if name in off and name in plan.changes and name not in disabled:
+            draft.add(name, None, f"it is switched off in {row.title}, and stays so")
         if name not in plan.conflicts:  # what a server that stays outside would have lost concerns nobody
             book.take(draft)
     return Exported(
-        text=texts.put(row, text, path, found, plan.changes, source),
+        text=texts.switched_off(
+            row,
+            texts.put(row, text, path, found, plan.changes, source),
+            [name for name in plan.changes if name in disabled and name not in off],
+            source,
+        ),
         written=tuple(plan.changes),
         unchanged=tuple(plan.unchanged),
         conflicts=tuple(plan.conflicts),
@@ -150,6 +181,9 @@ def _decide(
         plan.conflicts.append(name)
     else:
         plan.changes[name] = theirs
+        if documents.is_switched_off(there[name]):
+            theirs.update(documents.switch_of(there[name]))
+            book.add(name, None, f"it is switched off in {row.title}, and stays so")
         _mourn(row, name, there[name], book)
 
 
@@ -162,13 +196,19 @@ def _mourn(row: Format, name: str, old: Any, book: Notebook) -> None:
             book.add(name, note.field, f"{row.title}'s own field went with the entry that was replaced")
 
 
-def _translated(row: Format, name: str, entry: Any, book: Notebook) -> dict[str, Any] | None:
+def _translated(row: Format, name: str, entry: Any, book: Notebook, *, off: bool) -> dict[str, Any] | None:
     page = book.page(name)
     try:
         _check_name(name)
         if row.names is not None and not row.names.fullmatch(name):
             raise Unusable(None, f"{row.title} does not accept such a name; the server is left out")
+        if off and row.off is None and row.off_list is None:
+            raise Unusable(
+                None, f"it is switched off here, and {row.title} has no such field; the server is left out"
+            )
         theirs = row.entry_out(entry, page)
+        if off and row.off is not None:
+            theirs[row.off[0]] = row.off[1]
         if row.is_toml:
             _check_writable(theirs)
         return theirs

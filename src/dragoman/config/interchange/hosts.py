@@ -36,10 +36,16 @@ class Format(Struct, frozen=True, kw_only=True):
     comments: bool = False
     """The host accepts comments and trailing commas."""
     is_toml: bool = False
+    manner: Manner | None = None
+    """How entries are written; None for Codex."""
     entry_in: Translate
     entry_out: Translate
     names: re.Pattern[str] | None = None
     """Names a server may have, if the host is particular."""
+    off: tuple[str, bool] | None = None
+    """The field of an entry that switches its server off, and its value; None if there is none."""
+    off_list: tuple[str, ...] | None = None
+    """Where the names of servers that are switched off are listed."""
 
     def places(
         self, home: Path, project: Path | None, platform: str, environ: Mapping[str, str]
@@ -53,6 +59,7 @@ def _json(key: str, manner: Manner, find: Places, **more: Any) -> Format:
         key=key,
         title=manner.host,
         find=find,
+        manner=manner,
         entry_in=partial(arriving.entry_in, manner),
         entry_out=partial(leaving.entry_out, manner),
         **more,
@@ -74,9 +81,10 @@ _ROWS = (
         entry_in=codex.entry_in,
         entry_out=codex.entry_out,
         names=codex.NAMES,
+        off=("enabled", False),
     ),
-    _json("gemini", manners.GEMINI, places.gemini, comments=True),
-    _json("windsurf", manners.WINDSURF, places.windsurf),
+    _json("gemini", manners.GEMINI, places.gemini, comments=True, off_list=("mcp", "excluded")),
+    _json("windsurf", manners.WINDSURF, places.windsurf, off=("disabled", True)),
 )
 
 FORMATS: Final[Mapping[str, Format]] = MappingProxyType({row.key: row for row in _ROWS})

@@ -6,7 +6,7 @@ entries into it so that everything else stays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from dragoman.config import jsonc
@@ -56,6 +56,17 @@ def block(
             column=column,
             hint="It maps each server's name to its entry.",
         ) from None
+
+
+def switched_off(row: Format, text: str, names: Sequence[str], source: str) -> str:
+    """The text with the names in the host's list of servers that are switched off."""
+    if row.off_list is None or not names:
+        return text
+    try:
+        listed = documents.list_at(jsonc.parse(text, comments=True), row.off_list)
+        return jsonc.set_value(text, row.off_list, [*listed, *names])
+    except jsonc.SyntaxProblem as problem:
+        raise ConfigFileError(source, problem.reason, line=problem.line, column=problem.column) from None
 
 
 def put(

@@ -37,6 +37,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     defaults: bool = False
     words: Mapping[str, str] = {}
     """Words of the host's own → what they become."""
+    inputs: Mapping[str, str] = {}
+    """What the host asks a person for, by id → the default."""
 
 
 _BRACES = re.compile(r"\$\{(?:env:(?P<env>[^}]*)|(?P<word>[^}]*))\}")
@@ -135,15 +137,23 @@ def _word(dialect: Dialect, word: str, written: str, page: Page, field: str) -> 
         page.say(field, f"{written} became {meant}")
         return meant
     if word.startswith("input:"):
-        name = input_variable(word.removeprefix("input:"))
-        page.say(field, f"what is asked for as {written} is here the environment variable {name}: set it")
-        return "${" + name + "}"
+        return _input(dialect, word.removeprefix("input:"), written, page, field)
     if dialect.placeholder is _SHELL and whole_variable(written):
         return written
     if ours := whole_variable(written):  # its default may be secret, so only the name is told
         page.say(field, f"${{{ours[0]}}} means nothing to {dialect.host}; here it is a variable")
         return written
     return _left(dialect, written, page, field)
+
+
+def _input(dialect: Dialect, identifier: str, written: str, page: Page, field: str) -> str:
+    name, default = input_variable(identifier), dialect.inputs.get(identifier)
+    text = f"what is asked for as {written} is here the environment variable {name}"
+    if default is None or "}" in default or "${" in default:
+        page.say(field, f"{text}: set it")
+        return "${" + name + "}"
+    page.say(field, f"{text}, with the same default")
+    return "${" + name + ":-" + default + "}"
 
 
 def _left(dialect: Dialect, written: str, page: Page, field: str) -> str:

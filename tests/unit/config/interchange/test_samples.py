@@ -98,14 +98,14 @@ CODEX = {
     "context7": {
         "command": "npx",
         "args": ["-y", "@upstash/context7-mcp"],
-        "env": {"LOCAL_TOKEN": "${LOCAL_TOKEN}", "MY_ENV_VAR": "MY_ENV_VALUE"},
+        "env": {"LOCAL_TOKEN": "${LOCAL_TOKEN:-}", "MY_ENV_VAR": "MY_ENV_VALUE"},
     },
     "figma": {
         "type": "http",
         "url": "https://mcp.figma.com/mcp",
         "headers": {
             "X-Figma-Region": "us-east-1",
-            "X-Tenant": "${FIGMA_TENANT}",
+            "X-Tenant": "${FIGMA_TENANT:-}",
             "Authorization": "Bearer ${FIGMA_OAUTH_TOKEN}",
         },
         "oauth": {"clientId": "my-client", "scopes": ["file:read"]},

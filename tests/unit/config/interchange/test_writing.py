@@ -112,14 +112,14 @@ URL = "https://x.example/mcp"
             "codex",
             PROGRAM,
             {"command": "npx", "args": ["-y", "srv"], "env": {"MODE": "fast"}, "env_vars": ["TOKEN"]},
-            [],
+            ["env.TOKEN"],
         ),
         ("codex", REMOTE, {"url": URL, "bearer_token_env_var": "T"}, []),
         (
             "codex",
             {"url": URL, "headers": {"A": "${X}", "B": SECRET, "C": "a${X}", "D": "${X:-s3cr3t-value}"}},
             {"url": URL, "http_headers": {"B": SECRET}, "env_http_headers": {"A": "X", "D": "X"}},
-            ["headers.C", "headers.D"],
+            ["headers.A", "headers.C", "headers.D"],
         ),
         (
             "codex",
@@ -183,7 +183,8 @@ def test_an_entry_that_cannot_be_used_is_left_out_and_noted(key: str, entry: Any
 
 
 def test_a_name_codex_would_refuse_is_left_out():
-    result = write("codex", None, {"my server": PROGRAM, "my-server_2": PROGRAM}, source="f")
+    program = {"command": "npx"}
+    result = write("codex", None, {"my server": program, "my-server_2": program}, source="f")
     assert result.written == ("my-server_2",)
     assert [note.server for note in result.notes] == ["my server"]
 

@@ -56,12 +56,13 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
     yield "from    ", _place(server.source, explained.line)
     for field, value in servers.masked(server).items():
         yield "entry   ", f"{field}: {servers.inline(value)}"
+    yield "target  ", servers.target_of(server)
     yield "policy  ", explained.verdict.reason
     if server.approval is not None:
         yield "approval", f"{server.approval.state}: {server.approval.reason}"
     if server.reason and server.standing in ("disabled", "broken"):
         yield "state   ", f"{server.standing}: {server.reason}"
-    for note in server.without_effect:
+    for note in server.warnings:
         yield "note    ", note
     for beaten in server.beat:
         yield "beat    ", beaten.origin

@@ -45,7 +45,11 @@ def _show(plan: Plan, configuration: Configuration) -> None:
         for name in getattr(plan, kind):
             server = configuration.servers.get(name)
             about = f"{server.standing}: {server.reason}" if server and server.reason else ""
-            about = about or (server.standing if server else "")
+            about = (
+                "; ".join(filter(None, [about or server.standing, servers.target_of(server)]))
+                if server
+                else ""
+            )
             click.echo(
                 f"{click.style(f'{sign} {one_line(name, 60)}', fg=colour)}  {one_line(about, 300)}".rstrip()
             )

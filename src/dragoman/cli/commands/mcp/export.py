@@ -18,12 +18,14 @@ from dragoman.cli.looking import look
 from dragoman.cli.options import is_watched, json_option
 from dragoman.cli.questions import confirmed
 from dragoman.cli.render.document import echo
-from dragoman.cli.render.servers import counted
+from dragoman.cli.render.servers import counted, typed
 from dragoman.config.interchange.formats import FORMATS, Exported, write
 from dragoman.config.load import Configuration
 from dragoman.config.masking import masked_entry
+from dragoman.config.merge import ConfiguredServer
 from dragoman.config.reading import read_text
 from dragoman.config.scopes import Sources
+from dragoman.errors import ConfigError
 
 _CHOSEN = ("user", "project", "local")
 """What belongs to the person. Plugins, connectors and the administrator serve others in their own ways."""
@@ -46,22 +48,16 @@ def command(
     """
     sources = Sources.here()
     path = file or _usual_place(host, sources)
-    servers = _servers(look(sources), names)
+    chosen = _Chosen(look(sources), names)
     text = read_text(path)
-    exported = write(host, text, servers, source=str(path), replace=servers if force else ())
+    exported = chosen.write(host, text, path, chosen.servers if force else ())
     if replaced := _asked(exported, dry_run):
-        exported = write(host, text, servers, source=str(path), replace=replaced)
+        exported = chosen.write(host, text, path, replaced)
     if dry_run:
-        exported = structs.replace(exported, text=_preview(host, path, servers, exported.written))
+        exported = structs.replace(exported, text=chosen.preview(host, path, exported.written))
     else:
-        exported = _write(host, path, servers, (*exported.written, *exported.unchanged))
-    _report(host, path, exported, as_json, dry_run)
-
-
-def _preview(host: str, path: Path, servers: Mapping[str, Mapping[str, Any]], names: Collection[str]) -> str:
-    """Only what would be added, and with secrets covered: it is shown to whoever looks."""
-    shown = {name: masked_entry(servers[name]) for name in names}
-    return write(host, None, shown, source=str(path)).text
+        exported = _write(host, path, chosen, (*exported.written, *exported.unchanged))
+    _report(host, path, exported, chosen.left_out, as_json, dry_run)
 
 
 def _usual_place(host: str, sources: Sources) -> Path:
@@ -71,14 +67,44 @@ def _usual_place(host: str, sources: Sources) -> Path:
     return next((path for path in users if path.exists()), users[0])
 
 
-def _servers(configuration: Configuration, names: tuple[str, ...]) -> dict[str, Mapping[str, Any]]:
-    chosen = [find(configuration, name) for name in names] or [
-        server
-        for server in configuration.servers.values()
-        if server.scope in _CHOSEN and server.standing in ("ready", "broken", "disabled")
-    ]
-    written = [server for server in chosen if isinstance(server.candidate.given, Mapping)]
-    return {server.name: cast("Mapping[str, Any]", server.candidate.given) for server in written}
+class _Chosen:
+    """The servers to export, and why the others are left out."""
+
+    def __init__(self, configuration: Configuration, names: tuple[str, ...]) -> None:
+        self.servers: dict[str, Mapping[str, Any]] = {}
+        self.disabled: set[str] = set()
+        self.left_out: dict[str, str] = {}
+        for server in [find(configuration, name) for name in names] or configuration.servers.values():
+            if (reason := _reason_against(server, named=bool(names))) is not None:
+                self.left_out[server.name] = reason
+            elif isinstance(given := server.candidate.given, Mapping):
+                self.servers[server.name] = cast("Mapping[str, Any]", given)
+                self.disabled |= {server.name} if _is_off(configuration, server) else set()
+        if names and self.left_out:
+            name, reason = next(iter(self.left_out.items()))
+            raise ConfigError(f"{name!r} is not exported: {reason}")
+
+    def write(self, host: str, text: str | None, path: Path, replace: Collection[str]) -> Exported:
+        return write(host, text, self.servers, source=str(path), replace=replace, disabled=self.disabled)
+
+    def preview(self, host: str, path: Path, names: Collection[str]) -> str:
+        """Only what would be added, and with secrets covered: it is shown to whoever looks."""
+        shown = {name: masked_entry(self.servers[name]) for name in names}
+        return write(host, None, shown, source=str(path), disabled=self.disabled).text
+
+
+def _is_off(configuration: Configuration, server: ConfiguredServer) -> bool:
+    return configuration.judgements.switched_off(server.name) is not None
+
+
+def _reason_against(server: ConfiguredServer, *, named: bool) -> str | None:
+    if server.standing in ("pending", "rejected"):
+        return f"{server.reason}; `dragoman mcp approve {typed(server.name)}` approves it"
+    if server.standing == "refused":
+        return server.reason
+    if server.scope not in _CHOSEN and not named:
+        return f"it is of scope {server.scope}; --name {typed(server.name)} exports it"
+    return None
 
 
 def _asked(exported: Exported, dry_run: bool) -> list[str]:
@@ -89,22 +115,22 @@ def _asked(exported: Exported, dry_run: bool) -> list[str]:
     return [name for name in exported.conflicts if confirmed(question.format(one_line(name)))]
 
 
-def _write(
-    host: str, path: Path, servers: Mapping[str, Mapping[str, Any]], replace: Collection[str]
-) -> Exported:
+def _write(host: str, path: Path, chosen: _Chosen, replace: Collection[str]) -> Exported:
     from dragoman.config.writer import rewrite
 
     done: list[Exported] = []
 
     def change(text: str) -> str:
-        done[:] = [write(host, text or None, servers, source=str(path), replace=replace)]
+        done[:] = [chosen.write(host, text or None, path, replace)]
         return done[0].text
 
     rewrite(path, change)
     return done[0]
 
 
-def _report(host: str, path: Path, exported: Exported, as_json: bool, dry_run: bool) -> None:
+def _report(
+    host: str, path: Path, exported: Exported, left_out: Mapping[str, str], as_json: bool, dry_run: bool
+) -> None:
     if as_json:
         echo(
             {
@@ -112,6 +138,7 @@ def _report(host: str, path: Path, exported: Exported, as_json: bool, dry_run: b
                 "written": exported.written,
                 "unchanged": exported.unchanged,
                 "conflicts": exported.conflicts,
+                "leftOut": left_out,
                 "notes": [{"server": n.server, "field": n.field, "text": n.text} for n in exported.notes],
                 **({"text": exported.text} if dry_run else {}),
             }
@@ -125,4 +152,11 @@ def _report(host: str, path: Path, exported: Exported, as_json: bool, dry_run: b
     for name in exported.conflicts:
         mark = click.style("–", fg="yellow")
         click.echo(f"  {mark} {one_line(name)}: there with other content; --force replaces it", err=dry_run)
+    for name in exported.unchanged:
+        click.echo(f"  = {one_line(name)}: it is there already", err=dry_run)
+    for name, reason in left_out.items():
+        mark = click.style("–", fg="yellow")
+        click.echo(f"  {mark} {one_line(name)}: left out: {one_line(reason, 300)}", err=dry_run)
+    if not (exported.written or exported.unchanged or exported.conflicts or left_out or exported.notes):
+        click.echo("  No servers are configured.", err=dry_run)
     show_notes(exported.notes)

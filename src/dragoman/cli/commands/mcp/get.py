@@ -37,6 +37,7 @@ def command(name: str, no_health: bool, given: tuple[str, ...], strict: bool, as
         echo(servers.as_json(server, view))
     else:
         _show(server, view)
+        servers.show_warnings([server])
 
 
 async def _check(host: Host, name: str) -> ServerView:

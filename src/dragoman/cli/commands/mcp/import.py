@@ -10,7 +10,7 @@ from typing import Any, cast
 import click
 
 from dragoman.cleaning import one_line
-from dragoman.cli.adding import examine
+from dragoman.cli.adding import examine, unset
 from dragoman.cli.exchange import format_argument, name_option, show_notes
 from dragoman.cli.looking import look
 from dragoman.cli.options import is_watched, json_option, scope_option
@@ -18,7 +18,7 @@ from dragoman.cli.questions import confirmed
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted
 from dragoman.config import edits
-from dragoman.config.interchange.formats import FORMATS, Imported, read
+from dragoman.config.interchange.formats import FORMATS, Imported, Note, read
 from dragoman.config.load import Configuration, load
 from dragoman.config.reading import read_text
 from dragoman.config.scopes import Scope, Sources
@@ -59,12 +59,18 @@ def command(
     if not dry_run:
         _switch_off(sources, imported, done.added)
     told = [note for note in imported.notes if not names or note.server in (None, *names)]
+    told += done.notes
+    told += [
+        Note(server=name, field=None, text=_for_all_projects(host, done.scope))
+        for name in imported.of_project
+        if name in done.added
+    ]
     if as_json:
         notes = [{"server": n.server, "field": n.field, "text": n.text} for n in told]
         echo({"file": str(path), "added": done.added, "skipped": done.skipped, "notes": notes})
         return
     verb = "Would add" if dry_run else "Added"
-    all_of_them = counted(len(imported.servers), "server")
+    all_of_them = counted(imported.count, "server")
     click.echo(f"{verb} {len(done.added)} of {all_of_them} of {FORMATS[host].title}")
     click.echo(f"  from {one_line(str(path))}")
     for name in done.added:
@@ -73,6 +79,13 @@ def command(
     for name, why in done.skipped.items():
         click.echo(f"  {click.style('–', fg='yellow')} {one_line(name)}: {one_line(why)}")
     show_notes(told)
+
+
+def _for_all_projects(host: str, scope: Scope) -> str:
+    kept = f"{FORMATS[host].title} keeps it for this project only"
+    if scope == "user":
+        return f"{kept}; here it is in scope user, for all projects (-s local keeps it to this one)"
+    return f"{kept}; here it is in scope {scope} of this project"
 
 
 def _read(host: str, file: Path | None, sources: Sources) -> tuple[Path, Imported]:
@@ -93,27 +106,30 @@ def _read(host: str, file: Path | None, sources: Sources) -> tuple[Path, Importe
 class _Importer:
     def __init__(self, configuration: Configuration, scope: Scope, force: bool, dry_run: bool) -> None:
         self._configuration = configuration
-        self._scope: Scope = scope
+        self.scope: Scope = scope
         self._force = force
         self._dry_run = dry_run
         self.added: list[str] = []
         self.skipped: dict[str, str] = {}
+        self.notes: list[Note] = []
+        """The variables that are not set."""
 
     def take(self, name: str, entry: dict[str, Any]) -> None:
-        path = self._configuration.sources.file_of(self._scope)
+        path = self._configuration.sources.file_of(self.scope)
         present = edits.entry_in(path, name)
         if present == entry:
             self.skipped[name] = "it is there already"
             return
         try:
             replace = present is not None and (self._force or self._may_replace(name))
-            examine(self._configuration, name, entry, self._scope, force=replace)
+            missing = examine(self._configuration, name, entry, self.scope, force=replace)
         except ConfigError as error:
             self.skipped[name] = str(error)
             return
         if not self._dry_run:
-            edits.put_server(self._configuration.sources, self._scope, name, entry)
+            edits.put_server(self._configuration.sources, self.scope, name, entry)
         self.added.append(name)
+        self.notes += [Note(server=name, field=None, text=text) for text in unset(missing)]
 
     def _may_replace(self, name: str) -> bool:
         return (

@@ -65,6 +65,7 @@ def command(
         echo(_document(configuration, views))
     else:
         _show(configuration, views, full=full)
+        servers.show_warnings(configuration.servers.values())
     if configuration.policy.broken or configuration.reading.failed:
         sys.exit(exit_codes.CONFIG)
     if check:

@@ -80,7 +80,7 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | N
 async def _offered(host: Host) -> list[object]:
     """Everything that the lock holds."""
     prompts, templates = await host.prompts.list(), await host.resources.templates()
-    return [*host.tools(), *prompts, *templates]
+    return [*host.tools(include_app_tools=True), *prompts, *templates]
 
 
 def _look(

@@ -1,0 +1,94 @@
+"""Tools that a server keeps for its own user interface: models have none of them, programs do."""
+
+from typing import Any
+
+import pytest
+
+from dragoman import Host
+from dragoman.adapters.answering import ask
+from dragoman.catalog.naming import qualify
+from dragoman.catalog.tools import ServerTool
+from dragoman.names import ServerName
+from dragoman.testing import InMemoryServer
+from tests.unit.fakes import definition
+
+pytestmark = pytest.mark.requirement("CAT-12")
+
+APP = "mcp__board__redraw_board"
+MODEL = "mcp__board__show_board"
+REFUSED = f"there is no tool named {APP} It is left out: its server offers it to apps only, not to models."
+
+
+def board() -> InMemoryServer:
+    server = InMemoryServer("board")
+    for name, visibility in (("redraw_board", ["app"]), ("show_board", ["model", "app"])):
+        meta = {"ui": {"resourceUri": "ui://board", "visibility": visibility}}
+        server.add_tool(name, lambda arguments, context: "done", description="The board.", _meta=meta)
+    return server
+
+
+@pytest.fixture
+async def host(home: Any) -> Any:
+    async with Host({"board": board()}, permission_mode="bypassPermissions") as host:
+        await host.ready()
+        yield host
+
+
+async def test_only_programs_that_ask_for_them_are_given_app_tools(host: Host):
+    assert [tool.name for tool in host.tools()] == [MODEL]
+    assert [tool.name for tool in host.tools(include_app_tools=True)] == [APP, MODEL]
+    assert (await host.call(APP, {})).text == "done"
+    outcomes = await host.call_all([(APP, {}), (MODEL, {})])
+    assert [outcome.text for outcome in outcomes] == ["done", "done"]
+
+
+async def test_a_toolbox_has_no_app_tools_finds_none_and_refuses_them(host: Host):
+    box = host.toolbox()
+    assert APP not in [tool.name for tool in (*box.tools(), *box.deferred())]
+    assert APP not in box.overview()
+    for query in ("redraw board", f"select:{APP}"):
+        assert APP not in [tool.name for tool in (await box.search(query)).tools]
+    assert (await box.call(APP, {})).text == REFUSED
+    assert [outcome.text for outcome in await box.call_all([(APP, {}), (MODEL, {})])] == [REFUSED, "done"]
+
+
+async def test_an_adapter_refuses_app_tools_whoever_calls(host: Host):
+    async with host.for_agent(["board"]) as agent:
+        for caller in (host, agent, host.toolbox()):
+            assert (await ask(caller, APP, {})).text == REFUSED
+            assert (await ask(caller, MODEL, {})).text == "done"
+
+
+async def test_the_servers_of_an_agent_have_app_tools_for_programs_only(host: Host):
+    async with host.for_agent(["board", {"own": board()}]) as agent:
+        await agent.ready()
+        assert [tool.name for tool in agent.tools()] == [MODEL, "mcp__own__show_board"]
+        names = [tool.name for tool in agent.tools(include_app_tools=True)]
+        assert names == [APP, MODEL, "mcp__own__redraw_board", "mcp__own__show_board"]
+        assert (await agent.call("mcp__own__redraw_board", {})).text == "done"
+        assert agent.is_app_tool("mcp__own__redraw_board")
+
+
+@pytest.mark.parametrize(
+    ("meta", "offered"),
+    [
+        (None, True),
+        ({}, True),
+        ({"ui": None}, True),
+        ({"ui": {}}, True),
+        ({"ui": {"visibility": None}}, True),
+        ({"ui": {"visibility": ["model"]}}, True),
+        ({"ui": {"visibility": ["app", "model"]}}, True),
+        ({"ui": {"visibility": ["app"]}}, False),
+        ({"ui": {"visibility": []}}, False),
+        ({"ui": {"visibility": ["Model", 5]}}, False),
+        ({"ui": {"visibility": "app"}}, False),
+        ({"ui": {"visibility": "model"}}, True),
+        ({"ui": ["app"]}, True),
+        ({"ui/visibility": ["app"]}, True),
+    ],
+    ids=str,
+)
+def test_a_tool_is_for_models_unless_its_visibility_leaves_them_out(meta: Any, offered: bool):
+    tool = ServerTool(ServerName("s"), qualify("s", "t"), definition("t", meta=meta))
+    assert tool.is_for_models is offered
