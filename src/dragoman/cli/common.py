@@ -202,7 +202,7 @@ def _remembered() -> dict[str, list[str]]:
 def remember_tools(host: Host) -> None:
     """Keeps the names of tools for completion. Servers of the command line alone are not kept."""
     seen = {
-        view.name: [str(tool.name) for tool in host.tools() if tool.server == view.name]
+        view.name: [str(tool.name) for tool in host.tools(include_app_tools=True) if tool.server == view.name]
         for view in host.servers.values()
         if view.status == "connected" and view.scope != "dynamic"
     }
@@ -236,7 +236,7 @@ def servers_with(tool: str, configuration: Configuration) -> list[str] | None:
 
 def find_tool(host: Host, name: str) -> ServerTool | None:
     """The tool of that name, or the only one that its server calls so. `UsageError` if there are several."""
-    known = host.tools()
+    known = host.tools(include_app_tools=True)
     own = [tool for tool in known if tool.wire_name == name]
     found = [tool for tool in known if tool.name == name] or own
     if len(found) > 1:
@@ -247,7 +247,11 @@ def find_tool(host: Host, name: str) -> ServerTool | None:
 
 def unknown_tool(host: Host, name: str) -> UnknownTool:
     """With the names that may have been meant."""
-    names = {str(spelled): tool.name for tool in host.tools() for spelled in (tool.wire_name, tool.name)}
+    names = {
+        str(spelled): tool.name
+        for tool in host.tools(include_app_tools=True)
+        for spelled in (tool.wire_name, tool.name)
+    }
     near = difflib.get_close_matches(name, names, n=3)
     return UnknownTool(name, near=tuple(dict.fromkeys(names[each] for each in near)))
 

@@ -119,7 +119,9 @@ async def _look(
     host: Host, name: str, words: tuple[str, ...], fitting: list[str], *, run_hooks: bool
 ) -> _Found:
     await host.ready()
-    tool: Tool | None = KINDS.get(name) or next((each for each in host.tools() if each.name == name), None)
+    tool: Tool | None = KINDS.get(name) or next(
+        (each for each in host.tools(include_app_tools=True) if each.name == name), None
+    )
     call, doubt = _call(name, words, fitting, tool)
     if tool is None and fitting:
         doubt = _why_absent(host, fitting)
