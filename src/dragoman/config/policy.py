@@ -89,6 +89,8 @@ class Subject(Struct, frozen=True, kw_only=True):
     """Whether it is a text for the shell and not a single plain command: no rule can be compared with it."""
     found: str | None = None
     """Where the command was found, before links are followed; None: same as `executable`."""
+    is_for_shell: bool = False
+    """Whether the shell starts it by the words as written, so that nothing else can be started instead."""
     project: str | None = None
     """The real path of the project folder."""
     env_names: tuple[str, ...] = ()
@@ -286,10 +288,32 @@ def _allows_command(words: tuple[str, ...], subject: Subject) -> bool:
     return any(fits(_pieces(words[0]), program) for program in _trusted_spellings(command[0], subject))
 
 
+def real_program(policy: Policy, subject: Subject) -> str | None:
+    """The real path of the program, if the allow list admits it by nothing else; None otherwise.
+
+    Then that is to be started, and not the link that leads to it: Python started by a link runs the code of
+    the virtual environment around the link.
+    """
+    command, real = subject.command, subject.executable
+    if not command or real is None or subject.scope == "enterprise":
+        return None
+    rules = [rule.value for rule in policy.allowed or () if isinstance(rule.value, tuple)]
+    programs = [_pieces(words[0]) for words in rules if _same_arguments(words, command)]
+    if any(fits(each, name) for each in programs for name in _own_spellings(command[0], subject)):
+        return None
+    return real if any(fits(each, real) for each in programs) else None
+
+
 def _trusted_spellings(written: str, subject: Subject) -> Iterator[str]:
     """What an allow rule may recognise the program by: nothing that a project folder could bend."""
-    if subject.executable is not None:
+    is_link = subject.found is not None and subject.found != subject.executable
+    if subject.executable is not None and not (subject.is_for_shell and is_link):
         yield subject.executable
+    yield from _own_spellings(written, subject)
+
+
+def _own_spellings(written: str, subject: Subject) -> Iterator[str]:
+    """The same without what a link leads to."""
     if "/" in written and _normal(written) != written:
         return  # `/usr/bin/../../tmp/x` fits `/usr/bin/*`
     if ("/" in written and not written.startswith("/")) or _is_shadow(subject):
