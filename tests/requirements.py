@@ -171,6 +171,9 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CFG-7",
             "allow and deny policy by name, URL and command; deny wins, in every scope",
+            "tests/torture/test_t120_entries_without_an_address.py::test_t120_an_editor_found_by_its_lockfile_is_denied_by_its_address",
+            "tests/torture/test_t120_entries_without_an_address.py::test_t120_no_address_admits_an_editor_whose_port_is_not_known",
+            "tests/torture/test_t120_entries_without_an_address.py::test_t120_a_variable_is_not_hidden_in_the_name_of_another",
             "tests/torture/test_t117_links_to_allowed_programs.py::test_t117_the_environment_around_a_link_is_not_run",
             "tests/torture/test_t117_links_to_allowed_programs.py::test_t117_a_link_that_is_allowed_itself_is_started",
             "tests/torture/test_t117_links_to_allowed_programs.py::test_t117_what_is_started_is_what_the_rule_names",

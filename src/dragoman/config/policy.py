@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, cast
 from msgspec import UNSET, Struct
 
 from dragoman.cleaning import one_line
-from dragoman.config.urls import ServerUrl, UrlPattern, fits, matches, parse_pattern
+from dragoman.config.urls import ServerUrl, UrlPattern, fits, matches, parse_pattern, parse_url
 from dragoman.errors import ConfigError
 
 ALLOWED: Final = "allowedMcpServers"
@@ -71,6 +71,8 @@ Kind = Literal["name", "url", "command"]
 _KINDS: Final[dict[str, Kind]] = {"serverName": "name", "serverUrl": "url", "serverCommand": "command"}
 _MAY_ALLOW: Final = ("enterprise", "user")
 _INSIDE: Final = ("sdk", "in-process")
+_EDITORS: Final = {"sse-ide": parse_url("http://127.0.0.1/sse"), "ws-ide": parse_url("ws://127.0.0.1/")}
+"""Where servers of editors are whose entries name no URL; the port is known only when they are connected."""
 _VARIABLE: Final = re.compile(r"\$\{[^}]*(?:\}|\Z)")
 
 
@@ -275,7 +277,8 @@ def _admits(policy: Policy, rule: Rule, subject: Subject) -> bool:
 
 def _denies(rule: Rule, subject: Subject) -> bool:
     if isinstance(rule.value, UrlPattern):
-        return subject.url is not None and matches(rule.value, subject.url, any_port=True)
+        url = subject.url or _EDITORS.get(subject.transport)
+        return url is not None and matches(rule.value, url, any_port=True)
     if isinstance(rule.value, tuple):
         return _denies_command(rule.value, subject)
     return fits(_pieces(rule.value), subject.name)
