@@ -1817,6 +1817,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-5",
             "hooks as commands, HTTP calls and Python functions",
+            "tests/torture/test_t121_names_with_blanks.py::test_t121_blanks_around_a_name_hide_it_from_no_matcher",
             "tests/integration/test_answers_without_a_person.py::test_a_hook_answers_a_form_although_no_person_can_be_asked",
             "tests/torture/test_t112_lesser_faults.py::test_an_answer_that_cannot_be_read_in_full_is_still_a_no",
             "tests/integration/test_hooks.py::test_a_call_that_a_hook_refuses_does_not_reach_its_server",
