@@ -181,6 +181,13 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CFG-7",
             "allow and deny policy by name, URL and command; deny wins, in every scope",
+            "tests/torture/test_t120_entries_without_an_address.py::test_t120_an_editor_found_by_its_lockfile_is_denied_by_its_address",
+            "tests/torture/test_t120_entries_without_an_address.py::test_t120_no_address_admits_an_editor_whose_port_is_not_known",
+            "tests/torture/test_t120_entries_without_an_address.py::test_t120_a_variable_is_not_hidden_in_the_name_of_another",
+            "tests/torture/test_t117_links_to_allowed_programs.py::test_t117_the_environment_around_a_link_is_not_run",
+            "tests/torture/test_t117_links_to_allowed_programs.py::test_t117_a_link_that_is_allowed_itself_is_started",
+            "tests/torture/test_t117_links_to_allowed_programs.py::test_t117_what_is_started_is_what_the_rule_names",
+            "tests/torture/test_t117_links_to_allowed_programs.py::test_t117_a_helper_is_not_admitted_by_what_its_link_leads_to",
             "tests/torture/test_t100_unknown_prohibitions.py::test_a_denied_server_in_other_words_is_denied",
             "tests/e2e/test_config_commands.py::test_policy_is_explained_by_the_rule_and_its_file",
             "tests/e2e/test_mcp_add.py::test_policy_judges_what_is_written_even_if_a_variable_is_not_set_yet",
@@ -1100,6 +1107,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAT-2",
             "text from servers is cleaned of invisible and control characters",
+            "tests/torture/test_t119_progress_for_people.py::test_t119_a_callback_is_given_what_events_say",
             "tests/torture/test_t41_terminal_injection.py::test_t41_as_json_everything_is_plain_ascii_and_nothing_is_lost",
             "tests/torture/test_t41_terminal_injection.py::test_t41_nor_do_reasons_and_last_words_of_one_that_fails",
             "tests/torture/test_t41_terminal_injection.py::test_t41_nor_do_rules_that_came_with_a_project",
@@ -1676,6 +1684,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-1",
             "allow, ask and deny rules in every scope",
+            "tests/torture/test_t118_denied_meanwhile.py::test_t118_a_subscription_ends_with_the_deny",
+            "tests/torture/test_t118_denied_meanwhile.py::test_t118_a_known_prompt_with_a_cut_name_is_not_shown",
             "tests/torture/test_t93_another_entry_meanwhile.py::test_t93_a_yes_to_one_agents_server_is_none_to_anothers_of_that_name",
             "tests/e2e/test_call_asks.py::test_a_denied_call_is_refused_whoever_says_yes",
             "tests/e2e/test_call_asks.py::test_an_ask_rule_asks_each_time_and_offers_no_lasting_yes",
@@ -1858,6 +1868,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-5",
             "hooks as commands, HTTP calls and Python functions",
+            "tests/torture/test_t121_names_with_blanks.py::test_t121_blanks_around_a_name_hide_it_from_no_matcher",
             "tests/integration/test_answers_without_a_person.py::test_a_hook_answers_a_form_although_no_person_can_be_asked",
             "tests/torture/test_t112_lesser_faults.py::test_an_answer_that_cannot_be_read_in_full_is_still_a_no",
             "tests/integration/test_hooks.py::test_a_call_that_a_hook_refuses_does_not_reach_its_server",

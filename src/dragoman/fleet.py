@@ -28,7 +28,6 @@ from dragoman.config.masking import secrets_of
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig
 from dragoman.config.plan import Plan
-from dragoman.config.subjects import as_started
 from dragoman.connections.connection import Connection
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import (
@@ -396,7 +395,7 @@ class Fleet:
             check_token_target(name, server.config, server.scope, self._bearer_origins())
             if server.config.type == IN_PROCESS:
                 return inprocess_maker(name, server.candidate.given)()
-            return make(name, as_started(server.config, self._latest.policy))
+            return make(name, self._latest.as_started(server, server.config))
 
         return ask_and_make
 

@@ -562,6 +562,7 @@ class Host:
         if not self._is_guarded_by_another:
             self._guard.adopt(new)
         self._preparer.limits = _limits(new)
+        await self._resources.end_denied()
         await self._fleet.adopt(new, plan)
         if self._stage != "open":
             return

@@ -51,8 +51,9 @@ class ProgressRelay:
         self._timer: asyncio.TimerHandle | None = None
 
     def __call__(self, progress: Progress) -> None:
-        if self._redact is not None and progress.message:
-            progress = structs.replace(progress, message=self._redact.text(progress.message))
+        if progress.message:
+            message = self._redact.text(progress.message) if self._redact is not None else progress.message
+            progress = structs.replace(progress, message=one_line(message))
         wait = self._free_at - (AT_ONCE - 1) * PAUSE_SECONDS - self._loop.time()
         if wait <= 0:
             self._held = None
@@ -77,7 +78,7 @@ class ProgressRelay:
                     tool=self._tool,
                     progress=progress.progress,
                     total=progress.total,
-                    message=None if progress.message is None else one_line(progress.message),
+                    message=progress.message,
                 )
             )
         if self._running is not None and not self._running.done():

@@ -95,9 +95,11 @@ class Prompts:
         known = [prompt for prompt in self._known() if prompt.name == name]
         if known and not self._requests.leaves_out(LIST_PROMPTS, known[0].server):
             return known[0]
+        owners = {prompt.server for prompt in known}  # a name that was cut does not begin with its server's
         for server in sorted(self._servers.names()):
             # A list of all servers leaves these out; naming one is refused, or asked about.
-            if name.startswith(prefix(server)) and self._requests.leaves_out(LIST_PROMPTS, server):
+            is_meant = server in owners or name.startswith(prefix(server))
+            if is_meant and self._requests.leaves_out(LIST_PROMPTS, server):
                 await self.list(server)
         return find(name, (*(await self.list()).items, *self._known()))
 

@@ -164,6 +164,10 @@ class Requests:
         """Whether a list of all servers is without this one, because of a rule."""
         return self._permissions.preview(kind, {"server": server}).behaviour != "allow"
 
+    def denies(self, kind: BuiltinTool, arguments: Mapping[str, Any]) -> bool:
+        """Whether a rule denies the request now."""
+        return self._permissions.preview(kind, arguments).behaviour == "deny"
+
     async def _one_of_all(
         self,
         kind: BuiltinTool,

@@ -7,6 +7,7 @@ without secrets of the server's entry; `content/media.py` makes of it what a mod
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol, TypeVar
@@ -108,6 +109,7 @@ class Resources:
     def __init__(self, reader: ResourceReader, requests: Requests) -> None:
         self._reader = reader
         self._requests = requests
+        self._subscriptions: dict[Updates, Watching] = {}
 
     async def list(self, server: str | None = None, *, fresh: bool = False) -> Listed[Resource]:
         """The resources of one server, or of all. `fresh`: requested now, not taken from memory."""
@@ -134,7 +136,7 @@ class Resources:
         """Tells of changes of a resource, and of parts of it, for as long as the block lasts.
 
         Several changes of one resource come as one. After a time without connection the resource itself is
-        told, for it may have changed.
+        told, for it may have changed. Ends when a rule comes to deny reading the resource.
         """
         watching, updates = await self._requests.make(
             READ_RESOURCE,
@@ -142,10 +144,18 @@ class Resources:
             lambda given: self._reader.subscribe(given["server"], given["uri"]),
             NOTHING_SHOWN,
         )
+        self._subscriptions[updates] = watching
         try:
             yield updates
         finally:
-            await watching.remove(updates)
+            if self._subscriptions.pop(updates, None) is not None:
+                await watching.remove(updates)
+
+    async def end_denied(self) -> None:
+        """Ends the subscriptions that rules, which have changed, deny."""
+        denied = [each for each in self._subscriptions if self._requests.denies(READ_RESOURCE, each.about)]
+        ended = [(self._subscriptions.pop(each), each) for each in denied]
+        await asyncio.gather(*(watching.remove(updates) for watching, updates in ended))
 
     async def complete(
         self,

@@ -39,7 +39,7 @@ from dragoman.config.permissions import PermissionPart, counting
 from dragoman.config.readings import Reading, is_current, read_parts
 from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.scopes import IN_PROJECT, MAY_TRUST, OUTSIDE_PROJECTS, Scope, Sources
-from dragoman.config.subjects import subject_of
+from dragoman.config.subjects import as_started, subject_of
 from dragoman.errors import ConfigError
 from dragoman.settings import Settings
 
@@ -112,6 +112,13 @@ class Configuration(Struct, frozen=True, kw_only=True):
             return structs.replace(server, standing="refused", reason=EXCLUSIVE)
         approved = self.judgements.approval(server.candidate)
         return stand(structs.replace(server, approval=approved), self.judgements)
+
+    def as_started(self, server: ConfiguredServer, config: ServerConfig) -> ServerConfig:
+        """The server's entry with the program that policy has admitted."""
+        if self.policy.allowed is None:
+            return as_started(config, self.policy)
+        project = os.path.realpath(self.sources.project_root)
+        return as_started(config, self.policy, subject_of(server.candidate, config, project))
 
     @property
     def is_exclusive(self) -> bool:

@@ -323,6 +323,8 @@ def _check_texts(name: str, config: ServerConfig) -> None:
     for value in (config.command or "", *config.args, *config.env, *config.env.values(), config.cwd or ""):
         if "\0" in value:
             raise ConfigError(f"server {name!r}: a NUL character cannot be passed to a program")
+    if any("=" in variable for variable in config.env):
+        raise ConfigError(f"server {name!r}: the name of a variable in env holds an =")
     for header, value in config.headers.items():
         if not _HEADER_NAME.fullmatch(header):
             raise ConfigError(f"server {name!r}: a header's name is one word of letters, digits and hyphens")

@@ -25,7 +25,7 @@ from msgspec import UNSET, Struct
 
 from dragoman.cleaning import one_line
 from dragoman.config.model import PROBLEM_LIMIT
-from dragoman.config.urls import ServerUrl, UrlPattern, fits, matches, parse_pattern
+from dragoman.config.urls import ServerUrl, UrlPattern, fits, matches, parse_pattern, parse_url
 from dragoman.errors import ConfigError
 
 ALLOWED: Final = "allowedMcpServers"
@@ -72,6 +72,8 @@ Kind = Literal["name", "url", "command"]
 _KINDS: Final[dict[str, Kind]] = {"serverName": "name", "serverUrl": "url", "serverCommand": "command"}
 _MAY_ALLOW: Final = ("enterprise", "user")
 _INSIDE: Final = ("sdk", "in-process")
+_EDITORS: Final = {"sse-ide": parse_url("http://127.0.0.1/sse"), "ws-ide": parse_url("ws://127.0.0.1/")}
+"""Where servers of editors are whose entries name no URL; the port is known only when they are connected."""
 _VARIABLE: Final = re.compile(r"\$\{[^}]*(?:\}|\Z)")
 
 
@@ -90,6 +92,8 @@ class Subject(Struct, frozen=True, kw_only=True):
     """Whether it is a text for the shell and not a single plain command: no rule can be compared with it."""
     found: str | None = None
     """Where the command was found, before links are followed; None: same as `executable`."""
+    is_for_shell: bool = False
+    """Whether the shell starts it by the words as written, so that nothing else can be started instead."""
     project: str | None = None
     """The real path of the project folder."""
     env_names: tuple[str, ...] = ()
@@ -274,7 +278,8 @@ def _admits(policy: Policy, rule: Rule, subject: Subject) -> bool:
 
 def _denies(rule: Rule, subject: Subject) -> bool:
     if isinstance(rule.value, UrlPattern):
-        return subject.url is not None and matches(rule.value, subject.url, any_port=True)
+        url = subject.url or _EDITORS.get(subject.transport)
+        return url is not None and matches(rule.value, url, any_port=True)
     if isinstance(rule.value, tuple):
         return _denies_command(rule.value, subject)
     return fits(_pieces(rule.value), subject.name)
@@ -287,10 +292,32 @@ def _allows_command(words: tuple[str, ...], subject: Subject) -> bool:
     return any(fits(_pieces(words[0]), program) for program in _trusted_spellings(command[0], subject))
 
 
+def real_program(policy: Policy, subject: Subject) -> str | None:
+    """The real path of the program, if the allow list admits it by nothing else; None otherwise.
+
+    Then that is to be started, and not the link that leads to it: Python started by a link runs the code of
+    the virtual environment around the link.
+    """
+    command, real = subject.command, subject.executable
+    if not command or real is None or subject.scope == "enterprise":
+        return None
+    rules = [rule.value for rule in policy.allowed or () if isinstance(rule.value, tuple)]
+    programs = [_pieces(words[0]) for words in rules if _same_arguments(words, command)]
+    if any(fits(each, name) for each in programs for name in _own_spellings(command[0], subject)):
+        return None
+    return real if any(fits(each, real) for each in programs) else None
+
+
 def _trusted_spellings(written: str, subject: Subject) -> Iterator[str]:
     """What an allow rule may recognise the program by: nothing that a project folder could bend."""
-    if subject.executable is not None:
+    is_link = subject.found is not None and subject.found != subject.executable
+    if subject.executable is not None and not (subject.is_for_shell and is_link):
         yield subject.executable
+    yield from _own_spellings(written, subject)
+
+
+def _own_spellings(written: str, subject: Subject) -> Iterator[str]:
+    """The same without what a link leads to."""
     if "/" in written and _normal(written) != written:
         return  # `/usr/bin/../../tmp/x` fits `/usr/bin/*`
     if ("/" in written and not written.startswith("/")) or _is_shadow(subject):

@@ -18,7 +18,7 @@ from msgspec import structs
 from dragoman import paths
 from dragoman.config.merge import Candidate
 from dragoman.config.model import UNUSABLE, ServerConfig
-from dragoman.config.policy import Policy, Subject
+from dragoman.config.policy import Policy, Subject, real_program
 from dragoman.config.scopes import working_folder
 from dragoman.config.urls import parse_url
 
@@ -65,6 +65,7 @@ def _helper_of(candidate: Candidate, config: ServerConfig, project: str) -> Subj
         transport="stdio",
         command=words or None,
         is_script=not words,
+        is_for_shell=True,
         executable=os.path.realpath(found) if found else None,
         found=found,
         project=project,
@@ -125,14 +126,15 @@ def _start_folder(config: ServerConfig) -> str:
     return os.path.join(working_folder(), config.cwd or "")
 
 
-def as_started(config: ServerConfig, policy: Policy) -> ServerConfig:
+def as_started(config: ServerConfig, policy: Policy, subject: Subject | None = None) -> ServerConfig:
     """The entry with the very program that policy has looked at, where only some are allowed, and so that
-    Python takes no module from the folder it is started in."""
+    Python takes no module from the folder it is started in. `subject`: the server as policy sees it."""
     if config.type != "stdio":
         return config
     config = _with_folder(config)
     restricted = policy.allowed is not None
-    command = (found_program(config) if restricted else None) or config.command or ""
+    real = real_program(policy, subject) if subject is not None else None
+    command = real or (found_program(config) if restricted else None) or config.command or ""
     is_python = _PYTHON.fullmatch(os.path.basename(command)) is not None
     if not restricted and not is_python:
         return config

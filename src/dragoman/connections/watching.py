@@ -42,6 +42,11 @@ class Updates:
         self._wake = asyncio.Event()
         self._finished = False
 
+    @property
+    def about(self) -> dict[str, str]:
+        """What is watched."""
+        return {"server": self._server, "uri": self.uri}
+
     def put(self, uri: str) -> None:
         if len(self._pending) >= PENDING_LIMIT and uri not in self._pending:
             self._pending.clear()

@@ -98,7 +98,8 @@ def all_names(tool: str, server: str, wire_name: str) -> frozenset[str]:
 
 
 def _written(name: str) -> set[str]:
-    """The name as it is, as it looks (without blanks around it and invisible characters), and both in plain
-    characters."""
-    seen = without_invisible(fold(name)).strip()
-    return {name, plain(name), seen, plain(seen)}
+    """The name as it is, as it looks (without invisible characters and blanks around it, or only behind it,
+    where a matcher has none), and each in plain characters."""
+    ended = without_invisible(fold(name)).rstrip()
+    ways = (name, ended, ended.strip())
+    return {*ways, *map(plain, ways)}
