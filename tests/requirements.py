@@ -1684,6 +1684,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-1",
             "allow, ask and deny rules in every scope",
+            "tests/e2e/test_permissions_commands.py::test_hooks_that_decide_are_named_by_explain_and_run_by_test",
             "tests/torture/test_t118_denied_meanwhile.py::test_t118_a_subscription_ends_with_the_deny",
             "tests/torture/test_t118_denied_meanwhile.py::test_t118_a_known_prompt_with_a_cut_name_is_not_shown",
             "tests/torture/test_t93_another_entry_meanwhile.py::test_t93_a_yes_to_one_agents_server_is_none_to_anothers_of_that_name",
@@ -1920,6 +1921,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-6",
             "every decision can be explained; an audit log",
+            "tests/e2e/test_permissions_commands.py::test_hooks_that_decide_are_named_by_explain_and_run_by_test",
             "tests/e2e/test_logs_command.py::test_a_log_in_whose_place_something_stands_stops_no_call",
             "tests/e2e/test_logs_command.py::test_every_call_is_shown_with_its_decision_its_reason_and_its_end",
             "tests/e2e/test_logs_command.py::test_no_log_is_no_error",

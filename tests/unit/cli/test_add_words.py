@@ -64,8 +64,6 @@ ADDRESS: dict[str, Any] = {"name": "box", "command_or_url": "https://x.example.c
         (["-t", "sse", "box", "https://x.example.com/mcp"], {**ADDRESS, "transport": "sse"}),
         (["box", "https://x.example.com/mcp", "-H", "A: b", "--json", "-H", "C: d"],
          {**ADDRESS, "header": ("A: b", "C: d"), "as_json": True}),
-        (["box", "https://x.example.com/mcp", "--client-secret", "-"], {**ADDRESS, "client_secret": "-"}),
-        (["box", "https://x.example.com/mcp", "--xaa"], {**ADDRESS, "xaa": True}),
         (["box", "https://x.example.com/mcp", "word"], {**ADDRESS, "args": ("word",)}),
         (["box", "https://x.example.com/mcp", "--", "--xaa"], {**ADDRESS, "args": ("--xaa",)}),
     ],
