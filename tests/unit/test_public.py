@@ -37,6 +37,7 @@ PUBLIC = [
     "MalformedReply",
     "MessageTooLarge",
     "NotConnected",
+    "NotFound",
     "PermissionAnswer",
     "PermissionQuestion",
     "PermissionRefused",
