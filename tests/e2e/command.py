@@ -43,6 +43,10 @@ def config(**servers: dict[str, Any]) -> str:
     return json.dumps({"mcpServers": servers})
 
 
+QUESTION = re.compile(rb"  [a-z](?:/[a-z])+: \Z")
+"""How every question ends: the keys that answer it."""
+
+
 class Terminal:
     """A command in a terminal of its own. Its output is passed on as written: no line end is translated."""
 
@@ -50,6 +54,7 @@ class Terminal:
         self._words = [str(DRAGOMAN), *map(str, words)]
         self._env = {**os.environ, "TERM": "xterm-256color", **(env or {})}
         self._output = b""
+        self._answered = 0
 
     def __enter__(self) -> Self:
         self._master, slave = pty.openpty()
@@ -80,19 +85,38 @@ class Terminal:
     def type(self, keys: bytes) -> None:
         os.write(self._master, keys)
 
-    def finish(self) -> str:
-        """Waits for the end; everything that appeared."""
+    def answer(self, key: bytes) -> None:
+        """Waits for the next question, and types the key: what is typed before a question is no answer."""
         deadline = time.monotonic() + LIMIT_SECONDS
-        while select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            try:
-                data = os.read(self._master, 65536)
-            except OSError:  # how Linux says that nobody holds the terminal any more
-                data = b""
-            if not data:
-                break
-            self._output += data
+        while not self._is_asked():
+            assert self._read(deadline), f"ended without a question: {self._output.decode()!r}"
+        self.type(key)
+
+    def finish(self, answering: bytes = b"") -> str:
+        """Waits for the end; everything that appeared. `answering`: what is typed at each question."""
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while self._read(deadline):
+            if answering and self._is_asked():
+                self.type(answering)
         self.process.wait(timeout=LIMIT_SECONDS)
         return self._output.decode()
+
+    def _read(self, deadline: float) -> bool:
+        """Takes what appears next; false at the end of output."""
+        if not select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            return False
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # how Linux says that nobody holds the terminal any more
+            data = b""
+        self._output += data
+        return bool(data)
+
+    def _is_asked(self) -> bool:
+        if not QUESTION.search(self._output, self._answered):
+            return False
+        self._answered = len(self._output)
+        return True
 
 
 def in_terminal(*words: str | Path) -> tuple[int, str]:

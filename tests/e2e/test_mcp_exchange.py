@@ -310,14 +310,14 @@ def test_an_export_replaces_nothing_without_a_yes(desk: Desk) -> None:
         assert line in after
 
 
-@pytest.mark.parametrize(("key", "replaced"), [(b"y\n", True), (b"\n", False)])
+@pytest.mark.parametrize(("key", "replaced"), [(b"y", True), (b"\x04", False)])
 def test_a_person_is_asked_about_conflicts(desk: Desk, key: bytes, replaced: bool) -> None:
     host = HOSTS[2]
     place = put(desk.home / host.place, host.text)
     desk.user({"files": {"command": "mine"}})
     for command in ("export", "import"):
         with Terminal("mcp", command, host.key) as terminal:
-            terminal.type(key)
+            terminal.answer(key)
             assert "Replace files" in terminal.finish()
             assert terminal.process.returncode == 0
         if command == "export":
@@ -361,7 +361,7 @@ def test_a_name_that_is_not_there_is_an_error_both_ways(desk: Desk) -> None:
     desk.user({"a": {"command": "a"}})
     for command in ("export", "import"):
         done = run("mcp", command, host.key, "--name", "nothing")
-        assert done.returncode == 3
+        assert done.returncode == 5
         assert "nothing" in done.stderr
     assert place.read_text() == host.text
 

@@ -141,7 +141,7 @@ def test_t50_watching_starts_and_reaches_nothing(world: World):
 @pytest.mark.parametrize(
     ("command", "keys"),
     [
-        pytest.param(command, keys * 60, id=f"{command}-{what}")
+        pytest.param(command, keys, id=f"{command}-{what}")
         for command in sorted(UNANSWERED)  # the others ask nothing, in a terminal or not
         for what, keys in (("enter", b"\n"), ("end of input", b"\x04"))
     ],
@@ -151,8 +151,10 @@ def test_t50_in_a_terminal_neither_enter_nor_the_end_of_input_is_a_yes(
 ):
     for words in islice(invocations(command, ["run"]), 1, 2):
         with Terminal(*words) as terminal:
-            terminal.type(keys)
-            output = terminal.finish()
+            if keys == b"\n":  # decides nothing, so the question stays until it is interrupted
+                terminal.answer(keys)
+                terminal.type(b"\x03")
+            output = terminal.finish(answering=keys)
         assert "Traceback" not in output, words
         assert world.is_untouched(), words
     run("tools")

@@ -147,7 +147,7 @@ def test_t56_a_file_without_permission_counts_as_unreadable(office: Office, monk
     assert any(str(office.file) in problem for problem in projects.seen().problems)
 
 
-SILENT = {"config schema", "logs"}
+SILENT = {"completion", "config schema", "logs"}
 """Have nothing to do with anybody's configuration."""
 
 
