@@ -127,7 +127,7 @@ def in_terminal(*words: str | Path) -> tuple[int, str]:
 
 
 OUR_OWN_SEQUENCES = re.compile(
-    r"\x1b\[(?:\d{1,3};)*\d{1,3}m|\x1b\[\?25[lh]|\r?\x1b\[2K|\x1b\[1A"
+    r"\x1b\[(?:\d{1,3};)*\d{1,3}m|\x1b\[\?25[lh]|\r?\x1b\[(?:2K|1A)"
     r"|[\u2800-\u28ff](?:\x1b\[\d+m)? \d+ of \d+ servers checked[^\r\n\x1b]*"
 )
 """What the command itself writes: styles, the line that rich repaints, the picture's pixels."""

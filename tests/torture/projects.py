@@ -147,7 +147,7 @@ def invocations(command: str, names: Sequence[str]) -> Iterator[list[str]]:
     parameters = COMMANDS[command].get_params(click.Context(COMMANDS[command]))
     arguments = [each for each in parameters if isinstance(each, click.Argument)]
     plain = [*words, *_values(arguments, names, names[0])]
-    if any(argument.nargs == 1 and argument.name in ("name", "tool") for argument in arguments):
+    if any(argument.name in ("name", "tool") or _is_for_one(argument) for argument in arguments):
         for name in names:
             yield [*words, *_values(arguments, names, name)]
     else:
@@ -160,12 +160,21 @@ def invocations(command: str, names: Sequence[str]) -> Iterator[list[str]]:
             yield [*words, option.opts[-1], *plain[len(words) :]]
 
 
+def _is_for_one(argument: click.Argument) -> bool:
+    """Words that name one server's tool or resource."""
+    return argument.required and any(word in (argument.metavar or "") for word in ("TOOL", "URI"))
+
+
 def _values(arguments: Iterable[click.Argument], names: Sequence[str], name: str) -> Iterator[str]:
     for argument in arguments:
         if isinstance(argument.type, click.Choice):
             yield str(argument.type.choices[0])
         elif argument.name == "tool":
             yield f"mcp__{name}__echo"
+        elif _is_for_one(argument):
+            yield from (
+                (f"mcp__{name}__echo",) if "TOOL" in (argument.metavar or "") else (name, "book://divan")
+            )
         elif argument.name == "entry":
             yield json.dumps({"command": "/bin/true"})
         elif argument.name == "command_or_url":
