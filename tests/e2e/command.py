@@ -54,7 +54,7 @@ class Terminal:
         self._words = [str(DRAGOMAN), *map(str, words)]
         self._env = {**os.environ, "TERM": "xterm-256color", **(env or {})}
         self._output = b""
-        self._answered = 0
+        self._asked_until = 0
 
     def __enter__(self) -> Self:
         self._master, slave = pty.openpty()
@@ -113,9 +113,9 @@ class Terminal:
         return bool(data)
 
     def _is_asked(self) -> bool:
-        if not QUESTION.search(self._output, self._answered):
+        if not QUESTION.search(self._output, self._asked_until):
             return False
-        self._answered = len(self._output)
+        self._asked_until = len(self._output)
         return True
 
 

@@ -583,7 +583,7 @@ def test_a_name_in_several_scopes_needs_the_scope(desk: Desk) -> None:
     assert done.returncode == 3
     assert "project, user" in done.stderr
     assert "-s" in done.stderr
-    assert run("mcp", "remove", "it", "-s", "local").returncode == 3
+    assert run("mcp", "remove", "it", "-s", "local").returncode == 5
     assert run("mcp", "remove", "it", "-s", "user").returncode == 0
     assert read(desk.user_file)["mcpServers"] == {}
     assert "it" in read(desk.project_file)["mcpServers"]
@@ -594,6 +594,6 @@ def test_what_is_not_the_persons_own_cannot_be_removed(desk: Desk) -> None:
     before = desk.plugin_file("p").read_text()
     for name in ("it", "nothing"):
         done = run("mcp", "remove", name)
-        assert done.returncode == 3
+        assert done.returncode == 5
         assert f"no server '{name}'" in done.stderr
     assert desk.plugin_file("p").read_text() == before
