@@ -89,19 +89,19 @@ class Terminal:
         """Waits for the next question, and types the key: what is typed before a question is no answer."""
         deadline = time.monotonic() + LIMIT_SECONDS
         while not self._is_asked():
-            assert self._read(deadline), f"ended without a question: {self._output.decode()!r}"
+            assert self._take(deadline), f"ended without a question: {self._output.decode()!r}"
         self.type(key)
 
     def finish(self, answering: bytes = b"") -> str:
         """Waits for the end; everything that appeared. `answering`: what is typed at each question."""
         deadline = time.monotonic() + LIMIT_SECONDS
-        while self._read(deadline):
+        while self._take(deadline):
             if answering and self._is_asked():
                 self.type(answering)
         self.process.wait(timeout=LIMIT_SECONDS)
         return self._output.decode()
 
-    def _read(self, deadline: float) -> bool:
+    def _take(self, deadline: float) -> bool:
         """Takes what appears next; false at the end of output."""
         if not select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))[0]:
             return False
