@@ -16,7 +16,7 @@ pytestmark = pytest.mark.requirement("CAT-12")
 
 APP = "mcp__board__redraw_board"
 MODEL = "mcp__board__show_board"
-REFUSED = f"there is no tool named {APP} It is left out: its server offers it to apps only, not to models."
+REFUSED = f"there is no tool named {APP}. It is left out: its server offers it to apps only, not to models."
 
 
 def board() -> InMemoryServer:

@@ -236,7 +236,7 @@ async def test_a_file_broken_by_an_edit_is_told_and_mended_by_the_next(desk: Des
         await host.ready(timeout=30)
         desk.local_file.write_text('{"mcpServers": {')
         await host.reload()
-        assert statuses(host) == {"mine": "connected"}
+        assert statuses(host) == {"mine": "connected", "here": "connected"}, "the last good entries stay"
         assert any("settings.local.json, line 1" in problem for problem in host.configuration.problems)
         desk.local({"here": entry})
         await host.reload()

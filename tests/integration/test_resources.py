@@ -9,7 +9,7 @@ import pytest
 from dragoman import Host, HostClosed, ImageBlock, RemoteError
 from dragoman.calls.resource_tools import resource_tools
 from dragoman.catalog.mentions import find_mentions, read_mentions
-from dragoman.errors import MalformedReply
+from dragoman.errors import HostNotOpen, InputUnavailable
 from dragoman.events import ResourcesChanged
 from dragoman.interaction import FormAnswer, FormQuestion, PermissionAnswer, PermissionQuestion
 from dragoman.testing import ScriptedUser
@@ -60,7 +60,7 @@ async def test_a_modern_server_may_ask_back_before_it_lets_read():
     async with Way("in-process", MODERN)(interaction=Reader()) as host:
         assert (await host.resources.read("lib", "book://secret")).text.startswith("for those")
     async with Way("in-process", MODERN)() as host:
-        with pytest.raises(MalformedReply, match="input_required"):
+        with pytest.raises(InputUnavailable, match="elicitation/create"):
             await host.resources.read("lib", "book://secret")
 
 
@@ -169,7 +169,7 @@ async def test_mentions_in_a_persons_text_are_read_for_the_model(home: Path):
 
 async def test_a_host_that_is_closed_has_none():
     host = Host({"lib": Library()})
-    with pytest.raises(HostClosed):
+    with pytest.raises(HostNotOpen):
         _ = host.resources
     async with host:
         assert host.resources is host.resources

@@ -255,13 +255,12 @@ class StdioTransport(OneLink):
             )
         if isinstance(error, FileNotFoundError):
             where = "" if os.path.dirname(self._command[0]) else " on PATH"
-            program, *rest = self._command[0].split()
-            if rest:
+            if len(self._command[0].split()) > 1:
                 return CommandNotFound(
                     self._server,
                     "start",
                     f"there is no program {command!r}{where}",
-                    hint=f"Write only {program!r} as `command`, and the other words as `args`.",
+                    hint="Write only the program as `command`, and the other words as `args`.",
                 )
             return CommandNotFound(
                 self._server,
