@@ -589,6 +589,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/torture/test_t10_http_oddities.py::test_t10_an_odd_answer_that_holds_the_reply_is_understood",
             "tests/torture/test_t10_http_oddities.py::test_t10_an_odd_stream_that_holds_the_reply_is_understood",
             "tests/torture/test_t10_http_oddities.py::test_t10_whatever_wait_a_stream_asks_for_the_call_ends_in_its_own_time",
+            "tests/torture/test_t132_content_types.py::test_t132_a_long_content_type_is_understood_and_keeps_nobody_waiting",
+            "tests/torture/test_t132_content_types.py::test_t132_what_is_no_media_type_is_told_as_data_of_no_known_kind",
             "tests/torture/test_t20_network_faults.py::test_t20_bytes_that_arrive_one_by_one_are_put_together",
             "tests/torture/test_t21_dropped_streams.py::test_t21_a_call_whose_stream_cannot_be_resumed_ends_at_once_and_may_have_run",
             "tests/torture/test_t21_dropped_streams.py::test_t21_a_legacy_stream_with_ids_is_taken_up_where_it_ended",

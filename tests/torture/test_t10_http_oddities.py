@@ -113,7 +113,7 @@ async def judged(a: Arena, server: Streamable, answer: Answer) -> str:
     """What a call comes to that is answered like this: the text, or the error's code."""
     server.on["tools/call"] = answers.first(1, answer)
     async with at_once():
-        ended = await end_of(a, "echo")
+        ended = await end_of(a, "echo", raw=True)  # for a model, text is cleaned
     await serves(a)
     assert a.view.status == "connected"
     if isinstance(ended, DragomanError):

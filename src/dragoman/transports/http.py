@@ -32,6 +32,7 @@ from dragoman.transports.web import (
     Network,
     TooLarge,
     body_of,
+    content_type_of,
     open_client,
     patience,
     read_body,
@@ -204,7 +205,7 @@ class HttpTransport:
             request_id = about.request_id
             if request_id is None:
                 return None
-            if response.content_type == EVENTS:
+            if content_type_of(response) == EVENTS:
                 self._deadlines.clear(key)  # a stream may take as long as it takes
                 return await self._follow(response, request_id, about.is_standing)
             return await self._take_reply(response, request_id)
@@ -270,10 +271,11 @@ class HttpTransport:
         body = await read_body(response, self._limit_bytes)
         if self._sink is None:
             return None
-        if response.content_type != JSON:
-            what = response.content_type if body else f"nothing (HTTP {response.status})"
+        content_type = content_type_of(response)
+        if content_type != JSON:
+            what = content_type if body else f"nothing (HTTP {response.status})"
             cause = f"it answered a request with {what} instead of JSON or events"
-            if response.content_type == "text/html":
+            if content_type == "text/html":
                 return Trouble("malformed", f"{cause}: {ADDRESS_QUESTION}", hint=ADDRESS_HINT)
             return Trouble("malformed", cause)
         self._sink.received(body)
@@ -300,7 +302,7 @@ class HttpTransport:
             await asyncio.sleep(_pause(parser, failures))
             try:
                 async with self._get(parser.last_id) as resumed:
-                    if resumed.status != 200 or resumed.content_type != EVENTS:
+                    if resumed.status != 200 or content_type_of(resumed) != EVENTS:
                         trouble = await self._trouble_of(resumed)
                         return Trouble("broken", f"{cause}, and cannot be taken up again: {trouble.cause}")
                     failures = 0
@@ -385,7 +387,7 @@ class HttpTransport:
             began = loop.time()
             try:
                 async with self._get(parser.last_id) as response:
-                    if response.status != 200 or response.content_type != EVENTS:
+                    if response.status != 200 or content_type_of(response) != EVENTS:
                         trouble = await self._trouble_of(response)
                         if not self._goes_on_after(trouble, stood):
                             return

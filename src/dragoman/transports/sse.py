@@ -34,6 +34,7 @@ from dragoman.transports.web import (
     TooLarge,
     body_of,
     connect_error,
+    content_type_of,
     open_client,
     patience,
     read_body,
@@ -160,10 +161,11 @@ class SseTransport:
         )
         if stream.status != 200:
             raise connect_error(self._server, await trouble_of_status(stream, hide=self._secrets()))
-        if stream.content_type != EVENTS:
-            cause = f"it answers with {one_line(stream.content_type, 100)} and not with a stream of events"
+        content_type = content_type_of(stream)
+        if content_type != EVENTS:
+            cause = f"it answers with {content_type} and not with a stream of events"
             raise self._refusal(
-                f"{cause}: {ADDRESS_QUESTION}" if stream.content_type == "text/html" else cause,
+                f"{cause}: {ADDRESS_QUESTION}" if content_type == "text/html" else cause,
                 hint="Is this the address of its stream? For a server of a newer kind the type is http.",
             )
         announced: asyncio.Future[SseEvent] = asyncio.get_running_loop().create_future()

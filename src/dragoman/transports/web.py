@@ -204,7 +204,7 @@ async def trouble_of_status(
     if 300 <= status < 400:
         return _redirected(response)
     cause = f"HTTP {status} {one_line(response.reason or '', 80)}".rstrip()
-    said = "" if status in (401, 407) else _in_words(body, response.content_type, hide)
+    said = "" if status in (401, 407) else _in_words(body, content_type_of(response), hide)
     if said and said != response.reason:
         cause += f": {said}"
     return Trouble(
@@ -260,6 +260,16 @@ def _redirected(response: aiohttp.ClientResponse) -> Trouble:
 def _origin(url: URL) -> str:
     port = f":{url.explicit_port}" if url.explicit_port else ""
     return f"{url.scheme}://{url.host}{port}" if url.host else f"{url.scheme}:"
+
+
+def content_type_of(response: aiohttp.ClientResponse) -> str:
+    """The media type of an answer, without parameters. aiohttp's own `content_type` parses all parameters in
+    quadratic time: a header of 8 KB would keep the event loop for more than a second."""
+    media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    return media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
+
+
+_MEDIA_TYPE: Final = re.compile(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}", re.ASCII)
 
 
 def _in_words(body: bytes, content_type: str, hide: Iterable[str]) -> str:
