@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Host
-from dragoman.errors import UnknownTool
+from dragoman.errors import NotConnected
 from dragoman.testing import InMemoryServer
 from tests.servers import zoo
 
@@ -33,7 +33,8 @@ async def test_a_server_that_is_disabled_leaves_nothing_in_the_catalogue(home: P
         await host.disable("box")
         assert host.servers["box"].tool_count == 0
         assert host.tools() == []
-        assert isinstance((await host.call("mcp__box__open", {})).error, UnknownTool)
+        with pytest.raises(NotConnected, match="disabled by the person"):
+            await host.call("mcp__box__open", {})
         await host.enable("box")
         assert (await host.call("mcp__box__open", {})).text == "done"
 

@@ -69,9 +69,8 @@ async def test_t07_input_required_was_not_declared_so_it_fails_the_call(arena):
 
 async def test_t07_input_required_is_no_list_of_tools(arena):
     async with arena(zoo("wants_input.py", "list", protocol=MODERN), interaction=NobodyMayBeAsked()) as a:
-        assert a.view.status == "connected"
-        assert a.view.tool_count == 0
-        assert any("input_required" in problem for problem in a.view.problems)
+        assert (a.view.status, a.view.tool_count) == ("failed", 0)
+        assert "input_required" in (a.view.reason or "")
 
 
 # The same over the network.
@@ -189,5 +188,5 @@ async def test_t07_input_required_is_no_list_over_the_network_either(arena, kind
         trap = {"name": "trap", "inputSchema": {"type": "object"}}
         liar(server, {"tools/list": lambda _: {"resultType": "input_required", **ASKED, "tools": [trap]}})
         async with arena(entry(kind, server.url, MODERN), interaction=NobodyMayBeAsked()) as a:
-            assert (a.view.status, a.view.tool_count) == ("connected", 0)
-            assert any("input_required" in problem for problem in a.view.problems)
+            assert (a.view.status, a.view.tool_count) == ("failed", 0)
+            assert "input_required" in (a.view.reason or "")

@@ -227,7 +227,7 @@ def test_t100_rules_can_be_added_to_the_other_file(desk: Home, place: str):
     assert run("permissions", "add", "deny", "mcp__other", "-s", place).returncode == exit_codes.CONFIG
 
 
-SILENT = {"config schema", "logs"}
+SILENT = {"completion", "config schema", "logs"}
 
 
 @pytest.mark.slow
