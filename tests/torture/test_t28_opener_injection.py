@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pytest
 
-from dragoman import MalformedReply, RemoteError
+from dragoman import RemoteError
 from dragoman.connections.inbound import page_question
 from dragoman.interaction import PageQuestion, PermissionAnswer
 from tests.e2e.command import LIMIT_SECONDS, Terminal, plain
@@ -181,11 +181,10 @@ async def in_a_round(a: Arena, server: Streamable, url: str) -> str:
         return {"resultType": "input_required", "inputRequests": {"p": asked}}
 
     liar(server, {"tools/call": call})
-    try:
-        await a.outcome("echo", text="x")
-    except MalformedReply as error:
-        return "refused" if "cannot be shown to a person" in str(error) else str(error)
-    return "put"
+    error = (await a.outcome("echo", text="x")).error
+    if error is None:
+        return "put"
+    return "refused" if "cannot be shown to a person" in str(error) else str(error)
 
 
 WAYS = {"error": (LEGACY, in_an_error), "request": (LEGACY, as_a_request), "round": (MODERN, in_a_round)}
@@ -318,7 +317,7 @@ async def test_t28_as_arguments_they_arrive_letter_by_letter_and_start_nothing(
             watched = openers()
             for address in HOSTILE_ADDRESSES.values():
                 said = spelled(address, listener, home)
-                assert await a.call("echo", text=said) == said
+                assert (await a.outcome("echo", text=said, raw=True)).text == said
             assert watched.calls == []
     assert listener.connections == 0
     assert not (home / "canary").exists()

@@ -266,3 +266,8 @@ def raise_if_failed(host: Host, among: Collection[str] | None = None) -> None:
         if view.status in ("pending", "disabled"):
             hint = "`dragoman mcp approve` shows it and asks." if view.status == "pending" else None
             raise NotConnected(view.name, view.status, view.reason, hint=hint)
+
+
+def has_unread_files(configuration: Configuration) -> bool:
+    """Whether a file cannot be read, and the person did not say that this is to be ignored."""
+    return bool(configuration.reading.failed) and not configuration.sources.ignore_broken_settings

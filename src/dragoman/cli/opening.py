@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli import exit_codes
 from dragoman.cli.approving import load_asking
-from dragoman.cli.common import chosen_server
+from dragoman.cli.common import chosen_server, has_unread_files
 from dragoman.cli.finding import find
 from dragoman.cli.options import check_readable, no_servers, sources_of
 from dragoman.cli.render.servers import show_problem, show_problems
@@ -74,7 +74,7 @@ def problems_of_the_rest(views: Collection[ServerView], problems: Collection[str
 def exit_code(configuration: Configuration, views: Collection[ServerView], server: str | None = None) -> int:
     """Of a list. What waits for approval or is switched off is no failure; what was asked for and refused is
     one, and so is a file that cannot be read, unless only one `server` was asked about."""
-    if configuration.policy.broken or (server is None and configuration.reading.failed):
+    if configuration.policy.broken or (server is None and has_unread_files(configuration)):
         return exit_codes.CONFIG
     if any(isinstance(view.error, ConfigError) for view in views if _is_our_fault(view)):
         return exit_codes.CONFIG

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman.cli import exit_codes
-from dragoman.cli.common import full_option
+from dragoman.cli.common import full_option, has_unread_files
 from dragoman.cli.looking import look
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, sources_of
 from dragoman.cli.render import servers
@@ -66,7 +66,7 @@ def command(
     else:
         _show(configuration, views, full=full)
         servers.show_warnings(configuration.servers.values())
-    if configuration.policy.broken or configuration.reading.failed:
+    if configuration.policy.broken or has_unread_files(configuration):
         sys.exit(exit_codes.CONFIG)
     if check:
         sys.exit(_checked(configuration, views))
