@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import Host
 from dragoman.auth import headers as helper
-from dragoman.errors import SignInNeeded
+from dragoman.errors import NotConnected, SignInNeeded
 from dragoman.transports.credentials import Signed, Signer
 from tests.e2e.command import run
 from tests.servers.web import Ask, answers, streamable
@@ -50,7 +50,8 @@ async def test_t39_a_projects_helper_does_not_run_before_approval(home: Path, sc
             views = await host.ready(timeout=30)
             assert views["x"].status == "pending"
             await host.reload()
-            await host.call("mcp__x__echo", {})
+            with pytest.raises(NotConnected, match="waits for approval"):
+                await host.call("mcp__x__echo", {})
         for words in (("mcp", "list"), ("mcp", "get", "x"), ("tools",), ("call", "mcp__x__echo")):
             run(*words)
         assert listener.connections == 0

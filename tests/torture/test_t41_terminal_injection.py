@@ -74,7 +74,8 @@ def assert_made_harmless(*words: str) -> None:
         output = cleaned.finish()
         assert harm_in(output) == set()
         assert "\\x1b" in output or "\\u001b" in output or words[0] in CLEANED_FOR_MODELS
-        assert harm_in(uncleaned.finish()) >= {"0x1b", "0x7"}, "the check would not notice"
+        # rich drops the bell of what it repaints, and nothing else.
+        assert harm_in(uncleaned.finish()) >= {"0x1b"}, "the check would not notice"
 
 
 CLEANED_FOR_MODELS = ("resources", "read", "prompts", "prompt")

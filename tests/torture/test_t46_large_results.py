@@ -198,11 +198,11 @@ async def test_t46_a_text_of_nothing_but_escapes_is_saved_as_it_was_meant(arena)
         await a.serves_still()
 
 
-@pytest.mark.parametrize("count", [1, 400_000])
-async def test_t46_half_a_surrogate_pair_fails_its_call_alone(arena, count):
+async def test_t46_half_a_surrogate_pair_costs_itself_and_very_many_their_call(arena):
     async with arena(ENTRY) as a:
+        assert (await a.outcome("act", **repeated(TEXT, "\\ud800x", 1, '"}]'))).text == "\ufffdx"
         with pytest.raises(MalformedReply, match="hostile"):
-            await a.outcome("act", **repeated(TEXT, "\\ud800x", count, '"}]'))
+            await a.outcome("act", **repeated(TEXT, "\\ud800x", 400_000, '"}]'))
         await a.serves_still()
 
 
