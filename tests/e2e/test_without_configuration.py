@@ -152,7 +152,7 @@ def test_an_address_without_a_scheme_is_asked_about_in_a_terminal(home: Path) ->
 def test_a_command_with_blanks_is_told_to_use_args() -> None:
     done = run("tools", "--mcp-config", config(x={"command": "python -m x"}))
     assert done.returncode == exit_codes.NOT_CONNECTED
-    assert "Write only 'python' as `command`, and the other words as `args`." in done.stderr
+    assert "Write only the program as `command`, and the other words as `args`." in done.stderr
 
 
 # --- short names ---

@@ -332,3 +332,19 @@ def test_what_is_covered_when_shown_is_a_secret_when_answered(entry: dict[str, A
 
     assert not [secret for secret in secrets if len(secret) > 1 and secret in shown_words]
     assert set(secrets_of(config)) == secrets
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("${MODE:-quiet}", "${MODE:-quiet}"),
+        ("${PORT:-8080}", "${PORT:-8080}"),
+        ("${BASE:-http://localhost:3000}", "${BASE:-http://localhost:3000}"),
+        ("${DB_PASSWORD:-quiet}", "${DB_PASSWORD:-•••}"),
+        ("${MODE:-Qu1et}", "${MODE:-•••}"),
+        ("${MODE:-123456}", "${MODE:-•••}"),
+        ("${BASE:-http://me:pw@localhost}", "${BASE:-•••}"),
+    ],
+)
+def test_a_plain_default_of_a_variable_is_shown_and_any_other_is_covered(written: str, shown: str):
+    assert masked_value(written) == shown

@@ -96,11 +96,15 @@ def command(
         parsed = parse_arguments(arguments, found.input_schema if found else {})
         name = found.name if found else tool
         with ProgressLine() as line:
-            return await host.call(name, parsed, timeout_seconds=timeout, on_progress=line.update, raw=True)
+            outcome = await host.call(
+                name, parsed, timeout_seconds=timeout, on_progress=line.update, raw=True
+            )
+        # Before the host is closed: a server may take its time to end.
+        _show(outcome, as_json=as_json, output=output)
+        return outcome
 
     user = CommandLineUser(sources, says_yes=yes)
     outcome = run_with_host(sources, work, only=only, frozen=frozen, interaction=user, audit=True)
-    _show(outcome, as_json=as_json, output=output)
     if outcome.error is not None:
         sys.exit(exit_codes.for_error(outcome.error))
     sys.exit(exit_codes.FAILED if outcome.is_error else exit_codes.OK)
