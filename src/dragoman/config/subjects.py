@@ -129,22 +129,39 @@ def _start_folder(config: ServerConfig) -> str:
 def as_started(config: ServerConfig, policy: Policy, subject: Subject | None = None) -> ServerConfig:
     """The entry with the very program that policy has looked at, where only some are allowed, and so that
     Python takes no module from the folder it is started in. `subject`: the server as policy sees it."""
-    if config.type != "stdio":
-        return config
-    config = _with_folder(config)
     restricted = policy.allowed is not None
+    if config.type != "stdio":
+        return _with_safe_helper(config, restricted)
+    config = _with_folder(config)
     real = real_program(policy, subject) if subject is not None else None
     command = real or (found_program(config) if restricted else None) or config.command or ""
-    is_python = _PYTHON.fullmatch(os.path.basename(command)) is not None
+    safe = _with_safe_path(config, (command, *config.args), _start_folder(config), restricted)
+    return safe if command == config.command else structs.replace(safe, command=command)
+
+
+def _with_safe_helper(config: ServerConfig, restricted: bool) -> ServerConfig:
+    """The same for the command that prints headers: it runs in the folder of the project or of the person."""
+    if config.headers_helper is None:
+        return config
+    words = _plain_words(config.headers_helper) or ("",)
+    folder = os.path.join(os.path.expanduser("~"), config.cwd or "")
+    return _with_safe_path(config, words, folder, restricted)
+
+
+def _with_safe_path(
+    config: ServerConfig, words: tuple[str, ...], folder: str, restricted: bool
+) -> ServerConfig:
+    """The entry with variables by which Python takes no module from the folder it is started in."""
+    is_python = _PYTHON.fullmatch(os.path.basename(words[0])) is not None
     if not restricted and not is_python:
         return config
     env = {**config.env, "PYTHONSAFEPATH": "1"}  # last: an entry cannot unset it
-    if is_python and (script := _script_in(config.args)) is not None:
+    if is_python and (script := _script_in(words[1:])) is not None:
         # With PYTHONSAFEPATH, Python leaves out the script's own folder, too. The entry names the script, so
         # modules beside it are meant.
-        folder = os.path.dirname(os.path.join(_start_folder(config), script))
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, config.env.get("PYTHONPATH")]))
-    return structs.replace(config, command=command, env=env)
+        beside = os.path.dirname(os.path.join(folder, script))
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [beside, config.env.get("PYTHONPATH")]))
+    return structs.replace(config, env=env)
 
 
 def _with_folder(config: ServerConfig) -> ServerConfig:

@@ -87,15 +87,17 @@ def _is_same(text: str, structured: Any) -> bool:
 def keep_files(outcome: CallOutcome, output: Path) -> frozenset[int]:
     """Writes what is not text to a file or folder, or else the text; returns the numbers of the blocks.
 
-    Of several parts the second goes to `name-2.png`, and so on. An error's text is not written.
+    Of several parts the second goes to `name-2.png`, and so on. An error's text is not written. Only the file
+    that the person named is replaced; under every other name a new file is made, with the next free number.
     """
     found = [(number, *part) for number, block in enumerate(outcome.content) if (part := _bytes_of(block))]
     if not found and not outcome.is_error:
         texts = [number for number, block in enumerate(outcome.content) if isinstance(block, TextBlock)]
-        _write(_place(output, "result", ".txt", 1), outcome.text.encode("utf-8", "replace"))
+        _write(output, "result", ".txt", 1, outcome.text.encode("utf-8", "replace"))
         return frozenset(texts)
-    for count, (_, data, name, ending) in enumerate(found, 1):
-        _write(_place(output, name, ending, count), data)
+    number = 0
+    for _, data, name, ending in found:
+        number = _write(output, name, ending, number + 1, data)
     return frozenset(number for number, *_ in found)
 
 
@@ -121,12 +123,22 @@ def _place(output: Path, name: str, ending: str, count: int) -> Path:
     return output.with_name(f"{output.stem}{number}{output.suffix}")
 
 
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise click.FileError(str(path), error.strerror) from None
-    click.echo(f"{len(data)} bytes written to {one_line(str(path))}", err=True)
+def _write(output: Path, name: str, ending: str, number: int, data: bytes) -> int:
+    """Writes one part, under this number or the next free one; returns the number."""
+    is_named = number == 1 and not output.is_dir()
+    while True:
+        path = _place(output, name, ending, number)
+        try:
+            # "x" makes a new file: it neither replaces one nor follows a link that lies in the folder.
+            with path.open("wb" if is_named else "xb") as file:
+                file.write(data)
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            raise click.FileError(str(path), error.strerror) from None
+        else:
+            click.echo(f"{len(data)} bytes written to {one_line(str(path))}", err=True)
+            return number
 
 
 def _show_last_words(stderr_tail: str) -> None:

@@ -31,6 +31,7 @@ from dragoman.config.interchange.notes import Page, Unusable
 _REMOTE: Final = ("http", "sse", "ws")
 _OF_OUR_FORM: Final = (*_REMOTE, "sse-ide", "ws-ide", "claudeai-proxy")
 NOTHING_LIKE_IT: Final = "there is no such field here; it is left out"
+NOT_TAKEN_OVER: Final = "trust is not taken over from a file; add the field yourself if you trust the server"
 
 
 def entry_in(manner: Manner, raw: Any, page: Page) -> dict[str, Any]:
@@ -150,7 +151,11 @@ def _leftovers(manner: Manner, entry: Entry, ours: dict[str, Any], page: Page, t
     for field, value in entry.items():
         if field in taken or field in manner.unremarkable:
             continue
-        if manner.keeps_unknown:
+        if field == "trusted" and manner.keeps_unknown:
+            # Here it would count, and whoever wrote the file would have granted it.
+            if not is_idle(value):
+                page.say(field, NOT_TAKEN_OVER)
+        elif manner.keeps_unknown:
             ours[field] = value
         elif not is_idle(value):
             page.say(field, manner.reasons.get(field, NOTHING_LIKE_IT))
