@@ -177,8 +177,8 @@ def complete_tool(
 
 
 def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    # A name that a shell or a terminal could take for something else is not proposed.
-    safe = (name for name in names if re.fullmatch(r"[\w.@:+-]+", name, re.ASCII))
+    # A name that a shell, a terminal or a command could take for something else (an option) is not proposed.
+    safe = (name for name in names if re.fullmatch(r"[\w.@:+][\w.@:+-]*", name, re.ASCII))
     return [CompletionItem(name) for name in dict.fromkeys(safe) if name.startswith(incomplete)]
 
 
