@@ -260,7 +260,7 @@ def test_no_script_has_towers(mark: str):
 
 NPM_404 = """npm warn deprecated inflight@1.0.6: do not use
 npm error code E404
-npm error 404 Not Found - GET https://registry.npmjs.org/@x%2fserver - Not found
+npm error 404 Not Found - GET https://registry.example/@x%2fserver - Not found
 npm error 404
 npm error 404  '@x/server@*' is not in this registry.
 npm error 404
@@ -283,7 +283,7 @@ Node.js v20.19.0
 def test_of_the_errors_of_npm_the_line_that_names_the_package_is_kept():
     assert last_words(NPM_404) == [
         "npm error code E404",
-        "npm error 404 Not Found - GET https://registry.npmjs.org/@x%2fserver - Not found",
+        "npm error 404 Not Found - GET https://registry.example/@x%2fserver - Not found",
         "npm error 404  '@x/server@*' is not in this registry.",
     ]
 
