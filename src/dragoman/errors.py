@@ -21,7 +21,7 @@
     │   ├── ConnectionLost        it went away during the call
     │   ├── CallTimeout           it did not answer in time
     │   ├── HttpError             it answered with an HTTP status instead: 429, 500 …
-    │   ├── InputUnavailable      it asked for input that nobody can give (an outcome)
+    │   ├── InputUnavailable      it asked for input that is not available here (an outcome)
     │   ├── MalformedReply        it answered something that cannot be read
     │   └── MessageTooLarge       it answered more than the limit
     ├── HostNotOpen               the host was used before it was opened
@@ -361,7 +361,7 @@ class HttpError(CallError):
 
 
 class InputUnavailable(CallError):
-    """The server asked for input before it goes on with a request, and nobody here can give it."""
+    """The server asked for input before it answers a request, and no person or hook can provide it."""
 
     code = "input-unavailable"
 

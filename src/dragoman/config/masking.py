@@ -65,7 +65,7 @@ def literal_secrets(entry: Mapping[str, Any]) -> list[str]:
 def secrets_of(
     config: ServerConfig, given: object = None, environ: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[str, ...]:
-    """The values of an entry that nobody but its server is to see, with variables expanded.
+    """The secret values of an entry, with variables expanded: only its server may see them.
 
     `given`: the entry as written. What a variable with a secret name stands for is secret wherever the entry
     uses it: `--gh ${GITHUB_TOKEN}`.

@@ -6,7 +6,7 @@ a hook is a program that runs unasked.
 
 A person's hook that cannot be read is left out. An administrator's, or one that is to block on error, is not:
 where its matcher cannot be read it concerns everything, and where it cannot be run it blocks. A hook with a
-condition that Dragoman cannot judge (`if`) never runs; where it decides on calls it blocks, whoever wrote it.
+condition that Dragoman cannot judge (`if`) never runs; where it decides on calls it blocks, in every scope.
 """
 
 from __future__ import annotations

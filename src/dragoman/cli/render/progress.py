@@ -165,7 +165,7 @@ class Waiting:
         words = f"{len(views) - len(busy)} of {len(views)} servers checked"
         if busy:
             words += f", waiting for {', '.join(busy)}"
-        # The spinner counts from its first picture; one that is made anew has to be told the time.
+        # A new spinner starts at its first frame; the start time is set so that the animation continues.
         frames = Spinner("dots").frames
         frame = frames[int(time.monotonic() / WAIT_SECONDS) % len(frames)]
         return Text.assemble((frame, "cyan"), " ", words, no_wrap=True, overflow="ellipsis")

@@ -152,7 +152,7 @@ def _leftovers(manner: Manner, entry: Entry, ours: dict[str, Any], page: Page, t
         if field in taken or field in manner.unremarkable:
             continue
         if field == "trusted" and manner.keeps_unknown:
-            # Here it would count, and whoever wrote the file would have granted it.
+            # In this scope `trusted` has effect, and the author of the imported file must not set it.
             if not is_idle(value):
                 page.say(field, NOT_TAKEN_OVER)
         elif manner.keeps_unknown:

@@ -22,6 +22,6 @@ command = LazyGroup(
 
     A rule names a server (mcp__github), a tool (mcp__github__create_issue, with * for any letters), or a
     shell command (Bash(git status)), and may ask for more: mcp__github(readOnly), mcp__gh__*(repo=acme/*).
-    Any deny wins, whoever wrote it: you, your administrator, a project. Otherwise ask beats allow.
+    Any deny rule wins, from every source: you, your administrator, a project. Otherwise ask beats allow.
     """,
 )

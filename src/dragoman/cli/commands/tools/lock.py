@@ -117,5 +117,5 @@ def _summary(look: _Look, *, is_written: bool, check: bool) -> str:
         return f"nothing is written to {path}, since no server could be connected"
     if look.is_first:
         return f"there is no {path}; `dragoman tools lock` writes it"
-    # The tools may have been changed by somebody else: no command is offered that accepts them unread.
+    # The changes may be hostile: no ready-made command that accepts them is printed.
     return f"this is not as in {path}; read each change above before you accept it"
