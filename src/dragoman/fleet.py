@@ -483,7 +483,7 @@ def _held(server: ConfiguredServer) -> tuple[Hold | Disable | None, DragomanErro
     reason = server.reason or ""
     match server.standing:
         case "pending":
-            return Hold(f"waits for approval: {reason}"), None
+            return Hold(f"needs approval: {reason}"), None
         case "refused":
             return Disable(f"not admitted: {reason}"), PolicyRefused(server.name, reason)
         case "rejected" | "disabled":

@@ -388,7 +388,7 @@ class Host:
     async def reload(self) -> Plan:
         """Looks at the configuration again and applies the difference; servers that stay are not disturbed.
 
-        What is new or changed in a project's files waits for approval: an edit alone starts nothing.
+        What is new or changed in a project's files needs approval: an edit alone starts nothing.
         """
         self._check_open()
         # A task of its own: whoever stops waiting does not leave the change half done.

@@ -211,8 +211,8 @@ def test_a_tool_that_cannot_be_looked_at_is_judged_by_its_name_and_that_is_said(
         (("mcp__s__other", *SERVER), exit_codes.WOULD_ASK),
     ):
         found = as_json("permissions", "test", *words, code=code)
-        assert "judged by the name alone" in found["doubt"]
-    assert "judged by the name alone" in run("permissions", "explain", "mcp__gone__x", *gone).stderr
+        assert "decided by the name only" in found["doubt"]
+    assert "decided by the name only" in run("permissions", "explain", "mcp__gone__x", *gone).stderr
 
 
 def test_a_tool_is_found_though_another_servers_name_begins_its_own(home: Path):
@@ -374,4 +374,4 @@ def test_hooks_that_decide_are_named_by_explain_and_run_by_test(home: Path):
     assert tested.returncode == exit_codes.REFUSED
     assert "hook echo was asked (PreToolUse)" in tested.stdout
     explained = run("permissions", "explain", *call)
-    assert "hook echo is asked before each call, and may decide (PreToolUse)" in explained.stdout
+    assert "hook echo runs before each call, and may decide (PreToolUse)" in explained.stdout

@@ -97,7 +97,7 @@ def test_servers_that_are_not_there():
 def test_data_is_named_on_a_terminal_and_whole_elsewhere():
     code, output = in_terminal("read", "e2e", "e2e://pixel", *GIVEN)
     assert code == exit_codes.OK
-    assert "[image/png, 11 bytes: use -o FILE to keep it]" in output
+    assert "[image/png, 11 bytes: use -o FILE to save it]" in output
 
     words = [DRAGOMAN, "read", "e2e", "e2e://pixel", *GIVEN]
     assert subprocess.run(words, capture_output=True, timeout=LIMIT_SECONDS, check=True).stdout == PIXEL

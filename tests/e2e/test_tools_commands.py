@@ -118,7 +118,7 @@ def test_one_tool_whole():
     assert next(filter(None, lines)).endswith("▲ mcp__s__go")
     assert "Go there · go of s" in text
     words = " ".join(text.split())
-    assert "may destroy things, stays inside, may be repeated (by its own word)" in words
+    assert "may destroy things, stays inside, may be repeated (declared by the server)" in words
     assert words.count("word ") >= 40, "wrapped, not cut"
     assert "    at*    object" in text
     assert "    at.x*  number" in text
@@ -126,7 +126,7 @@ def test_one_tool_whole():
     assert "Result" in text
 
     done = run("tools", "show", "mcp__t__stay", "--mcp-config", given)
-    assert "says nothing about its risk" in done.stdout
+    assert "no risk declared by the server" in done.stdout
     assert "Parameters: none" in done.stdout
 
     document = json.loads(run("tools", "show", "mcp__s__go", "--mcp-config", given, "--json").stdout)

@@ -16,8 +16,8 @@ from tests.servers.web import HttpSse, Site, Streamable, WebSocketSite, http_sse
 from tests.torture.arena import HOSTILE, Arena, until
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
-GRACE_SECONDS = 1.0
-"""No call outlives its deadline by more."""
+GRACE_SECONDS = 4.0
+"""How much later than its deadline a call may end on a busy machine; without a deadline it lasts 10 s longer."""
 COMES_BACK = {
     "DRAGOMAN_RECONNECT_ATTEMPTS": 100_000,
     "DRAGOMAN_RECONNECT_WAIT_MS": 1,

@@ -20,9 +20,9 @@ from tests.torture.projects import seen, servers, write
 
 pytestmark = pytest.mark.requirement("CFG-10")
 
-FEW, MANY = 2_000, 16_000
-GROWTH = 24.0
-"""Eight times as many may take this many times as long; in proportion it is 8, pair by pair 64."""
+FEW, MANY = 4_000, 16_000
+GROWTH = 10.0
+"""Four times as many may take this many times as long; in proportion it is 4, pair by pair 16."""
 
 UNTRUSTED = {
     "project": "work/.mcp.json",

@@ -351,7 +351,7 @@ def test_t92_where_a_rule_wants_a_question_a_script_says_yes(home: Path):
     projects.user(home, {"permissions": {"ask": ["mcp__lib"]}})
     done = run("read", LIB, BOOK, *GIVEN)
     assert (done.returncode, done.stdout) == (exit_codes.REFUSED, "")
-    assert "give --yes if you mean it" in done.stderr
+    assert "give --yes to call it" in done.stderr
     done = run("read", LIB, BOOK, "--yes", *GIVEN)
     assert (done.returncode, done.stdout) == (exit_codes.OK, "Poems")
     assert run("resources", *GIVEN).stdout == ""

@@ -86,8 +86,8 @@ def test_it_says_which_server_would_be_replaced_and_which_rules_would_hold(home:
         second = person.answers("y/n/l", "l")
         person.ends()
     file = home / ".dragoman" / "settings.json"
-    assert f"! it would take the place of the server of that name in {file}" in first
-    told = "! its tools would be called without a question where these rules allow it: "
+    assert f"! it would replace the server of the same name in {file}" in first
+    told = "! these allow rules apply to its tools, which would then be called without a question: "
     assert f"{told}mcp__box, mcp__box__read_file(readOnly), mcp__*__read*, mcp__bo* y  yes" in first
     assert f"{told}mcp__*__read*, mcp__new__x y  yes" in second.replace("\n    y", " y").replace("\n    ", "")
 

@@ -160,7 +160,7 @@ def test_the_sentence_names_the_server_and_cannot_drive_a_terminal(
             PermissionRefused("box", "mcp__box__open", "the person said no"),
             "mcp__box__open was not allowed: the person said no",
         ),
-        (NotConnected("box", "failed", "its last words: " + HOSTILE), "box is failed: its last words: "),
+        (NotConnected("box", "failed", "last output on stderr: " + HOSTILE), "box is failed: last output on stderr: "),
     ],
     ids=lambda value: getattr(value, "code", ""),
 )

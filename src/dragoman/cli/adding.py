@@ -53,7 +53,7 @@ def add_server(
         added = {"name": name, "scope": scope, "file": str(path), "entry": masked_entry(entry)}
         echo({"added": added, "unsetVariables": missing, "toolCount": tools, "notes": notes})
         return
-    works = f"; it works and has {counted(tools, 'tool')}" if tools is not None else ""
+    works = f"; connected, {counted(tools, 'tool')}" if tools is not None else ""
     click.echo(f"Added {name} to {scope} ({one_line(str(path))}){works}")
     for note in (*unset(missing), *notes):
         _note(note)
@@ -112,11 +112,11 @@ def _notes(configuration: Configuration, name: str, scope: Scope) -> list[str]:
     notes: list[str] = []
     server = configuration.servers.get(name)
     if server is not None and server.scope != scope:
-        notes.append(f"the one of {server.candidate.origin} is used instead: its scope is higher")
+        notes.append(f"the one of {server.candidate.origin} is used instead: its scope has precedence")
     elif server is not None and server.standing == "disabled":
         notes.append(f"it is {server.reason}; `dragoman mcp enable {name}` switches it on")
     elif server is not None and server.beat:
-        notes.append(f"it takes the place of the one of {server.beat[0].origin}")
+        notes.append(f"it replaces the entry of {server.beat[0].origin}")
     notes.extend(server.warnings if server is not None and server.scope == scope else ())
     for dropped in configuration.dropped:
         if dropped.kept is None:

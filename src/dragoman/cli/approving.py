@@ -49,8 +49,8 @@ def ask(configuration: Configuration, server: ConfiguredServer) -> None:
     meanings = {
         "y": "yes, use it from now on, exactly as it is shown",
         "n": "no, do not ask again",
-        "l": "later: leave it switched off for now",
-        **({"v": "see the entry in full"} if is_cut else {}),
+        "l": "not now: leave it disabled, and ask again next time",
+        **({"v": "show the complete entry"} if is_cut else {}),
     }
     show_keys(meanings)
     while (key := asyncio.run(ask_key(meanings, otherwise="l"))) == "v":
@@ -71,7 +71,7 @@ def show(configuration: Configuration, server: ConfiguredServer) -> bool:
     escaped."""
     click.echo(err=True)
     mark, name = click.style("?", fg="yellow", bold=True), click.style(one_line(server.name, 80), bold=True)
-    click.echo(f"{mark} A server named {name} waits for approval. Its entry is in", err=True)
+    click.echo(f"{mark} Server {name} needs approval. Its entry is in", err=True)
     click.echo(f"  {indented(one_line(server.source), 2)}", err=True)
     if server.approval and server.approval.before is not None:
         click.echo("  It was approved before, and has changed since:", err=True)
@@ -148,11 +148,11 @@ def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterato
         yield f"these words mix alphabets: {', '.join(mixed)}"
     present = configuration.servers.get(server.name)
     if present is not None and present.candidate != server.candidate:
-        yield f"it would take the place of the server of that name in {one_line(present.source)}"
+        yield f"it would replace the server of the same name in {one_line(present.source)}"
     if rules := _inherited(configuration, server.name):
         shown = ", ".join(one_line(rule, 80) for rule in rules[:SHOWN_RULES])
         more = f" and {len(rules) - SHOWN_RULES} more" if len(rules) > SHOWN_RULES else ""
-        yield f"its tools would be called without a question where these rules allow it: {shown}{more}"
+        yield f"these allow rules apply to its tools, which would then be called without a question: {shown}{more}"
 
 
 def _inherited(configuration: Configuration, name: str) -> list[str]:

@@ -98,7 +98,7 @@ class Terminal:
         if not self._is_single:
             yield "t", "no, and tell the model why"
         if any(row.is_cut for row in _laid_out(question)):
-            yield "v", "see the arguments in full"
+            yield "v", "show the complete arguments"
 
 
 class CommandLineUser:
@@ -113,8 +113,8 @@ class CommandLineUser:
             return PermissionAnswer(True, "typed on the command line")
         if is_watched():
             return await self._terminal.allow(question)
-        why = "it says that it may destroy things; " if question.risk == "destroys" else ""
-        raise NobodyToAsk(f"{why}give --yes if you mean it")
+        why = "the server declares it destructive; " if question.risk == "destroys" else ""
+        raise NobodyToAsk(f"{why}give --yes to call it")
 
     async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
         return await self._terminal.visit(question) if is_watched() else "cancel"
@@ -150,9 +150,9 @@ def _title(question: PermissionQuestion) -> str:
 
 def _about(question: PermissionQuestion) -> list[str]:
     words, colour = _RISKS[question.risk]
-    about = [click.style(words, fg=colour), *["reaches beyond its server"] * question.reaches_out]
+    about = [click.style(words, fg=colour), *["accesses external systems"] * question.reaches_out]
     if question.server:
-        about[-1] += click.style(" by its own word", dim=True)
+        about[-1] += click.style(" (declared by the server)", dim=True)
     return about
 
 
@@ -217,13 +217,13 @@ def _in(path: object) -> str:
 def _show_page(question: PageQuestion) -> None:
     who = click.style(one_line(question.server, 80), bold=True)
     click.echo(
-        f"\n{click.style('?', fg='yellow', bold=True)} {who} wants you to visit a page first:", err=True
+        f"\n{click.style('?', fg='yellow', bold=True)} {who} asks you to open a web page first:", err=True
     )
     if question.message:
         click.echo(f"  it says: {indented(_quoted(one_line(question.message, 500)), 11)}", err=True)
     click.echo(f"  {_with_host_bold(visible(question.url))}", err=True)
-    click.secho("  Nothing has been opened or fetched. Go there only if you trust it.", dim=True, err=True)
-    show_keys({"y": "I have been there, go on", "n": "no"})
+    click.secho("  Dragoman has not opened or fetched it. Open it only if you trust the server.", dim=True, err=True)
+    show_keys({"y": "done, continue", "n": "no"})
 
 
 def _with_host_bold(url: str) -> str:

@@ -18,7 +18,7 @@ WOULD_ASK: Final = 8
 INTERRUPTED: Final = 130
 
 MEANINGS: Final = {
-    OK: "done; a list is complete",
+    OK: "success",
     FAILED: "the tool or its server answered with an error; `tools lock --check` found a difference; the "
     "output could not be written",
     USAGE: "the command line is wrong, or the arguments do not fit the tool",

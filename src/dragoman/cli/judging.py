@@ -30,7 +30,7 @@ from dragoman.permissions.gate import call_of, judge
 from dragoman.permissions.rules import SHELL, Call, Rule
 
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
-_WORDS = {"allow": "would be made", "ask": "would be asked", "deny": "would be refused"}
+_WORDS = {"allow": "would be allowed", "ask": "would be asked", "deny": "would be refused"}
 
 
 class ConcernedHook(NamedTuple):
@@ -146,7 +146,7 @@ def _call(
     if tool is not None:
         return call_of(tool, parse_arguments(words, tool.input_schema)), None
     if not fitting:
-        doubt = "no configured server has a tool of this name; judged by the name alone"
+        doubt = "no configured server has a tool of this name; decided by the name only"
         return Call(tool=name, arguments=parse_arguments(words, {})), doubt
     return Call(tool=name, server=fitting[0], arguments=parse_arguments(words, {})), None
 
@@ -156,7 +156,7 @@ def _why_absent(host: Host, fitting: list[str]) -> str:
     absent = next((view for view in views if view.status != "connected"), None)
     why = "it has no such tool" if absent is None else absent.reason or absent.status
     server = fitting[0] if absent is None else absent.name
-    return f"{server}: {why}; judged by the name alone"
+    return f"{server}: {why}; decided by the name only"
 
 
 def _servers_of(name: str, configuration: Configuration) -> list[str]:
@@ -208,8 +208,8 @@ def _show_hooks(judgement: Judgement) -> None:
     texts = {
         "PreToolUse": "was asked"
         if judgement.word is not None
-        else "is asked before each call, and may decide",
-        "PermissionRequest": "is asked in the person's place where a question would be put",
+        else "runs before each call, and may decide",
+        "PermissionRequest": "runs before a permission question, and may answer it",
     }
     for each in judgement.hooks:
         click.echo(f"  hook {click.style(one_line(each.name), bold=True)} {texts[each.event]} ({each.event})")

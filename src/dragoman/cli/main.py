@@ -19,12 +19,12 @@ from dragoman.version import VERSION
 COMMANDS: Final = {
     "call": "Call one tool and print its result.",
     "completion": "Print the script that completes commands, servers and tools in a shell.",
-    "config": "See what configuration says, and why.",
-    "demo": "A short tour: real calls to a built-in server. Needs nothing.",
-    "logs": "Show the audit log: every call, who allowed it and how it ended.",
+    "config": "Show the effective configuration and where it comes from.",
+    "demo": "A short demonstration: real calls to a built-in server. Needs no configuration.",
+    "logs": "Show the audit log: every call, why it was allowed or denied, and its result.",
     "mcp": "Manage servers: add, list, approve, import …",
-    "permissions": "See and change which calls are made, asked or refused.",
-    "prompt": "Fill in one prompt of a server and print it.",
+    "permissions": "Show and change the rules that allow, ask or deny calls.",
+    "prompt": "Get one prompt of a server and print its messages.",
     "prompts": "List the prompts of the configured servers.",
     "read": "Read one resource of a server.",
     "resources": "List the resources of the configured servers.",
@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
 )
 @click.version_option(VERSION, prog_name="dragoman")
 def cli() -> None:
-    """An MCP host: connects to every MCP server you use, and answers for every call."""
+    """An MCP host: connects to your MCP servers and controls every tool call."""
 
 
 def main() -> None:

@@ -49,7 +49,7 @@ def ignore_broken_settings_option(function: F) -> F:
         is_flag=True,
         expose_value=False,
         callback=remember,
-        help="For this run: leave out settings files that cannot be read, and what they forbid.",
+        help="For this run, ignore settings files that cannot be read, including their deny rules.",
     )(function)
 
 
@@ -92,7 +92,7 @@ def frozen_option(function: F) -> F:
 
         return Sources.here().project_root / LOCK_FILE
 
-    help_text = "Leave out tools that are not as .mcp.lock says."
+    help_text = "Omit tools that differ from .mcp.lock."
     return click.option("--frozen", is_flag=True, callback=found, help=help_text)(function)
 
 
@@ -160,7 +160,7 @@ def _parse(text: str) -> Any:
         ) from None
 
 
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; what a rule denies stays denied.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; deny rules still apply.")
 
 
 def read_arguments(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -70,12 +70,12 @@ def command(
     dragoman call https://example.com/mcp get-sum a=1 b=2    no configuration needed
     dragoman call --stdio 'npx -y @x/server' get-sum @sum.json
 
-    Typing this command is a yes to the call. Only where a rule wants a question, or the tool itself says that
-    it may destroy things, you are asked once more; in a script give --yes.
+    Running this command allows the call. A question is asked only if an ask rule applies, or if the server
+    declares the tool destructive; in a script give --yes.
     """
     words = without_url(words)
     if not words:
-        raise click.UsageError("name a tool behind the URL; `dragoman tools URL` lists them")
+        raise click.UsageError("give the name of a tool after the URL; `dragoman tools URL` lists them")
     if output is not None and not output.parent.is_dir():
         raise click.UsageError(f"there is no folder {str(output.parent)!r} to write to")
     sources, configuration = opened(given, strict)

@@ -19,7 +19,7 @@ def command(shell: str) -> None:
     dragoman completion fish | source           in ~/.config/fish/config.fish
 
     Names of servers come from your configuration files. Names of tools are those that `dragoman tools` or
-    `dragoman call` saw last: completing starts no server.
+    `dragoman call` listed last: completion starts no server.
     """
     found = get_completion_class(shell)
     assert found is not None  # it is one of the choices

@@ -22,10 +22,10 @@ INDENT: Final = "    "
 _COLOURS = {"allow": "green", "deny": "red"}
 
 
-@click.command("logs", short_help="Show the audit log: every call, who allowed it and how it ended.")
-@click.option("--audit", "is_audit", is_flag=True, help="The audit log. (There is no other yet.)")
+@click.command("logs", short_help="Show the audit log: every call, why it was allowed or denied, and its result.")
+@click.option("--audit", "is_audit", is_flag=True, help="Show the audit log (the only log so far).")
 @click.option("-n", "--last", type=click.IntRange(min=1), default=50, show_default=True, help="How many.")
-@click.option("--tool", help="Only calls of tools whose name has this in it.")
+@click.option("--tool", help="Only calls of tools whose name contains this text.")
 @click.option("--denied", is_flag=True, help="Only calls that were not allowed.")
 @json_option
 def command(is_audit: bool, last: int, tool: str | None, denied: bool, as_json: bool) -> None:

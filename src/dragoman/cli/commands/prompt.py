@@ -21,13 +21,13 @@ from dragoman.errors import CallError, PermissionRefused
 from dragoman.host import Host
 
 
-@click.command("prompt", short_help="Fill in one prompt of a server and print it.")
+@click.command("prompt", short_help="Get one prompt of a server and print its messages.")
 @click.argument("words", nargs=-1, required=True, metavar="[URL] NAME [ARGUMENTS]...")
 @mcp_config_option
 @json_option
 @yes_option
 @click.option(
-    "--complete", metavar="ARGUMENT=BEGINNING", help="Print what an argument may be, and nothing else."
+    "--complete", metavar="ARGUMENT=BEGINNING", help="Print completions for one argument and exit."
 )
 def command(
     words: tuple[str, ...],
@@ -39,13 +39,13 @@ def command(
 ) -> None:
     """Prints the messages that NAME (as `dragoman prompts` lists it) comes to.
 
-    ARGUMENTS fill the prompt's own list in its order, or are given as name=value. Typing this command is a
-    yes; only where a rule wants a question you are asked. A server given as URL, or with --stdio, needs no
+    ARGUMENTS fill the prompt's own list in its order, or are given as name=value. Running this command allows
+    the request; a question is asked only if an ask rule applies. A server given as URL, or with --stdio, needs no
     configuration.
     """
     words = without_url(words)
     if not words:
-        raise click.UsageError("name a prompt behind the URL; `dragoman prompts URL` lists them")
+        raise click.UsageError("give the name of a prompt after the URL; `dragoman prompts URL` lists them")
     name, arguments = words[0].removeprefix("/"), words[1:]
     typed = None if complete is None else (*one_pair(complete), pairs(arguments))
     sources, configuration = opened(given, strict)

@@ -20,7 +20,7 @@ from dragoman.host import Host
 @json_option
 @server_option
 @full_option
-@click.option("--arguments", is_flag=True, help="Show what each argument is for.")
+@click.option("--arguments", is_flag=True, help="Show the description of each argument.")
 @yes_option
 def command(
     words: tuple[str, ...],
@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Lists the prompts of servers, as commands with their arguments: <needed>, [optional].
 
-    `dragoman prompt` fills one in. Servers that a rule denies are not shown, unless one is named: then it
+    `dragoman prompt` gets one. Servers that a rule denies are not shown, unless one is named: then it
     is refused. SERVER is a configured name; a URL, or a command given with --stdio, needs no configuration.
     """
     server = named_server(words, server)

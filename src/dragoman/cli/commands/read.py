@@ -32,7 +32,7 @@ from dragoman.host import Host
 @yes_option
 @click.option("--watch", is_flag=True, help="Print it again whenever it changes, until Ctrl-C.")
 @click.option(
-    "--complete", metavar="GAP=BEGINNING", help="Print what a gap may be filled with, and nothing else."
+    "--complete", metavar="GAP=BEGINNING", help="Print completions for one variable of a template and exit."
 )
 def command(
     words: tuple[str, ...],
@@ -46,9 +46,10 @@ def command(
 ) -> None:
     """Prints the resource at URI of SERVER.
 
-    URI may be a template as `dragoman resources` lists it; VALUES (name=value) fill its gaps. On a terminal
-    everything invisible is made visible; elsewhere, and with -o, the bytes come out as they are. Typing this
-    command is a yes; only where a rule wants a question you are asked. SERVER is left out where --stdio gives
+    URI may be a template as `dragoman resources` lists it; VALUES (name=value) are the values of its variables. On
+    a terminal, invisible characters are made visible; otherwise, and with -o, the bytes are written
+    unchanged. Running this
+    command allows the request; a question is asked only if an ask rule applies. SERVER is left out where --stdio gives
     the server; a URL in its place needs no configuration.
     """
     # With --stdio the first word is the resource, whose URI may look like a server's URL.

@@ -30,7 +30,7 @@ def command(
     full: bool,
     yes: bool,
 ) -> None:
-    """Lists what servers offer to be read: resources, and templates with gaps to fill.
+    """Lists the resources and resource templates of servers.
 
     `dragoman read` reads one. Servers that a rule denies are not shown, unless one is named: then it is
     refused. SERVER is a configured name; a URL, or a command given with --stdio, needs no configuration.

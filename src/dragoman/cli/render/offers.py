@@ -78,7 +78,7 @@ def show_contents(contents: ResourceContents) -> None:
         else:
             blob, kind = part.blob or "", one_line(part.mime_type or "unknown type", 60)
             size = len(blob) * 3 // 4 - blob[-2:].count("=")
-            click.echo(f"[{kind}, {size} bytes: use -o FILE to keep it]")
+            click.echo(f"[{kind}, {size} bytes: use -o FILE to save it]")
     if not contents.contents:
         click.echo("it is empty", err=True)
 
@@ -110,7 +110,7 @@ def show_completion(found: Completion, *, as_json: bool) -> None:
     for value in found.values:
         click.echo(one_line(value))
     if not found.values:
-        click.echo("the server has nothing to propose", err=True)
+        click.echo("the server has no completions", err=True)
     if found.has_more:
         click.echo(f"… of {found.total}" if found.total else "… and more", err=True)
 

@@ -153,7 +153,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def masked(server: ConfiguredServer) -> dict[str, Any]:
-    """The entry as written, secrets covered."""
+    """The entry as written, secrets masked."""
     return masked_entry(_entry(server))
 
 

@@ -144,6 +144,6 @@ def _write(output: Path, name: str, ending: str, number: int, data: bytes) -> in
 def _show_last_words(stderr_tail: str) -> None:
     lines = last_words(stderr_tail)
     if lines:
-        click.echo(click.style("  its last words:", dim=True), err=True)
+        click.echo(click.style("  last output on stderr:", dim=True), err=True)
     for line in lines:
         click.echo(click.style(f"    {visible(line, 300)}", dim=True), err=True)

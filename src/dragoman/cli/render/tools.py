@@ -105,10 +105,10 @@ _SAID: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldH
 def _in_words(tool: ServerTool) -> str:
     hints = tool.hints
     if not any(isinstance(tool.annotations.get(name), bool) for name in _SAID):
-        return "says nothing about its risk"
-    more = ", reaches outside" if hints.open_world else ", stays inside"
-    again = ", may be repeated" if hints.idempotent and not hints.read_only else ""
-    return f"{_RISKS[hints.risk]}{more}{again} (by its own word)"
+        return "no risk declared by the server"
+    more = ", open world" if hints.open_world else ", closed world"
+    again = ", idempotent" if hints.idempotent and not hints.read_only else ""
+    return f"{_RISKS[hints.risk]}{more}{again} (declared by the server)"
 
 
 def _title(tool: ServerTool) -> str:

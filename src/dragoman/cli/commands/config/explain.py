@@ -19,14 +19,14 @@ from dragoman.config.merge import ConfiguredServer
 from dragoman.settings import TABLE
 
 
-@click.command("explain", short_help="For every value in effect: its file, scope, and what it beat.")
+@click.command("explain", short_help="Show every effective value with its file and scope, and the values it overrides.")
 @click.argument("name", required=False)
 @mcp_config_option
 @json_option
 def command(name: str | None, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
     """Explains the server NAME, or everything: servers, policy, settings, permission rules, files.
 
-    Values are shown as written, secrets covered. Starts nothing.
+    Values are shown as written, secrets masked. Starts no server.
     """
     configuration = look(sources_of(given, strict), everything=True)
     chosen = [find(configuration, name)] if name else list(configuration.servers.values())

@@ -7,8 +7,8 @@ from typing import Final
 from dragoman.cli.main import LazyGroup
 
 COMMANDS: Final = {
-    "explain": "For every value in effect: its file, its scope, and the values it beat.",
-    "plan": "What has changed since a host was last started here.",
+    "explain": "Show every effective value with its file and scope, and the values it overrides.",
+    "plan": "Show what has changed since a host was last started here.",
     "schema": "Print the JSON Schema of a configuration file.",
 }
 
@@ -16,5 +16,5 @@ command = LazyGroup(
     "config",
     table=COMMANDS,
     package="dragoman.cli.commands.config",
-    help="See what configuration says, and why. Starts nothing.",
+    help="Show the effective configuration and where it comes from. Starts no server.",
 )

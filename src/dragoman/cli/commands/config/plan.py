@@ -20,11 +20,11 @@ _SIGNS = (
 )
 
 
-@click.command("plan", short_help="What has changed since a host was last started here.")
+@click.command("plan", short_help="Show what has changed since a host was last started here.")
 @json_option
 def command(as_json: bool) -> None:
-    """Compares configuration with what a host last used in this folder: the servers that would be added,
-    removed or changed, and what would keep them from being started. Starts nothing.
+    """Compares the configuration with the one a host last used in this folder: servers that would be added,
+    removed or changed, and reasons why a server would not be started. Starts no server.
     """
     configuration = look(everything=True)
     plan = compare(last_marks(configuration.sources), marks_of(configuration))

@@ -71,11 +71,11 @@ def _not_yet(option: str, **more: Any) -> Callable[[F], F]:
 @click.argument("command_or_url")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @scope_option
-@click.option("-e", "--env", multiple=True, metavar="KEY=VALUE", help="A variable for it. Repeatable.")
+@click.option("-e", "--env", multiple=True, metavar="KEY=VALUE", help="Environment variable for the command. Repeatable.")
 @click.option(
-    "-t", "--transport", type=click.Choice(["stdio", "http", "sse", "ws"]), help="If the URL does not tell."
+    "-t", "--transport", type=click.Choice(["stdio", "http", "sse", "ws"]), help="Transport, if it cannot be derived from the URL."
 )
-@click.option("-H", "--header", multiple=True, metavar='"KEY: VALUE"', help="A header. Repeatable.")
+@click.option("-H", "--header", multiple=True, metavar='"KEY: VALUE"', help="HTTP header. Repeatable.")
 @_not_yet("--client-id")
 @_not_yet("--client-secret")
 @_not_yet("--callback-port")
@@ -102,15 +102,15 @@ def command(
     dragoman mcp add -e 'TOKEN=${TOKEN}' -s user github -- npx -y server-github
     dragoman mcp add api https://example.com/mcp -H 'Authorization: Bearer ${TOKEN}'
 
-    Options stand before the server's command. Write secrets as ${VARIABLES}: they are kept as written, and
-    filled in when the server is started.
+    Options come before the server's command. Write secrets as ${VARIABLE}: the reference is stored, and
+    expanded when the server is started.
     """
     command_or_url = _with_scheme(command_or_url, transport)
     if transport != "stdio" and (transport or is_url(command_or_url)):
-        _refuse("-e/--env is for commands", bool(env))
+        _refuse("-e/--env applies to commands only", bool(env))
         entry = _remote(command_or_url, args, transport, header)
     else:
-        _refuse("headers need a URL", bool(header))
+        _refuse("-H/--header applies to URLs only", bool(header))
         _refuse_one_word(name, command_or_url, args)
         entry = _local(command_or_url, args, env)
         _warn_of_swallowed_options(args)
@@ -127,7 +127,7 @@ def _local(program: str, args: tuple[str, ...], env: tuple[str, ...]) -> dict[st
 def _remote(
     url: str, args: tuple[str, ...], transport: str | None, header: tuple[str, ...]
 ) -> dict[str, Any]:
-    _refuse("a URL takes no further words", bool(args))
+    _refuse("a URL takes no further arguments", bool(args))
     _refuse(f"--transport {transport} needs a URL", not is_url(url) and "${" not in url)
     entry: dict[str, Any] = {"type": transport or transport_in(url), "url": url}
     if header:
@@ -174,5 +174,5 @@ _OURS = frozenset({"-s", "--scope", "--env", "--header", "--transport", "--force
 def _warn_of_swallowed_options(args: tuple[str, ...]) -> None:
     swallowed = [option for word in args if (option := word.partition("=")[0]) in _OURS]
     if swallowed:
-        text = f"{swallowed[0]} is given to the server, since it follows its command"
+        text = f"{swallowed[0]} is passed to the server, because it comes after the command"
         click.echo(f"{click.style('!', fg='yellow')} {text}", err=True)

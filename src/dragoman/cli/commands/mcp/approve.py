@@ -17,7 +17,7 @@ from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, NotFound
 
 
-@click.command("approve", short_help="Say yes or no to servers that came with a project.")
+@click.command("approve", short_help="Approve or reject servers that a project defines.")
 @click.argument("names", nargs=-1, metavar="[NAME]…", shell_complete=complete_server)
 @click.option("--yes", "decision", flag_value="approved", help="Approve without asking, as shown.")
 @click.option("--no", "decision", flag_value="rejected", help="Decline without asking.")
@@ -25,8 +25,8 @@ from dragoman.errors import ConfigError, NotFound
 def command(names: tuple[str, ...], decision: str | None, as_json: bool) -> None:
     """Shows each server that waits, whole and with nothing hidden, and asks.
 
-    The answer holds for exactly what is shown: when the entry changes, it is asked again. Without a terminal
-    nobody can be asked; then --yes or --no must say it, together with the NAMES.
+    The answer holds for exactly what is shown: when the entry changes, it is asked again. Without a terminal,
+    give --yes or --no together with the NAMES.
     """
     configuration = look()
     waiting = _chosen(configuration, names)
@@ -34,7 +34,7 @@ def command(names: tuple[str, ...], decision: str | None, as_json: bool) -> None
         for server in waiting:
             approving.show(configuration, server)
         raise ConfigError(
-            "nobody can be asked here, so nothing was approved", hint="Use a terminal, or NAME with --yes."
+            "there is no terminal to ask on, so nothing was approved", hint="Run it in a terminal, or give the NAME with --yes."
         )
     if decision is not None and not names:
         raise click.UsageError("--yes and --no need the names of servers")
@@ -56,8 +56,8 @@ def _chosen(configuration: Configuration, names: tuple[str, ...]) -> list[Config
     for name in names:
         if name not in known:
             if name not in configuration.servers:
-                raise NotFound(f"there is no server {name!r}", hint="`dragoman mcp list` shows what waits.")
-            raise ConfigError(f"{name!r} needs no approval", hint="`dragoman mcp list` shows what waits.")
+                raise NotFound(f"there is no server {name!r}", hint="`dragoman mcp list` shows which servers need approval.")
+            raise ConfigError(f"{name!r} needs no approval", hint="`dragoman mcp list` shows which servers need approval.")
     return [known[name] for name in names] if names else list(waiting.values())
 
 
@@ -72,4 +72,4 @@ def _report(servers: list[ConfiguredServer], as_json: bool) -> None:
     for name, state in states.items():
         click.echo(f"{one_line(name)}: {state.state if state else ''}")
     if not servers:
-        click.echo("Nothing waits for approval here.")
+        click.echo("No server needs approval here.")

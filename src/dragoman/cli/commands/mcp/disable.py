@@ -13,11 +13,11 @@ from dragoman.cli.render.document import echo
 from dragoman.config.edits import switch_off
 
 
-@click.command("disable", short_help="Switch servers off; the choice is remembered.")
+@click.command("disable", short_help="Disable servers; the choice is saved.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME…|all", shell_complete=complete_server)
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:
-    """Switches servers off. A project's servers are switched off in this project only."""
+    """Disables servers. Servers of a project are disabled in this project only."""
     configuration = look()
     wanted = tuple(configuration.servers) if names == ("all",) else names
     found = [find(configuration, name) for name in wanted]

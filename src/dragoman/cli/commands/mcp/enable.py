@@ -17,11 +17,11 @@ from dragoman.config.merge import ConfiguredServer
 from dragoman.errors import ConfigError, PolicyRefused
 
 
-@click.command("enable", short_help="Switch servers on again.")
+@click.command("enable", short_help="Enable servers.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME…|all", shell_complete=complete_server)
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:
-    """Switches servers on that were switched off."""
+    """Enables servers that were disabled."""
     configuration = look()
     if names == ("all",):
         names = tuple(name for name, server in configuration.servers.items() if server.standing == "disabled")
@@ -41,7 +41,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
 def _what_else(result: dict[str, str]) -> str:
     match result["standing"]:
         case "pending":
-            return f"; it waits for approval: dragoman mcp approve {one_line(typed(result['name']))}"
+            return f"; it needs approval: dragoman mcp approve {one_line(typed(result['name']))}"
         case "duplicate":
             return "; it is the same server as another: see `dragoman mcp list`"
         case _:
@@ -53,7 +53,7 @@ def _switch_on(configuration: Configuration, server: ConfiguredServer) -> str:
     files = switch_on(configuration, server.name)
     if not files and server.standing == "disabled":
         raise ConfigError(
-            f"{server.name!r} is {server.reason}", hint="That file is not yours to change from here."
+            f"{server.name!r} is {server.reason}", hint="This command cannot change that file."
         )
     now = load(configuration.sources).servers.get(server.name)
     return now.standing if now is not None else "duplicate"

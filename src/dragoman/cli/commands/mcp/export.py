@@ -36,15 +36,15 @@ _CHOSEN = ("user", "project", "local")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @name_option
 @click.option("--force", is_flag=True, help="Replace servers of the same name without asking.")
-@click.option("--dry-run", is_flag=True, help="Print what would be written, secrets covered.")
+@click.option("--dry-run", is_flag=True, help="Print what would be written, secrets masked.")
 @json_option
 def command(
     host: str, file: Path | None, names: tuple[str, ...], force: bool, dry_run: bool, as_json: bool
 ) -> None:
     """Writes your servers into FILE, or into the file HOST keeps for its user.
 
-    Everything else in that file stays: other keys, order, comments. A server of the same name is replaced
-    only after a yes. Variables stay variables. What HOST cannot express is told.
+    Other keys, their order and comments are kept. A server of the same name is replaced only after
+    confirmation. Variable references are kept. Settings that HOST does not support are reported.
     """
     sources = Sources.here()
     path = file or _usual_place(host, sources)
@@ -88,7 +88,7 @@ class _Chosen:
         return write(host, text, self.servers, source=str(path), replace=replace, disabled=self.disabled)
 
     def preview(self, host: str, path: Path, names: Collection[str]) -> str:
-        """Only what would be added, and with secrets covered: it is shown to whoever looks."""
+        """Only what would be added, and with secrets masked: it is shown to whoever looks."""
         shown = {name: masked_entry(self.servers[name]) for name in names}
         return write(host, None, shown, source=str(path), disabled=self.disabled).text
 
@@ -111,7 +111,7 @@ def _asked(exported: Exported, dry_run: bool) -> list[str]:
     """Which of the servers that are there already the person wants replaced."""
     if dry_run or not is_watched():
         return []
-    question = "Replace {}, which is there with other content?"
+    question = "Replace {}, which exists with different content?"
     return [name for name in exported.conflicts if confirmed(question.format(one_line(name)))]
 
 
@@ -151,7 +151,7 @@ def _report(
     click.echo(f"{verb} {what} to {one_line(str(path))}", err=dry_run)
     for name in exported.conflicts:
         mark = click.style("–", fg="yellow")
-        click.echo(f"  {mark} {one_line(name)}: there with other content; --force replaces it", err=dry_run)
+        click.echo(f"  {mark} {one_line(name)}: exists with different content; --force replaces it", err=dry_run)
     for name in exported.unchanged:
         click.echo(f"  = {one_line(name)}: it is there already", err=dry_run)
     for name, reason in left_out.items():

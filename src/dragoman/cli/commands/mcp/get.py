@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @mcp_config_option
 @json_option
 def command(name: str, no_health: bool, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
-    """Shows the server NAME: where it comes from, its entry as written (secrets covered), and how it is."""
+    """Shows the server NAME: its source, its entry as written (secrets masked), and its status."""
     sources = sources_of(given, strict)
     configuration = look(sources)
     server = find(configuration, name)
@@ -50,5 +50,5 @@ def _show(server: ConfiguredServer, view: ServerView | None) -> None:
     for field, value in servers.masked(server).items():
         click.echo(f"  {one_line(field)}: {servers.inline(value)}")
     for beaten in server.beat:
-        click.echo(f"  in place of the one of {one_line(beaten.origin)}")
+        click.echo(f"  replaces the entry from {one_line(beaten.origin)}")
     servers.show_reasons([server], {server.name: view} if view else {})

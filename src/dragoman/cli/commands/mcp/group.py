@@ -10,13 +10,13 @@ COMMANDS: Final = {
     "add": "Add a server: a command with its arguments, or a URL.",
     "add-json": "Add a server from its JSON entry.",
     "remove": "Remove a server from a configuration file.",
-    "list": "List the servers, where they come from, and how they are.",
+    "list": "List the servers with their source and status.",
     "get": "Show one server.",
-    "enable": "Switch servers on again.",
-    "disable": "Switch servers off; the choice is remembered.",
-    "approve": "Say yes or no to servers that came with a project.",
-    "reset-project-choices": "Forget every yes and no given in this project.",
-    "import": "Take over the servers of another host.",
+    "enable": "Enable servers.",
+    "disable": "Disable servers; the choice is saved.",
+    "approve": "Approve or reject servers that a project defines.",
+    "reset-project-choices": "Reset all approval decisions of this project.",
+    "import": "Import the servers of another host.",
     "export": "Write servers into another host's file.",
 }
 
@@ -24,5 +24,5 @@ command = LazyGroup(
     "mcp",
     table=COMMANDS,
     package="dragoman.cli.commands.mcp",
-    help="Manage the servers you use. They stand in files: see `dragoman config explain`.",
+    help="Manage the configured servers. `dragoman config explain` shows the files that define them.",
 )

@@ -25,13 +25,13 @@ from dragoman.config.scopes import Scope, Sources
 from dragoman.errors import ConfigError, NotFound
 
 
-@click.command("import", short_help="Take over the servers of another host.")
+@click.command("import", short_help="Import the servers of another host.")
 @format_argument
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @scope_option
 @name_option
 @click.option("--force", is_flag=True, help="Replace servers of the same name without asking.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 @json_option
 def command(
     host: str,
@@ -74,7 +74,7 @@ def command(
     click.echo(f"{verb} {len(done.added)} of {all_of_them} of {FORMATS[host].title}")
     click.echo(f"  from {one_line(str(path))}")
     for name in done.added:
-        off = " (switched off there, and so here)" if name in imported.disabled else ""
+        off = " (disabled there, so disabled here)" if name in imported.disabled else ""
         click.echo(f"  {click.style('+', fg='green')} {one_line(name)}{off}")
     for name, why in done.skipped.items():
         click.echo(f"  {click.style('–', fg='yellow')} {one_line(name)}: {one_line(why)}")
@@ -100,7 +100,7 @@ def _read(host: str, file: Path | None, sources: Sources) -> tuple[Path, Importe
         if text is not None:
             return path, read(host, text, source=str(path), project=project)
     looked = ", ".join(str(path) for path in ([file] if file else usual))
-    raise ConfigError(f"no file of {FORMATS[host].title} found: {looked}", hint="Name the FILE.")
+    raise ConfigError(f"no file of {FORMATS[host].title} found: {looked}", hint="Give the FILE.")
 
 
 class _Importer:
@@ -135,7 +135,7 @@ class _Importer:
         return (
             not self._dry_run
             and is_watched()
-            and confirmed(f"Replace {one_line(name)}, which is there with other content?")
+            and confirmed(f"Replace {one_line(name)}, which exists with different content?")
         )
 
 

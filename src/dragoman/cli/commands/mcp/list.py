@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from dragoman.view import ServerView
 
 
-@click.command("list", short_help="List the servers, where they come from, and how they are.")
-@click.option("--no-health", is_flag=True, help="Connect to nothing.")
+@click.command("list", short_help="List the servers with their source and status.")
+@click.option("--no-health", is_flag=True, help="Do not connect to any server.")
 @click.option("--check", is_flag=True, help="Fail with exit code 4 if a server could not be connected.")
 @click.option("--watch", is_flag=True, help="Stay connected and show every change, until Ctrl-C.")
 @mcp_config_option
@@ -41,13 +41,13 @@ def command(
 ) -> None:
     """Lists every server with scope, transport and state, and checks each by connecting to it.
 
-    Only servers that may be started are checked: those that wait for approval, are switched off, or are
-    not admitted by policy are listed with the reason.
+    Servers that need approval, are disabled, or are not allowed by policy are not started: they are listed
+    with the reason.
     """
     if watch and no_health:
-        raise click.UsageError("--watch connects, --no-health does not: choose one")
+        raise click.UsageError("--watch cannot be combined with --no-health")
     if check and (watch or no_health):
-        raise click.UsageError("--check goes neither with --watch nor with --no-health")
+        raise click.UsageError("--check cannot be combined with --watch or --no-health")
     sources = sources_of(given, strict)
     configuration = look(sources, everything=True)
     if watch:

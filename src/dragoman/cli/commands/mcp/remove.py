@@ -18,17 +18,17 @@ from dragoman.errors import ConfigError, NotFound
 @scope_option
 @json_option
 def command(name: str, scope: str | None, as_json: bool) -> None:
-    """Removes the server NAME from the file it stands in."""
+    """Removes the server NAME from the file that defines it."""
     sources = look().sources
     places = [place for place in places_of(sources, name) if scope in (None, place[0])]
     if not places:
         where = f" in scope {scope}" if scope else " in your files"
         raise NotFound(
-            f"there is no server {name!r}{where}", hint="`dragoman mcp list` shows where each stands."
+            f"there is no server {name!r}{where}", hint="`dragoman mcp list` shows the scope of each server."
         )
     if len({found for found, _ in places}) > 1:
         scopes = ", ".join(dict.fromkeys(found for found, _ in places))
-        raise ConfigError(f"{name!r} stands in several scopes: {scopes}", hint="Say which with -s SCOPE.")
+        raise ConfigError(f"{name!r} is defined in several scopes: {scopes}", hint="Choose one with -s SCOPE.")
     found, path = places[0]
     remove_server(sources, found, path, name)
     if as_json:

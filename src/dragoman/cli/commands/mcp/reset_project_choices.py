@@ -10,12 +10,12 @@ from dragoman.cli.render.document import echo
 from dragoman.config.edits import forget_choices
 
 
-@click.command("reset-project-choices", short_help="Forget every yes and no given in this project.")
+@click.command("reset-project-choices", short_help="Reset all approval decisions of this project.")
 @json_option
 def command(as_json: bool) -> None:
-    """Forgets which servers of this project's files were approved or declined. They will be asked again."""
+    """Removes the recorded approval decisions about servers of this project. The questions are asked again."""
     count = forget_choices(look().sources)
     if as_json:
         echo({"forgotten": count})
     else:
-        click.echo(f"Forgot {count} answer{'' if count == 1 else 's'}.")
+        click.echo(f"Removed {count} decision{'' if count == 1 else 's'}.")

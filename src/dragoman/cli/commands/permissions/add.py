@@ -16,7 +16,7 @@ from dragoman.errors import ConfigError
 from dragoman.permissions.rules import BadRule, parse
 
 
-@click.command("add", short_help="Write a rule to your settings.")
+@click.command("add", short_help="Add a rule to your settings.")
 @click.argument("kind", type=click.Choice(KINDS), metavar="allow|ask|deny")
 @click.argument("rule")
 @click.option(
@@ -29,10 +29,10 @@ from dragoman.permissions.rules import BadRule, parse
 )
 @json_option
 def command(kind: str, rule: str, scope: str, as_json: bool) -> None:
-    """Writes RULE to the settings of a scope; there it replaces the same rule of another kind.
+    """Adds RULE to the settings of a scope; there it replaces the same rule of another kind.
 
     \b
-    dragoman permissions add allow 'mcp__github(readOnly)'      reads are made, the rest is asked
+    dragoman permissions add allow 'mcp__github(readOnly)'      read-only calls are allowed, others are asked
     dragoman permissions add deny 'mcp__*__delete_*'
     dragoman permissions add allow 'Bash(npm run *)' -s local
     """
@@ -40,7 +40,7 @@ def command(kind: str, rule: str, scope: str, as_json: bool) -> None:
         parse(rule, cast("Kind", kind), scope=scope, source="command line")
     except BadRule as problem:
         raise ConfigError(
-            f"{rule!r} is no rule: {problem}", hint="See `dragoman permissions --help`."
+            f"{rule!r} is not a valid rule: {problem}", hint="See `dragoman permissions --help`."
         ) from None
     path = add_rule(look().sources, cast("Scope", scope), cast("Kind", kind), rule)
     if as_json:

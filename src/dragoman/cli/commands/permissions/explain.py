@@ -13,15 +13,15 @@ from dragoman.cli.options import json_option, mcp_config_option
 from dragoman.cli.render.document import echo
 
 
-@click.command("explain", short_help="Say what would become of a tool's calls, and by which rule.")
+@click.command("explain", short_help="Show whether calls of a tool would be allowed, and by which rule.")
 @click.argument("tool", shell_complete=complete_tool)
 @mcp_config_option
 @json_option
 def command(tool: str, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
-    """Names every rule about TOOL, the file and scope it stands in, and which of them decides.
+    """Lists every rule about TOOL with its file and scope, and shows which one decides.
 
-    TOOL is a name as `dragoman tools` lists it. Rules that look at arguments are shown with what they ask
-    for; `dragoman permissions test` tells about one call. Hooks that are asked about such calls are named.
+    TOOL is a name as `dragoman tools` lists it. Rules with conditions on arguments are shown with their
+    conditions; `dragoman permissions test` decides about one call. Hooks that run for such calls are listed.
     """
     judgement = judged(tool, (), given, strict, run_hooks=False)
     if as_json:

@@ -7,11 +7,11 @@ from typing import Final
 from dragoman.cli.main import LazyGroup
 
 COMMANDS: Final = {
-    "list": "List every rule that counts, and where it stands.",
-    "add": "Write a rule to your settings.",
-    "remove": "Take a rule out of your settings.",
-    "explain": "Say what would become of a tool's calls, and by which rule.",
-    "test": "Say what would become of one call, without making it.",
+    "list": "List every effective rule and the file that defines it.",
+    "add": "Add a rule to your settings.",
+    "remove": "Remove a rule from your settings.",
+    "explain": "Show whether calls of a tool would be allowed, and by which rule.",
+    "test": "Show whether one call would be allowed, without making it.",
 }
 
 command = LazyGroup(
@@ -21,7 +21,7 @@ command = LazyGroup(
     help="""Rules that allow, ask or deny calls: list, add, remove, explain, test.
 
     A rule names a server (mcp__github), a tool (mcp__github__create_issue, with * for any letters), or a
-    shell command (Bash(git status)), and may ask for more: mcp__github(readOnly), mcp__gh__*(repo=acme/*).
-    Any deny rule wins, from every source: you, your administrator, a project. Otherwise ask beats allow.
+    shell command (Bash(git status)), and may have conditions: mcp__github(readOnly), mcp__gh__*(repo=acme/*).
+    Any deny rule wins, from every source: you, your administrator, a project. Otherwise ask takes precedence over allow.
     """,
 )

@@ -20,10 +20,10 @@ from dragoman.permissions.rules import BEHAVIOURS
 MARKS = {"deny": ("✗", "red"), "ask": ("?", "yellow"), "allow": ("✓", "green")}
 
 
-@click.command("list", short_help="List every rule that counts, and where it stands.")
+@click.command("list", short_help="List every effective rule and the file that defines it.")
 @json_option
 def command(as_json: bool) -> None:
-    """Lists the rules of every file, the strictest first, and the mode that decides where no rule does."""
+    """Lists the rules of every file, the strictest first, and the permission mode, which decides where no rule applies."""
     configuration = look()
     rules = Rules.of(configuration)
     problems = [*configuration.problems, *rules.problems]

@@ -12,12 +12,12 @@ from dragoman.config.rule_edits import files_with_rules, remove_rule
 from dragoman.errors import NotFound
 
 
-@click.command("remove", short_help="Take a rule out of your settings.")
+@click.command("remove", short_help="Remove a rule from your settings.")
 @click.argument("rule")
 @click.option("-s", "--scope", type=click.Choice(["user", "local"]), help="Only from this scope.")
 @json_option
 def command(rule: str, scope: str | None, as_json: bool) -> None:
-    """Takes RULE, written as `dragoman permissions list` shows it, out of every file of yours that has it."""
+    """Removes RULE, written as `dragoman permissions list` shows it, from each of your files that contains it."""
     sources = look().sources
     places = [place for place in files_with_rules(sources) if scope in (None, place[0])]
     removed = [
@@ -29,7 +29,7 @@ def command(rule: str, scope: str | None, as_json: bool) -> None:
         where = f"the {scope} scope" if scope else "your files"
         raise NotFound(
             f"there is no rule {rule!r} in {where}",
-            hint="`dragoman permissions list` shows where each stands.",
+            hint="`dragoman permissions list` shows the file of each rule.",
         )
     if as_json:
         echo({"removed": rule, "from": removed})

@@ -16,7 +16,7 @@ from dragoman.cli.render.document import echo
 CODES: Final = {"allow": exit_codes.OK, "deny": exit_codes.REFUSED, "ask": exit_codes.WOULD_ASK}
 
 
-@click.command("test", short_help="Say what would become of one call, without making it.")
+@click.command("test", short_help="Show whether one call would be allowed, without making it.")
 @click.argument("tool", shell_complete=complete_tool)
 @click.argument("arguments", nargs=-1)
 @mcp_config_option
@@ -27,7 +27,7 @@ def command(
     """Decides on a call of TOOL with ARGUMENTS (one JSON object, or key=value words) as a host would.
 
     No tool is called, but hooks before calls (PreToolUse) are run for their answer. For the shell:
-    `dragoman permissions test Bash 'git status && make'`. Exit codes: 0 it would be made, 6 refused, 8 asked.
+    `dragoman permissions test Bash 'git status && make'`. Exit codes: 0 allowed, 6 refused, 8 a question would be asked.
     """
     judgement = judged(tool, arguments, given, strict, run_hooks=True)
     if as_json:

@@ -11,15 +11,15 @@ from dragoman.cli.main import LazyGroup
 
 LIST: Final = "list"
 COMMANDS: Final = {
-    LIST: "List the tools, or those that PATTERN fits. (The word itself may be left out.)",
+    LIST: "List the tools, or those that match PATTERN. (The word `list` may be omitted.)",
     "search": "Find tools by what they do.",
-    "show": "Show one tool whole.",
-    "lock": "Write down every tool's definition, and show what changed since.",
+    "show": "Show one tool in full.",
+    "lock": "Record every tool's definition in .mcp.lock, and show what has changed.",
 }
 HELP: Final = """The tools of the servers you use: list, search, show, lock.
 
-Without a command the tools are listed: all, or those that PATTERN fits, a part of a name or a whole one with
-* and ?. `dragoman tools list --help` tells the options.
+Without a command the tools are listed: all, or those that match PATTERN: a part of a name, or a whole name
+with * and ?. `dragoman tools list --help` shows the options.
 """
 
 

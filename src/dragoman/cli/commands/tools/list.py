@@ -19,7 +19,7 @@ from dragoman.host import Host
 from dragoman.view import ServerView
 
 
-@click.command("list", short_help="List the tools, or those that PATTERN fits.")
+@click.command("list", short_help="List the tools, or those that match PATTERN.")
 @click.argument("words", nargs=-1, metavar="[SERVER|URL] [PATTERN]", shell_complete=complete_server)
 @mcp_config_option
 @json_option
@@ -41,7 +41,7 @@ def command(
 ) -> None:
     """Connects to every server, or only to SERVER, and lists the tools with their parameters.
 
-    PATTERN is a part of a tool's name, or a whole one with * and ?. SERVER is a configured name; a URL, or a
+    PATTERN is a part of a tool's name, or a whole name with * and ?. SERVER is a configured name; a URL, or a
     command given with --stdio, needs no configuration. Servers that fail are named with the reason; the
     others are listed all the same.
     """
@@ -103,5 +103,5 @@ def _show(
     if found:
         tools.show_legend(found, cost=cost)
     elif are_some:
-        click.echo("No tool fits; `dragoman tools search WORDS` looks at descriptions too", err=True)
+        click.echo("No tool matches; `dragoman tools search WORDS` looks at descriptions too", err=True)
     show_absent(absent)

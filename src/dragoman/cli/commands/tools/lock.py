@@ -39,7 +39,7 @@ class _Look(Struct, frozen=True):
         return self.is_first or bool(self.changes or self.forgotten)
 
 
-@click.command("lock", short_help="Write down every tool's definition, and show what changed since.")
+@click.command("lock", short_help="Record every tool's definition in .mcp.lock, and show what has changed.")
 @mcp_config_option
 @json_option
 @server_option
@@ -47,8 +47,8 @@ class _Look(Struct, frozen=True):
 def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | None, check: bool) -> None:
     """Writes .mcp.lock at the root of the project, and shows what has changed since it was last written.
 
-    Keep the file with the project: with --frozen, `dragoman tools` and `dragoman call` leave out every tool
-    that is not as it says. Servers that cannot be connected keep the entries they had; exit code 4 then.
+    Commit the file: with --frozen, `dragoman tools` and `dragoman call` omit every tool that differs from it.
+    Entries of servers that cannot be connected are kept; the exit code is then 4.
     """
     sources, configuration = opened(given, strict, server)
     server = chosen_server(server)
@@ -118,4 +118,4 @@ def _summary(look: _Look, *, is_written: bool, check: bool) -> str:
     if look.is_first:
         return f"there is no {path}; `dragoman tools lock` writes it"
     # The changes may be hostile: no ready-made command that accepts them is printed.
-    return f"this is not as in {path}; read each change above before you accept it"
+    return f"it differs from {path}; review each change above before you accept it"

@@ -32,7 +32,7 @@ def command(
     limit: int,
     full: bool,
 ) -> None:
-    """Ranks tools as an agent's `tool_search` does: best first, small typing errors forgiven.
+    """Ranks tools as an agent's `tool_search` does: best first; small typing errors are tolerated.
 
     Servers that fail are named with the reason; the others are searched all the same.
     """

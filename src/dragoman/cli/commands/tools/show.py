@@ -22,12 +22,12 @@ from dragoman.cli.render import json, tools
 from dragoman.host import Host
 
 
-@click.command("show", short_help="Show one tool whole.")
+@click.command("show", short_help="Show one tool in full.")
 @click.argument("words", nargs=-1, required=True, metavar="[URL] TOOL", shell_complete=complete_tool)
 @mcp_config_option
 @json_option
 def command(words: tuple[str, ...], given: tuple[str, ...], strict: bool, as_json: bool) -> None:
-    """Shows TOOL: description, parameters, result, risk, and what it costs in a model's context.
+    """Shows TOOL: description, parameters, result, risk, and its size in tokens.
 
     TOOL is a name as `dragoman tools` lists it, or a server's own name for it if only one server has it.
     """
