@@ -354,7 +354,7 @@ class HttpError(CallError):
         self.retry_after_seconds = retry_after_seconds
         self.challenge = challenge
         wait = f" It asks to wait {_plain(retry_after_seconds)} s." if retry_after_seconds else ""
-        what = f"{server} refused" if was_sent else f"{server} was not asked"
+        what = f"{server} refused" if was_sent else f"{server} was not called"
         super().__init__(
             server, f"{what}: {self.cause}{_doubt(may_have_run, was_sent)}.{wait}".rstrip("."), hint=hint
         )

@@ -241,7 +241,7 @@ class Fleet:
             )
         if connection.is_held:
             raise connection.error or ConfigError(
-                f"server {name!r} is not to be started: {connection.state.reason}",
+                f"server {name!r} cannot be started: {connection.state.reason}",
                 hint="`dragoman mcp get` shows what to do.",
             )
         return connection
@@ -347,7 +347,7 @@ class Fleet:
             name,
             self._maker(name, server, self._make_transport)
             if held is None
-            else refusing_maker(ConfigError("it is not to be started")),
+            else refusing_maker(ConfigError("it cannot be started")),
             self._around,
             protocol=config.protocol,
             fingerprint=config.fingerprint() if config.command or config.url else None,
@@ -407,7 +407,7 @@ class Fleet:
             raise PolicyRefused(name, now.reason or "")
         if now.standing not in ("ready", "broken"):
             raise ConfigError(
-                f"server {name!r} is not to be started: {now.reason}",
+                f"server {name!r} cannot be started: {now.reason}",
                 hint="`dragoman mcp get` shows what to do.",
             )
 

@@ -57,7 +57,7 @@ TABLE: tuple[Setting, ...] = (
         "one that sends more is disconnected.",
     ),
     Setting("DRAGOMAN_PROBE_TIMEOUT_MS", 3_000, 1, "ms", "Time a server has to answer the revision probe."),
-    Setting("DRAGOMAN_WRITE_STALL_MS", 30_000, 1, "ms", "Time a server may leave its input unread."),
+    Setting("DRAGOMAN_WRITE_STALL_MS", 30_000, 1, "ms", "Time a server may leave its stdin unread."),
     Setting(
         "DRAGOMAN_STOP_WAIT_MS",
         2_000,
@@ -65,11 +65,11 @@ TABLE: tuple[Setting, ...] = (
         "ms",
         "Time a local server that answered calls has to end by itself after its input is closed.",
     ),
-    Setting("DRAGOMAN_RECONNECT_ATTEMPTS", 5, 0, "attempts", "Tries to reach a server that went away."),
+    Setting("DRAGOMAN_RECONNECT_ATTEMPTS", 5, 0, "attempts", "Attempts to reconnect to a server."),
     Setting(
-        "DRAGOMAN_RECONNECT_WAIT_MS", 1_000, 1, "ms", "Wait before the first of them; doubles each time."
+        "DRAGOMAN_RECONNECT_WAIT_MS", 1_000, 1, "ms", "Wait before the first attempt; doubles each time."
     ),
-    Setting("DRAGOMAN_RECONNECT_LONGEST_WAIT_MS", 30_000, 1, "ms", "Longest wait between two of them."),
+    Setting("DRAGOMAN_RECONNECT_LONGEST_WAIT_MS", 30_000, 1, "ms", "Longest wait between two attempts."),
     Setting(
         "DRAGOMAN_REPEAT_SAFE_CALLS",
         0,
@@ -77,13 +77,13 @@ TABLE: tuple[Setting, ...] = (
         "0 or 1",
         "Whether a lost call is repeated if a trusted server calls the tool read-only or idempotent.",
     ),
-    Setting("DRAGOMAN_CONTEXT_TOKENS", 200_000, 1000, "tokens", "How much a conversation's model can read."),
+    Setting("DRAGOMAN_CONTEXT_TOKENS", 200_000, 1000, "tokens", "Context size of a conversation's model."),
     Setting(
         "DRAGOMAN_TOOL_SHARE_PERCENT",
         10,
         0,
         "percent",
-        "Share of it that tools may take before they are deferred; 0 defers always, 100 never.",
+        "Share of the context that tools may use before they are deferred; 0 defers always, 100 never.",
     ),
     Setting(
         "DRAGOMAN_IDLE_STOP_MS",
@@ -170,7 +170,7 @@ class Settings:
                     _number(row, value) if isinstance(value, str) else _checked(row, value), layer.source
                 )
             except ConfigError as error:
-                self.problems.append(f"{layer.source}: {error}; passed over")
+                self.problems.append(f"{layer.source}: {error}; it is ignored")
 
     def seconds(self, name: str) -> float:
         """A setting declared in milliseconds, as seconds."""

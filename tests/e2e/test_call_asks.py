@@ -109,9 +109,9 @@ def test_the_question_says_who_wants_what_with_which_arguments_and_why(home: Pat
         code, rest = person.ends()
 
     assert code == exit_codes.REFUSED
-    for part in ("? s: mcp__s__burn", "may destroy things", "by its own word", 'letter  "all"', "no rule"):
+    for part in ("? s: mcp__s__burn", "declared destructive by the server", 'letter  "all"', "no rule"):
         assert part in shown
-    assert "was not allowed: the person said no" in rest
+    assert "was not allowed: denied by the person" in rest
     assert str(home / ".dragoman" / "settings.json") in shown.replace("\n          ", "")
 
 

@@ -184,7 +184,7 @@ def test_a_local_server_is_kept_out_of_git_even_if_the_project_ignores_other_thi
         (("x", "https://example.com:99999/"), "port"),
         (("x", f"https://me:{SECRET}@example.com/"), "password"),
         (("x", "ftp://example.com/mcp"), "http"),
-        (("x", "https://example.com", "more"), "no further words"),
+        (("x", "https://example.com", "more"), "no further arguments"),
         (("x", "https://example.com", "-H", "nocolon"), "Key: Value"),
         (("x", "https://example.com", "-H", ": value"), "Key: Value"),
         (("x", "https://example.com", "-H", "two words: value"), "header"),
@@ -243,7 +243,7 @@ def test_the_same_name_in_another_scope_is_no_obstacle_but_told(desk: Desk) -> N
     desk.user({"a": {"command": "one"}})
     done = run("mcp", "add", "a", "other")
     assert done.returncode == 0
-    assert "takes the place" in done.stderr
+    assert "replaces the entry of" in done.stderr
     assert str(desk.user_file) in done.stderr
     higher = run("mcp", "add", "-s", "user", "--force", "a", "third")
     assert "is used instead" in higher.stderr
@@ -289,7 +289,7 @@ def test_a_client_secret_does_not_go_into_a_shared_file(desk: Desk) -> None:
 def test_options_that_went_to_the_server_are_told(desk: Desk) -> None:
     done = run("mcp", "add", "it", "p", "-s", "user")
     assert done.returncode == 0
-    assert "-s is given to the server" in done.stderr
+    assert "-s is passed to the server" in done.stderr
     assert added(desk, "it")["args"] == ["-s", "user"]
 
 

@@ -405,7 +405,7 @@ def test_a_server_that_is_switched_off_stays_off_there_and_back(desk: Desk) -> N
     shown = run("mcp", "export", "codex", "other.toml", "--dry-run").stdout
     assert "enabled = false" in shown
     done = run("mcp", "export", "cursor", "out.json")
-    assert "off: it is switched off here, and Cursor has no such field; the server is left out" in done.stderr
+    assert "off: it is disabled here, and Cursor has no such field; the server is left out" in done.stderr
     assert list(read(desk.project / "out.json")["mcpServers"]) == ["on"]
 
 
@@ -414,12 +414,12 @@ def test_what_is_not_approved_is_not_exported_and_that_is_said(desk: Desk) -> No
     desk.in_project({"theirs": {"command": "c"}})
     done = run("mcp", "export", "cursor", "out.json", "--name", "theirs")
     assert done.returncode == 3
-    assert "'theirs' is not exported: it came with the project and is not approved yet" in done.stderr
+    assert "'theirs' is not exported: the project defines it, and it is not approved yet" in done.stderr
     assert "dragoman mcp approve theirs" in done.stderr
     assert not (desk.project / "out.json").exists()
     done = run("mcp", "export", "cursor", "out.json")
     assert "Wrote 0 servers" in done.stdout
-    assert "theirs: left out: it came with the project and is not approved yet" in done.stdout
+    assert "theirs: left out: the project defines it, and it is not approved yet" in done.stdout
     document = json.loads(run("mcp", "export", "cursor", "out.json", "--json").stdout)
     assert list(document["leftOut"]) == ["theirs"]
 

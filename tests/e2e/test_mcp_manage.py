@@ -124,7 +124,7 @@ def test_whatever_is_not_there_has_a_reason_and_a_next_step(desk: Desk) -> None:
     assert str(desk.managed_file) in reason
     assert "dragoman config explain" in step
     assert f"twin of plugin ({desk.plugin_file('tools')}): the same server as 'good'" in output
-    assert f"both of plugin ({desk.plugin_file('tools')}): replaced by the one of user" in output
+    assert f"both of plugin ({desk.plugin_file('tools')}): replaced by the entry of user" in output
 
 
 def test_a_server_declined_by_its_person_is_told_so(desk: Desk) -> None:

@@ -287,7 +287,7 @@ def test_an_allow_that_came_with_a_clone_does_not_count_until_the_person_adds_it
     for words in (("permissions", "explain"), ("permissions", "test"), ("call",)):
         done = run(*words, "mcp__s__burn", *SERVER)
         assert done.returncode in (0, exit_codes.WOULD_ASK, exit_codes.REFUSED)
-        assert done.stderr.count("came with the project and does not count") == 1, words
+        assert done.stderr.count("is defined by the project and is not used") == 1, words
     assert run("call", "mcp__s__get", "--yes", *SERVER).returncode == exit_codes.REFUSED
     assert run("call", "mcp__s__burn", *SERVER).returncode == exit_codes.REFUSED
 

@@ -22,7 +22,7 @@ def test_the_list_fits_the_terminal_and_shows_how_to_type_each():
     assert all(len(line) <= 40 for line in lines)
     assert f"/{GREET} <name> [tone]" in output
     assert "      name*  Whom to greet." in lines
-    assert "has invisible or lost characters in its name" in output, "what cannot be used is named"
+    assert "has invisible or invalid characters in its name" in output, "what cannot be used is named"
 
 
 def test_a_server_that_fails_is_told_beside_the_others():

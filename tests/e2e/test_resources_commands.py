@@ -29,7 +29,7 @@ def test_the_list_fits_the_terminal_and_no_address_is_cut():
     for address in ("e2e://note", "e2e://pixel", PAGES):
         assert address in output
     assert "text/plain 6 B" in output
-    assert "address has invisible or lost characters" in output, "what cannot be used is named"
+    assert "address has invisible or invalid characters" in output, "what cannot be used is named"
 
 
 def test_a_server_that_fails_is_told_beside_the_others():
@@ -72,7 +72,7 @@ def test_a_template_is_filled_in(values: tuple[str, ...], printed: str):
     ("words", "code", "told"),
     [
         ((PAGES,), exit_codes.USAGE, "it needs 'number'"),
-        ((PAGES, "number=1", "colour=red"), exit_codes.USAGE, "it has no gap 'colour'"),
+        ((PAGES, "number=1", "colour=red"), exit_codes.USAGE, "it has no variable 'colour'"),
         ((PAGES, "1"), exit_codes.USAGE, "expected name=value"),
         (("e2e://pages/{nummer}", "nummer=1"), exit_codes.NOT_FOUND, f"Did you mean {PAGES}?"),
         (("e2e://elsewhere",), exit_codes.FAILED, "may have no such resource"),
@@ -137,7 +137,7 @@ def test_a_watched_resource_is_printed_again_when_it_changes_until_ctrl_c():
 def test_watching_a_server_that_does_not_tell_of_changes():
     done = run("read", "demo", "x://y", "--watch", "--mcp-config", "demo")
     assert done.returncode == exit_codes.FAILED
-    assert "does not tell of changed resources" in done.stderr
+    assert "does not support resource subscriptions" in done.stderr
 
 
 def test_gaps_are_completed():
@@ -145,6 +145,6 @@ def test_gaps_are_completed():
     assert done.stdout == "1\n12\n"
     done = run("read", "e2e", PAGES, "--complete", "language=", *GIVEN)
     assert (done.returncode, done.stdout) == (exit_codes.OK, "")
-    assert "nothing to propose" in done.stderr
+    assert "no completions" in done.stderr
     document = json.loads(run("read", "e2e", PAGES, "--complete", "number=12", *GIVEN, "--json").stdout)
     assert document == {"values": ["12"], "hasMore": False, "total": 9}

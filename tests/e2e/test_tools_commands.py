@@ -118,7 +118,7 @@ def test_one_tool_whole():
     assert next(filter(None, lines)).endswith("▲ mcp__s__go")
     assert "Go there · go of s" in text
     words = " ".join(text.split())
-    assert "may destroy things, stays inside, may be repeated (declared by the server)" in words
+    assert "destructive, closed world, idempotent (declared by the server)" in words
     assert words.count("word ") >= 40, "wrapped, not cut"
     assert "    at*    object" in text
     assert "    at.x*  number" in text

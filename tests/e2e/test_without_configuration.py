@@ -123,7 +123,7 @@ def test_what_the_person_denies_holds_for_them_too(home: Path) -> None:
         (("call", "localhost:3000/mcp", "x"), "did you mean http://localhost:3000/mcp?"),
         (("tools", "example.com/mcp"), "did you mean https://example.com/mcp?"),
         (("tools", "http://127.0.0.1:9/mcp", "--stdio", "x"), "not both"),
-        (("call", "http://127.0.0.1:9/mcp"), "name a tool"),
+        (("call", "http://127.0.0.1:9/mcp"), "give the name of a tool"),
         (("tools", "--stdio", "'"), "cannot be read"),
         (("mcp", "add", "x", "localhost:3000/mcp"), "write http://localhost:3000/mcp if it is a URL"),
         (("mcp", "add", "x", "python -m x"), "dragoman mcp add x -- python -m x"),

@@ -184,7 +184,7 @@ async def test_a_slow_helper_is_not_taken_for_an_old_server(tmp_path: Path):
         ("echo s3cret; echo s3cret >&2; exit 3", "its headersHelper ended with exit code 3"),
         ("echo s3cret", "its headersHelper did not print one JSON object of texts"),
         ("""printf '{"A": "s3cret\\\\r\\\\nB: c"}'""", "line break"),
-        ("""printf '{"Host": "s3cret.example"}'""", "the header host, which is not its to give"),
+        ("""printf '{"Host": "s3cret.example"}'""", "the header host, which a helper must not set"),
         ("sleep 60", "its headersHelper did not end within 0.3 s"),
     ],
     ids=["exit 3", "no JSON", "two lines", "host", "hangs"],

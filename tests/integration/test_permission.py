@@ -38,7 +38,10 @@ async def test_a_person_is_asked_each_time_and_the_answer_counts() -> None:
 
 @pytest.mark.parametrize(
     ("options", "reason"),
-    [({}, "nobody to ask"), ({"permission_mode": "dontAsk", "interaction": ScriptedUser(True)}, "dontAsk")],
+    [
+        ({}, "no person can be asked"),
+        ({"permission_mode": "dontAsk", "interaction": ScriptedUser(True)}, "dontAsk"),
+    ],
     ids=["nobody-to-ask", "dontAsk"],
 )
 async def test_without_a_question_the_answer_is_no(options: dict, reason: str) -> None:

@@ -275,7 +275,7 @@ async def test_a_second_loss_is_the_error(how: answers.Lost):
         assert (await run(host)).text == "1", "the next call is a matter of its own"
 
 
-# --- -32042: a page is to be visited first ---
+# --- -32042: a URL must be opened first ---
 
 
 class Visitor:

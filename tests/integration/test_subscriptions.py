@@ -89,7 +89,7 @@ async def test_a_server_that_does_not_tell_of_changes_says_so_at_once(revision: 
     library = Library(revisions=(revision,), subscribe=False)
     async with Host({"lib": library}, permission_mode="bypassPermissions") as host:
         await ready(host)
-        with pytest.raises(CallError, match="does not tell of changed resources"):
+        with pytest.raises(CallError, match="does not support resource subscriptions"):
             async with host.resources.subscribed("lib", DIVAN):
                 raise AssertionError
         assert "resources/subscribe" not in library.heard

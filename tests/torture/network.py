@@ -17,7 +17,7 @@ from tests.torture.arena import HOSTILE, Arena, until
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 GRACE_SECONDS = 4.0
-"""How much later than its deadline a call may end on a busy machine; without a deadline it lasts 10 s longer."""
+"""How late a call may end on a busy machine; without a deadline it would last 10 s longer."""
 COMES_BACK = {
     "DRAGOMAN_RECONNECT_ATTEMPTS": 100_000,
     "DRAGOMAN_RECONNECT_WAIT_MS": 1,

@@ -88,4 +88,4 @@ async def test_t04_a_reply_to_a_notification_is_dropped(arena, era):
         await asyncio.wait([call])
         async with at_once():
             assert await a.call("release") == "1"
-        assert a.view.ignored == {"reply nobody waits for": 1}
+        assert a.view.ignored == {"reply to no pending request": 1}

@@ -20,8 +20,8 @@ RATE = "DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND"
 
 def reason(limit: int, rate: int) -> str:
     return (
-        f"it floods: more than {limit} messages that answer no request, faster than {rate} a second; "
-        f"if that is right for this server, raise {RATE}"
+        f"it sends too many messages: more than {limit} that answer no request, "
+        f"faster than {rate} a second; if that is normal for this server, raise {RATE}"
     )
 
 

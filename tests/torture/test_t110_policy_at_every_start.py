@@ -221,7 +221,7 @@ async def test_t110_a_server_that_was_switched_off_elsewhere_does_not_start_agai
         await host.ready(timeout=30)
         assert (await asyncio.to_thread(run, "mcp", "disable", "box")).returncode == 0
         await by_dying(host)
-        assert "switched off in" in str(host.servers["box"].reason)
+        assert "disabled in" in str(host.servers["box"].reason)
         assert world.starts == 1
 
 

@@ -23,8 +23,8 @@ def script(folder: Path, text: bytes, mode: int) -> dict[str, str]:
 NOT_STARTING = {
     "no such program": (lambda _: {"command": "no-such-program-anywhere"}, CommandNotFound, "on PATH"),
     "no such path": (lambda _: {"command": "/no/such/path"}, CommandNotFound, "/no/such/path"),
-    "not executable": (lambda f: script(f, b"#!/bin/sh\n", 0o644), StartFailed, "may not be run"),
-    "a folder": (lambda f: {"command": str(f)}, StartFailed, "may not be run"),
+    "not executable": (lambda f: script(f, b"#!/bin/sh\n", 0o644), StartFailed, "is not executable"),
+    "a folder": (lambda f: {"command": str(f)}, StartFailed, "is not executable"),
     "no program format": (lambda f: script(f, b"\x00\x01\x02", 0o755), StartFailed, "cannot be run"),
     "an interpreter that is not there": (
         lambda f: script(f, b"#!/no/sh\n", 0o755),

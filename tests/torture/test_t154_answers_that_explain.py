@@ -17,7 +17,7 @@ async def test_t154_a_page_at_the_address_asks_whether_it_is_right(arena, site):
             assert a.view.status == "failed"
             assert isinstance(a.view.error, HandshakeFailed | Unreachable)
             assert "text/html" in str(a.view.error)
-            assert str(a.view.error).endswith("is the address right?")
+            assert str(a.view.error).endswith("is the URL right?")
             assert "fault of the server" not in (a.view.error.hint or "")
 
 

@@ -11,7 +11,7 @@ STALL = {"DRAGOMAN_WRITE_STALL_MS": 500}
 
 async def test_t17_a_closed_output_ends_the_call_though_the_process_lives(arena, era):
     async with arena(zoo("half_open.py", "closes_output", protocol=era)) as a:
-        with pytest.raises(ConnectionLost, match=r"hostile.*closed its output"):
+        with pytest.raises(ConnectionLost, match=r"hostile.*closed its stdout"):
             async with at_once():
                 await a.call("act")
         await until(lambda: a.view.status == "failed")
@@ -30,7 +30,7 @@ async def test_t17_input_nobody_reads_meets_the_write_deadline(arena, era):
     async with arena(zoo("half_open.py", "stops_reading", protocol=era), settings=STALL) as a:
         with pytest.raises(CallTimeout):
             await a.call("act", seconds=0.2)
-        with pytest.raises(ConnectionLost, match=r"hostile.*not read its input for 0.5 s"):
+        with pytest.raises(ConnectionLost, match=r"hostile.*not read its stdin for 0.5 s"):
             async with at_once(0.5 + 2):
                 await a.call("echo", message="x" * 20 * MEGABYTE, seconds=60)
         await until(lambda: a.view.status == "failed")

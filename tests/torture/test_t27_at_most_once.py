@@ -63,7 +63,7 @@ async def test_t27_a_reply_after_the_deadline_is_dropped_and_the_call_not_made_a
         server.push(
             {"jsonrpc": "2.0", "id": call["id"], "result": {"resultType": "complete", "content": content}}
         )
-        await until(lambda: a.view.ignored == {"reply nobody waits for": 1})
+        await until(lambda: a.view.ignored == {"reply to no pending request": 1})
         await serves(a)
         assert server.ledger.counts == {"hold x": 1}
 

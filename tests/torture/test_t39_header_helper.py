@@ -50,7 +50,7 @@ async def test_t39_a_projects_helper_does_not_run_before_approval(home: Path, sc
             views = await host.ready(timeout=30)
             assert views["x"].status == "pending"
             await host.reload()
-            with pytest.raises(NotConnected, match="waits for approval"):
+            with pytest.raises(NotConnected, match="needs approval"):
                 await host.call("mcp__x__echo", {})
         for words in (("mcp", "list"), ("mcp", "get", "x"), ("tools",), ("call", "mcp__x__echo")):
             run(*words)

@@ -87,7 +87,7 @@ async def test_t42_a_parameter_whose_name_cannot_be_seen_costs_its_tool():
         (view,) = (await host.ready()).values()
 
         assert host.tools() == []
-        assert "invisible or lost characters in its name" in view.problems[0]
+        assert "invisible or invalid characters in its name" in view.problems[0]
         assert is_safe(view.problems[0])
 
 

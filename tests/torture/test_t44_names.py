@@ -68,7 +68,7 @@ async def test_t44_who_had_to_be_renamed_is_told():
         (view,) = (await host.ready()).values()
 
     assert len(view.problems) == 2
-    assert all("another would share its name" in problem for problem in view.problems)
+    assert all("another tool would have the same name" in problem for problem in view.problems)
 
 
 async def test_t44_an_agents_own_server_that_looks_like_a_shared_one_has_other_names():

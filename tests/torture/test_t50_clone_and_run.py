@@ -217,7 +217,7 @@ def test_t50_asking_shows_every_entry_and_without_a_terminal_approves_nothing(wo
     done = run("mcp", "approve")
     assert done.returncode == 3
     for name in NAMES:
-        assert f"? A server named {name} waits for approval." in done.stderr
+        assert f"? Server {name} needs approval." in done.stderr
     assert "headersHelper is a command" in done.stderr
     assert set(standings().values()) == {"pending"}
 

@@ -26,7 +26,7 @@ async def test_t60_a_gigabyte_without_a_line_end_is_refused_at_the_limit(arena, 
             async with at_once(5):
                 await a.call("pour", kind=kind, megabytes=GIGABYTE)
         await until(lambda: a.view.status == "failed")
-        assert "floods its output" in (a.view.reason or "")
+        assert "writes to stdout without a line end" in (a.view.reason or "")
         assert a.pulse.growth_bytes < LIMIT["DRAGOMAN_MESSAGE_LIMIT_BYTES"] + ALLOWANCE
 
 

@@ -33,7 +33,7 @@ async def test_t65_one_of_two_calls_is_given_up_and_the_other_finishes(arena, er
         async with at_once():
             assert await a.call("release") == "2"
             assert await kept == "released"
-        assert a.view.ignored == {"reply nobody waits for": 1}, "the late reply is dropped"
+        assert a.view.ignored == {"reply to no pending request": 1}, "the late reply is dropped"
         await a.serves_still()
 
 

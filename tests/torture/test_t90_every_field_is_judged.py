@@ -72,7 +72,7 @@ def test_an_allowed_url_leads_to_no_other_peer(home: Path, field: dict[str, Any]
     projects.managed(home, {"allowedMcpServers": [BY_URL]})
     standing, reason = admitted({"url": URL, **field}, scope)
     assert standing == "refused"
-    assert reason.endswith(f"but the entry sets {named}, which leads to another peer")
+    assert reason.endswith(f"but the entry sets {named}, which sends requests to another host")
     assert admitted({"url": URL, "headers": {"Authorization": "Bearer x"}}, scope)[0] == "ready"
 
 

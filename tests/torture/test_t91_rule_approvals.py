@@ -45,7 +45,7 @@ def test_t91_approving_a_server_approves_no_rule(home: Path, name: str, entry: A
     assert run("mcp", "approve", name, "--yes").returncode == 0
     assert allowed() == []
     (problem,) = [problem for problem in seen().problems if "allow rule" in problem]
-    assert f"the allow rule {RULE} came with the project and does not count" in problem
+    assert f"the allow rule {RULE} is defined by the project and is not used" in problem
 
 
 async def test_t91_no_call_is_made_by_a_rule_that_a_server_was_named_after(home: Path):

@@ -174,7 +174,7 @@ async def test_t92_an_ask_rule_asks_and_without_anyone_to_ask_refuses(way: Way, 
     library = Library(revisions=LEGACY)
     async with Host({LIB: library}, rules=rules) as host:
         await opened(host)
-        with pytest.raises(PermissionRefused, match="nobody to ask"):
+        with pytest.raises(PermissionRefused, match="no person can be asked"):
             await way(host)
     assert asked(library) == []
     user = ScriptedUser(PermissionAnswer(True))
@@ -192,7 +192,7 @@ async def test_t92_without_a_name_nobody_is_asked_and_what_a_rule_asks_about_is_
         found = await host.resources.list()
         assert found.items == ()
         assert found.problems == (
-            "lib: it is left out, because ask rule mcp__lib of dynamic (code) wants a question; "
+            "lib: it is left out, because ask rule mcp__lib of dynamic (code) requires a question; "
             "name the server to be asked",
         )
     assert user.asked == []

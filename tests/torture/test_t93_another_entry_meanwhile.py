@@ -127,7 +127,7 @@ async def test_t93_while_a_busy_server_is_waited_for(home: Path, monkeypatch: py
 
 
 def _patient(table: tuple[recovery.Row, ...]) -> tuple[recovery.Row, ...]:
-    return tuple(row._replace(attempts=100) if row.reaction == "wait and repeat" else row for row in table)
+    return tuple(row._replace(attempts=100) if row.reaction == "wait and retry" else row for row in table)
 
 
 async def test_t93_judged_again_the_call_is_made_for_the_new_entry_once(home: Path):
@@ -145,7 +145,7 @@ async def test_t93_a_request_for_a_resource_is_judged_again_too(home: Path):
     rules = {"ask": ["read_mcp_resource"]}
     async with two_servers(home, rules=rules) as (host, person, first, second):
         liar(first, {"resources/read": asks_first("elicitation/create", FORM)})
-        with pytest.raises(PermissionRefused, match="the person said no"):
+        with pytest.raises(PermissionRefused, match="denied by the person"):
             await host.resources.read("x", NOTE)
 
         assert len(first.asked("resources/read")) == 1

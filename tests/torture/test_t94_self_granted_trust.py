@@ -230,7 +230,7 @@ UNFIT: dict[str, tuple[dict[str, Any], str]] = {
     **{
         f"address {host}": (
             {"url": f"https://{host}/mcp"},
-            "its address is not a public one",
+            "the host of its URL is not public",
         )
         for host in (
             "169.254.169.254",
@@ -260,14 +260,14 @@ UNFIT: dict[str, tuple[dict[str, Any], str]] = {
     },
     "plain http": (
         {"url": "http://box.example.com/mcp"},
-        "its address does not begin with https:// or wss://",
+        "its URL does not begin with https:// or wss://",
     ),
     "plain ws": (
         {"type": "ws", "url": "ws://box.example.com/mcp"},
-        "its address does not begin with https:// or wss://",
+        "its URL does not begin with https:// or wss://",
     ),
-    "no address": ({"type": "http"}, "it has no address"),
-    "no text": ({"url": 5}, "it has no address"),
+    "no address": ({"type": "http"}, "it has no URL"),
+    "no text": ({"url": 5}, "it has no URL"),
     "nonsense": ({"url": "https://"}, "the URL has no host"),
     "another host": (
         {**FINE, "headers": {"HOST": "evil.example.com"}},

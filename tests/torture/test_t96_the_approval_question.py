@@ -19,7 +19,7 @@ def pending(home: Path, **entries: dict) -> None:
 @pytest.mark.requirement("CFG-8")
 def test_padding_does_not_scroll_the_entry_away(home: Path):
     fields = {f"pad{number}": "x" * 5000 for number in range(100)}
-    pending(home, box={**fields, "false": "? A server named good waits", **ENTRY, "env": {"A": " " * 50_000}})
+    pending(home, box={**fields, "false": "? Server good needs", **ENTRY, "env": {"A": " " * 50_000}})
     with Person("mcp", "approve") as person:
         shown = person.answers("y/n/l/v", "l")
         person.ends()
@@ -31,7 +31,7 @@ def test_padding_does_not_scroll_the_entry_away(home: Path):
     assert "      … [84 more fields]" in lines
     assert all(len(line) <= 100 for line in lines)
     assert [line for line in lines if line.startswith("?")] == [
-        "? A server named box waits for approval. Its entry is in"
+        "? Server box needs approval. Its entry is in"
     ]
 
 
@@ -87,7 +87,7 @@ def test_it_says_which_server_would_be_replaced_and_which_rules_would_hold(home:
         person.ends()
     file = home / ".dragoman" / "settings.json"
     assert f"! it would replace the server of the same name in {file}" in first
-    told = "! these allow rules apply to its tools, which would then be called without a question: "
+    told = "! these allow rules apply to its tools, which are then called without a question: "
     assert f"{told}mcp__box, mcp__box__read_file(readOnly), mcp__*__read*, mcp__bo* y  yes" in first
     assert f"{told}mcp__*__read*, mcp__new__x y  yes" in second.replace("\n    y", " y").replace("\n    ", "")
 

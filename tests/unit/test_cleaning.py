@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.cleaning import CUT_WORDS, LAST_WORDS, cut, for_model, is_safe, last_words, one_line, visible
+from tests.cpu_time import CpuTimer
 
 
 @pytest.mark.parametrize(
@@ -158,10 +159,10 @@ def test_one_line_shows_its_line_breaks():
 
 
 def test_a_flood_of_escapes_takes_no_time():
-    started = time.perf_counter()
+    started = CpuTimer()
     visible("\x1b" * 200_000)
 
-    assert time.perf_counter() - started < 2
+    assert started.seconds() < 2
 
 
 # --- for models ---
@@ -230,9 +231,9 @@ def test_ten_times_the_text_takes_about_ten_times_the_time(hostile: str, clean: 
     def seconds(count: int) -> float:
         text, best = hostile * count, float("inf")
         for _ in range(3):
-            began = time.perf_counter()
+            began = time.process_time()
             clean(text)
-            best = min(best, time.perf_counter() - began)
+            best = min(best, time.process_time() - began)
         return best
 
     assert seconds(40_000) < 100 * max(seconds(4_000), 0.0001)

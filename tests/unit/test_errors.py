@@ -157,10 +157,13 @@ def test_the_sentence_names_the_server_and_cannot_drive_a_terminal(
             "the arguments do not fit mcp__box__open: n: ",
         ),
         (
-            PermissionRefused("box", "mcp__box__open", "the person said no"),
-            "mcp__box__open was not allowed: the person said no",
+            PermissionRefused("box", "mcp__box__open", "denied by the person"),
+            "mcp__box__open was not allowed: denied by the person",
         ),
-        (NotConnected("box", "failed", "last output on stderr: " + HOSTILE), "box is failed: last output on stderr: "),
+        (
+            NotConnected("box", "failed", "last output on stderr: " + HOSTILE),
+            "box is failed: last output on stderr: ",
+        ),
     ],
     ids=lambda value: getattr(value, "code", ""),
 )
@@ -212,7 +215,7 @@ def test_a_lost_connection_says_whether_the_request_may_have_run(may_have_run: b
         ),
         (
             HttpError("box", 401, "its headersHelper failed", may_have_run=False, was_sent=False),
-            "box was not asked: its headersHelper failed; the request was not sent",
+            "box was not called: its headersHelper failed; the request was not sent",
         ),
     ],
     ids=str,

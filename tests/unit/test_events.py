@@ -1,7 +1,6 @@
 """The bus: any number of listeners, each at its own pace, none in anybody's way."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -9,6 +8,7 @@ import pytest
 
 from dragoman import events
 from dragoman.events import BACKLOG, Event, EventBus, EventsDropped, ServerLogged
+from tests.cpu_time import CpuTimer
 
 
 def said(text: object) -> ServerLogged:
@@ -122,11 +122,11 @@ async def test_a_listener_that_leaves_is_forgotten():
 async def test_without_listeners_publishing_costs_next_to_nothing():
     bus = EventBus()
     event = said(1)
-    started = time.perf_counter()
+    started = CpuTimer()
     for _ in range(100_000):
         bus.publish(event)
 
-    assert time.perf_counter() - started < 1
+    assert started.seconds() < 1
     assert await rest(bus, bus.listen()) == []
 
 

@@ -153,7 +153,7 @@ def _check(name: str, value: str) -> None:
     if len(name) > NAME_LIMIT or not _TOKEN.fullmatch(name):
         raise BadHeaders("gave a header whose name is not one word of letters, digits and hyphens")
     if (owned := _owned(name.lower())) is not None:
-        raise BadHeaders(f"gave the header {owned}, which is not its to give")
+        raise BadHeaders(f"gave the header {owned}, which a helper must not set")
     if _CONTROL.search(value):
         raise BadHeaders("gave a header with a line break or another control character in its value")
     if len(value.encode()) > VALUE_LIMIT:

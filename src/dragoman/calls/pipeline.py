@@ -346,7 +346,7 @@ class Pipeline:
         step = react(error, attempt=attempt, harmless=self._links.is_harmless(tool))
         if step.reaction == "give up" or step.wait_seconds >= self._left(deadline):
             raise error
-        pages_first = step.reaction == "send the person to a page and repeat"
+        pages_first = step.reaction == "ask the person to open the URL and retry"
         if pages_first and not await self._visited(error, self._left(deadline)):
             raise error
         if step.wait_seconds:
@@ -357,7 +357,7 @@ class Pipeline:
         except NotConnected:
             self._check_after(error, tool, link)
             raise error from None  # it says what became of the call
-        if step.reaction == "list again and repeat":
+        if step.reaction == "list again and retry":
             await self._links.list_again(tool.server, session, self._left(deadline))
         self._check_after(error, tool, link)
         return session, self._catalog.resolve(tool.name)

@@ -39,7 +39,7 @@ LONGEST_WAIT_SECONDS: Final = 60.0
 """A server may ask for more; then the call fails, and says so."""
 
 Reaction = Literal[
-    "give up", "repeat", "wait and repeat", "list again and repeat", "send the person to a page and repeat"
+    "give up", "repeat", "wait and retry", "list again and retry", "ask the person to open the URL and retry"
 ]
 
 
@@ -109,21 +109,21 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(
         "-32020: headers do not fit, the tool's definition has changed",
         _remote(HEADER_MISMATCH, status=400),
-        "list again and repeat",
+        "list again and retry",
         2,
-        then="the server's words",
+        then="the server's error",
     ),
     Row(
-        "-32042: a page is to be visited first",
+        "-32042: a URL must be opened first",
         _remote(URL_ELICITATION_REQUIRED),
-        "send the person to a page and repeat",
+        "ask the person to open the URL and retry",
         PAGES_LIMIT,
-        then="the server's words",
+        then="the server's error",
     ),
     Row(
         "any other JSON-RPC error: -32700, -32600, -32601, -32602, -32603, the server's own",
         _any(RemoteError),
-        then="the server's words",
+        then="the server's error",
     ),
     Row(
         "401, after credentials that can be renewed were renewed once",
@@ -131,11 +131,11 @@ TABLE: Final[tuple[Row, ...]] = (
         then="the error; the server needs a sign-in",
     ),
     Row("403: not allowed, or not with these credentials", _status(403), then="the error"),
-    Row("429: too many requests", _status(429), "wait and repeat", BUSY_LIMIT, then="the error"),
+    Row("429: too many requests", _status(429), "wait and retry", BUSY_LIMIT, then="the error"),
     Row(
         "5xx",
         _status(*range(500, 1000)),
-        "wait and repeat",
+        "wait and retry",
         3,
         if_harmless=True,
         then="the error: it may have run",
@@ -159,7 +159,7 @@ def react(error: CallError, *, attempt: int, harmless: bool) -> Step:
     row = next(row for row in TABLE if row.fits(error))
     if error.is_final or attempt >= row.attempts or (row.if_harmless and not harmless):
         return GIVE_UP
-    if row.reaction != "wait and repeat":
+    if row.reaction != "wait and retry":
         return Step(row.reaction)
     asked = error.retry_after_seconds if isinstance(error, HttpError) else None
     wait = FIRST_WAIT_SECONDS * 2 ** (attempt - 1) if asked is None else max(asked, LEAST_WAIT_SECONDS)

@@ -185,7 +185,7 @@ class Requests:
         if not offers(asking.servers.capabilities_of(server), lists.kind.capability):
             return Listed()
         if verdict.behaviour == "ask":
-            why = f"it is left out, because {verdict.reason} wants a question; name the server to be asked"
+            why = f"it is left out, because {verdict.reason} requires a question; name the server to be asked"
             return Listed(problems=(f"{server}: {why}",))
         try:
             return await one(server)

@@ -25,7 +25,7 @@ PROBLEM_LIMIT: Final = 20
 _DEFERRED: Final = {"anthropic/deferLoading": True, "anthropic/searchHint": "MCP resources files data"}
 _READS: Final = {"readOnlyHint": True, "idempotentHint": True}
 _SERVER: Final = {"type": "string", "description": "The server's name."}
-_URI: Final = {"type": "string", "description": "The resource's address, exactly as it is listed."}
+_URI: Final = {"type": "string", "description": "The resource's URI, exactly as it is listed."}
 
 
 class ListsAll(Protocol):
@@ -61,7 +61,7 @@ def resource_tools(
             LIST_RESOURCES.name,
             list_them,
             title="List resources",
-            description="Lists what MCP servers have to read: resources, and templates of their addresses. "
+            description="Lists the resources and resource templates of MCP servers. "
             "Give `server` to see one server's only.",
             input_schema=schema(server=_SERVER),
             annotations={**_READS, "openWorldHint": False},

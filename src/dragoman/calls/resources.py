@@ -188,5 +188,5 @@ def _covered(found: ResourceContents, redact: Redactor) -> ResourceContents:
 
 def _checked(server: ServerName, uri: str) -> str:
     if not is_usable(uri):
-        raise InvalidArguments(server, "resources/read", ("the address is empty, too long or unreadable",))
+        raise InvalidArguments(server, "resources/read", ("the URI is empty, too long or not readable",))
     return uri

@@ -121,7 +121,7 @@ async def ask_in_rounds(
             check()
         carried = {**params, **answers}
         timeout_seconds = max(0.001, deadline - asyncio.get_running_loop().time())
-    raise MalformedReply(session.server, f"it asks for more than {ROUND_LIMIT} rounds")
+    raise MalformedReply(session.server, f"it requires more than {ROUND_LIMIT} rounds of input")
 
 
 async def next_round(server: str, raw: Raw, answerer: Answerer) -> dict[str, Any]:
@@ -131,11 +131,11 @@ async def next_round(server: str, raw: Raw, answerer: Answerer) -> dict[str, Any
         if asked.request_state is not ABSENT:
             decode_as(str, asked.request_state)
     except Unreadable as problem:
-        raise MalformedReply(server, f"its questions cannot be read: {problem.detail}") from None
+        raise MalformedReply(server, f"its input requests cannot be read: {problem.detail}") from None
     if len(asked.input_requests) > QUESTION_LIMIT:
-        raise MalformedReply(server, f"it asks more than {QUESTION_LIMIT} questions at once")
+        raise MalformedReply(server, f"it sends more than {QUESTION_LIMIT} input requests at once")
     if not asked.input_requests and asked.request_state is ABSENT:
-        raise MalformedReply(server, "it wants another round and says neither why nor with what")
+        raise MalformedReply(server, "it requires input, but has neither inputRequests nor requestState")
     carried: dict[str, Any] = {}
     if asked.input_requests:
         carried["inputResponses"] = {

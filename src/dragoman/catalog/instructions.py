@@ -52,7 +52,7 @@ class InstructionsDelta:
         if not news and not gone:
             return ""
         parts = [TITLE, PREFACE] if is_first else [f"{TITLE}: what changed"]
-        farewells = [f"## {_named(name)}\n\nIts instructions no longer hold." for name in gone]
+        farewells = [f"## {_named(name)}\n\nIts instructions no longer apply." for name in gone]
         return "\n\n".join([*parts, *_bounded(news), *farewells])
 
 

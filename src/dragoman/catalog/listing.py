@@ -177,7 +177,7 @@ def _why_badly_named(definition: ToolDefinition) -> str | None:
     if len(definition.name) > NAME_LIMIT:
         return f"its name is longer than {NAME_LIMIT} characters"
     if "\ufffd" in definition.name:
-        return "its name has half of a surrogate pair in it, so it cannot be sent back"
+        return "its name has a lone surrogate, so it cannot be sent back"
     return None
 
 
@@ -205,7 +205,7 @@ def _why_odd(data: bytes, mirrors: bool) -> str | None:
     if problem is not None:
         return problem
     if hidden := unsafe_names(schema):
-        return f"its parameter {one_line(hidden[0], 80)} has invisible or lost characters in its name"
+        return f"its parameter {one_line(hidden[0], 80)} has invisible or invalid characters in its name"
     try:
         if mirrors and KEYWORD_BYTES in data:
             mirrored(schema)

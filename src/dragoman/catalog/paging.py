@@ -88,7 +88,7 @@ async def read_pages(
             return pages
         seen = bytes(cursor) if isinstance(cursor, Raw) else cursor
         if seen in cursors:
-            pages.problems.append(f"the list of {what} repeats itself (same cursor twice): reading stopped")
+            pages.problems.append(f"the list of {what} returned the same cursor twice: reading stopped")
             return pages
         cursors.add(seen)
         params = {"cursor": cursor}

@@ -122,7 +122,8 @@ class Catalog:
             for key in sorted(names.renamed):
                 self._tell(
                     key[0],
-                    f"tool {one_line(key[1], 80)!r} is called {names.of[key]}: another would share its name",
+                    f"tool {one_line(key[1], 80)!r} is called {names.of[key]}: "
+                    "another tool would have the same name",
                 )
             named = sorted((name, key) for key, name in names.of.items())
             tools: dict[str, ServerTool] = {

@@ -144,7 +144,7 @@ def _check_name(name: str) -> None:
     if len(name) > NAME_LIMIT:
         raise Unreadable(f"its name, or that of an argument, is longer than {NAME_LIMIT} characters")
     if not is_safe(name) or "\n" in name:
-        raise Unreadable(f"{one_line(name, 80)!r} has invisible or lost characters in its name")
+        raise Unreadable(f"{one_line(name, 80)!r} has invisible or invalid characters in its name")
 
 
 # Results.

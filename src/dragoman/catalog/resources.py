@@ -76,11 +76,11 @@ class Template(Struct, frozen=True, kw_only=True, dict=True):
             for name in variable.variable_names
         }
         problems = [f"it needs {name!r}" for name in self.variables if name in needed and name not in values]
-        problems += [f"it has no gap {name!r}" for name in values if name not in self.variables]
+        problems += [f"it has no variable {name!r}" for name in values if name not in self.variables]
         problems += [f"{name!r} is not text" for name, said in values.items() if not _is_text(said)]
         uri = "" if problems else self._parsed.expand({name: _value(said) for name, said in values.items()})
         if len(uri) > URI_LIMIT:
-            problems.append(f"the address would be longer than {URI_LIMIT} characters")
+            problems.append(f"the URI would be longer than {URI_LIMIT} characters")
         if problems:
             raise InvalidArguments(self.server, self.uri_template, tuple(problems))
         return uri
@@ -175,7 +175,7 @@ def _usable(value: Any, what: str, limit: int) -> str:
     if len(value) > limit:
         raise Unreadable(f"its {what} is longer than {limit} characters")
     if not is_usable(value):
-        raise Unreadable(f"its {what} has invisible or lost characters")
+        raise Unreadable(f"its {what} has invisible or invalid characters")
     return value
 
 
@@ -188,9 +188,9 @@ def _parse(template: str) -> URITemplate:
         raise Unreadable(f"its template cannot be read: {one_line(str(error), 200)}") from None
     names = list(parsed.variable_names)
     if len(parsed.variables) > VARIABLE_LIMIT or len(names) > VARIABLE_LIMIT:
-        raise Unreadable(f"its template has more than {VARIABLE_LIMIT} gaps")
+        raise Unreadable(f"its template has more than {VARIABLE_LIMIT} variables")
     if not all(name and name.isprintable() and " " not in name and "{" not in name for name in names):
-        raise Unreadable("its template has a gap without a proper name")
+        raise Unreadable("its template has a variable without a valid name")
     return parsed
 
 

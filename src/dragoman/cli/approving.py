@@ -152,7 +152,7 @@ def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterato
     if rules := _inherited(configuration, server.name):
         shown = ", ".join(one_line(rule, 80) for rule in rules[:SHOWN_RULES])
         more = f" and {len(rules) - SHOWN_RULES} more" if len(rules) > SHOWN_RULES else ""
-        yield f"these allow rules apply to its tools, which would then be called without a question: {shown}{more}"
+        yield f"these allow rules apply to its tools, which are then called without a question: {shown}{more}"
 
 
 def _inherited(configuration: Configuration, name: str) -> list[str]:

@@ -31,9 +31,9 @@ RISK_COLUMNS: Final = 70
 """What the words about risk take at most."""
 
 _RISKS: Final = {
-    "reads": ("reads only", "green"),
-    "writes": ("may change things", "yellow"),
-    "destroys": ("may destroy things", "red"),
+    "reads": ("declared read-only", "green"),
+    "writes": ("not declared read-only", "yellow"),
+    "destroys": ("declared destructive", "red"),
 }
 
 
@@ -150,10 +150,8 @@ def _title(question: PermissionQuestion) -> str:
 
 def _about(question: PermissionQuestion) -> list[str]:
     words, colour = _RISKS[question.risk]
-    about = [click.style(words, fg=colour), *["accesses external systems"] * question.reaches_out]
-    if question.server:
-        about[-1] += click.style(" (declared by the server)", dim=True)
-    return about
+    by = " by the server" if question.server and question.risk != "writes" else ""
+    return [click.style(words + by, fg=colour), *["may access external systems"] * question.reaches_out]
 
 
 class Row(NamedTuple):
@@ -220,9 +218,11 @@ def _show_page(question: PageQuestion) -> None:
         f"\n{click.style('?', fg='yellow', bold=True)} {who} asks you to open a web page first:", err=True
     )
     if question.message:
-        click.echo(f"  it says: {indented(_quoted(one_line(question.message, 500)), 11)}", err=True)
+        click.echo(f"  message: {indented(_quoted(one_line(question.message, 500)), 11)}", err=True)
     click.echo(f"  {_with_host_bold(visible(question.url))}", err=True)
-    click.secho("  Dragoman has not opened or fetched it. Open it only if you trust the server.", dim=True, err=True)
+    click.secho(
+        "  Dragoman has not opened or fetched it. Open it only if you trust the server.", dim=True, err=True
+    )
     show_keys({"y": "done, continue", "n": "no"})
 
 

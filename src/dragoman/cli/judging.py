@@ -206,9 +206,7 @@ def show(judgement: Judgement, *, with_all: bool = False) -> None:
 def _show_hooks(judgement: Judgement) -> None:
     """Which hooks have a say besides the rules, and whether they were asked."""
     texts = {
-        "PreToolUse": "was asked"
-        if judgement.word is not None
-        else "runs before each call, and may decide",
+        "PreToolUse": "was asked" if judgement.word is not None else "runs before each call, and may decide",
         "PermissionRequest": "runs before a permission question, and may answer it",
     }
     for each in judgement.hooks:

@@ -80,7 +80,7 @@ def decide(
     if scope == "project" and name in choices.enabled and not live:
         reason = f"approved by name in {choices.enabled[name]}"
         return Approval(state="approved", reason=reason, pin=True)
-    return Approval(state="pending", reason="it came with the project and is not approved yet")
+    return Approval(state="pending", reason="the project defines it, and it is not approved yet")
 
 
 Rows = Mapping[str, Mapping[str, Answer]]

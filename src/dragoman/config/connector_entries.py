@@ -53,14 +53,14 @@ def connector_entry(entry: Any, *, is_local: bool) -> dict[str, Any]:
 
 def _check_address(text: Any, *, is_local: bool) -> None:
     if not isinstance(text, str):
-        raise ConfigError("it has no address")
+        raise ConfigError("it has no URL")
     url = parse_url(text)
     if is_local and is_loopback(url):
         return
     if not is_public(url):
-        raise ConfigError("its address is not a public one")
+        raise ConfigError("the host of its URL is not public")
     if url.scheme not in ("https", "wss"):
-        raise ConfigError("its address does not begin with https:// or wss://")
+        raise ConfigError("its URL does not begin with https:// or wss://")
 
 
 def _check_headers(headers: Any) -> None:

@@ -52,7 +52,7 @@ def read_cache(path: Path, config: ConnectorsConfig) -> Cached:
     try:
         read = read_object(path)
     except ConfigFileError as error:
-        problem = f"{error}; the connector list will be fetched anew"
+        problem = f"{error}; the connector list will be fetched again"
         return Cached(source, problem=problem, is_readable=False)
     document = read[1] if read else {}
     servers, fetched = document.get("servers"), document.get("fetchedAt")

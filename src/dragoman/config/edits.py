@@ -99,7 +99,7 @@ def places_of(sources: Sources, name: str) -> list[tuple[Scope, Path]]:
 
 
 def switch_off(configuration: Configuration, server: ConfiguredServer) -> Path:
-    """Remembers that a server is not to be started: for its project if it belongs to one, else everywhere."""
+    """Remembers that a server cannot be started: for its project if it belongs to one, else everywhere."""
     sources = configuration.sources
     scope: Scope = "local" if server.scope in IN_PROJECT else "user"
     path = sources.file_of(scope)

@@ -105,7 +105,7 @@ def remove(text: str, path: Sequence[str]) -> str:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key is duplicated")
     return value
 
 

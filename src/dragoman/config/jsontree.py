@@ -127,7 +127,7 @@ class _Scanner:
         self._pass_byte_order_mark()
         self._pass_trivia()
         if self._position == len(self._text):
-            raise self._problem("there is nothing in it")
+            raise self._problem("the text is empty")
         root = self._value()
         self._pass_trivia()
         if self._position < len(self._text):
@@ -220,7 +220,7 @@ class _Scanner:
             self._refuse_key()
         key = self._string()
         if key in taken:
-            raise self._problem(f'the key "{one_line(key, 100)}" is there twice', start)
+            raise self._problem(f'the key "{one_line(key, 100)}" is duplicated', start)
         self._pass_trivia()
         if not self._text.startswith(":", self._position):
             self._refuse("a colon was expected after the key")
@@ -299,6 +299,6 @@ class _Scanner:
             case "\n" | "\r":
                 raise self._problem("the string that begins here is not closed in its line", start)
             case "\\":
-                raise self._problem("after a backslash stands something JSON does not know", end)
+                raise self._problem("the escape sequence is not valid in JSON", end)
             case _:
                 raise self._problem("there is a control character inside a string", end)

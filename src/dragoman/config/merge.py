@@ -139,7 +139,7 @@ def stand(server: ConfiguredServer, judge: Judgements) -> ConfiguredServer:
     if not verdict.allowed:
         return structs.replace(server, standing="refused", reason=verdict.reason)
     if off := judge.switched_off(server.name):
-        return structs.replace(server, standing="disabled", reason=f"switched off in {off}")
+        return structs.replace(server, standing="disabled", reason=f"disabled in {off}")
     if server.approval is not None and server.approval.state != "approved":
         return structs.replace(server, standing=server.approval.state, reason=server.approval.reason)
     if server.error is not None:
@@ -169,11 +169,11 @@ def _winner(group: list[ConfiguredServer], dropped: list[Dropped]) -> Configured
     best, *others = sorted(group, key=_strength, reverse=True)
     for other in others:
         if _is_approved(other):
-            text = f"replaced by the one of {best.candidate.origin}"
+            text = f"replaced by the entry of {best.candidate.origin}"
             dropped.append(Dropped(candidate=other.candidate, why="replaced", text=text))
         else:
             reason = other.approval.reason if other.approval else ""
-            text = f"{reason}; the one of {best.candidate.origin} is used"
+            text = f"{reason}; the entry of {best.candidate.origin} is used"
             dropped.append(Dropped(candidate=other.candidate, why="not approved", text=text))
     return structs.replace(best, beat=tuple(other.candidate for other in others))
 

@@ -41,9 +41,9 @@ class OAuthConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
     ] = None
     auth_server_metadata_url: Annotated[
         str | None,
-        Meta(description="Where the authorization server's metadata is, if not where it should be."),
+        Meta(description="URL of the authorization server's metadata, if it is not at the standard place."),
     ] = None
-    scopes: Annotated[str | tuple[str, ...] | None, Meta(description="OAuth scopes to ask for.")] = None
+    scopes: Annotated[str | tuple[str, ...] | None, Meta(description="OAuth scopes to request.")] = None
     xaa: Annotated[bool, Meta(description="Sign in through the company's identity provider.")] = False
     unknown: dict[str, Any] = {}
     """Fields this version does not know."""
@@ -55,9 +55,13 @@ class OAuthConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
 class TlsConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Certificates for reaching a remote server."""
 
-    ca: Annotated[str | None, Meta(description="File of the authorities to trust, besides the usual.")] = None
-    cert: Annotated[str | None, Meta(description="File of the certificate to show.")] = None
-    key: Annotated[str | None, Meta(description="File of its key, if not in the same file.")] = None
+    ca: Annotated[
+        str | None, Meta(description="File with CA certificates to trust in addition to the system's.")
+    ] = None
+    cert: Annotated[str | None, Meta(description="Client certificate file.")] = None
+    key: Annotated[
+        str | None, Meta(description="Private key file, if the key is not in the certificate file.")
+    ] = None
     unknown: dict[str, Any] = {}
     """Fields this version does not know."""
 
@@ -66,13 +70,13 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     """What is needed to reach one server."""
 
     type: Annotated[
-        str, Meta(description="How it is reached. Implied by `command` (stdio) or `url` (http).")
+        str, Meta(description="Transport type. Implied by `command` (stdio) or `url` (http).")
     ] = "stdio"
     command: Annotated[str | None, Meta(description="The program to start.")] = None
     args: Annotated[tuple[str, ...], Meta(description="Its arguments.")] = ()
     env: Annotated[dict[str, str], Meta(description="Variables for it.")] = {}
     cwd: Annotated[str | None, Meta(description="The folder to start it in.")] = None
-    url: Annotated[str | None, Meta(description="The address of a remote server.")] = None
+    url: Annotated[str | None, Meta(description="The URL of a remote server.")] = None
     headers: Annotated[dict[str, str], Meta(description="Headers of every request to it.")] = {}
     headers_helper: Annotated[
         str | None, Meta(description="A command that prints further headers as JSON.")
@@ -93,7 +97,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
         tuple[str, ...] | None, Meta(description="Only these of its tools are offered.")
     ] = None
     disabled_tools: Annotated[tuple[str, ...], Meta(description="These of its tools are not offered.")] = ()
-    trusted: Annotated[bool, Meta(description="What it says of its tools (read-only …) is believed.")] = False
+    trusted: Annotated[bool, Meta(description="Its tool annotations (readOnlyHint …) are trusted.")] = False
     lazy: Annotated[bool, Meta(description="Started at first use and stopped when idle (local servers).")] = (
         False
     )

@@ -34,7 +34,7 @@ class PermissionPart(Struct, frozen=True, kw_only=True):
         also = f" (and {len(others)} more)" if others else ""
         shown = one_line(first, 200)
         # No command that would make it count: whoever wrote the project chose the rule.
-        return f"{self.source}: the allow rule {shown}{also} came with the project and does not count"
+        return f"{self.source}: the allow rule {shown}{also} is defined by the project and is not used"
 
 
 def counting(parts: Iterable[Part], answers: approval.Answers) -> Iterator[PermissionPart]:

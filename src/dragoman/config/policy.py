@@ -229,7 +229,7 @@ def _why_withheld(policy: Policy, rule: Rule, subject: Subject) -> str:
     if subject.scope == "enterprise":
         return ""
     if rule.kind == "url" and subject.rerouting:
-        return f"the entry sets {', '.join(subject.rerouting)}, which leads to another peer"
+        return f"the entry sets {', '.join(subject.rerouting)}, which sends requests to another host"
     if rule.kind != "command":
         return ""
     unknown = [one_line(name, 60) for name in subject.env_names if not _is_named(name, policy.environment)]

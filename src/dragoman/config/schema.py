@@ -46,7 +46,7 @@ class PermissionRules(Struct, frozen=True, rename="camel", omit_defaults=True):
 class HookEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What is run: a command of the shell, or an address that the event is sent to."""
 
-    type: Annotated[Literal["command", "http"], Meta(description="Which of the two it is.")]
+    type: Annotated[Literal["command", "http"], Meta(description="The type of the hook.")]
     command: Annotated[str | None, Meta(description="Run by the shell; gets the event as JSON.")] = None
     shell: Annotated[
         Literal["sh", "bash"] | None, Meta(description="Which shell runs the command; sh unless said.")
@@ -66,7 +66,7 @@ class HookEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
 class HookGroup(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Hooks with a common matcher."""
 
-    hooks: Annotated[tuple[HookEntry, ...], Meta(description="What is run.")]
+    hooks: Annotated[tuple[HookEntry, ...], Meta(description="The hooks to run.")]
     matcher: Annotated[
         str, Meta(description="Names with *, alternatives with |, or a regular expression; empty: any.")
     ] = ""
@@ -107,7 +107,10 @@ class LocalFile(ProjectFile, frozen=True, rename="camel", omit_defaults=True):
     disabled_mcpjson_servers: Annotated[
         Names, Meta(description="Servers of .mcp.json that were declined, by name.")
     ] = ()
-    denied_mcp_servers: Annotated[Policies, Meta(description="Policy: never these. Always wins.")] = ()
+    denied_mcp_servers: Annotated[
+        Policies,
+        Meta(description="Policy: servers that are never used. Takes precedence over every other list."),
+    ] = ()
     permissions: PermissionRules = PermissionRules()
 
 
@@ -119,10 +122,10 @@ class UserFile(LocalFile, frozen=True, rename="camel", omit_defaults=True):
         Meta(description="Servers of any .mcp.json approved by name; bound to the entry when first started."),
     ] = ()
     enable_all_project_mcp_servers: Annotated[
-        bool, Meta(description="Approves every server of every .mcp.json. Think twice.")
+        bool, Meta(description="Approves every server of every .mcp.json: a security risk.")
     ] = False
     allowed_mcp_servers: Annotated[
-        Policies, Meta(description="Policy: only these. An empty list means none.")
+        Policies, Meta(description="Policy: the only servers that may be used. An empty list means none.")
     ] = ()
     allowed_mcp_environment: Annotated[
         Names,
@@ -131,9 +134,7 @@ class UserFile(LocalFile, frozen=True, rename="camel", omit_defaults=True):
         ),
     ] = ()
     connectors: ConnectorsConfig | None = None
-    hooks: Annotated[
-        dict[str, tuple[HookGroup, ...]], Meta(description="What runs before and after calls, by event.")
-    ] = {}
+    hooks: Annotated[dict[str, tuple[HookGroup, ...]], Meta(description="Hooks by event.")] = {}
     env: Annotated[
         dict[str, str | int],
         Meta(description="Settings by their names, and variables for ${VAR}."),

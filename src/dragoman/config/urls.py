@@ -296,7 +296,7 @@ def _canonical_path(path: str) -> str:
     path = _without_dot_segments(_requoted(path or "/", _ALIKE_IN_PATH, _KEPT_IN_PATH))
     # Many servers decode %2F, or cut at `;`, before they look for dot segments.
     if any(part.partition(";")[0] in (".", "..") for part in _SLASHES.split(path)):
-        raise _wrong("has a path with disguised dot segments", "Write the path that is meant.")
+        raise _wrong("has a path with encoded dot segments", "Write the path that is meant.")
     return path
 
 

@@ -174,7 +174,7 @@ def _tighten(path: Path, real: Path) -> None:
 def _locked(path: Path, real: Path) -> Generator[None]:
     from filelock import FileLock, Timeout
 
-    with _translated(path, "a lock for the file cannot be had"):
+    with _translated(path, "the file cannot be locked"):
         folder = paths.state_dir() / "locks"
         paths.make_private(folder)
         file = folder / f"{hashlib.sha256(os.fsencode(real)).hexdigest()}.lock"
@@ -212,7 +212,7 @@ def _translated(path: Path, what_failed: str = "the file cannot be written") -> 
     except OSError as error:
         hint = _HINTS.get(error.errno or 0, "Try again, and check the disk.")
         raise ConfigFileError(
-            str(path), f"{what_failed}: {error.strerror or 'for no reason given'}", hint=hint
+            str(path), f"{what_failed}: {error.strerror or 'unknown error'}", hint=hint
         ) from None
     except ValueError:  # a NUL character, or a surrogate
         raise _refused(path, "no file can have this name") from None

@@ -267,7 +267,7 @@ class Connection:
             return
         error = await self._failure_of_check(session, seconds)
         if error is not None and error.code in ("timeout", "connection-lost"):
-            session.lost("it does not answer any more")
+            session.lost("it no longer answers")
 
     async def _check_credentials(self, session: Session) -> None:
         """Finds out whether a 401 was about one request, or whether the credentials are dead."""
@@ -329,7 +329,7 @@ class Connection:
             if self._state.status == "connected":
                 # Nobody is given the link that is about to be closed; whoever calls now waits for the next.
                 closing = Disable("the connection was closed") if self._closed else None
-                self._signal(closing or self._refusal or Lost("it is being connected anew"))
+                self._signal(closing or self._refusal or Lost("it is reconnecting"))
             # Gathered so that an error nobody will ask for any more counts as seen.
             await asyncio.gather(living, said, return_exceptions=True)
             await self._drop(None)

@@ -145,8 +145,8 @@ def _control_maker(name: str, seams: Seams) -> MakeTransport:
     channel = seams.control
     if channel is None:
         raise ConfigError(
-            f"server {name!r} lives in an embedding program, and there is none",
-            hint="Hand `control=` to the host, or remove the entry.",
+            f"server {name!r} runs in an embedding program, and no program is connected",
+            hint="Pass `control=` to the host, or remove the entry.",
         )
 
     def make() -> Transport:
@@ -172,7 +172,7 @@ def _remote(name: str, config: ServerConfig, settings: Settings, seams: Seams) -
             if seams.bearer is None:
                 raise ConfigError(
                     f"server {name!r} is reached through an organisation's proxy, which needs a sign-in",
-                    hint="Hand `bearer=` to the host.",
+                    hint="Pass `bearer=` to the host.",
                 )
             return ProxiedTransport(name, network, seams.bearer(name), **_http_limits(settings))
         case _:

@@ -26,7 +26,7 @@ class FloodGauge:
     @property
     def cause(self) -> str:
         return (
-            f"it floods: more than {self._limit} messages that answer no request, "
-            f"faster than {self._per_second} a second; if that is right for this server, "
+            f"it sends too many messages: more than {self._limit} that answer no request, "
+            f"faster than {self._per_second} a second; if that is normal for this server, "
             "raise DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND"
         )

@@ -72,7 +72,7 @@ LATE_SECONDS: Final = 0.5
 
 _REFUSALS_OF_MODERN_SERVERS: Final = (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND)
 """How a server that speaks only the modern era may answer `initialize`."""
-FAULT_OF_SERVER: Final = "This is a fault of the server: update it, or tell its makers."
+FAULT_OF_SERVER: Final = "This is a fault of the server: update it, or report it to its developers."
 
 
 class Introduction(Struct, frozen=True):
@@ -288,7 +288,7 @@ class Handshake:
         pinned = self._protocol not in (AUTO, LEGACY)
         if revision not in LEGACY_REVISIONS or (pinned and revision != self._protocol):
             raise self._failed(
-                f"it wants to speak {revision}, but {offer} was offered",
+                f"it answered with protocol revision {revision}, but {offer} was requested",
                 f"Dragoman speaks {', '.join(LEGACY_REVISIONS)} with such servers.",
             )
         session.use(LegacyDriver(revision, *self._client))

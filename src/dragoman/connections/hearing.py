@@ -48,7 +48,7 @@ class Hearing:
         if self._inbound.needs_nobody(method):
             session.answer(self._inbound.reply_at_once(request_id, method))
         elif len(self._questions) >= QUESTIONS_LIMIT:
-            session.answer(encode_error(request_id, INTERNAL_ERROR, "too many questions at once"))
+            session.answer(encode_error(request_id, INTERNAL_ERROR, "too many requests at once"))
         else:
             task = asyncio.create_task(self._reply(session, request_id, method, params))
             self._questions.add(task)

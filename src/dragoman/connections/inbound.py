@@ -86,7 +86,7 @@ class Inbound:
         try:
             asked = decode_as(ElicitParams, params if params is not ABSENT else b"{}")
         except Unreadable as error:
-            raise Refusal(INVALID_PARAMS, f"the question cannot be read: {error.detail}") from None
+            raise Refusal(INVALID_PARAMS, f"the elicitation cannot be read: {error.detail}") from None
         try:
             if asked.mode == "form" and self._forms is not None:
                 return await self._fill(self._forms, asked)

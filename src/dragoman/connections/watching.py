@@ -173,14 +173,16 @@ class Watching:
         if not self._tells_of_updates:
             raise CallError(
                 self._server,
-                f"{self._server} does not tell of changed resources",
+                f"{self._server} does not support resource subscriptions",
                 hint="Read the resource again when it is needed.",
             )
         if session.driver.era == "modern":
             await self._listen_anew(session, {*self._watched, uri})
             if not self._is_honoured(uri):
                 await self._listen_anew(session, self._watched)
-                raise CallError(self._server, f"{self._server} will not tell of changes of this resource")
+                raise CallError(
+                    self._server, f"{self._server} does not accept a subscription to this resource"
+                )
         else:
             await self._ask(session, "resources/subscribe", uri, self._timeout_seconds())
 
@@ -194,7 +196,7 @@ class Watching:
             else:
                 await self._ask(session, "resources/unsubscribe", uri, GOODBYE_SECONDS)
         except DragomanError as error:
-            self._logged("warning", f"a subscription may go on: {error}")
+            self._logged("warning", f"a subscription may still be active: {error}")
 
     async def _ask(self, session: Session, method: str, uri: str, seconds: float) -> None:
         await session.request(method, {"uri": uri}, timeout_seconds=seconds)
@@ -205,7 +207,7 @@ class Watching:
             try:
                 await self._ask(session, "resources/subscribe", uri, self._timeout_seconds())
             except DragomanError as error:
-                self._logged("warning", f"a resource is no longer watched: {error}")
+                self._logged("warning", f"a resource subscription has ended: {error}")
             self._tell(uri, self._watchers_of(uri))
 
     def _listen(self, session: Session, uris: Iterable[str]) -> Listening | None:
@@ -238,7 +240,7 @@ class Watching:
     def _check_link(self, session: Session) -> None:
         """While the server was waited for, the link may have been lost, and another may stand."""
         if self._session is not session:
-            cause = session.lost_cause or "it was connected anew"
+            cause = session.lost_cause or "it was reconnected"
             raise ConnectionLost(self._server, cause, may_have_run=True)
 
     def _is_honoured(self, uri: str) -> bool:

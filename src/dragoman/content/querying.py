@@ -193,7 +193,7 @@ def values(file: BinaryIO, path: str, limit: int) -> str:
     try:
         hits = found(json.load(file), path)
     except BadPath as error:
-        raise BadQuestion(f"the path is not understood: {error}") from None
+        raise BadQuestion(f"the path cannot be parsed: {error}") from None
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else "it is not valid JSON"
         raise BadQuestion(f"{why}; {OTHER_WAYS}") from None

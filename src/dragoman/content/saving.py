@@ -190,7 +190,7 @@ class Saver:
             raise NotSaved(f"it cannot be read: {error.strerror}") from None
         finally:
             os.close(folder)
-        raise NotSaved("there is no such result any more, or there never was one")
+        raise NotSaved("there is no saved result with this handle")
 
     def _open_folder(self) -> int:
         """The folder, certain to be ours alone: everything else is done relative to it."""

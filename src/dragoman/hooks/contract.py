@@ -117,7 +117,7 @@ _SPECS: Final = (
         "mcp_server_name",
         (
             _SERVER,
-            Field("message", "text", "the question, in the server's words"),
+            Field("message", "text", "the question, in the server's error"),
             Field("requested_schema", "object", "the form, as JSON Schema"),
         ),
         (

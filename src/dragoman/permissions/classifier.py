@@ -36,7 +36,7 @@ class ByAnnotations:
         if not call.server:
             return Opinion("ask", "it is a tool of this computer")
         if not self._is_trusted(call.server):
-            return Opinion("ask", "what its server says of it is not believed")
+            return Opinion("ask", "the annotations of its server are not trusted")
         if not call.hints.read_only:
-            return Opinion("ask", "it does not say that it only reads")
-        return Opinion("allow", "it only reads, by the word of a trusted server")
+            return Opinion("ask", "it is not declared read-only")
+        return Opinion("allow", "a trusted server declares it read-only")

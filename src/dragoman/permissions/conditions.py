@@ -287,7 +287,7 @@ def _read_one(text: str, at: int) -> tuple[Condition, int]:
     is_negated = head.endswith("!")
     path = head.removesuffix("!").rstrip()
     if not _PATH.fullmatch(path) or "" in path.split("."):
-        raise BadRule("an argument's name stands before each = (dots lead into objects): repo=org/*")
+        raise BadRule("an argument's name must come before each = (dots lead into objects): repo=org/*")
     glob, at = _read_value(text, at + 1)
     return ArgumentCondition(tuple(path.split(".")), glob, is_negated), at
 
@@ -310,7 +310,7 @@ def _read_value(text: str, at: int) -> tuple[Glob, int]:
         at += 1
     value = text[start:at].rstrip()
     if not value:
-        raise BadRule('there is no pattern behind =; for an empty text write ""')
+        raise BadRule('there is no pattern after =; for an empty text write ""')
     return Glob.plainly(value), at
 
 

@@ -85,9 +85,9 @@ def decide(
     if word is not None and word.behaviour == "deny":
         return _deny(call, mine, _said(word))
     if mode == "plan" and not (call.hints.read_only or call.is_own):
-        return _deny(call, mine, "permission mode plan allows only tools that read")
+        return _deny(call, mine, "permission mode plan allows only read-only tools")
     if call.is_own:
-        return _allow(call, mine, "it only looks at what the host knows")
+        return _allow(call, mine, "it only reads the host's own data")
     rule = _hit(mine.managed_ask, call)
     if rule is not None:
         return _ask(call, mine, mode, rule.because(call), rule)

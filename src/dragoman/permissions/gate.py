@@ -217,7 +217,7 @@ class Gate:
             asking.is_open = False
             _asking.reset(token)
         await self._remember(call, question, answer)
-        said = "allowed by the person" if answer.allowed else "the person said no"
+        said = "allowed by the person" if answer.allowed else "denied by the person"
         decision = Decision(answer.allowed, f"{said}: {answer.word}" if answer.word else said, "person")
         self._bus.publish(
             PermissionAsked(
@@ -268,8 +268,8 @@ class Gate:
 
     def _nobody(self, call: Call, verdict: Verdict) -> str:
         if verdict.rule is not None:
-            return f"{verdict.reason}, and there is nobody to ask"
-        return f"no rule allows it, and there is nobody to ask; {_advice(call)}"
+            return f"{verdict.reason}, and no person can be asked"
+        return f"no rule allows it, and no person can be asked; {_advice(call)}"
 
 
 def judge(

@@ -20,7 +20,7 @@ MEANINGS: Final[dict[PermissionMode, str]] = {
     "bypassPermissions": "it is allowed",
     "auto": "a classifier decides, or has a person asked",
     "dontAsk": "it is refused",
-    "plan": "it is refused unless it only reads, and then a person is asked",
+    "plan": "a read-only tool is asked about, others are refused",
 }
 """What becomes of a call that no rule decides."""
 

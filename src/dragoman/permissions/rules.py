@@ -188,9 +188,9 @@ def _read_head(head: str) -> tuple[str, str]:
     if found:
         name, digest = head[: found.start()].rstrip(), found[1].lower()
         if len(digest) < DIGEST_SHORTEST:
-            raise BadRule(f"behind @ stand at least {DIGEST_SHORTEST} digits of the tool's digest")
+            raise BadRule(f"after @ there must be at least {DIGEST_SHORTEST} digits of the tool's digest")
     if not name:
-        raise BadRule("no tool stands before the parenthesis or the @; for every tool write *")
+        raise BadRule("there is no tool name before the parenthesis or the @; for every tool write *")
     if ")" in name or _CONTROL.search(name):
         raise BadRule("the name of a tool has no closing parenthesis and no control characters")
     if _UNFINISHED.fullmatch(name):

@@ -121,7 +121,7 @@ def _unfit(command: str) -> str | None:
     if _CONTROL.search(command):
         return "it has control characters"
     if not command.isascii() and any(_is_odd(char) for char in command):
-        return "it has characters that nobody sees, or blanks that are none"
+        return "it has invisible characters or unusual white space"
     return None
 
 

@@ -13,11 +13,11 @@ from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
-CONNECT_HINT: Final = "Are address and port right? With TLS, the url begins with https:// or wss://."
+CONNECT_HINT: Final = "Are the host and port right? With TLS, the url begins with https:// or wss://."
 """For trouble that says nothing about itself, such as an end before any answer."""
 
 
-ADDRESS_QUESTION: Final = "is the address right?"
+ADDRESS_QUESTION: Final = "is the URL right?"
 ADDRESS_HINT: Final = "A page for people is not an MCP server: its url often ends in /mcp or /sse."
 
 

@@ -213,7 +213,7 @@ class LineControlChannel:
         try:
             self._framer.feed(data)
         except Flood:
-            self.end("the program floods its stream without a line end")
+            self.end("the program sends data without a line end")
 
     def end(self, cause: str = "the program closed its stream") -> None:
         """The program will say no more."""

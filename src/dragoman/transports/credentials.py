@@ -95,7 +95,7 @@ class Signer:
         except ConnectError as error:  # made for people, and without secrets
             raise NoCredentials(error.cause, error.hint) from None
         except Exception as error:  # border: where credentials come from is somebody else's
-            raise NoCredentials(f"no credentials could be had: {type(error).__name__}") from error
+            raise NoCredentials(f"no credentials could be obtained: {type(error).__name__}") from error
         self._failure = None
         return self._last
 

@@ -101,7 +101,7 @@ class SseTransport:
 
     def send(self, message: bytes, about: About | None = None) -> None:
         if self._sink is None:
-            raise ConnectionError("the stream of events is gone")
+            raise ConnectionError("the event stream is closed")
         self._queue.append((message, about or About()))
         self._queued.set()
         if self.congested:
@@ -163,10 +163,10 @@ class SseTransport:
             raise connect_error(self._server, await trouble_of_status(stream, hide=self._secrets()))
         content_type = content_type_of(stream)
         if content_type != EVENTS:
-            cause = f"it answers with {content_type} and not with a stream of events"
+            cause = f"it answers with {content_type} and not with an event stream"
             raise self._refusal(
                 f"{cause}: {ADDRESS_QUESTION}" if content_type == "text/html" else cause,
-                hint="Is this the address of its stream? For a server of a newer kind the type is http.",
+                hint="Is this the URL of its event stream? For a Streamable HTTP server the type is http.",
             )
         announced: asyncio.Future[SseEvent] = asyncio.get_running_loop().create_future()
         reader = asyncio.create_task(self._read(stream, sink, announced), name=f"events of {self._server}")
@@ -190,7 +190,7 @@ class SseTransport:
                 for piece in in_pieces(chunk):
                     await self._pacer.next_turn()
                     self._hand_on(parser, piece, announced)
-            cause = "it ended its stream of events"
+            cause = "it ended its event stream"
         except EventTooLarge as error:
             for event in error.before:
                 self._deliver(event, announced)
@@ -216,7 +216,7 @@ class SseTransport:
         elif announced.done():
             self._early_end = cause
         else:
-            announced.set_exception(self._refusal(f"{cause} before it said where messages go"))
+            announced.set_exception(self._refusal(f"{cause} before it sent the endpoint for messages"))
 
     def _deliver(self, event: SseEvent, announced: asyncio.Future[SseEvent]) -> bool:
         """Hands an event on; false if it says nothing."""
@@ -232,7 +232,7 @@ class SseTransport:
     def _same_origin(self, event: SseEvent) -> URL:
         endpoint = resolve_endpoint(self._network.address, event.data)
         if isinstance(endpoint, str):
-            hint = "If you trust that address, put it into the entry's url; its stream must be there too."
+            hint = "If you trust it, use its origin in the entry's url; the event stream must be there too."
             raise self._refusal(endpoint, hint=hint)
         return endpoint
 
@@ -350,18 +350,18 @@ async def _finish(response: aiohttp.ClientResponse) -> None:
 def resolve_endpoint(stream: URL, data: bytes) -> URL | str:
     """Where messages go, or in words why they cannot go there."""
     if len(data) > ENDPOINT_BYTES:
-        return "the address it gives for messages is too long"
+        return "the URL it gives for messages is too long"
     try:
         text = data.decode("utf-8").strip()
         endpoint = stream.join(URL(text)).with_fragment(None)
         host, port = endpoint.host, endpoint.port
     except ValueError:
-        return "the address it gives for messages cannot be read"
+        return "the URL it gives for messages cannot be read"
     if not text or not text.isprintable():
-        return "the address it gives for messages cannot be read"
+        return "the URL it gives for messages cannot be read"
     if (endpoint.scheme, host, port) != (stream.scheme, stream.host, stream.port):
         place = f"{endpoint.scheme}://{endpoint.host}" + (f":{port}" if endpoint.explicit_port else "")
         return f"it wants messages sent to another origin, {one_line(place, 300)}"
     if endpoint.user not in (None, stream.user) or endpoint.password not in (None, stream.password):
-        return "the address it gives for messages holds a user or password"
+        return "the URL it gives for messages holds a user or password"
     return endpoint

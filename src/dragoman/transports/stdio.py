@@ -191,14 +191,14 @@ class StdioTransport(OneLink):
         self.resume()
         if self._sink is not None:
             # Usually the process is ending and its output is about to say so.
-            self._loop.call_later(2 * EXIT_GRACE_SECONDS, self.end_of_output, "it closed its input")
+            self._loop.call_later(2 * EXIT_GRACE_SECONDS, self.end_of_output, "it closed its stdin")
 
     def _watch_stall(self, size_before: int) -> None:
         if self._stdin is None:
             return
         size = self._stdin.get_write_buffer_size()
         if size == size_before:
-            self.end_of_output(f"it has not read its input for {self._stall_seconds:g} s")
+            self.end_of_output(f"it has not read its stdin for {self._stall_seconds:g} s")
             return
         self._stall_timer = self._loop.call_later(self._stall_seconds, self._watch_stall, size)
 
@@ -250,9 +250,7 @@ class StdioTransport(OneLink):
     def _start_error(self, error: Exception) -> ConnectError:
         command = self._shown_command
         if self._cwd is not None and not os.path.isdir(self._cwd):
-            return StartFailed(
-                self._server, "start", f"{self._cwd} is no folder to work in", hint="Correct `cwd`."
-            )
+            return StartFailed(self._server, "start", f"{self._cwd} is not a folder", hint="Correct `cwd`.")
         if isinstance(error, FileNotFoundError):
             where = "" if os.path.dirname(self._command[0]) else " on PATH"
             if len(self._command[0].split()) > 1:
@@ -272,7 +270,7 @@ class StdioTransport(OneLink):
             return StartFailed(
                 self._server,
                 "start",
-                f"{command!r} may not be run",
+                f"{command!r} is not executable",
                 hint=f"Make it executable: chmod +x {command}",
             )
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -282,7 +280,7 @@ class StdioTransport(OneLink):
 
 def describe_exit(exit_code: int | None) -> str:
     if exit_code is None:
-        return "it closed its output"
+        return "it closed its stdout"
     if exit_code < 0:
         try:
             return f"it was ended by {signal.Signals(-exit_code).name}"
@@ -355,7 +353,7 @@ class _Stdout(asyncio.Protocol):
             self._is_paused = False
 
     def _flooded(self) -> None:
-        self._owner.end_of_output("it floods its output without a line end")
+        self._owner.end_of_output("it writes to stdout without a line end")
 
     def eof_received(self) -> None:
         self._framer.end()

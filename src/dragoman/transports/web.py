@@ -89,7 +89,7 @@ def checked_proxy(proxy: str) -> str:
     """A proxy's address in full. Its value is never told: it may hold a password."""
     full = proxy if "://" in proxy else f"http://{proxy}"
     if not full.startswith(("http://", "https://")):
-        raise ConfigError("only http and https proxies can be used", hint="Look at `proxy` and HTTPS_PROXY.")
+        raise ConfigError("only http and https proxies can be used", hint="Check `proxy` and HTTPS_PROXY.")
     return full
 
 
@@ -152,7 +152,7 @@ def _context(
 
 
 def _refuse_to_ask() -> bytes:
-    raise OSError("the key is encrypted, and nobody is here to give its password")
+    raise OSError("the key is encrypted, and there is no way to give its password")
 
 
 class TooLarge(Exception):
@@ -223,11 +223,11 @@ async def trouble_of_status(
 
 
 _HINTS: Final = {
-    401: "It wants a sign-in or a valid token; look at the entry's `headers` or `headersHelper`.",
-    403: "It knows who asks and says no; look at the rights of the token in the entry's `headers`.",
-    404: "Is the address right? MCP servers often live at a path such as /mcp.",
-    407: "The proxy wants a name and password.",
-    429: "It asks to be called less often.",
+    401: "Authentication is required; check the entry's `headers` or `headersHelper`.",
+    403: "The credentials lack permission; check the rights of the token in the entry's `headers`.",
+    404: "Is the URL right? MCP servers often use a path such as /mcp.",
+    407: "The proxy requires a user name and password.",
+    429: "The server limits the rate of requests.",
 }
 
 
@@ -247,12 +247,12 @@ def _redirected(response: aiohttp.ClientResponse) -> Trouble:
                 str(joined.with_query(None).with_fragment(None).with_user(None)) if same else _origin(joined)
             )
         except ValueError:
-            where = "an address that cannot be read"
+            where = "a URL that cannot be read"
     return Trouble(
         "status",
-        f"HTTP {response.status}: it sends callers on to {one_line(where, 300)}",
+        f"HTTP {response.status}: it redirects to {one_line(where, 300)}",
         may_have_run=False,
-        hint="Redirects are not followed. If you trust that address, put it into the entry as its url.",
+        hint="Redirects are not followed. If you trust that URL, use it as the entry's url.",
         status=response.status,
     )
 
@@ -354,15 +354,17 @@ def trouble_of(error: BaseException, *, may_have_run: bool = True) -> Trouble:
             )
         case aiohttp.ClientProxyConnectionError():
             return _unreachable(
-                f"the proxy cannot be reached: {_os_reason(error)}", "Look at HTTPS_PROXY or `proxy`."
+                f"the proxy cannot be reached: {_os_reason(error)}", "Check HTTPS_PROXY or `proxy`."
             )
         case aiohttp.ClientHttpProxyError():
-            return _unreachable(f"the proxy refused: HTTP {error.status}", "Look at HTTPS_PROXY or `proxy`.")
+            return _unreachable(f"the proxy refused: HTTP {error.status}", "Check HTTPS_PROXY or `proxy`.")
         case aiohttp.ClientConnectorError():
-            return _unreachable(_os_reason(error), "Is the server running, and is the address right?")
+            return _unreachable(_os_reason(error), "Is the server running, and is the URL right?")
         case aiohttp.ServerTimeoutError() | TimeoutError():
             if isinstance(error, aiohttp.ConnectionTimeoutError):
-                return _unreachable("no connection in time", "Is the address right, and the network up?")
+                return _unreachable(
+                    "no connection in time", "Is the URL right, and is the network available?"
+                )
             return Trouble("timeout", "no answer in time", may_have_run)
         case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError():
             return Trouble("broken", "the connection ended before the answer was complete", may_have_run)
@@ -371,7 +373,7 @@ def trouble_of(error: BaseException, *, may_have_run: bool = True) -> Trouble:
                 "malformed", f"it does not answer in HTTP: {one_line(error.message, 200)}", may_have_run
             )
         case aiohttp.InvalidURL():
-            return _unreachable("its address, or the proxy's, cannot be used", "Look at `url` and `proxy`.")
+            return _unreachable("its URL, or the proxy's, cannot be used", "Check `url` and `proxy`.")
         case OSError() | aiohttp.ClientConnectionError():
             return Trouble("broken", _os_reason(error), may_have_run)
         case _:

@@ -254,10 +254,10 @@ def describe_fault(error: BaseException | None, limit_bytes: int) -> str:
     if isinstance(error, aiohttp.WebSocketError):
         if error.code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG:
             return f"it sent a message larger than the limit of {limit_bytes} bytes"
-        return f"it does not keep to the WebSocket protocol: {one_line(str(error), 200)}"
+        return f"it violates the WebSocket protocol: {one_line(str(error), 200)}"
     if isinstance(error, aiohttp.ServerTimeoutError):
-        return "it does not answer pings any more"
-    return "the connection ended without a goodbye" if error is None else trouble_of(error).cause
+        return "it no longer answers pings"
+    return "the connection ended without a close frame" if error is None else trouble_of(error).cause
 
 
 # The handshake. aiohttp's own would follow redirects, with all headers; what watches it can stop it.
@@ -295,7 +295,7 @@ async def _on_answer(
                 "malformed",
                 f"it speaks the subprotocol {one_line(chosen, 80)} and not {SUBPROTOCOL}",
                 may_have_run=False,
-                hint="Is this the address of an MCP server?",
+                hint="Is this the URL of an MCP server?",
             )
         )
     answered(seen.response)
@@ -369,4 +369,4 @@ def _connect_request(proxy: URL, target: URL) -> bytes:
 
 
 def _proxy_trouble(cause: str) -> _Refused:
-    return _Refused(Trouble("unreachable", cause, may_have_run=False, hint="Look at HTTP_PROXY or `proxy`."))
+    return _Refused(Trouble("unreachable", cause, may_have_run=False, hint="Check HTTP_PROXY or `proxy`."))

@@ -187,11 +187,11 @@ class Peer:
             error = self._error_of(envelope)
             self._ignore("error without an id", str(error).encode())
         else:
-            self._ignore("reply nobody waits for", repr(envelope.id).encode())
+            self._ignore("reply to no pending request", repr(envelope.id).encode())
 
     def _progressed(self, params: Raw) -> None:
         if not self._progress:
-            self._ignore("progress nobody asked for", b"")
+            self._ignore("progress for no pending request", b"")
             return
         try:
             update = decode_as(ProgressParams, params)
@@ -201,9 +201,9 @@ class Peer:
         token = update.progress_token
         gate = self._progress.get(token) if type(token) is int else None
         if gate is None:
-            self._ignore("progress nobody asked for", b"")
+            self._ignore("progress for no pending request", b"")
         elif not gate.pass_on(update):
-            self._ignore("progress that does not grow", b"")
+            self._ignore("progress that does not increase", b"")
 
     def _receive_odd(self, data: bytes, problem: Unreadable) -> None:
         if not data.strip():

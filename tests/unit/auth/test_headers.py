@@ -118,7 +118,7 @@ def test_what_cannot_be_sent_is_refused_without_being_repeated(output: bytes, wh
     ],
 )
 def test_a_header_that_the_transport_owns_is_not_the_helpers_to_give(name: str):
-    with pytest.raises(BadHeaders, match="not its to give"):
+    with pytest.raises(BadHeaders, match="a helper must not set"):
         read_headers(json.dumps({"Authorization": "x", name: "y"}).encode())
 
 

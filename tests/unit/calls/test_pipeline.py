@@ -238,7 +238,7 @@ async def test_arguments_that_do_not_fit_are_an_outcome_and_pass_nobody(world: W
 
 
 async def test_a_refused_call_never_reaches_the_server(world: World):
-    world.decision = Decision(False, "the person said no: not today")
+    world.decision = Decision(False, "denied by the person: not today")
     outcome = await world.call()
 
     assert isinstance(outcome.error, PermissionRefused)

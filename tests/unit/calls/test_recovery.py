@@ -55,8 +55,8 @@ MISMATCH = RemoteError("box", -32020, "header mismatch", status=400)
         # A code that is the server's own to use: it may have run.
         (OWN_MISMATCH, 1, False, "give up"),
         # The definition changed: the server ran nothing.
-        (MISMATCH, 1, False, "list again and repeat"),
-        (MISMATCH, 1, True, "list again and repeat"),
+        (MISMATCH, 1, False, "list again and retry"),
+        (MISMATCH, 1, True, "list again and retry"),
         (MISMATCH, 2, False, "give up"),
         (MISMATCH, 2, True, "give up"),
     ],
@@ -106,20 +106,20 @@ def _status(status: int, after: float | None = None) -> HttpError:
     ("error", "attempt", "harmless", "step"),
     [
         # It would not take the call now: again after a while, as long as that is soon.
-        (_status(429), 1, False, Step("wait and repeat", 1)),
-        (_status(429), 2, False, Step("wait and repeat", 2)),
-        (_status(429), 3, False, Step("wait and repeat", 4)),
+        (_status(429), 1, False, Step("wait and retry", 1)),
+        (_status(429), 2, False, Step("wait and retry", 2)),
+        (_status(429), 3, False, Step("wait and retry", 4)),
         (_status(429), BUSY_LIMIT, False, GIVE_UP),
-        (_status(429, 0), 1, False, Step("wait and repeat", 0.1)),
-        (_status(429, 7.5), 3, True, Step("wait and repeat", 7.5)),
-        (_status(429, LONGEST_WAIT_SECONDS), 1, False, Step("wait and repeat", LONGEST_WAIT_SECONDS)),
+        (_status(429, 0), 1, False, Step("wait and retry", 0.1)),
+        (_status(429, 7.5), 3, True, Step("wait and retry", 7.5)),
+        (_status(429, LONGEST_WAIT_SECONDS), 1, False, Step("wait and retry", LONGEST_WAIT_SECONDS)),
         (_status(429, LONGEST_WAIT_SECONDS + 1), 1, False, GIVE_UP),
         # It broke: it may have run, so only what does no harm.
         *[(_status(status), 1, False, GIVE_UP) for status in (500, 501, 502, 503, 504, 599)],
-        *[(_status(status), 1, True, Step("wait and repeat", 1)) for status in (500, 502, 503, 504)],
-        (_status(503, 3), 1, True, Step("wait and repeat", 3)),
+        *[(_status(status), 1, True, Step("wait and retry", 1)) for status in (500, 502, 503, 504)],
+        (_status(503, 3), 1, True, Step("wait and retry", 3)),
         (_status(503, 3), 1, False, GIVE_UP),
-        (_status(500), 2, True, Step("wait and repeat", 2)),
+        (_status(500), 2, True, Step("wait and retry", 2)),
         (_status(500), 3, True, GIVE_UP),
         # A person has to go somewhere first, three times at most.
         *[
@@ -127,7 +127,7 @@ def _status(status: int, after: float | None = None) -> HttpError:
                 RemoteError("box", -32042, "visit"),
                 attempt,
                 False,
-                Step("send the person to a page and repeat"),
+                Step("ask the person to open the URL and retry"),
             )
             for attempt in (1, 2, 3)
         ],

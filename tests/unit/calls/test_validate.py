@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-import time
 from types import MappingProxyType
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from dragoman.calls.validate import PROBLEM_LIMIT, Checker
 from dragoman.errors import InvalidArguments
+from tests.cpu_time import CpuTimer
 from tests.unit.fakes import tool
 
 INTEGER_X = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
@@ -126,10 +126,10 @@ def test_nothing_is_fetched_for_a_remote_ref():
     "pattern", [r"^(a+)+$", r"^(a|aa)+$", r"^(.*?,){20}P", r"(x+x+)+y", r"^(a?){60}a{60}$"]
 )
 def test_a_hostile_pattern_takes_no_time(pattern: str):
-    started = time.perf_counter()
+    started = CpuTimer()
     problems({"properties": {"x": {"pattern": pattern}}}, {"x": "a" * 60 + "x" * 60 + "!"})
 
-    assert time.perf_counter() - started < 1.0
+    assert started.seconds() < 1.0
 
 
 @pytest.mark.parametrize(
@@ -213,13 +213,13 @@ def test_what_multiplies_with_every_level_of_the_value_is_not_run():
     value: Any = 1
     for _ in range(12):
         value = {"a": value}
-    started = time.process_time()
+    started = CpuTimer()
     Checker().check(tool(schema), value)
-    assert time.process_time() - started < 2
+    assert started.seconds() < 2
 
 
 def test_a_schema_that_is_merely_large_is_priced_in_no_time():
     parts = [{"$ref": f"#/allOf/{n}"} for n in range(1, 5000)] + [{"type": "object"}]
-    started = time.process_time()
+    started = CpuTimer()
     Checker().check(tool({"type": "object", "allOf": parts}), {})
-    assert time.process_time() - started < 2
+    assert started.seconds() < 2

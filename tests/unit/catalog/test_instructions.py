@@ -68,7 +68,7 @@ def test_the_first_turn_hears_all_and_the_next_ones_only_what_changed():
     assert "## b\n\n> three" in changed
     assert "## c\n\n> new" in changed
 
-    assert "## a\n\nIts instructions no longer hold." in delta.next({"b": "three", "c": "new"})
+    assert "## a\n\nIts instructions no longer apply." in delta.next({"b": "three", "c": "new"})
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["", "x", "y", "z"]))))
@@ -77,7 +77,7 @@ def test_who_hears_every_delta_knows_what_holds(turns: list[dict[str, str]]):
     for turn in turns:
         for section in delta.next(turn).split("## ")[1:]:
             name, _, text = section.partition("\n\n")
-            if "no longer hold" in text:
+            if "no longer apply" in text:
                 del known[name]
             else:
                 known[name] = text.strip().removeprefix("> ")

@@ -1,6 +1,5 @@
 """Resources that a person names in their text."""
 
-import time
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from dragoman.catalog.resources import ResourceContents
 from dragoman.content.blocks import Resource, TextBlock
 from dragoman.errors import NotConnected
 from dragoman.names import ServerName
+from tests.cpu_time import CpuTimer
 
 pytestmark = pytest.mark.requirement("CAT-9")
 SERVERS = ("docs", "docs:old", "types", "claude.ai Drive", "my-server")
@@ -104,7 +104,7 @@ async def test_the_same_twice_is_read_once_and_not_more_than_a_few_at_all():
 
 @pytest.mark.parametrize("text", ["@docs:" + ")" * 50_000, "@docs:" + "(" * 50_000, "@" * 50_000], ids=len)
 def test_whatever_is_pasted_is_looked_through_soon(text: str):
-    started = time.perf_counter()
+    started = CpuTimer()
     find_mentions(text, SERVERS)
 
-    assert time.perf_counter() - started < 1
+    assert started.seconds() < 1

@@ -1,7 +1,6 @@
 """Prompts: as servers list them, as a person types them, and as they come back."""
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -26,6 +25,7 @@ from dragoman.content.blocks import ImageBlock, ResourceBlock, TextBlock, Unknow
 from dragoman.errors import CallError, InvalidArguments
 from dragoman.names import QualifiedName, ServerName
 from dragoman.wire.codec import Unreadable
+from tests.cpu_time import CpuTimer
 
 pytestmark = pytest.mark.requirement("CAT-10")
 BOX = ServerName("box")
@@ -159,11 +159,11 @@ def test_a_line_names_its_prompt_with_or_without_a_slash():
 
 
 def test_a_long_text_is_taken_apart_soon():
-    started = time.perf_counter()
+    started = CpuTimer()
     found = read_arguments(prompt("a", "b"), "word " * 20_000)
 
     assert found["b"].count("word") == 19_999
-    assert time.perf_counter() - started < 2
+    assert started.seconds() < 2
 
 
 @pytest.mark.parametrize("line", ["", "/", " / ", "\n"])
@@ -237,11 +237,11 @@ def test_nothing_in_a_message_is_invisible_whatever_it_is_made_of(content: Any):
 
 def test_very_many_prompts_do_not_make_a_wrong_name_slow():
     prompts = [prompt(name=f"prompt_number_{number:05d}_of_this_server") for number in range(5000)]
-    started = time.perf_counter()
+    started = CpuTimer()
     with pytest.raises(CallError, match="no prompt"):
         find("mcp__box__prompt_nomber_x_of_this_serfer" + "x" * 100_000, prompts)
 
-    assert time.perf_counter() - started < 0.5
+    assert started.seconds() < 0.5
 
 
 def test_messages_come_cleaned_and_an_odd_one_costs_only_itself():

@@ -125,7 +125,7 @@ def test_a_template_is_filled_in_by_rfc_6570(spelled: str, values: Any, uri: str
     [
         ({}, "needs 'a'"),
         ({"c": "1"}, "needs 'a'"),
-        ({"a": "1", "x": "2"}, "no gap 'x'"),
+        ({"a": "1", "x": "2"}, "no variable 'x'"),
         ({"a": "1" * 9000}, "longer than"),
         ({"a": 1}, "'a' is not text"),
         ({"a": None}, "'a' is not text"),

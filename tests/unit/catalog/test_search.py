@@ -14,6 +14,7 @@ from dragoman.catalog.spelling import Vocabulary, distance
 from dragoman.catalog.tools import ServerTool
 from dragoman.catalog.words import alike, stem, terms, words
 from dragoman.names import ServerName
+from tests.cpu_time import CpuTimer
 from tests.data.catalogue import make
 from tests.unit.fakes import definition
 
@@ -254,9 +255,9 @@ def test_other_questions_select_nothing(query: str):
 def seconds_of(act: Any) -> float:
     taken: list[float] = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         act()
-        taken.append(time.perf_counter() - start)
+        taken.append(time.process_time() - start)
     return min(taken)
 
 
@@ -279,11 +280,11 @@ def test_long_names_and_descriptions_count_with_their_beginning():
 @pytest.mark.slow
 def test_a_hundred_thousand_tools_are_searched_in_bounded_time():
     tools = [tool(f"s/open_{number}_thing{number}", "Opens a thing.") for number in range(100_000)]
-    start = time.perf_counter()
+    start = CpuTimer()
     index = Index(tools)
     assert index.search("opn thng", limit=5)
     assert index.search("thing99999", limit=1)[0].definition.name == "open_99999_thing99999"
-    assert time.perf_counter() - start < 60
+    assert start.seconds() < 60
 
 
 # The questions with known answers.

@@ -1,7 +1,6 @@
 """Lists read page by page, and the pool made of them."""
 
 import json
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from dragoman.catalog.texts import DESCRIPTION_LIMIT
 from dragoman.catalog.tools import ServerTool
 from dragoman.errors import ConnectionLost, RemoteError, UnknownTool
 from dragoman.names import QualifiedName, ServerName
+from tests.cpu_time import CpuTimer
 from tests.unit.fakes import definition, tool
 
 SCHEMA = {"type": "object"}
@@ -90,7 +90,7 @@ async def test_a_cursor_that_comes_back_ends_the_reading(pages: list[bytes]):
     listed = await read_list(Pages(*pages))
 
     assert names(listed) == ["a", "b"]
-    assert ["repeats itself" in problem for problem in listed.problems] == [True]
+    assert ["the same cursor twice" in problem for problem in listed.problems] == [True]
 
 
 @pytest.mark.parametrize(
@@ -343,9 +343,9 @@ async def test_megabytes_of_nothing_are_refused_before_they_are_read():
     async def fetch(params: Mapping[str, Any]) -> Raw:
         return Raw(b'{"tools":[' + b"0," * 2_000_000 + b"0]}")
 
-    started = time.process_time()
+    started = CpuTimer()
     listed = await read_list(fetch)
-    assert time.process_time() - started < 1
+    assert started.seconds() < 1
     assert listed.problems == ("the list of tools is incomplete: it is too large",)
 
 
@@ -362,10 +362,10 @@ def test_an_unknown_name_among_very_many_is_told_at_once():
     catalog = Catalog()
     catalog.set_list(ServerName("s"), listed(*(f"tool_{n}" for n in range(20_000))))
     list(catalog.tools())
-    started = time.process_time()
+    started = CpuTimer()
     with pytest.raises(UnknownTool):
         catalog.resolve("mcp__s__tolo_17")
-    assert time.process_time() - started < 1
+    assert started.seconds() < 1
 
 
 @pytest.mark.requirement("CAT-11")

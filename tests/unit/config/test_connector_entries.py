@@ -144,7 +144,7 @@ def test_a_broken_copy_is_told_and_fetched_anew(tmp_path: Path, text: str):
     (tmp_path / "c.json").write_text(text)
     cached = read_cache(tmp_path / "c.json", CONFIG)
     assert cached.servers == {}
-    assert "fetched anew" in (cached.problem or "")
+    assert "fetched again" in (cached.problem or "")
     assert not cached.is_fresh
 
 

@@ -169,13 +169,13 @@ def test_the_variables_named_are_exactly_those_without_which_it_fails(entry: dic
 
 
 def seconds(text: str) -> float:
-    begin = time.perf_counter()
+    begin = time.process_time()
     try:
         expand_entry("box", {"f": text}, {"A": "x"})
     except ConfigError:
         pass
     variables_in(text)
-    return time.perf_counter() - begin
+    return time.process_time() - begin
 
 
 @pytest.mark.parametrize(
@@ -185,4 +185,4 @@ def seconds(text: str) -> float:
 def test_hostile_text_is_expanded_in_linear_time(before: str, piece: str, after: str):
     small, large = before + piece * 1_000 + after, before + piece * 4_000 + after
     base = min(seconds(small) for _ in range(3))
-    assert min(seconds(large) for _ in range(3)) < max(0.03, 9 * base)
+    assert min(seconds(large) for _ in range(3)) < max(0.1, 9 * base)

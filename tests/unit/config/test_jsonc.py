@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman.config.jsonc import SyntaxProblem, locate, parse, remove, set_value
 from dragoman.config.jsontree import DEPTH_LIMIT, scan
+from tests.cpu_time import CpuTimer
 
 # --- reading ---
 
@@ -19,16 +20,16 @@ from dragoman.config.jsontree import DEPTH_LIMIT, scan
 @pytest.mark.parametrize(
     ("text", "line", "column", "words"),
     [
-        ("", 1, 1, "nothing in it"),
-        (" \n ", 2, 2, "nothing in it"),
+        ("", 1, 1, "the text is empty"),
+        (" \n ", 2, 2, "the text is empty"),
         ("\ufeff{}", 1, 1, "byte-order mark"),
         ('{"a": 1,}', 1, 8, "trailing comma is not allowed in JSON"),
         ("[1, 2,\n]", 1, 6, "trailing comma is not allowed in JSON"),
         ("{\n  // why\n}", 2, 3, "comments are not allowed in JSON"),
         ('{"a": /* why */ 1}', 1, 7, "comments are not allowed in JSON"),
         ("{}\n# why", 2, 1, "comments are not allowed in JSON"),
-        ('{"a": 1,\r\n "a": 2}', 2, 2, 'the key "a" is there twice'),
-        ('{"x": {"a": 1, "\\u0061": 2}}', 1, 16, 'the key "a" is there twice'),
+        ('{"a": 1,\r\n "a": 2}', 2, 2, 'the key "a" is duplicated'),
+        ('{"x": {"a": 1, "\\u0061": 2}}', 1, 16, 'the key "a" is duplicated'),
         ("[NaN]", 1, 2, "NaN and Infinity are not allowed"),
         ("[-Infinity]", 1, 2, "NaN and Infinity are not allowed"),
         ("[1e999]", 1, 2, "too large"),
@@ -47,8 +48,8 @@ from dragoman.config.jsontree import DEPTH_LIMIT, scan
         ('{"a": "b', 1, 7, "ends inside the string that begins here"),
         ('{"a": "b\n"}', 1, 7, "not closed in its line"),
         ('["a\tb"]', 1, 4, "control character"),
-        ('["a\\x"]', 1, 4, "backslash"),
-        ('["\\u12"]', 1, 3, "backslash"),
+        ('["a\\x"]', 1, 4, "escape sequence"),
+        ('["\\u12"]', 1, 3, "escape sequence"),
         ("{}{}", 1, 3, "more text after the end"),
         ("\0\0\0", 1, 1, "NUL"),
         ('{"a": 1}\0', 1, 9, "more text after the end"),
@@ -163,16 +164,16 @@ def test_two_hundred_servers_are_read_in_a_blink():
     "text", ["[" + "1," * 50_000, '"' + "\\" * 400_000, "/*" * 200_000, "{" + " " * 400_000 + "x"]
 )
 def test_hostile_texts_are_refused_in_linear_time(text: str, comments: bool):
-    started = time.perf_counter()
+    started = CpuTimer()
     with pytest.raises(SyntaxProblem):
         parse(text, comments=comments)
-    assert time.perf_counter() - started < 5
+    assert started.seconds() < 5
 
 
 def _seconds(function: Any, *arguments: Any) -> float:
-    started = time.perf_counter()
+    started = time.process_time()
     function(*arguments)
-    return time.perf_counter() - started
+    return time.process_time() - started
 
 
 # --- finding ---

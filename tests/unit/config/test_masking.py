@@ -255,11 +255,11 @@ HOSTILE = [
 
 
 def seconds(text: str) -> float:
-    begin = time.perf_counter()
+    begin = time.process_time()
     masked_value(text + "x")
     masked_url(text + "x")
     masked_words(["--token", text + "x", text + "x", "{" + text, "a " + text + " -x"])
-    return time.perf_counter() - begin
+    return time.process_time() - begin
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
@@ -267,7 +267,7 @@ def test_hostile_text_is_covered_in_linear_time(piece: str):
     """A project's file is shown before it is approved, so it must not be able to hold the program up."""
     small, large = piece * 1_500, piece * 6_000
     base = min(seconds(small) for _ in range(3))
-    assert min(seconds(large) for _ in range(3)) < max(0.03, 9 * base)
+    assert min(seconds(large) for _ in range(3)) < max(0.1, 9 * base)
 
 
 KEY = "ghp_0a1b2c3d4e5f6g7h8i9j"

@@ -313,7 +313,7 @@ def test_a_server_stands_by_the_weightiest_reason(
     )
     reasons = [
         ("refused", not admitted, "the rule"),
-        ("disabled", bool(off), "switched off in somewhere"),
+        ("disabled", bool(off), "disabled in somewhere"),
         (state or "", state in ("pending", "rejected"), "an answer"),
         ("broken", error is not None, "it is broken"),
         ("ready", True, None),

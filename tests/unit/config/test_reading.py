@@ -48,7 +48,7 @@ def test_a_link_is_followed():
         (b'{"a": 1,\n  "b": }', 2, 8, "a value was expected"),
         (b"\n [1]", 2, 2, "not an object"),
         (b"null", 1, 1, "not an object"),
-        (b"", 1, 1, "nothing in it"),
+        (b"", 1, 1, "the text is empty"),
         (b"\0\0\0\0", 1, 1, "NUL"),
         (b'{"a": "\xc3\xa9",\n "b": "\xff"}', 2, 8, "not valid UTF-8"),
         ("{}".encode("utf-16"), 1, 1, "UTF-16"),

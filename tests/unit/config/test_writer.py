@@ -307,7 +307,7 @@ def test_every_name_of_a_file_has_the_same_lock():
 
 def test_without_a_place_for_locks_nothing_is_written(home: Path):
     (home / ".dragoman").write_text("in the way")
-    assert "a lock for the file cannot be had" in refusal().reason
+    assert "the file cannot be locked" in refusal().reason
     assert not FILE.exists()
 
 

@@ -28,6 +28,7 @@ def test_when_it_is_a_flood(messages: list[tuple[float, int]], flooded: bool):
 
 def test_the_cause_names_the_limit_and_the_setting():
     assert FloodGauge(RATE).cause == (
-        "it floods: more than 1000 messages that answer no request, faster than 100 a second; "
-        "if that is right for this server, raise DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND"
+        "it sends too many messages: more than 1000 that answer no request, "
+        "faster than 100 a second; if that is normal for this server, "
+        "raise DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND"
     )

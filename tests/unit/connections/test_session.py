@@ -136,7 +136,7 @@ async def test_a_request_that_takes_too_long_times_out_and_the_server_is_told(se
     answer(wire)  # too late: ignored
     answer(wire, 2)
     await other
-    assert session.ignored == {"reply nobody waits for": 1}
+    assert session.ignored == {"reply to no pending request": 1}
 
 
 async def test_a_caller_that_gives_up_disturbs_no_other_and_the_server_is_told(session: Session, wire: Wire):

@@ -135,7 +135,7 @@ async def test_without_anything_else_to_hear_the_stream_ends_with_the_last_who_w
 )
 async def test_a_server_that_does_not_tell_is_not_asked(room: Room, era: str, capabilities: Any):
     session = await room.link(era, capabilities)
-    with pytest.raises(CallError, match="does not tell of changed resources"):
+    with pytest.raises(CallError, match="does not support resource subscriptions"):
         await room.watching.add("x:a")
     assert session.asked == []
 
@@ -175,7 +175,7 @@ async def test_a_resource_that_cannot_be_watched_any_more_is_told_in_the_log(roo
     await room.link("legacy", refuses=RemoteError("box", -32002, "gone"))
 
     assert await next_of(updates) == "x:a"
-    assert "no longer watched" in room.log[0]
+    assert "subscription has ended" in room.log[0]
 
 
 async def test_a_part_is_told_to_those_who_watch_the_whole(room: Room):

@@ -15,6 +15,7 @@ from dragoman.content.jsonpath import BadPath, found
 from dragoman.content.saving import NotSaved, Saver, handle_of
 from dragoman.content.store import BadQuestion, Store
 from dragoman.errors import InvalidArguments
+from tests.cpu_time import CpuTimer
 
 pytestmark = pytest.mark.requirement("CAL-7")
 
@@ -88,10 +89,10 @@ def test_each_further_search_takes_no_longer_than_the_one_before():
     data: Any = 1
     for _ in range(900):
         data = {"a": data}
-    started = time.process_time()
+    started = CpuTimer()
 
     assert list(found(data, "$" + "..a" * 49 + "..zz")) == []
-    assert time.process_time() - started < 2
+    assert started.seconds() < 2
 
 
 @pytest.mark.parametrize("inner", ["@..id", "@.*", "@[*]", "@[?(@.a)]", "@[0:2]"])

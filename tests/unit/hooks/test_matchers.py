@@ -1,7 +1,6 @@
 """Which names a matcher means."""
 
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from dragoman.catalog.naming import qualify
 from dragoman.hooks import matchers
 from dragoman.permissions.subjects import all_names
+from tests.cpu_time import CpuTimer
 
 NAMES = ("mcp__gh__list", "mcp__gh__delete_repo", "mcp__memory__create", "Bash", "my.server", "my-server")
 
@@ -101,9 +101,9 @@ def test_a_matcher_of_ten_thousand_characters_works_and_a_longer_one_is_told():
 @pytest.mark.parametrize("matcher", ["(a+)+b", "(a|a)*b", "(.*)" * 8 + "b", "a*" * 60 + "b"])
 def test_no_name_makes_a_matcher_take_for_ever(matcher: str):
     matches = matchers.parse(matcher)
-    started = time.perf_counter()
+    started = CpuTimer()
     assert not matches("a" * 64)
-    assert time.perf_counter() - started < 1
+    assert started.seconds() < 1
 
 
 def test_a_line_break_does_not_end_a_name():

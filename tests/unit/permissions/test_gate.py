@@ -87,8 +87,8 @@ async def test_the_question_says_everything_that_matters():
     ("answer", "reason"),
     [
         (PermissionAnswer(True), "allowed by the person"),
-        (PermissionAnswer(False), "the person said no"),
-        (PermissionAnswer(False, "use the other one"), "the person said no: use the other one"),
+        (PermissionAnswer(False), "denied by the person"),
+        (PermissionAnswer(False, "use the other one"), "denied by the person: use the other one"),
     ],
     ids=str,
 )
@@ -108,7 +108,7 @@ async def test_every_question_is_an_event_with_its_answer():
     bus.close()
 
     assert [event async for event in listener] == [
-        PermissionAsked(server="box", tool="mcp__box__open", allowed=False, reason="the person said no")
+        PermissionAsked(server="box", tool="mcp__box__open", allowed=False, reason="denied by the person")
     ]
 
 

@@ -409,7 +409,7 @@ async def test_a_flood_is_the_end():
             talk.channel.feed(b"x" * 100)
         await talk.sink.until(lambda: talk.sink.ends and talk.sink.failures)
 
-    assert talk.sink.ends == ["the program floods its stream without a line end"]
+    assert talk.sink.ends == ["the program sends data without a line end"]
 
 
 async def test_the_end_of_the_programs_stream_is_the_end_of_its_servers():

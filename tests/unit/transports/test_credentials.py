@@ -63,7 +63,7 @@ async def test_all_who_were_refused_with_the_same_ones_share_one_renewal():
     ("failure", "cause", "hint"),
     [
         (SignInNeeded("box", "connect", "its helper failed", hint="do this"), "its helper failed", "do this"),
-        (RuntimeError("s3cret"), "no credentials could be had: RuntimeError", None),
+        (RuntimeError("s3cret"), "no credentials could be obtained: RuntimeError", None),
     ],
     ids=["in words", "a bug"],
 )

@@ -174,11 +174,11 @@ def seconds_for(chunks: int) -> float:
     best = float("inf")
     for _ in range(3):
         reading = Reading(10**9)
-        started = time.perf_counter()
+        started = time.process_time()
         for _ in range(chunks):
             reading.framer.feed(chunk)
         reading.feed(b"\n")
-        best = min(best, time.perf_counter() - started)
+        best = min(best, time.process_time() - started)
         assert len(reading.lines[0]) == 100 * chunks
     return best
 

@@ -275,7 +275,7 @@ async def test_a_stream_that_ends_without_an_endpoint_is_unreachable(
 ):
     box = SseSite(opening)
     box.say(*said)
-    with pytest.raises(Unreachable, match="before it said where messages go"):
+    with pytest.raises(Unreachable, match="before it sent the endpoint for messages"):
         async with opened(box, limit_bytes=1000):
             pass
 
@@ -336,7 +336,7 @@ async def test_the_end_of_the_stream_is_told_once_and_nothing_can_be_sent_then()
             transport.send(b"{}")
 
     assert sink.messages == [b"last"]
-    assert sink.ends == ["it ended its stream of events"]
+    assert sink.ends == ["it ended its event stream"]
 
 
 async def test_no_end_is_told_after_a_close():

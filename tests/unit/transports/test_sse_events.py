@@ -286,11 +286,11 @@ def test_an_event_that_goes_on_and_on_raises_although_someone_is_told():
 
 def seconds_for(chunk: bytes, count: int) -> float:
     parser = SseParser(1 << 30)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(count):
         parser.feed(chunk)
     parser.feed(b"\n\n")
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 @pytest.mark.parametrize("chunk", [b"x" * 100, b"data:\n", b"\n", b"\r", b"id:1\r\n"])

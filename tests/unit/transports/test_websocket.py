@@ -286,7 +286,7 @@ def test_a_close_in_words(code: object, reason: object, expected: str):
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (None, "without a goodbye"),
+        (None, "without a close frame"),
         (aiohttp.ServerTimeoutError(), "pings"),
         (aiohttp.WebSocketError(1009, "big"), "limit of 7 bytes"),
         (aiohttp.WebSocketError(1002, "bad\x1b"), r"protocol: bad\\x1b"),
@@ -405,7 +405,7 @@ async def test_a_far_end_that_does_not_answer_pings_is_lost(monkeypatch: pytest.
     async with opened(Door(talk)) as (_, sink):
         await sink.until(lambda: sink.ends)
 
-    assert sink.ends == ["it does not answer pings any more"]
+    assert sink.ends == ["it no longer answers pings"]
 
 
 async def test_closing_leaves_no_task_and_no_file_open():

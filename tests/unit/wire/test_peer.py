@@ -65,7 +65,7 @@ def test_an_id_of_another_type_or_spelling_is_not_ours(foreign: bytes):
     talk.hear(b'{"jsonrpc":"2.0","id":' + foreign + b',"result":{}}')
 
     assert talk.waits(1)
-    assert talk.peer.ignored == {"reply nobody waits for": 1}
+    assert talk.peer.ignored == {"reply to no pending request": 1}
 
 
 def test_a_reply_without_an_id_is_not_ours():
@@ -80,7 +80,7 @@ def test_the_second_of_two_replies_is_ignored():
     talk.hear(reply(1, result=1), reply(1, result=2), reply(1, error={"code": 1, "message": ""}))
 
     assert talk.outcome() == b"1"
-    assert talk.peer.ignored == {"reply nobody waits for": 2}
+    assert talk.peer.ignored == {"reply to no pending request": 2}
 
 
 def test_a_late_reply_is_ignored():
@@ -452,7 +452,7 @@ def test_a_flood_of_unwanted_progress_is_told_once():
     talk = Conversation()
     talk.hear(*[progress(1, n) for n in range(1000)])
 
-    assert talk.peer.ignored == {"progress nobody asked for": 1000}
+    assert talk.peer.ignored == {"progress for no pending request": 1000}
     assert len(talk.listener.faults) == 1
 
 

@@ -36,7 +36,9 @@ PICTURE_SIZE = 28
 TABLE_ROWS = 20_000
 
 
-@click.command("demo", short_help="A short demonstration: real calls to a built-in server. Needs no configuration.")
+@click.command(
+    "demo", short_help="A short demonstration: real calls to a built-in server. Needs no configuration."
+)
 @json_option
 def command(as_json: bool) -> None:
     """Starts the built-in demo server, in this process and in one of its own, and calls its tools.

@@ -26,9 +26,7 @@ from dragoman.host import Host
 @mcp_config_option
 @json_option
 @yes_option
-@click.option(
-    "--complete", metavar="ARGUMENT=BEGINNING", help="Print completions for one argument and exit."
-)
+@click.option("--complete", metavar="ARGUMENT=BEGINNING", help="Print completions for one argument and exit.")
 def command(
     words: tuple[str, ...],
     given: tuple[str, ...],
@@ -37,11 +35,11 @@ def command(
     yes: bool,
     complete: str | None,
 ) -> None:
-    """Prints the messages that NAME (as `dragoman prompts` lists it) comes to.
+    """Prints the messages of the prompt NAME (as `dragoman prompts` lists it).
 
-    ARGUMENTS fill the prompt's own list in its order, or are given as name=value. Running this command allows
-    the request; a question is asked only if an ask rule applies. A server given as URL, or with --stdio, needs no
-    configuration.
+    ARGUMENTS are given in the order of the prompt's arguments, or as name=value. Running this command allows
+    the request; a question is asked only if an ask rule applies. A server given as URL, or with --stdio,
+    needs no configuration.
     """
     words = without_url(words)
     if not words:

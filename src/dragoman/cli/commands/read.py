@@ -46,11 +46,10 @@ def command(
 ) -> None:
     """Prints the resource at URI of SERVER.
 
-    URI may be a template as `dragoman resources` lists it; VALUES (name=value) are the values of its variables. On
-    a terminal, invisible characters are made visible; otherwise, and with -o, the bytes are written
-    unchanged. Running this
-    command allows the request; a question is asked only if an ask rule applies. SERVER is left out where --stdio gives
-    the server; a URL in its place needs no configuration.
+    URI may be a template as `dragoman resources` lists it; VALUES (name=value) are the values of its
+    variables. On a terminal, invisible characters are made visible; otherwise, and with -o, the bytes are
+    written unchanged. Running this command allows the request; a question is asked only if an ask rule
+    applies. SERVER is left out where --stdio gives the server; a URL in its place needs no configuration.
     """
     # With --stdio the first word is the resource, whose URI may look like a server's URL.
     rest = words if adhoc_server() is not None else without_url(words)

@@ -93,9 +93,9 @@ def _show_parameters(heading: str, rows: list[Row]) -> None:
 
 
 _RISKS: Final[Mapping[Risk, str]] = {
-    "reads": "only reads",
-    "writes": "may change things",
-    "destroys": "may destroy things",
+    "reads": "read-only",
+    "writes": "not read-only",
+    "destroys": "destructive",
 }
 
 

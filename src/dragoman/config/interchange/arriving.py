@@ -30,8 +30,8 @@ from dragoman.config.interchange.notes import Page, Unusable
 
 _REMOTE: Final = ("http", "sse", "ws")
 _OF_OUR_FORM: Final = (*_REMOTE, "sse-ide", "ws-ide", "claudeai-proxy")
-NOTHING_LIKE_IT: Final = "there is no such field here; it is left out"
-NOT_TAKEN_OVER: Final = "trust is not taken over from a file; add the field yourself if you trust the server"
+NOTHING_LIKE_IT: Final = "Dragoman has no such field; it is left out"
+NOT_TAKEN_OVER: Final = "trust is not imported; add the field yourself if you trust the server"
 
 
 def entry_in(manner: Manner, raw: Any, page: Page) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _implied(manner: Manner, field: str, url: str, page: Page) -> str:
     if meant is None:
         page.say(
             field,
-            f"{manner.host} read an address without a type as SSE at first, and as HTTP in newer versions; "
+            f"{manner.host} read a URL without a type as SSE at first, as HTTP in newer versions; "
             "here it is sse",
         )
         return "sse"
@@ -97,7 +97,7 @@ def _implied(manner: Manner, field: str, url: str, page: Page) -> str:
 
 def _check_kind(kind: str, manner: Manner) -> None:
     if kind not in (_OF_OUR_FORM if manner.keeps_unknown else _REMOTE):
-        raise Unusable("type", "the type is not known here")
+        raise Unusable("type", "the type is not supported")
 
 
 def _shared_in(manner: Manner, entry: Entry, ours: dict[str, Any], page: Page) -> None:

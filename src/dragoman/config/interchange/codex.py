@@ -37,9 +37,9 @@ NAMES: Final = re.compile(r"[A-Za-z0-9_-]+")
 _REASONS: Final = {
     "startup_timeout_sec": "the time to connect is one setting for all servers here (MCP_TIMEOUT)",
     "startup_timeout_ms": "the time to connect is one setting for all servers here (MCP_TIMEOUT)",
-    "bearer_token": "a token does not belong into a file: put it into a variable",
-    "default_tools_approval_mode": "approvals do not carry over: calls are decided by the rules here",
-    "tools": "approvals do not carry over: calls are decided by the rules here",
+    "bearer_token": "a token must not be stored in the file: use a variable",
+    "default_tools_approval_mode": "approvals are not imported: Dragoman's rules decide about calls",
+    "tools": "approvals are not imported: Dragoman's rules decide about calls",
 }
 _BEARER: Final = re.compile(r"Bearer (\$\{[^}]*\})")
 _TOOL_LISTS: Final = {"enabledTools": "enabled_tools", "disabledTools": "disabled_tools"}

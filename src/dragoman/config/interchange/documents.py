@@ -53,7 +53,9 @@ def project_servers(document: Document, project: Path | None) -> dict[str, Any]:
 def with_project(servers: dict[str, Any], nearer: Mapping[str, Any], book: Notebook) -> dict[str, Any]:
     for name in nearer:
         if name in servers:
-            book.add(name, None, "it is there for all projects and for this one; this one's is taken")
+            book.add(
+                name, None, "it is defined for all projects and for this one; the one of this project is used"
+            )
     return {**servers, **nearer}
 
 

@@ -55,7 +55,7 @@ def address_of(entry: Entry, field: str) -> str:
     url = needed_text(entry, field)
     scheme = _SCHEME.match(url)
     if scheme is not None and scheme.group(1).lower() not in _SCHEMES:
-        raise Unusable(field, "addresses of this kind cannot be reached here")
+        raise Unusable(field, "URLs of this kind are not supported")
     return url
 
 
@@ -89,7 +89,7 @@ def kind_of(entry: Entry, remote: tuple[str, ...]) -> str | None:
         return "stdio"
     if any(entry.get(field) is not None for field in remote):
         return None
-    raise Unusable(None, "there is neither a command nor an address")
+    raise Unusable(None, "there is neither a command nor a URL")
 
 
 def kind_of_address(url: str) -> str:

@@ -144,7 +144,7 @@ def write(
         if theirs is not None:
             _decide(plan, row, name, theirs, found or {}, replace, draft)
         if name in off and name in plan.changes and name not in disabled:
-            draft.add(name, None, f"it is switched off in {row.title}, and stays so")
+            draft.add(name, None, f"it is disabled in {row.title}, and stays disabled")
         if name not in plan.conflicts:  # what a server that stays outside would have lost concerns nobody
             book.take(draft)
     return Exported(
@@ -176,14 +176,14 @@ def _decide(
     elif _is_same(row, there[name], theirs):
         plan.unchanged.append(name)
         if documents.is_switched_off(there[name]):
-            book.add(name, None, f"it is there, but switched off in {row.title}")
+            book.add(name, None, f"it is present, but disabled in {row.title}")
     elif name not in replace:
         plan.conflicts.append(name)
     else:
         plan.changes[name] = theirs
         if documents.is_switched_off(there[name]):
             theirs.update(documents.switch_of(there[name]))
-            book.add(name, None, f"it is switched off in {row.title}, and stays so")
+            book.add(name, None, f"it is disabled in {row.title}, and stays disabled")
         _mourn(row, name, there[name], book)
 
 
@@ -204,7 +204,7 @@ def _translated(row: Format, name: str, entry: Any, book: Notebook, *, off: bool
             raise Unusable(None, f"{row.title} does not accept such a name; the server is left out")
         if off and row.off is None and row.off_list is None:
             raise Unusable(
-                None, f"it is switched off here, and {row.title} has no such field; the server is left out"
+                None, f"it is disabled here, and {row.title} has no such field; the server is left out"
             )
         theirs = row.entry_out(entry, page)
         if off and row.off is not None:

@@ -73,7 +73,7 @@ def _address_out(
     written = _write(manner, url, page, "url")
     if (meant if meant != "" else kind_of_address(written)) != kind:
         if manner.typed == "never":
-            page.say("type", f"{manner.host} finds out by itself whether an address is HTTP or SSE")
+            page.say("type", f"{manner.host} detects by itself whether a URL is HTTP or SSE")
         else:
             theirs["type"] = kind
     theirs[field] = written

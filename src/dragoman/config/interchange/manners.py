@@ -93,8 +93,8 @@ VSCODE: Final = Manner(
     sign_in=SignIn(field="oauth", names={"clientId": "clientId"}),
     reasons={
         "envFile": _ENV_FILE,
-        "sandbox": "sandboxes are not set up here",
-        "sandboxEnabled": "sandboxes are not set up here: the server runs with your own rights",
+        "sandbox": "sandboxes are not supported",
+        "sandboxEnabled": "sandboxes are not supported: the server runs with your own permissions",
         "dev": "servers are not restarted when their files change",
     },
     unremarkable=frozenset({"gallery", "version"}),
@@ -114,7 +114,7 @@ GEMINI: Final = Manner(
     sign_in=SignIn(
         field="oauth", names={"clientId": "clientId", "clientSecret": "clientSecret", "scopes": "scopes"}
     ),
-    reasons={"trust": "trust does not carry over: calls are decided by the rules here"},
+    reasons={"trust": "trust is not imported: Dragoman's rules decide about calls"},
     unremarkable=frozenset({"description"}),
 )
 

@@ -141,7 +141,7 @@ def _word(dialect: Dialect, word: str, written: str, page: Page, field: str) -> 
     if dialect.placeholder is _SHELL and whole_variable(written):
         return written
     if ours := whole_variable(written):  # its default may be secret, so only the name is told
-        page.say(field, f"${{{ours[0]}}} means nothing to {dialect.host}; here it is a variable")
+        page.say(field, f"${{{ours[0]}}} has no meaning in {dialect.host}; here it is a variable")
         return written
     return _left(dialect, written, page, field)
 
@@ -158,9 +158,9 @@ def _input(dialect: Dialect, identifier: str, written: str, page: Page, field: s
 
 def _left(dialect: Dialect, written: str, page: Page, field: str) -> str:
     if dialect.placeholder is not _SHELL:
-        page.say(field, f"a variable of {dialect.host} has no counterpart here and stays as text")
+        page.say(field, f"a variable of {dialect.host} has no equivalent here and is kept as text")
     elif not written[1:].isalnum():
-        page.say(field, "a variable with an unusual name stays as text")
+        page.say(field, "a variable with an unusual name is kept as text")
     return written
 
 

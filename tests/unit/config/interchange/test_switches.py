@@ -41,7 +41,7 @@ def test_a_host_without_a_switch_does_not_get_a_server_that_is_off(key: str):
     written = write(key, None, SERVERS, source="f", disabled=["off"])
     assert written.written == ("on",)
     (note,) = written.notes
-    said = f"it is switched off here, and {FORMATS[key].title} has no such field; the server is left out"
+    said = f"it is disabled here, and {FORMATS[key].title} has no such field; the server is left out"
     assert (note.server, note.text) == ("off", said)
 
 
@@ -60,7 +60,7 @@ def test_what_is_switched_off_there_is_not_switched_on_by_writing_it(key: str, t
     assert written.written == ("on", "off")
     back = read(key, written.text, source="f")
     assert (back.servers, back.disabled) == (SERVERS, ("off",))
-    said = f"it is switched off in {FORMATS[key].title}, and stays so"
+    said = f"it is disabled in {FORMATS[key].title}, and stays disabled"
     assert [note.text for note in written.notes if note.server == "off"] == [said]
 
 

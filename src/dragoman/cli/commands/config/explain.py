@@ -19,7 +19,9 @@ from dragoman.config.merge import ConfiguredServer
 from dragoman.settings import TABLE
 
 
-@click.command("explain", short_help="Show every effective value with its file and scope, and the values it overrides.")
+@click.command(
+    "explain", short_help="Show every effective value with its file and scope, and the values it overrides."
+)
 @click.argument("name", required=False)
 @mcp_config_option
 @json_option

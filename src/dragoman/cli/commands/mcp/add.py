@@ -71,9 +71,18 @@ def _not_yet(option: str, **more: Any) -> Callable[[F], F]:
 @click.argument("command_or_url")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @scope_option
-@click.option("-e", "--env", multiple=True, metavar="KEY=VALUE", help="Environment variable for the command. Repeatable.")
 @click.option(
-    "-t", "--transport", type=click.Choice(["stdio", "http", "sse", "ws"]), help="Transport, if it cannot be derived from the URL."
+    "-e",
+    "--env",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Environment variable for the command. Repeatable.",
+)
+@click.option(
+    "-t",
+    "--transport",
+    type=click.Choice(["stdio", "http", "sse", "ws"]),
+    help="Transport, if it cannot be derived from the URL.",
 )
 @click.option("-H", "--header", multiple=True, metavar='"KEY: VALUE"', help="HTTP header. Repeatable.")
 @_not_yet("--client-id")

@@ -23,10 +23,10 @@ from dragoman.errors import ConfigError, NotFound
 @click.option("--no", "decision", flag_value="rejected", help="Decline without asking.")
 @json_option
 def command(names: tuple[str, ...], decision: str | None, as_json: bool) -> None:
-    """Shows each server that waits, whole and with nothing hidden, and asks.
+    """Shows each server that needs approval, with its complete entry, and asks.
 
-    The answer holds for exactly what is shown: when the entry changes, it is asked again. Without a terminal,
-    give --yes or --no together with the NAMES.
+    The answer applies to exactly this entry: if the entry changes, the question is asked again. Without a
+    terminal, give --yes or --no together with the NAMES.
     """
     configuration = look()
     waiting = _chosen(configuration, names)
@@ -34,7 +34,8 @@ def command(names: tuple[str, ...], decision: str | None, as_json: bool) -> None
         for server in waiting:
             approving.show(configuration, server)
         raise ConfigError(
-            "there is no terminal to ask on, so nothing was approved", hint="Run it in a terminal, or give the NAME with --yes."
+            "there is no terminal to ask on, so nothing was approved",
+            hint="Run it in a terminal, or give the NAME with --yes.",
         )
     if decision is not None and not names:
         raise click.UsageError("--yes and --no need the names of servers")
@@ -56,8 +57,13 @@ def _chosen(configuration: Configuration, names: tuple[str, ...]) -> list[Config
     for name in names:
         if name not in known:
             if name not in configuration.servers:
-                raise NotFound(f"there is no server {name!r}", hint="`dragoman mcp list` shows which servers need approval.")
-            raise ConfigError(f"{name!r} needs no approval", hint="`dragoman mcp list` shows which servers need approval.")
+                raise NotFound(
+                    f"there is no server {name!r}",
+                    hint="`dragoman mcp list` shows which servers need approval.",
+                )
+            raise ConfigError(
+                f"{name!r} needs no approval", hint="`dragoman mcp list` shows which servers need approval."
+            )
     return [known[name] for name in names] if names else list(waiting.values())
 
 

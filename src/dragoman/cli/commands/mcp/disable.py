@@ -26,4 +26,4 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         echo({"servers": [{"name": s.name, "file": str(f)} for s, f in zip(found, files)]})
         return
     for server, file in zip(found, files):
-        click.echo(f"{one_line(server.name)} is off ({one_line(str(file))})")
+        click.echo(f"Disabled {one_line(server.name)} ({one_line(str(file))})")

@@ -35,7 +35,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         return
     for result in results:
         name = one_line(result["name"])
-        click.echo(f"{name} is on{_what_else(result)}")
+        click.echo(f"Enabled {name}{_what_else(result)}")
 
 
 def _what_else(result: dict[str, str]) -> str:
@@ -52,8 +52,6 @@ def _switch_on(configuration: Configuration, server: ConfiguredServer) -> str:
     """How it stands afterwards."""
     files = switch_on(configuration, server.name)
     if not files and server.standing == "disabled":
-        raise ConfigError(
-            f"{server.name!r} is {server.reason}", hint="This command cannot change that file."
-        )
+        raise ConfigError(f"{server.name!r} is {server.reason}", hint="This command cannot change that file.")
     now = load(configuration.sources).servers.get(server.name)
     return now.standing if now is not None else "duplicate"

@@ -151,7 +151,9 @@ def _report(
     click.echo(f"{verb} {what} to {one_line(str(path))}", err=dry_run)
     for name in exported.conflicts:
         mark = click.style("–", fg="yellow")
-        click.echo(f"  {mark} {one_line(name)}: exists with different content; --force replaces it", err=dry_run)
+        click.echo(
+            f"  {mark} {one_line(name)}: exists with different content; --force replaces it", err=dry_run
+        )
     for name in exported.unchanged:
         click.echo(f"  = {one_line(name)}: it is there already", err=dry_run)
     for name, reason in left_out.items():

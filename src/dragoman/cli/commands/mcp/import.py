@@ -42,9 +42,9 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Reads the servers of HOST, from FILE or from where it keeps its user's, and adds them (scope user).
+    """Reads the servers of HOST from FILE, or from HOST's own user configuration, and adds them (scope user).
 
-    Nothing is replaced without a yes. What does not carry over is told.
+    Nothing is replaced without confirmation. Settings that cannot be converted are reported.
     """
     configuration = look()
     sources = configuration.sources

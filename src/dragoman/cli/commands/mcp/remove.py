@@ -28,7 +28,9 @@ def command(name: str, scope: str | None, as_json: bool) -> None:
         )
     if len({found for found, _ in places}) > 1:
         scopes = ", ".join(dict.fromkeys(found for found, _ in places))
-        raise ConfigError(f"{name!r} is defined in several scopes: {scopes}", hint="Choose one with -s SCOPE.")
+        raise ConfigError(
+            f"{name!r} is defined in several scopes: {scopes}", hint="Choose one with -s SCOPE."
+        )
     found, path = places[0]
     remove_server(sources, found, path, name)
     if as_json:

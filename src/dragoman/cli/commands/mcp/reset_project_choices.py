@@ -13,7 +13,7 @@ from dragoman.config.edits import forget_choices
 @click.command("reset-project-choices", short_help="Reset all approval decisions of this project.")
 @json_option
 def command(as_json: bool) -> None:
-    """Removes the recorded approval decisions about servers of this project. The questions are asked again."""
+    """Removes the approval decisions about servers of this project. The questions are asked again."""
     count = forget_choices(look().sources)
     if as_json:
         echo({"forgotten": count})

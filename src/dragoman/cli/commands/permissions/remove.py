@@ -17,7 +17,7 @@ from dragoman.errors import NotFound
 @click.option("-s", "--scope", type=click.Choice(["user", "local"]), help="Only from this scope.")
 @json_option
 def command(rule: str, scope: str | None, as_json: bool) -> None:
-    """Removes RULE, written as `dragoman permissions list` shows it, from each of your files that contains it."""
+    """Removes RULE, written as `dragoman permissions list` shows it, from each of your files that has it."""
     sources = look().sources
     places = [place for place in files_with_rules(sources) if scope in (None, place[0])]
     removed = [

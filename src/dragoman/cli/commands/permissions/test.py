@@ -24,10 +24,11 @@ CODES: Final = {"allow": exit_codes.OK, "deny": exit_codes.REFUSED, "ask": exit_
 def command(
     tool: str, arguments: tuple[str, ...], given: tuple[str, ...], strict: bool, as_json: bool
 ) -> None:
-    """Decides on a call of TOOL with ARGUMENTS (one JSON object, or key=value words) as a host would.
+    """Decides about a call of TOOL with ARGUMENTS (one JSON object, or key=value pairs) as a host would.
 
-    No tool is called, but hooks before calls (PreToolUse) are run for their answer. For the shell:
-    `dragoman permissions test Bash 'git status && make'`. Exit codes: 0 allowed, 6 refused, 8 a question would be asked.
+    No tool is called, but PreToolUse hooks are run. For the shell:
+    `dragoman permissions test Bash 'git status && make'`.
+    Exit codes: 0 allowed, 6 refused, 8 a question would be asked.
     """
     judgement = judged(tool, arguments, given, strict, run_hooks=True)
     if as_json:
