@@ -1,7 +1,6 @@
 """What a schema can make of a value, known before it is tried."""
 
 import contextlib
-import time
 from typing import Any
 
 import msgspec

@@ -23,7 +23,7 @@ MARKS = {"deny": ("✗", "red"), "ask": ("?", "yellow"), "allow": ("✓", "green
 @click.command("list", short_help="List every effective rule and the file that defines it.")
 @json_option
 def command(as_json: bool) -> None:
-    """Lists the rules of all files, the strictest first, and the mode, which decides where no rule applies."""
+    """Lists the rules of all files, strictest first, and the mode, which decides where no rule applies."""
     configuration = look()
     rules = Rules.of(configuration)
     problems = [*configuration.problems, *rules.problems]
