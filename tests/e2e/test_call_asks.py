@@ -70,6 +70,13 @@ def test_a_refusal_is_a_document_where_one_is_wanted(home: Path):
     assert (document["isError"], document["error"]["code"]) == (True, "refused")
 
 
+@pytest.mark.requirement("CFG-8")
+def test_a_call_asks_about_no_server_that_it_does_not_start(home: Path):
+    (home / "work" / ".mcp.json").write_text(json.dumps({"mcpServers": {"other": {"command": "/bin/true"}}}))
+    with Person("call", "mcp__s__plain", *SERVER) as person:
+        assert person.ends() == (exit_codes.OK, "plain\n")
+
+
 # --- in a script ---
 
 
@@ -83,7 +90,7 @@ def test_in_a_script_a_second_yes_is_dash_dash_yes(home: Path, by: str):
 
     assert (refused.returncode, refused.stdout) == (exit_codes.REFUSED, "")
     assert "--yes" in refused.stderr
-    assert ("destroy" in refused.stderr) == (name == "burn"), "why"
+    assert ("destructive" in refused.stderr) == (name == "burn"), "why"
     assert ("ask rule mcp__s__plain" in refused.stderr) == ("rule" in by)
     assert (made.returncode, made.stdout) == (exit_codes.OK, f"{name}\n"), made.stderr
 

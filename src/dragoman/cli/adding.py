@@ -14,6 +14,7 @@ import click
 from dragoman.cleaning import one_line
 from dragoman.cli.looking import look
 from dragoman.cli.options import run_with_host
+from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted
 from dragoman.config import edits
@@ -141,4 +142,4 @@ def _same_in_its_file(configuration: Configuration, server: ConfiguredServer) ->
 
 
 def _note(text: str) -> None:
-    click.echo(f"{click.style('!', fg='yellow')} {one_line(text)}", err=True)
+    echo_wrapped(one_line(text), label="! ", colour="yellow", err=True)

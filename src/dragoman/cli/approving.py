@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, cast
 
 import click
@@ -30,15 +30,23 @@ from dragoman.permissions.rules import Rulebook
 SHOWN_RULES: Final = 5
 
 
-def load_asking(sources: Sources) -> Configuration:
-    """The configuration; where a person watches, after asking about what is pending."""
+Started = Callable[[Configuration], Collection[str] | None]
+
+
+def load_asking(sources: Sources, started: Started | None = None) -> Configuration:
+    """The configuration; at a terminal, after questions about servers that need approval.
+
+    `started` names the servers that the command starts (None for all): only those are asked about.
+    """
     configuration = load(sources)
     if configuration.policy.broken is not None or not is_watched():
         return configuration
     if not (configuration.waiting or configuration.unconfirmed_variables):
         return configuration
+    names = started(configuration) if started else None
     for server in configuration.waiting:
-        ask(configuration, server)
+        if names is None or server.name in names:
+            ask(configuration, server)
     ask_about_variables(configuration)
     return load(sources)
 
@@ -71,8 +79,8 @@ def show(configuration: Configuration, server: ConfiguredServer) -> bool:
     escaped."""
     click.echo(err=True)
     mark, name = click.style("?", fg="yellow", bold=True), click.style(one_line(server.name, 80), bold=True)
-    click.echo(f"{mark} Server {name} needs approval. Its entry is in", err=True)
-    click.echo(f"  {indented(one_line(server.source), 2)}", err=True)
+    click.echo(f"{mark} Server {name} needs approval.", err=True)
+    click.echo(f"  {indented(f'Its entry is in {one_line(server.source)}', 2)}", err=True)
     if server.approval and server.approval.before is not None:
         click.echo("  It was approved before, and has changed since:", err=True)
     is_cut = _show_entry(server)

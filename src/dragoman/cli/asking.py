@@ -27,9 +27,6 @@ from dragoman.interaction import NobodyToAsk, PageQuestion, PermissionAnswer, Pe
 
 SHOWN_NAME: Final = 24
 """Columns that names may take beside their values; longer ones have lines of their own."""
-RISK_COLUMNS: Final = 70
-"""What the words about risk take at most."""
-
 _RISKS: Final = {
     "reads": ("declared read-only", "green"),
     "writes": ("not declared read-only", "yellow"),
@@ -88,12 +85,8 @@ class Terminal:
         if question.is_rememberable and not self._is_single:
             yield "s", "yes, for this session"
         if question.is_rememberable and question.rule:
-            yield (
-                "a",
-                f"yes, always: {indented(f'allow {one_line(question.rule)}', 20)}"
-                + _in(self._sources.user_file),
-            )
-            yield "p", "yes, always in this project: the same" + _in(self._sources.file_of("local"))
+            yield "a", f"yes, always: allow {one_line(question.rule)}{_in(self._sources.user_file)}"
+            yield "p", f"yes, always in this project: the same{_in(self._sources.file_of('local'))}"
         yield "n", "no"
         if not self._is_single:
             yield "t", "no, and tell the model why"
@@ -127,11 +120,10 @@ def show(question: PermissionQuestion) -> None:
     click.echo(
         f"\n{click.style('?', fg='yellow', bold=True)} {click.style(who, bold=True)}: {name}", err=True
     )
-    title = _title(question)
-    if cells(title) > columns() - RISK_COLUMNS:
-        click.echo(f"  {indented(title, 2)}", err=True)
-        title = ""
-    click.echo(f"  {' · '.join(filter(None, (title, *_about(question))))}", err=True)
+    about = " · ".join(filter(None, (title := _title(question), *_about(question))))
+    if cells(click.unstyle(about)) > columns() - 3:
+        about = "\n  ".join(filter(None, (indented(title, 2), *_about(question))))
+    click.echo(f"  {about}", err=True)
     _show_arguments(question)
     if mixed := mixed_words((question.title, question.arguments)):
         words = f"These words mix alphabets: {', '.join(mixed)}"
@@ -209,7 +201,7 @@ def _quoted(text: str) -> str:
 
 
 def _in(path: object) -> str:
-    return f"\n       in {indented(one_line(str(path)), 10)}"
+    return f"\nin {one_line(str(path))}"
 
 
 def _show_page(question: PageQuestion) -> None:

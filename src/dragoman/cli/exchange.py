@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from dragoman.cleaning import one_line
+from dragoman.cli.render.columns import echo_wrapped
 from dragoman.config.interchange.formats import FORMATS
 from dragoman.config.interchange.notes import Note
 
@@ -27,4 +28,4 @@ def show_notes(notes: Iterable[Note]) -> None:
     for note in notes:
         where = ": ".join(one_line(part) for part in (note.server, note.field) if part)
         text = f"{where}: {note.text}" if where else note.text
-        click.echo(f"  {click.style('!', fg='yellow')} {one_line(text)}", err=True)
+        echo_wrapped(one_line(text), label="  ! ", colour="yellow", err=True)

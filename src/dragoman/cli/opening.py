@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from dragoman.cli import exit_codes
-from dragoman.cli.approving import load_asking
+from dragoman.cli.approving import Started, load_asking
 from dragoman.cli.common import chosen_server, has_unread_files
 from dragoman.cli.finding import find
 from dragoman.cli.options import check_readable, no_servers, sources_of
@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     from dragoman.view import ServerView
 
 
-def opened(given: tuple[str, ...], strict: bool, server: str | None = None) -> tuple[Sources, Configuration]:
-    """Asks about what waits for approval and tells what is wrong in files. `server`: one that must exist.
+def opened(
+    given: tuple[str, ...], strict: bool, server: str | None = None, started: Started | None = None
+) -> tuple[Sources, Configuration]:
+    """Asks about servers that need approval and reports problems in files. `server`: one that must exist.
 
-    With a server given as a URL or with --stdio, that one is all there is.
+    With a server given as a URL or with --stdio, that one is all there is. `started`: see `load_asking`.
     """
     sources = sources_of(given, strict)
-    configuration = load_asking(sources)
+    configuration = load_asking(sources, started or (lambda _: [server] if server else None))
     show_problems(configuration)
     check_readable(configuration)
     if configuration.connectors is not None:  # more servers may come to be known

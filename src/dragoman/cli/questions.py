@@ -14,7 +14,7 @@ from typing import Final
 import click
 
 from dragoman.cli import keys
-from dragoman.cli.render.columns import chopped, terminal_columns
+from dragoman.cli.render.columns import broken, terminal_columns
 
 SHOWN_CHARACTERS: Final = 400
 """Of one value, before the person asks for all of it."""
@@ -33,7 +33,7 @@ def indented(text: str, indent: int) -> str:
 
     A line that the terminal itself had to break would begin where ours do, and could look like one of them.
     """
-    return f"\n{' ' * indent}".join(chopped(text, max(20, columns() - indent - 1)))
+    return f"\n{' ' * indent}".join(broken(text, max(20, columns() - indent - 1)))
 
 
 def columns() -> int:
@@ -56,7 +56,8 @@ async def ask_key(meanings: Mapping[str, str], otherwise: str = keys.NO) -> str:
 
 def show_keys(meanings: Mapping[str, str]) -> None:
     for key, meaning in meanings.items():
-        click.echo(f"    {click.style(key, bold=True)}  {meaning}", err=True)
+        lines = f"\n{' ' * 7}".join(indented(line, 9) for line in meaning.split("\n"))
+        click.echo(f"    {click.style(key, bold=True)}  {lines}", err=True)
 
 
 def confirmed(question: str) -> bool:

@@ -3,10 +3,11 @@
 import re
 
 import pytest
+from click import unstyle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.render.columns import Row, cells, filled, fitted, table, wrapped
+from dragoman.cli.render.columns import Row, broken, cells, echo_wrapped, filled, fitted, table, wrapped
 
 STYLE = re.compile("\x1b\\[\\d+m")
 WORDS = st.text(st.sampled_from("ab 漢e\u0301ก\u0e31字é😀-"), max_size=60)
@@ -128,3 +129,38 @@ ANY_ROWS = st.lists(st.tuples(WORDS, WORDS, WORDS, st.sampled_from(["", "●"]))
 def test_every_name_is_in_the_table_whole(rows: list[tuple[str, str, str, str]], columns: int):
     text = "\n".join(shown([Row(*row) for row in rows], columns))
     assert all(typed.rstrip() in text for typed, *_ in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", [""]),
+        ("one two", ["one two"]),
+        ("one two three", ["one two ", "three"]),
+        ("a verylongword", ["a verylong", "word"]),
+        ("x" * 25, ["x" * 10, "x" * 10, "x" * 5]),
+        (" " * 12, [" " * 10, "  "]),
+        ("\u5b57" * 6, ["\u5b57" * 5, "\u5b57"]),
+    ],
+)
+def test_every_character_is_kept_and_lines_are_broken_after_blanks(text: str, pieces: list[str]):
+    assert broken(text, 10) == pieces
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=200), st.integers(2, 40))
+def test_no_piece_is_wider_than_the_room_and_nothing_is_lost(text: str, room: int):
+    pieces = broken(text, room)
+    assert "".join(pieces) == text
+    assert all(cells(piece) <= room for piece in pieces)
+
+
+def test_sentences_are_broken_between_words_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("COLUMNS", "21")
+    echo_wrapped("the file cannot be read\nline two", label="  ! ", colour="yellow", err=True)
+    assert capsys.readouterr().err == "  ! the file cannot be read\n  line two\n"
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    echo_wrapped("the file cannot be read\nline two", label="  ! ", err=True)
+    assert unstyle(capsys.readouterr().err) == "  ! the file cannot\n  be read\n  line two\n"

@@ -78,7 +78,7 @@ def command(
         raise click.UsageError("give the name of a tool after the URL; `dragoman tools URL` lists them")
     if output is not None and not output.parent.is_dir():
         raise click.UsageError(f"there is no folder {str(output.parent)!r} to write to")
-    sources, configuration = opened(given, strict)
+    sources, configuration = opened(given, strict, started=lambda known: _chosen(words, known)[0])
     only, tool, arguments = _chosen(words, configuration)
     arguments = read_arguments(arguments)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -135,6 +135,20 @@ def chopped(text: str, room: int) -> list[str]:
     return chop_cells(text, room) or [""]
 
 
+def broken(text: str, room: int) -> list[str]:
+    """The text in pieces of at most so many columns, with every character of it.
+
+    Lines are broken after a blank, if one is in their second half.
+    """
+    pieces: list[str] = []
+    while len(text) > room or cells(text) > room:
+        piece = chopped(text[:room], room)[0]
+        end = piece.rfind(" ") + 1
+        pieces.append(piece[:end] if end > len(piece) // 2 else piece)
+        text = text[len(pieces[-1]) :]
+    return [*pieces, text]
+
+
 def fitted(text: str, room: int | None) -> str:
     """The text, or as much of its beginning as fits, with an ellipsis."""
     if room is None or cells(text) <= room:
@@ -160,6 +174,23 @@ def wrapped(text: str, room: int | None) -> list[str]:
             line = ""
         line, taken = (f"{line} {word}", taken + 1 + size) if line else (indent + word, len(indent) + size)
     return [*lines, line]
+
+
+def echo_wrapped(
+    text: str, *, label: str = "", colour: str | None = None, err: bool = False, **style: Any
+) -> None:
+    """Prints sentences after a label of this colour.
+
+    On a terminal, lines are broken between words, and later lines keep the indent of the label; elsewhere
+    they stay whole.
+    """
+    room = terminal_columns() - 1 if (sys.stderr if err else sys.stdout).isatty() else None
+    indent = " " * (len(label) - len(label.lstrip(" ")))
+    for line in text.split("\n"):
+        for part in wrapped(f"{label or indent}{line}", room):
+            begin = click.style(part[: len(label)], fg=colour, bold=True)
+            click.echo(begin + click.style(part[len(label) :], **style), err=err)
+            label = ""
 
 
 def wrapped_styled(parts: Sequence[str], room: int | None) -> list[str]:

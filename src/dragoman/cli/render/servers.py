@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dragoman.cleaning import last_words, one_line
-from dragoman.cli.render.columns import cells, filled, fitted, width
+from dragoman.cli.render.columns import cells, echo_wrapped, filled, fitted, width
 from dragoman.config.load import Configuration
 from dragoman.config.masking import masked_entry, masked_url, masked_words
 from dragoman.config.merge import ConfiguredServer, Dropped
@@ -38,7 +38,7 @@ def show_problems(configuration: Configuration) -> None:
 
 
 def show_problem(problem: str) -> None:
-    click.echo(f"{click.style('!', fg='yellow')} {one_line(problem)}", err=True)
+    echo_wrapped(one_line(problem), label="! ", colour="yellow", err=True)
 
 
 def show_list(
@@ -96,9 +96,9 @@ def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, Server
 
 
 def _show_reason(name: str, reason: str | None, hint: str | None) -> None:
-    click.echo(f"  {click.style(one_line(name, 60), bold=True)}: {one_line(reason or '', 500)}")
+    echo_wrapped(one_line(reason or "", 500), label=f"  {one_line(name, 60)}: ")
     if hint:
-        click.echo(click.style(f"    {one_line(hint, 300)}", fg="cyan"))
+        echo_wrapped(one_line(hint, 300), label="    ", fg="cyan")
 
 
 def _next_step(server: ConfiguredServer) -> str | None:

@@ -13,6 +13,7 @@ import msgspec
 
 from dragoman.calls.outcome import CallOutcome
 from dragoman.cleaning import last_words, one_line, visible
+from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.servers import counted
 from dragoman.content.blocks import AudioBlock, Block, ImageBlock, ResourceBlock, TextBlock
 from dragoman.errors import ConnectError, DragomanError
@@ -22,11 +23,11 @@ _MARKS = {"connected": ("✓", "green"), "failed": ("✗", "red"), "pending": ("
 
 
 def show_error(error: DragomanError) -> None:
-    click.echo(click.style("error: ", fg="red", bold=True) + visible(str(error)), err=True)
+    echo_wrapped(visible(str(error)), label="error: ", colour="red", err=True)
     if isinstance(error, ConnectError):
         _show_last_words(error.stderr_tail)
     if error.hint:
-        click.echo(click.style("  hint: ", fg="cyan") + visible(error.hint), err=True)
+        echo_wrapped(visible(error.hint), label="  hint: ", colour="cyan", err=True)
 
 
 def show_server(view: ServerView, *, err: bool = False) -> None:
@@ -38,7 +39,7 @@ def show_server(view: ServerView, *, err: bool = False) -> None:
         f"{click.style(mark, fg=colour)} {click.style(one_line(view.name), bold=True)}  {about}", err=err
     )
     for problem in view.problems:
-        click.echo(f"    {click.style('!', fg='yellow')} {one_line(problem, 300)}", err=err)
+        echo_wrapped(one_line(problem, 300), label="    ! ", colour="yellow", err=err)
 
 
 def show_outcome(outcome: CallOutcome, kept: Collection[int] = ()) -> None:
@@ -59,7 +60,7 @@ def show_outcome(outcome: CallOutcome, kept: Collection[int] = ()) -> None:
     if not is_shown and not any(_says_something(block) for block in outcome.content):
         click.echo("(the result is empty)", err=True)
     for problem in outcome.problems:
-        click.echo(f"{click.style('!', fg='yellow')} {one_line(problem, 500)}", err=True)
+        echo_wrapped(one_line(problem, 500), label="! ", colour="yellow", err=True)
 
 
 def _says_something(block: Block) -> bool:

@@ -13,6 +13,7 @@ from dragoman.cli.adding import add_server, check_option, force_option
 from dragoman.cli.common import is_url, transport_in, url_meant
 from dragoman.cli.options import is_watched, json_option, scope_option
 from dragoman.cli.questions import confirmed
+from dragoman.cli.render.columns import echo_wrapped
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -184,4 +185,4 @@ def _warn_of_swallowed_options(args: tuple[str, ...]) -> None:
     swallowed = [option for word in args if (option := word.partition("=")[0]) in _OURS]
     if swallowed:
         text = f"{swallowed[0]} is passed to the server, because it comes after the command"
-        click.echo(f"{click.style('!', fg='yellow')} {text}", err=True)
+        echo_wrapped(text, label="! ", colour="yellow", err=True)
