@@ -499,6 +499,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/e2e/test_mcp_exchange.py::test_what_a_host_cannot_express_is_told_and_left_out",
             "tests/e2e/test_mcp_exchange.py::test_what_does_not_carry_over_is_told_without_values",
             "tests/e2e/test_mcp_exchange.py::test_what_was_imported_works",
+            "tests/torture/test_t134_imported_fields.py::test_t134_what_an_import_takes_over_is_pointed_out",
             "tests/unit/config/interchange/test_places.py::test_the_places_most_usual_first",
             "tests/unit/config/interchange/test_reading.py::test_a_broken_file_is_named_with_its_place_and_nothing_of_it_is_told",
             "tests/unit/config/interchange/test_reading.py::test_a_server_that_cannot_be_used_is_noted_and_the_others_are_read",
