@@ -590,7 +590,10 @@ class Host:
                 return
             if (await asyncio.to_thread(connectors.read_cache, cache, wanted)).is_fresh:
                 return
-            if await connectors.refresh(cache, wanted, self._fleet.configuration.environ):
+            from dragoman.transports.web import proxy_for
+
+            environ = self._fleet.configuration.environ
+            if await connectors.refresh(cache, wanted, environ, proxy_for=proxy_for):
                 await self._reload_quietly()
         except DragomanError as error:
             self._bus.publish(ConfigurationChanged(problems=(str(error),)))
