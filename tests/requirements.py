@@ -1483,6 +1483,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/integration/test_app_tools.py::test_a_tool_is_for_models_unless_its_visibility_leaves_them_out",
             "tests/integration/test_app_tools.py::test_a_toolbox_has_no_app_tools_finds_none_and_refuses_them",
             "tests/integration/test_app_tools.py::test_an_adapter_refuses_app_tools_whoever_calls",
+            "tests/integration/test_app_tools.py::test_no_app_tool_is_proposed_for_a_name_that_no_tool_has",
             "tests/integration/test_app_tools.py::test_only_programs_that_ask_for_them_are_given_app_tools",
             "tests/integration/test_app_tools.py::test_the_servers_of_an_agent_have_app_tools_for_programs_only",
             beyond=True,
