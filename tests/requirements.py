@@ -1869,6 +1869,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-4",
             "the shell tool takes commands apart",
+            "tests/torture/test_t138_options_that_run_programs.py::test_t138_an_option_that_names_a_program_is_asked_about",
+            "tests/torture/test_t138_options_that_run_programs.py::test_t138_other_options_are_covered_by_the_allow",
             "tests/torture/test_t95_shell_rules.py::test_a_test_of_unknown_words_is_asked_about",
             "tests/torture/test_t95_shell_rules.py::test_options_that_name_a_program_are_covered_by_no_wildcard",
             "tests/torture/test_t95_shell_rules.py::test_an_exact_allow_ignores_only_what_shells_ignore",
