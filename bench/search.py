@@ -160,7 +160,7 @@ class _Offering:
         self._tools = tools
         self.servers: dict[str, Any] = {}
 
-    def tools(self, *, include_app_tools: bool = False) -> list[ServerTool]:
+    def tools(self, *, include_app_tools: bool = False, include_denied: bool = False) -> list[ServerTool]:
         return self._tools
 
     def is_app_tool(self, name: str) -> bool:

@@ -28,7 +28,7 @@ class HasTools(Protocol):
     async def ready(
         self, timeout: float | None = None, *, only: Collection[str] | None = None
     ) -> Mapping[str, ServerView]: ...
-    def tools(self, *, include_app_tools: bool = False) -> list[ServerTool]: ...
+    def tools(self, *, include_app_tools: bool = False, include_denied: bool = False) -> list[ServerTool]: ...
     def is_app_tool(self, name: str) -> bool:
         """Whether there is a tool of this name that is for apps only, and not for models."""
         ...
@@ -100,11 +100,13 @@ class AgentServers:
         await asyncio.gather(*waits)
         return self.servers
 
-    def tools(self, *, include_app_tools: bool = False) -> list[ServerTool]:
-        """The tools of the agent's servers, in a stable order; those for apps only if they are wanted."""
-        own = self._own.tools(include_app_tools=True) if self._own is not None else []
-        tools = (tool for tool in (*self._shared_tools(), *own) if include_app_tools or tool.is_for_models)
-        return sorted(tools, key=lambda tool: tool.name)
+    def tools(self, *, include_app_tools: bool = False, include_denied: bool = False) -> list[ServerTool]:
+        """The tools of the agent's servers, in a stable order; like `Host.tools`, without those for apps
+        only and those that a rule denies, unless they are wanted."""
+        wanted = {"include_app_tools": include_app_tools, "include_denied": include_denied}
+        shared = [tool for tool in self._host.tools(**wanted) if tool.server in self._shared]
+        own = self._own.tools(**wanted) if self._own is not None else []
+        return sorted((*shared, *own), key=lambda tool: tool.name)
 
     def is_app_tool(self, name: str) -> bool:
         """Whether there is a tool of this name that is for apps only, and not for models."""
@@ -136,14 +138,14 @@ class AgentServers:
 
     def _host_of(self, name: str) -> ToolHost | None:
         """Who has the tool; the agent's own come first."""
-        if self._own is not None and any(
-            tool.name == name for tool in self._own.tools(include_app_tools=True)
-        ):
+        if self._own is not None and any(tool.name == name for tool in _all_tools(self._own)):
             return self._own
-        return self._host if any(tool.name == name for tool in self._shared_tools()) else None
+        shared = (tool for tool in _all_tools(self._host) if tool.server in self._shared)
+        return self._host if any(tool.name == name for tool in shared) else None
 
-    def _shared_tools(self) -> list[ServerTool]:
-        return [tool for tool in self._host.tools(include_app_tools=True) if tool.server in self._shared]
+
+def _all_tools(host: HasTools) -> list[ServerTool]:
+    return host.tools(include_app_tools=True, include_denied=True)
 
 
 def split(

@@ -288,14 +288,19 @@ class Host:
         """How every server is at this moment, by name."""
         return self._fleet.views()
 
-    def tools(self, *, include_app_tools: bool = False) -> list[ServerTool]:
+    def tools(self, *, include_app_tools: bool = False, include_denied: bool = False) -> list[ServerTool]:
         """Every tool that a model can call, in a stable order; of servers that are coming back, too.
 
         `include_app_tools`: also those that servers keep for their own user interface (MCP Apps). A program
-        can call them by name; a toolbox and the adapters refuse them.
+        can call them by name; a toolbox and the adapters refuse them. `include_denied`: also those of which a
+        rule denies every call; calling one is refused with the rule.
         """
         tools = self._fleet.tools()
-        return tools if include_app_tools else [tool for tool in tools if tool.is_for_models]
+        if not include_app_tools:
+            tools = [tool for tool in tools if tool.is_for_models]
+        if not include_denied and (denied := self.denied(tools)):
+            tools = [tool for tool in tools if tool.name not in denied]
+        return tools
 
     def is_app_tool(self, name: str) -> bool:
         """Whether there is a tool of this name that is for apps only, and not for models."""
@@ -303,7 +308,7 @@ class Host:
         return tool is not None and not tool.is_for_models
 
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
-        """The names of those tools of which a rule denies every call; a toolbox does not show them."""
+        """The names of those tools of which a rule denies every call; models are not shown them."""
         return self._guard.gate.denied(tools)
 
     @property
@@ -585,7 +590,10 @@ class Host:
                 return
             if (await asyncio.to_thread(connectors.read_cache, cache, wanted)).is_fresh:
                 return
-            if await connectors.refresh(cache, wanted, self._fleet.configuration.environ):
+            from dragoman.transports.web import proxy_for
+
+            environ = self._fleet.configuration.environ
+            if await connectors.refresh(cache, wanted, environ, proxy_for=proxy_for):
                 await self._reload_quietly()
         except DragomanError as error:
             self._bus.publish(ConfigurationChanged(problems=(str(error),)))

@@ -164,7 +164,10 @@ class Toolbox:
 
     def _look(self) -> dict[str, Tool]:
         """Every tool that may be called now; those never seen before are shown or deferred."""
-        pool: dict[str, Tool] = {**self._own, **{tool.name: tool for tool in self._host.tools()}}
+        pool: dict[str, Tool] = {
+            **self._own,
+            **{tool.name: tool for tool in self._host.tools(include_denied=True)},
+        }
         if denied := self._host.denied(pool.values()):
             pool = {name: tool for name, tool in pool.items() if name not in denied}
         self._defer_outgrown(pool)

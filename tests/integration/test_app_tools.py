@@ -52,6 +52,12 @@ async def test_a_toolbox_has_no_app_tools_finds_none_and_refuses_them(host: Host
     assert [outcome.text for outcome in await box.call_all([(APP, {}), (MODEL, {})])] == [REFUSED, "done"]
 
 
+async def test_no_app_tool_is_proposed_for_a_name_that_no_tool_has(host: Host):
+    outcome = await ask(host, f"{APP}s", {})
+    assert outcome.text.startswith(f"there is no tool named {APP}s.")
+    assert APP not in outcome.text.removeprefix(f"there is no tool named {APP}s.")
+
+
 async def test_an_adapter_refuses_app_tools_whoever_calls(host: Host):
     async with host.for_agent(["board"]) as agent:
         for caller in (host, agent, host.toolbox()):

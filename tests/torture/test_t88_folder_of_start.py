@@ -20,8 +20,10 @@ TRAP = "import pathlib; pathlib.Path({marker!r}).touch()\n"
 def trapped(home: Path, package: str) -> Path:
     """A repository with a package of the name that a server is started by; the file that running it makes."""
     marker = home / "ran"
-    write(home / "work" / package / "__init__.py", "")
-    write(home / "work" / package / "__main__.py", TRAP.format(marker=str(marker)))
+    folder = home / "work" / package
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "__main__.py").write_text(TRAP.format(marker=str(marker)))
     return marker
 
 

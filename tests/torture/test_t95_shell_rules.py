@@ -95,15 +95,15 @@ def test_a_word_that_is_no_subcommand_is_not_taken_for_one(command: str):
 @pytest.mark.parametrize(
     ("command", "behaviour"),
     [
-        ("npm --prefix x run --silent $X", "ask"),
-        ("npm --prefix $X run deploy", "deny"),
-        ("npm --prefix $X test", "ask"),
-        ("npm --silent run x$X", "allow"),
-        ("npm --silent=1 test $X", "allow"),
+        ("task --prefix x run --silent $X", "ask"),
+        ("task --prefix $X run deploy", "deny"),
+        ("task --prefix $X test", "ask"),
+        ("task --silent run x$X", "allow"),
+        ("task --silent=1 test $X", "allow"),
     ],
 )
 def test_unknown_words_are_compared_behind_options(command: str, behaviour: str):
-    rules = PermissionRules(allow=("Bash",), deny=("Bash(npm run deploy)",))
+    rules = PermissionRules(allow=("Bash",), deny=("Bash(task run deploy)",))
     assert decided(command, rules) == behaviour
 
 

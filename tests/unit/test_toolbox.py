@@ -74,7 +74,7 @@ class Host:
             self.views.pop(one.server, None)
         return self.servers
 
-    def tools(self, *, include_app_tools: bool = False) -> list[ServerTool]:
+    def tools(self, *, include_app_tools: bool = False, include_denied: bool = False) -> list[ServerTool]:
         return sorted(self.offered, key=lambda one: one.name)
 
     def is_app_tool(self, name: str) -> bool:

@@ -107,7 +107,8 @@ class Catalog:
         pool = self._pool()
         tool = pool.get(name)
         if tool is None:
-            raise UnknownTool(name, near=near(name, pool), left_out=self._left_out.get(name))
+            offered = (other for other, each in pool.items() if each.is_for_models)
+            raise UnknownTool(name, near=near(name, offered), left_out=self._left_out.get(name))
         return tool
 
     def _pool(self) -> dict[str, ServerTool]:

@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 
 from dragoman import paths
 from dragoman.catalog.naming import LIMIT, RESERVED, prefix
+from dragoman.cleaning import one_line
 from dragoman.errors import DragomanError, NotConnected, UnknownTool
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def server_of(command: str) -> AdhocServer:
     if not words:
         raise click.UsageError("--stdio needs a command")
     if is_url(words[0]):
-        raise click.UsageError(f"--stdio takes a command; give the URL without it: {words[0]}")
+        raise click.UsageError(f"--stdio takes a command; give the URL without it: {one_line(words[0])}")
     telling = (word for word in words if not word.startswith("-") and "=" not in word)
     main = next((word for word in telling if _stem(word) not in _RUNNERS), words[0])
     return AdhocServer(_as_name(_stem(main)), {"command": words[0], "args": words[1:]})
@@ -202,7 +203,7 @@ def _remembered() -> dict[str, list[str]]:
 def remember_tools(host: Host) -> None:
     """Keeps the names of tools for completion. Servers of the command line alone are not kept."""
     seen = {
-        view.name: [str(tool.name) for tool in host.tools(include_app_tools=True) if tool.server == view.name]
+        view.name: [str(tool.name) for tool in all_tools(host) if tool.server == view.name]
         for view in host.servers.values()
         if view.status == "connected" and view.scope != "dynamic"
     }
@@ -224,6 +225,11 @@ def _names_file() -> Path:
 # Tools by the names that people type.
 
 
+def all_tools(host: Host) -> list[ServerTool]:
+    """Every tool, also those for apps only and those that a rule denies: people are told why a call fails."""
+    return host.tools(include_app_tools=True, include_denied=True)
+
+
 def servers_with(tool: str, configuration: Configuration) -> list[str] | None:
     """The servers that can have the tool, by its name; None for all of them, if it is a server's own name."""
     fitting = [name for name in configuration.servers if tool.startswith(prefix(name))]
@@ -236,7 +242,7 @@ def servers_with(tool: str, configuration: Configuration) -> list[str] | None:
 
 def find_tool(host: Host, name: str) -> ServerTool | None:
     """The tool of that name, or the only one that its server calls so. `UsageError` if there are several."""
-    known = host.tools(include_app_tools=True)
+    known = all_tools(host)
     own = [tool for tool in known if tool.wire_name == name]
     found = [tool for tool in known if tool.name == name] or own
     if len(found) > 1:
@@ -247,11 +253,7 @@ def find_tool(host: Host, name: str) -> ServerTool | None:
 
 def unknown_tool(host: Host, name: str) -> UnknownTool:
     """With the names that may have been meant."""
-    names = {
-        str(spelled): tool.name
-        for tool in host.tools(include_app_tools=True)
-        for spelled in (tool.wire_name, tool.name)
-    }
+    names = {str(spelled): tool.name for tool in all_tools(host) for spelled in (tool.wire_name, tool.name)}
     near = difflib.get_close_matches(name, names, n=3)
     return UnknownTool(name, near=tuple(dict.fromkeys(names[each] for each in near)))
 

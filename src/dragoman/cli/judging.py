@@ -16,6 +16,7 @@ from dragoman.calls.requests import KINDS
 from dragoman.catalog.tools import Tool
 from dragoman.cleaning import one_line
 from dragoman.cli.approving import load_asking
+from dragoman.cli.common import all_tools
 from dragoman.cli.options import parse_arguments, run_with_host, sources_of
 from dragoman.cli.render.servers import show_problem, show_problems
 from dragoman.config.load import Configuration
@@ -119,9 +120,7 @@ async def _look(
     host: Host, name: str, words: tuple[str, ...], fitting: list[str], *, run_hooks: bool
 ) -> _Found:
     await host.ready()
-    tool: Tool | None = KINDS.get(name) or next(
-        (each for each in host.tools(include_app_tools=True) if each.name == name), None
-    )
+    tool: Tool | None = KINDS.get(name) or next((each for each in all_tools(host) if each.name == name), None)
     call, doubt = _call(name, words, fitting, tool)
     if tool is None and fitting:
         doubt = _why_absent(host, fitting)

@@ -8,7 +8,7 @@ Names are not resolved here: a public name that resolves to an address of this n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final, cast
 
 from dragoman.cleaning import one_line
@@ -28,6 +28,14 @@ _CONNECTION_HEADERS: Final = frozenset(
 """Headers that say where a message goes and where it ends."""
 _NAT64: Final = bytes.fromhex("0064ff9b0000000000000000")
 """The first bytes of an IPv6 address that stands for the IPv4 address behind it (RFC 6052)."""
+_UNICAST: Final = IPv6Network("2000::/3")
+"""All IPv6 addresses that are given out for use everywhere. Beside it are forms that carry an IPv4 address
+(`::127.0.0.1`, `::ffff:0:127.0.0.1`) and addresses of one site, not all of which `is_global` knows."""
+_NAMES_OF_THIS_MACHINE: Final = frozenset(
+    {"localhost.localdomain", "localhost4", "localhost6", "localhost6.localdomain6", "ip6-localhost"}
+    | {"ip6-loopback"}
+)
+"""As `/etc/hosts` has them. Not `is_loopback`: another resolver may lead them elsewhere."""
 
 
 def connector_entry(entry: Any, *, is_local: bool) -> dict[str, Any]:
@@ -91,7 +99,9 @@ def is_public(url: ServerUrl) -> bool:
     """Whether the address can be reached from anywhere; a name is one, unless it means this machine."""
     address = _address(url)
     if address is None:
-        return not is_loopback(url)
+        return not is_loopback(url) and url.host not in _NAMES_OF_THIS_MACHINE
+    if isinstance(address, IPv6Address) and address not in _UNICAST:
+        return False
     return address.is_global and not address.is_multicast
 
 

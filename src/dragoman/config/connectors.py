@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -68,12 +68,23 @@ def read_cache(path: Path, config: ConnectorsConfig) -> Cached:
     )
 
 
-async def refresh(path: Path, config: ConnectorsConfig, environ: Mapping[str, str] = os.environ) -> bool:
-    """Fetches the list and keeps it; a failure keeps the old one, and is told. Whether anything changed."""
+async def refresh(
+    path: Path,
+    config: ConnectorsConfig,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    proxy_for: Callable[[str], str | None] = lambda url: None,
+) -> bool:
+    """Fetches the list and keeps it; a failure keeps the old one, and is told. Whether anything changed.
+
+    `proxy_for`: the proxy through which a URL is reached, if any.
+    """
     before = await asyncio.to_thread(read_cache, path, config)
     fetched_at = time.time()
     try:
-        servers, problems = entries_of(await _fetch(config, environ), is_local=_is_local(config, environ))
+        servers, problems = entries_of(
+            await _fetch(config, environ, proxy_for), is_local=_is_local(config, environ)
+        )
     except ConfigError as error:
         servers, problems = dict(before.servers), [str(error)]
         fetched_at -= FRESH_SECONDS - RETRY_SECONDS
@@ -117,7 +128,9 @@ def _named_row(number: int, row: Any) -> tuple[str, Any]:
     return str(fields.pop("name", "")), fields
 
 
-async def _fetch(config: ConnectorsConfig, environ: Mapping[str, str]) -> Any:
+async def _fetch(
+    config: ConnectorsConfig, environ: Mapping[str, str], proxy_for: Callable[[str], str | None]
+) -> Any:
     """The decoded answer, or a `ConfigError` in words that hold no secret."""
     import aiohttp
 
@@ -131,7 +144,8 @@ async def _fetch(config: ConnectorsConfig, environ: Mapping[str, str]) -> Any:
     limit = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
     try:
         async with (
-            aiohttp.ClientSession(timeout=limit, trust_env=True) as session,
+            # Not `trust_env`: it would also send what ~/.netrc holds.
+            aiohttp.ClientSession(timeout=limit, trust_env=False, proxy=proxy_for(str(url))) as session,
             session.get(str(url), headers=headers, allow_redirects=False) as response,
         ):
             if response.status != 200:

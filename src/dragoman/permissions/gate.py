@@ -96,7 +96,9 @@ class Gate:
         self._book = book
         self.mode: PermissionMode = mode
         self._decides_nothing = mode == "bypassPermissions" and not book.rules
-        self._has_bare_denies = any(rule.behaviour == "deny" and rule.is_bare for rule in book.rules)
+        denies = [rule for rule in book.rules if rule.behaviour == "deny"]
+        self._may_deny_tools = any(rule.ignores_arguments for rule in denies)
+        self._may_deny_servers = any(rule.is_bare for rule in denies)
 
     def forget(self, server: str) -> None:
         """A server's entry is another now, or gone: no yes given to it holds."""
@@ -127,17 +129,19 @@ class Gate:
 
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
         """The names of the tools of which a rule denies every call: models need not be shown them."""
-        if not self._has_bare_denies:
+        if not self._may_deny_tools:
             return frozenset()
-        named = (Call(tool=each.name, server=each.server, wire_name=_wire_name(each)) for each in tools)
-        return frozenset(call.tool for call in named if self._is_denied(call))
+        return frozenset(tool.name for tool in tools if self._is_denied(tool))
 
     def denies_server(self, server: str) -> bool:
         """Whether a rule denies everything of the server."""
-        return self._has_bare_denies and self._is_denied(_thing_of(server))
+        return self._may_deny_servers and any(
+            rule.is_bare for rule in self._book.about(_thing_of(server)).deny
+        )
 
-    def _is_denied(self, call: Call) -> bool:
-        return any(rule.is_bare for rule in self._book.about(call).deny)
+    def _is_denied(self, tool: Tool) -> bool:
+        call = Call(tool=tool.name, server=tool.server, wire_name=_wire_name(tool), hints=tool.hints)
+        return any(rule.ignores_arguments and rule.applies(call) for rule in self._book.about(call).deny)
 
     async def _judged(self, call: Call, word: HookWord | None) -> Verdict:
         """What rules and mode say; off the loop where that would hold it up."""

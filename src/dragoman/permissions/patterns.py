@@ -28,12 +28,19 @@ from dragoman.errors import ConfigError
 _DECODINGS: Final = 3
 """How often percent encoding is undone; what is encoded still deeper is taken for a way to climb."""
 
-_SEPARATOR = re.compile(r"[/\\?#@:\x00-\x1f]|%(?:2f|5c|3f|23|40|3a|25|[01][0-9a-f])", re.IGNORECASE)
+_OVERLONG = r"%(?:c[01]|e0%[89]|f0%8|u[0-9a-f]{4})"
+"""Percent encoding that is not UTF-8: some programs read `%c0%ae` and `%u002e` as a dot."""
+_SEPARATOR = re.compile(
+    rf"[/\\?#@:\x00-\x1f]|%(?:2f|5c|3f|23|40|3a|25|[01][0-9a-f])|{_OVERLONG}", re.IGNORECASE
+)
+_UNREADABLE = re.compile(_OVERLONG, re.IGNORECASE)
 _IN_HOST = re.compile(r"[\w.-]*")
 _AFTER_HOST = re.compile(r"(?::[0-9]*)?(?:[/?#].*)?", re.DOTALL)
 _ENDS_IN_HOST = re.compile(r"://[^/?#\\]*\Z")
 _ENDS_HOST = re.compile(r"[/?#\\]")
 _URL = re.compile(r"([a-z][a-z0-9+.-]*):(?://([^/?#]*))?([^?#]*)(.*)", re.DOTALL)
+_WITHOUT_SLASHES = re.compile(r"[\x00-\x20]*(?:https?|wss?|ftp):")
+"""A URL in which browsers and Node add the slashes: `https:host`."""
 _PATH_PARAMETERS = re.compile(r";[^/]*")
 _HIDDEN_IN_URLS = re.compile(r"\A[\x00-\x20]+|[\t\r\n]")
 """What URL parsers drop before they read an address."""
@@ -140,12 +147,12 @@ def _crosses(gap: str, in_host: bool) -> bool:
 
 
 def climbs(text: str) -> bool:
-    """Whether there is a `..` between separators, plain or encoded."""
+    """Whether there is a `..` between separators, plain or encoded, or an encoding that cannot be read."""
     if ".." not in text and "%" not in text and text.isascii() and "." not in text:
         return False
     for _ in range(_DECODINGS + 1):
         seen = text if text.isascii() else unicodedata.normalize("NFKC", text)
-        if _CLIMB.search(_IGNORED_IN_URLS.sub("", seen)):
+        if _CLIMB.search(_IGNORED_IN_URLS.sub("", seen)) or _UNREADABLE.search(seen):
             return True
         decoded = _decoded(seen)
         if decoded == seen:
@@ -181,7 +188,7 @@ def _resolved(text: str) -> Iterator[str]:
     yield text
     yield text.strip()
     yield BLANKS.sub(" ", text)
-    if "/" in text or "\\" in text:
+    if "/" in text or "\\" in text or _WITHOUT_SLASHES.match(text):
         written = text.strip().replace("\\", "/")
         slashed = _SLASHES.sub("/", written)
         path = posixpath.normpath(slashed)

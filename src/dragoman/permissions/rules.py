@@ -103,6 +103,11 @@ class Rule(Struct, frozen=True):
         return not self.conditions and not self.digest and self.shell is None
 
     @property
+    def ignores_arguments(self) -> bool:
+        """Whether it applies to all calls of a tool or to none, whatever the arguments."""
+        return self.shell is None and not self.compares_arguments
+
+    @property
     def compares_arguments(self) -> bool:
         return any(isinstance(each, ArgumentCondition) for each in self.conditions)
 

@@ -88,6 +88,7 @@ def _is_short_for(name: str, option: str) -> bool:
 
 
 _COPIES: Final = _Options(letters="oSFD")
+_PACKAGES: Final = _Options(("script-shell", "node-options", "shell", "userconfig", "globalconfig"))
 _OPTIONS: Final[dict[str, _Options]] = {
     "find": _Options(words=re.compile(r"-(?:exec|ok)(?:dir)?\Z")),
     "fd": _Options(("exec", "exec-batch"), "xX"),
@@ -115,6 +116,18 @@ _OPTIONS: Final[dict[str, _Options]] = {
     "wget": _Options(("use-askpass", "execute"), "e"),
     "printf": _Options(words=re.compile(r"-v")),
     "jobs": _Options(letters="x"),
+    "npm": _PACKAGES,
+    "pnpm": _PACKAGES,
+    "yarn": _PACKAGES,
+    "go": _Options(words=re.compile(rf"--?(?:exec|toolexec|vettool)(?:=|\Z)|-[^=]*{UNKNOWN}")),
+    "cargo": _Options(("config",)),
+    "svn": _Options(("diff-cmd", "diff3-cmd", "editor-cmd", "config-option")),
+    "hg": _Options(("config", "ssh", "remotecmd"), "e"),
+    "install": _Options(("strip-program",)),
+    "sdiff": _Options(("diff-program",)),
+    "diff3": _Options(("diff-program",)),
+    "cpio": _Options(("rsh-command",)),
+    "tcpdump": _Options(letters="z"),
 }
 """Programs that only with certain words run others (or, `printf -v PATH`, change what they are)."""
 

@@ -7,7 +7,7 @@ I guarantee: what has no counterpart here is noted; what cannot be understood is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from dragoman.config.interchange import variables
 from dragoman.config.interchange.fields import (
@@ -32,6 +32,13 @@ _REMOTE: Final = ("http", "sse", "ws")
 _OF_OUR_FORM: Final = (*_REMOTE, "sse-ide", "ws-ide", "claudeai-proxy")
 NOTHING_LIKE_IT: Final = "Dragoman has no such field; it is left out"
 NOT_TAKEN_OVER: Final = "trust is not imported; add the field yourself if you trust the server"
+_POINTED_OUT: Final = {
+    "headersHelper": "it is imported: this command is run whenever the server is connected",
+    "proxy": "it is imported: every message to the server goes through this proxy",
+    "tls": "it is imported: it decides which certificates are accepted, or sent to the server",
+    "oauth.authServerMetadataUrl": "it is imported: sign-in trusts the metadata at this URL",
+}
+"""Fields of our form that run a command, or send messages to another host than the URL names."""
 
 
 def entry_in(manner: Manner, raw: Any, page: Page) -> dict[str, Any]:
@@ -159,6 +166,15 @@ def _leftovers(manner: Manner, entry: Entry, ours: dict[str, Any], page: Page, t
             ours[field] = value
         elif not is_idle(value):
             page.say(field, manner.reasons.get(field, NOTHING_LIKE_IT))
+
+
+def point_out(ours: Entry, page: Page) -> None:
+    """Notes what a person should read before the server is used: an import is the last look at it."""
+    for field, text in _POINTED_OUT.items():
+        owner, _, name = field.rpartition(".")
+        fields: Any = ours.get(owner) if owner else ours
+        if isinstance(fields, Mapping) and not is_idle(cast("Entry", fields).get(name)):
+            page.say(field, text)
 
 
 def _read(manner: Manner, text: str, page: Page, field: str) -> str:

@@ -103,6 +103,7 @@ def _read_entries(row: Format, raw: Mapping[str, Any], book: Notebook) -> dict[s
         try:
             _check_name(name)
             servers[name] = row.entry_in(documents.without_switch(entry), page)
+            arriving.point_out(servers[name], page)
         except Unusable as problem:
             page.say(problem.field, f"the server is left out: {problem.reason}")
     return servers

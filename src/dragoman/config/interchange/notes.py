@@ -15,7 +15,7 @@ _TEXT_LIMIT = 500
 
 
 class Note(Struct, frozen=True, kw_only=True):
-    """One thing that did not carry over, or was translated with a loss."""
+    """One thing that did not carry over, was translated with a loss, or should be read before it is used."""
 
     server: str | None
     field: str | None

@@ -167,7 +167,12 @@ WINDSURF = {
 
 # The file, what is read from it, what was switched off, and (server, field) of what is noted.
 TABLE: list[tuple[str, dict[str, Any], tuple[str, ...], set[tuple[str, str | None]]]] = [
-    ("claude-code.project.json", CLAUDE_CODE_PROJECT, (), set()),
+    (
+        "claude-code.project.json",
+        CLAUDE_CODE_PROJECT,
+        (),
+        {("internal-api", "headersHelper"), ("internal-api", "oauth.authServerMetadataUrl")},
+    ),
     ("claude-code.user.json", CLAUDE_CODE_USER, ("sentry",), {("notion", None)}),
     ("claude-desktop.json", CLAUDE_DESKTOP, (), set()),
     ("cursor.json", CURSOR, (), {("local-server", "args[0]"), ("local-server", "envFile")}),

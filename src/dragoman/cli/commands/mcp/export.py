@@ -11,7 +11,7 @@ from typing import Any, cast
 import click
 from msgspec import structs
 
-from dragoman.cleaning import one_line
+from dragoman.cleaning import one_line, visible
 from dragoman.cli.exchange import format_argument, name_option, show_notes
 from dragoman.cli.finding import find
 from dragoman.cli.looking import look
@@ -145,7 +145,7 @@ def _report(
         )
         return
     if dry_run:
-        click.echo(exported.text, nl=False)
+        click.echo(visible(exported.text), nl=False)
     verb = "Would write" if dry_run else "Wrote"
     what = f"{counted(len(exported.written), 'server')} for {FORMATS[host].title}"
     click.echo(f"{verb} {what} to {one_line(str(path))}", err=dry_run)

@@ -57,7 +57,7 @@ def command(
     async def work(host: Host) -> int:
         views = await settled(host, quiet=as_json)
         remember_tools(host)
-        found = [tool for tool in host.tools() if pattern is None or fits(tool, pattern)]
+        found = [tool for tool in host.tools(include_denied=True) if pattern is None or fits(tool, pattern)]
         if as_json:
             json.echo(
                 {

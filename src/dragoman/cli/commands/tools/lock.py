@@ -13,7 +13,7 @@ from dragoman.catalog.changes import describe
 from dragoman.catalog.tools import Tool
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
-from dragoman.cli.common import chosen_server
+from dragoman.cli.common import all_tools, chosen_server
 from dragoman.cli.opening import exit_code, opened, settled, show_absent
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option
 from dragoman.cli.render import json
@@ -80,7 +80,7 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | N
 async def _offered(host: Host) -> list[object]:
     """Everything that the lock holds."""
     prompts, templates = await host.prompts.list(), await host.resources.templates()
-    return [*host.tools(include_app_tools=True), *prompts, *templates]
+    return [*all_tools(host), *prompts, *templates]
 
 
 def _look(

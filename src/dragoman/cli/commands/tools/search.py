@@ -43,7 +43,7 @@ def command(
         views = await settled(host, quiet=as_json)
         found = [
             tool
-            for tool in Index(host.tools()).search(" ".join(words), limit=limit)
+            for tool in Index(host.tools(include_denied=True)).search(" ".join(words), limit=limit)
             if isinstance(tool, ServerTool)
         ]
         if as_json:
