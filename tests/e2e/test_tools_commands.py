@@ -46,7 +46,7 @@ def test_the_list_fits_the_terminal_and_marks_the_risk():
     assert "mcp__s__a_name_so_long_that_little_fits_beside_it" in text
     assert "Wipe everything" in text, "a title stands in for a description"
     assert "Second line" not in text
-    assert "claimed: ○ reads  ● writes  ▲ destroys" in text
+    assert "declared: ○ read-only  ● not read-only  ▲ destructive" in text
 
 
 def test_a_pattern_is_a_part_of_a_name_or_has_wildcards():
