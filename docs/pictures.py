@@ -29,10 +29,10 @@ PATIENCE_SECONDS = 30.0
 Step = tuple[str, str]
 """What to wait for on the screen, and the keys to press then."""
 
-ASK = "dragoman call mcp__demo__add a=1453 b=230 --mcp-config demo"
+ASK = "dragoman call mcp__demo__add a=1000 b=24 --mcp-config demo"
 RULES = (
     "dragoman permissions add allow 'mcp__demo(readOnly)'",
-    "dragoman permissions add ask 'mcp__demo__add(a=1453)'",
+    "dragoman permissions add ask 'mcp__demo__add(a=1000)'",
     "dragoman permissions add deny 'mcp__*__fail'",
 )
 PICTURED: dict[str, list[tuple[str, list[Step]]]] = {
@@ -41,12 +41,12 @@ PICTURED: dict[str, list[tuple[str, list[Step]]]] = {
     "asked": [(ASK, [("y/n", "y")])],
     "refused": [
         ("dragoman call mcp__demo__fail --yes --mcp-config demo", []),
-        ("dragoman call mcp__demo__add a=1453 b=230 --mcp-config demo < /dev/null", []),
+        ("dragoman call mcp__demo__add a=1000 b=24 --mcp-config demo < /dev/null", []),
     ],
     "explain": [
         ("dragoman permissions list", []),
         ("dragoman permissions explain mcp__demo__add --mcp-config demo", []),
-        ("dragoman permissions test mcp__demo__add a=1453 b=230 --mcp-config demo", []),
+        ("dragoman permissions test mcp__demo__add a=1000 b=24 --mcp-config demo", []),
         ("dragoman permissions test Bash 'git log && rm -rf build'", []),
     ],
     "audit": [("dragoman logs --audit", [])],

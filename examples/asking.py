@@ -8,37 +8,37 @@ from dragoman.config.scopes import Sources
 from dragoman.testing import InMemoryServer
 
 
-def archive() -> InMemoryServer:
-    """A server with something to lose."""
-    server = InMemoryServer("archive")
-    letter = {"letter": {"type": "string"}, "note": {"type": "string"}}
+def files() -> InMemoryServer:
+    """A server with one read-only and one destructive tool."""
+    server = InMemoryServer("files")
+    path = {"path": {"type": "string"}, "reason": {"type": "string"}}
     server.add_tool(
-        "read",
-        lambda arguments, context: f"{arguments['letter']}: your obedient servant",
-        description="Reads a letter.",
-        properties=letter,
+        "read_file",
+        lambda arguments, context: f"{arguments['path']}: 12 lines",
+        description="Reads a file.",
+        properties=path,
         annotations={"readOnlyHint": True, "openWorldHint": False},
     )
     server.add_tool(
-        "burn",
-        lambda arguments, context: f"{arguments['letter']} is ashes",
-        description="Burns a letter.",
-        properties=letter,
-        title="Burn a letter",
+        "delete_file",
+        lambda arguments, context: f"{arguments['path']} is deleted",
+        description="Deletes a file.",
+        properties=path,
+        title="Delete a file",
         annotations={"destructiveHint": True, "openWorldHint": False},
     )
     return server
 
 
 async def main() -> None:
-    # What only reads is made; the rest is asked.
-    rules = {"allow": ["mcp__archive(readOnly)"]}
+    # Calls of read-only tools are allowed; a person is asked about the others.
+    rules = {"allow": ["mcp__files(readOnly)"]}
     person = Terminal(Sources.here())
-    async with Host.configured(servers={"archive": archive()}, rules=rules, interaction=person) as host:
+    async with Host.configured(servers={"files": files()}, rules=rules, interaction=person) as host:
         await host.ready()
-        print((await host.call("mcp__archive__read", {"letter": "Vienna, 1683"})).text)
-        note = "The court must not see this. It names the envoy, the price and the hour."
-        print((await host.call("mcp__archive__burn", {"letter": "Vienna, 1683", "note": note})).text)
+        print((await host.call("mcp__files__read_file", {"path": "notes/2026.md"})).text)
+        reason = "It was moved to the archive last week, and the copy there has been checked."
+        print((await host.call("mcp__files__delete_file", {"path": "notes/2026.md", "reason": reason})).text)
 
 
 asyncio.run(main())

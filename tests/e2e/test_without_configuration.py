@@ -90,10 +90,10 @@ def test_a_url_is_a_server_of_its_own(url: str) -> None:
     [
         (("call", *STDIO, "add", "a=1", "b=2"), '3\n{\n  "sum": 3\n}\n'),
         (("call", "add", "a=1", "b=2", *STDIO), '3\n{\n  "sum": 3\n}\n'),
-        (("read", *STDIO, "demo://rivers"), "Danube\nEuphrates\nMaritsa\nNile\nSava\nTigris"),
+        (("read", *STDIO, "demo://services"), "api\nbilling\nmail\nsearch\nweb\nworker"),
         (
-            ("prompt", *STDIO, "letter", "silk"),
-            "user: Write a short letter that offers silk to a merchant.\n",
+            ("prompt", *STDIO, "release_notes", "2.0"),
+            "user: Write short release notes for version 2.0.\n",
         ),
     ],
 )

@@ -1,4 +1,5 @@
-"""The demo server: a sum, a slow count, a picture, a table, an error; rivers to read, a letter to write."""
+"""The demo server: a sum, a slow count, an image, a large table and an error; resources about services; a
+prompt for release notes."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from dragoman.testing.server import InMemoryServer, ToolContext
 Json = dict[str, Any]
 
 _NUMBER = {"type": "number"}
-_RIVERS = ("Danube", "Euphrates", "Maritsa", "Nile", "Sava", "Tigris")
-_GOODS = ("amber", "cotton", "glass", "paper", "salt", "silk", "tea")
+_SERVICES = ("api", "billing", "mail", "search", "web", "worker")
+_REGIONS = ("eu-north", "eu-west", "us-east", "us-west")
+_VERSIONS = ("1.0", "1.1", "2.0")
 
 
 def demo_server() -> InMemoryServer:
@@ -33,14 +35,14 @@ def demo_server() -> InMemoryServer:
     server.add_tool(
         "count",
         _count,
-        description="Counts slowly, telling how far it has come.",
+        description="Counts slowly and reports its progress.",
         properties={
             "to": {"type": "integer", "minimum": 1, "maximum": 1000},
             "seconds": {
                 "type": "number",
                 "minimum": 0,
                 "maximum": 60,
-                "description": "How long it should take.",
+                "description": "Duration in seconds.",
             },
         },
         required=("to",),
@@ -58,7 +60,7 @@ def demo_server() -> InMemoryServer:
     server.add_tool(
         "table",
         _table,
-        description="A table of trade along six rivers, as large as you like.",
+        description="Lists deployments of six services as CSV, with as many rows as requested.",
         properties={"rows": {"type": "integer", "minimum": 1, "maximum": 200_000}},
         title="Large table",
         **read_only,
@@ -72,35 +74,35 @@ def demo_server() -> InMemoryServer:
         **read_only,
     )
     server.shelf.add_resource(
-        "demo://rivers",
-        "\n".join(_RIVERS),
-        title="Rivers",
-        description="The six rivers of the table.",
+        "demo://services",
+        "\n".join(_SERVICES),
+        title="Services",
+        description="The six services of the table.",
         mimeType="text/plain",
     )
     server.shelf.add_template(
-        "demo://rivers/{river}",
-        lambda gaps: f"Along the {gaps['river']} they trade in {', '.join(_GOODS)}.",
-        {"river": _RIVERS},
-        title="One river",
-        description="What is traded along a river.",
+        "demo://services/{service}",
+        lambda values: f"The service {values['service']} runs in {', '.join(_REGIONS)}.",
+        {"service": _SERVICES},
+        title="One service",
+        description="The regions that a service runs in.",
     )
     server.shelf.add_prompt(
-        "letter",
-        _letter,
+        "release_notes",
+        _release_notes,
         [
-            {"name": "goods", "description": "What is to be sold.", "required": True},
-            {"name": "river", "description": "Along which river."},
+            {"name": "version", "description": "The version that is released.", "required": True},
+            {"name": "service", "description": "The service that is released; all if not given."},
         ],
-        {"goods": _GOODS, "river": _RIVERS},
-        description="A letter that offers goods to a merchant.",
+        {"version": _VERSIONS, "service": _SERVICES},
+        description="Asks for release notes of a version.",
     )
     return server
 
 
-def _letter(arguments: Mapping[str, str]) -> str:
-    where = f" along the {arguments['river']}" if arguments.get("river") else ""
-    return f"Write a short letter that offers {arguments['goods']} to a merchant{where}."
+def _release_notes(arguments: Mapping[str, str]) -> str:
+    what = f" of the service {arguments['service']}" if arguments.get("service") else ""
+    return f"Write short release notes for version {arguments['version']}{what}."
 
 
 def _add(arguments: Json, context: ToolContext) -> Json:
@@ -120,20 +122,20 @@ async def _count(arguments: Json, context: ToolContext) -> str:
 def _picture(arguments: Json, context: ToolContext) -> list[Json]:
     data = base64.b64encode(paint(arguments.get("size", 32))).decode()
     return [
-        {"type": "text", "text": "A dragoman between two courts at dusk."},
+        {"type": "text", "text": "A sunset over water."},
         {"type": "image", "data": data, "mimeType": "image/png"},
     ]
 
 
 def _table(arguments: Json, context: ToolContext) -> str:
-    lines = ["year,river,good,bales"]
+    lines = ["number,service,region,seconds"]
     for number in range(arguments.get("rows", 1000)):
-        river = _RIVERS[number % len(_RIVERS)]
-        good = _GOODS[number * 5 % len(_GOODS)]
-        lines.append(f"{1453 + number % 400},{river},{good},{number * 7919 % 1000}")
+        service = _SERVICES[number % len(_SERVICES)]
+        region = _REGIONS[number * 5 % len(_REGIONS)]
+        lines.append(f"{number + 1},{service},{region},{number * 7919 % 1000}")
     return "\n".join(lines)
 
 
 def _fail(arguments: Json, context: ToolContext) -> Json:
-    reason = arguments.get("reason", "the caravan was held at the border")
+    reason = arguments.get("reason", "the deployment was rejected")
     return {"content": [{"type": "text", "text": f"It did not work: {reason}."}], "isError": True}

@@ -19,25 +19,27 @@ async def host(request: pytest.FixtureRequest) -> AsyncIterator[Host]:
 
 
 async def test_resources_are_listed_and_read(host: Host):
-    assert [each.uri for each in await host.resources.list()] == ["demo://rivers"]
-    assert (await host.resources.read("demo", "demo://rivers")).text.startswith("Danube\n")
+    assert [each.uri for each in await host.resources.list()] == ["demo://services"]
+    assert (await host.resources.read("demo", "demo://services")).text.startswith("api\n")
     with pytest.raises(RemoteError):
-        await host.resources.read("demo", "demo://mountains")
+        await host.resources.read("demo", "demo://nowhere")
 
 
 async def test_a_template_is_filled_in_and_completed(host: Host):
     (template,) = await host.resources.templates()
 
-    assert "Along the Nile" in (await host.resources.read("demo", template.expand({"river": "Nile"}))).text
-    found = await host.resources.complete("demo", template.uri_template, "river", "s")
-    assert found.values == ("Sava",)
+    read = await host.resources.read("demo", template.expand({"service": "web"}))
+    assert read.text == "The service web runs in eu-north, eu-west, us-east, us-west."
+    found = await host.resources.complete("demo", template.uri_template, "service", "w")
+    assert found.values == ("web", "worker")
 
 
 async def test_a_prompt_is_filled_in_and_completed(host: Host):
-    result = await host.prompts.run("/mcp__demo__letter silk river=Nile")
+    result = await host.prompts.run("/mcp__demo__release_notes 2.0 service=web")
 
-    assert "silk to a merchant along the Nile" in result.messages[0].content.as_text()
-    assert (await host.prompts.complete("mcp__demo__letter", "goods", "s")).values == ("salt", "silk")
+    text = result.messages[0].content.as_text()
+    assert text == "Write short release notes for version 2.0 of the service web."
+    assert (await host.prompts.complete("mcp__demo__release_notes", "version", "1")).values == ("1.0", "1.1")
 
 
 async def test_an_empty_shelf_is_not_mentioned():

@@ -56,7 +56,7 @@ def show_legend(tools: Sequence[ServerTool], *, cost: bool = False) -> None:
         total, number = sum(map(cost_of, tools)), counted(len(tools), "tool")
         click.echo(f"  about {total} tokens for {number}, if a model is given all of them", err=True)
     if sys.stdout.isatty():
-        words = "  ".join(f"{click.style(mark, fg=colour)} {_RISKS[risk]}" for risk, (mark, colour) in MARKS.items())
+        words = "  ".join(f"{click.style(*MARKS[risk])} {_RISKS[risk]}" for risk in MARKS)
         click.echo(click.style("  declared: ", dim=True) + words)
 
 
