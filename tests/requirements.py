@@ -1494,6 +1494,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/torture/test_t103_misfits_without_end.py::test_four_results_with_thousands_of_misfits_cost_little_memory",
             "tests/torture/test_t141_costly_checks.py::test_t141_a_result_that_is_expensive_to_check_costs_little",
             "tests/torture/test_t141_costly_checks.py::test_t141_arguments_that_are_expensive_to_check_cost_little",
+            "tests/torture/test_t143_slow_numbers.py::test_t143_a_result_of_slow_numbers_is_decoded_quickly",
+            "tests/torture/test_t143_slow_numbers.py::test_t143_an_error_of_slow_numbers_is_decoded_quickly",
             "tests/torture/test_t62_schema_attacks.py::test_t62_huge_arguments_are_judged_off_the_loop_and_in_bounds",
             "tests/torture/test_t62_schema_attacks.py::test_t62_huge_results_are_judged_off_the_loop_and_in_bounds",
             "tests/torture/test_t62_schema_attacks.py::test_t62_what_would_take_long_to_check_is_not_checked",

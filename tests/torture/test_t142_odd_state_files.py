@@ -1,4 +1,4 @@
-"""T142: whatever lies in the place of a file that Dragoman keeps for itself, servers start and commands work."""
+"""T142: whatever lies where Dragoman keeps a file for itself, servers start and commands work."""
 
 import json
 import os

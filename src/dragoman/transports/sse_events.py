@@ -19,7 +19,7 @@ LONGEST_ID_BYTES: Final = 4096
 """An id goes back in a header, and servers take no more than a few kilobytes of those."""
 PREFIX_BYTES: Final = len(b"data: ")
 FIELD_LINES: Final = 16
-"""Lines of one event that are not data and that count; it needs three: its kind, its id and the time to wait."""
+"""Lines of one event that are read, besides its data: its kind, its id, and the time to wait."""
 PIECE_BYTES: Final = 8 * 1024
 """A chunk is read in pieces of this size: more at once could hold so many events that others had to wait."""
 
@@ -78,7 +78,7 @@ class SseParser:
         self.last_id: str | None = None
         self.retry_ms: int | None = None
         self.idle_lines = 0
-        """Lines so far that belong to no event: comments, unknown fields, blank lines after nothing, and fields
+        """Lines so far that belong to no event: comments, unknown fields, blank lines after nothing, fields
         that an event names again and again."""
         self._limit_bytes = limit_bytes
         self._on_oversized = on_oversized
