@@ -43,3 +43,11 @@ async def test_t143_an_error_of_slow_numbers_is_decoded_quickly(arena):
         assert isinstance(outcome.error, RemoteError)
         assert outcome.error.remote_data == [1e308] * COUNT
         assert time.process_time() - began < WORK_UNITS * a.pulse.unit_seconds
+
+
+async def test_t143_what_only_looks_like_slow_numbers_is_decoded_as_ever(arena):
+    texts = {f"1e{number}": {"type": "string"} for number in range(100, 1_500)}
+    async with streamable(revisions=(MODERN,)) as server:
+        server.zoo.add_tool("odd", lambda *_: "ran", properties=texts)
+        async with arena({"url": server.url, "protocol": MODERN}) as a:
+            assert await a.call("odd") == "ran"

@@ -30,7 +30,10 @@ BATCH_LIMIT: Final = 1000
 
 SLOW_NUMBERS: Final = 1000
 """Numbers such as `1e308` in one value from which another decoder is used: msgspec takes 15 µs for each."""
-_LARGE_EXPONENTS: Final = (re.compile(rb"e[+-]?[0-9]{3}"), re.compile(rb"E[+-]?[0-9]{3}"))
+_LARGE_EXPONENTS: Final = (
+    re.compile(rb"e(?<=[0-9]e)[+-]?[0-9]{3}"),
+    re.compile(rb"E(?<=[0-9]E)[+-]?[0-9]{3}"),
+)
 """Two, because a search for one letter is several times as fast."""
 _SHORTEST_SLOW_BYTES: Final = len(b"1e308,")
 
@@ -112,7 +115,10 @@ def _decode_slow(shape: type[T], raw: Raw | bytes) -> T:
         raise
     except ValueError as error:
         raise Unreadable(str(error)) from None
-    return msgspec.convert(value, shape)
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError:
+        return _decoder(shape).decode(raw)  # its parts stay undecoded, or it does not fit: both are quick
 
 
 def _finite(text: str) -> float:
