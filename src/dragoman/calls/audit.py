@@ -27,6 +27,7 @@ from msgspec import Struct
 
 from dragoman import paths
 from dragoman.cleaning import one_line
+from dragoman.wire.codec import DECODE_ERRORS
 
 FILE: Final = "audit.jsonl"
 FILE_LIMIT_BYTES: Final = 16 * 1024 * 1024
@@ -238,7 +239,7 @@ def read(folder: Path) -> Iterator[dict[str, Any]]:
             for line in lines:
                 try:
                     entry = msgspec.json.decode(line)
-                except (msgspec.DecodeError, RecursionError):
+                except DECODE_ERRORS:
                     continue
                 if isinstance(entry, dict):
                     yield entry

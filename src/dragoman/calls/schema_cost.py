@@ -3,8 +3,10 @@
 I own: an upper bound of that work, so that nothing is run that takes for ever. Three things multiply: what a
 schema applies to one and the same value (`allOf`, `$ref` …: sixty lines that each refer twice to the next
 make 2^60 checks), what it applies to each part of a value, once more with every level of the value, and what
-one check is: an `enum` is compared option by option, a `pattern` looks at every character. The first and the
-last are known from the schema alone; `Price.of` adds the value's part. The unit is a check: 0.2 µs, about.
+one check is: an `enum` is compared option by option, a `pattern` or `format` looks at every character, and a
+number of 64 bits or more is compared digit by digit. Telling what does not fit costs more than judging: the
+validator copies the value for every misfit. What a schema does is known from the schema alone; `Price.of`
+adds the value's part. The unit is a check: 0.2 µs, about.
 """
 
 from __future__ import annotations
@@ -33,11 +35,18 @@ _OBJECT_PARTS: Final = (("properties", "additionalProperties"), ("unevaluatedPro
 _PRICED: Final = frozenset(
     {*_IN_PLACE, *_ARRAY_PARTS[0], *_ARRAY_PARTS[1], *_ARRAY_PARTS[2], *_OBJECT_PARTS[0], *_OBJECT_PARTS[1],
      "required", "dependentRequired", "enum", "const", "pattern", "patternProperties", "format",
-     "$dynamicRef", "$recursiveRef"}
+     "$dynamicRef", "$recursiveRef", "multipleOf", "contentMediaType", "contentEncoding"}
 )  # fmt: skip
 """What makes a difference; many objects in a schema are mere values."""
 _FORMAT_REGEX: Final = 50_000
 """A value that has to be a pattern is compiled."""
+_FRACTION: Final = 200
+"""A number is divided by a fraction exactly, with as many digits as the exponents of both demand."""
+_TEXT_READERS: Final = ("format", "contentMediaType", "contentEncoding")
+_SLOW_READERS: Final = frozenset({"idn-hostname", "idn-email", "contentMediaType"})
+_NUMBER_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_COPIED_CHARACTERS: Final = 8
+"""Characters of a misfit that are copied and written into its message at the price of one check."""
 
 Json = dict[str, Any]
 
@@ -47,6 +56,8 @@ class Work(NamedTuple):
     """Checks to find out whether a value fits."""
     telling: int
     """Checks to tell everything that does not."""
+    telling_one: int
+    """Checks to tell the first thing that does not."""
 
 
 class Price(NamedTuple):
@@ -65,38 +76,61 @@ class Price(NamedTuple):
     checks_names: bool = False
     """Whether each name in an object may be a misfit (`propertyNames`). The validator copies the whole object
     for every one of them."""
+    compares_items: bool = False
+    """Whether the elements of an array have to differ (`uniqueItems`). The validator compares each number of
+    64 bits or more with every other one."""
 
     @property
     def is_low(self) -> bool:
         """Whether any small value is certain to be judged at once."""
-        is_plain = not self.per_character and self.fan_out <= 1 and self.array_fan_out <= 1
-        return is_plain and self.judging * ON_ONE_VALUE <= WORK_LIMIT
+        if self.fan_out > 1 or self.array_fan_out > 1 or self.compares_items:
+            return False
+        of_text = 1000 * self.per_character // 8
+        return (self.judging + of_text) * ON_ONE_VALUE <= WORK_LIMIT
 
     def of(self, value: object) -> Work:
         """What it comes to for this value; counting ends where it is too much."""
-        applied = characters = depth = most_names = 0
+        applied = characters = depth = most_names = large_numbers = 0
         repeats, level = 1, [value]
         while level and applied * self.judging <= WORK_LIMIT:
             applied += repeats * len(level)
-            level, found, names, has_arrays = _below(level)
+            level, found, names, has_arrays, numbers = _below(level)
             most_names = max(most_names, names)
             characters += repeats * found
+            for number in numbers:
+                applied += repeats * extra_of(number)
+                large_numbers += repeats
             repeats *= max(1, self.fan_out if names else 0, self.array_fan_out if has_arrays else 0)
             depth += 1
         judging = applied * self.judging + characters * self.per_character // 8 + characters // 1000
-        misfits = applied * self.telling * (most_names if self.checks_names else 1)
-        return Work(judging, judging + misfits * (4 + depth))
+        if self.compares_items:
+            judging += large_numbers * (large_numbers + applied) * self.judging
+        copies = self.telling * (most_names if self.checks_names else 1)
+        copied = applied * (4 + depth) + characters * depth // (_COPIED_CHARACTERS * PER_MISFIT)
+        telling_one = judging + applied + characters // _COPIED_CHARACTERS
+        return Work(judging, judging + copied * copies, telling_one)
 
 
-def _below(level: list[Any]) -> tuple[list[Any], int, int, bool]:
+def extra_of(number: int) -> int:
+    """How many other values a number is worth: one of 64 bits or more is read and compared digit
+    by digit."""
+    words = number.bit_length() // 64
+    return words and 60 + words * words // 4
+
+
+def _below(level: list[Any]) -> tuple[list[Any], int, int, bool, list[int]]:
     """The parts of these values; how many characters they have themselves, names and all; how many names the
-    largest object among them has; whether there are arrays."""
+    largest object among them has; whether there are arrays; the numbers among them of 64 bits or more."""
     inner: list[Any] = []
+    numbers: list[int] = []
     characters, most_names, has_arrays = 0, 0, False
     for value in level:
         kind = cast("type[Any]", type(value))
         if kind is str:
             characters += len(value)
+        elif kind is int:
+            if not _SMALLEST <= value <= _LARGEST:
+                numbers.append(value)
         elif kind in _PLAIN:
             continue
         elif isinstance(value, Mapping):
@@ -109,10 +143,12 @@ def _below(level: list[Any]) -> tuple[list[Any], int, int, bool]:
             inner.extend(cast("list[Any]", value))
         elif isinstance(value, str):
             characters += len(value)
-    return inner, characters, most_names, has_arrays
+    return inner, characters, most_names, has_arrays, numbers
 
 
-_PLAIN: Final = frozenset({int, float, bool, type(None)})
+_PLAIN: Final = frozenset({float, bool, type(None)})
+_SMALLEST: Final = -(2**63)
+_LARGEST: Final = 2**63 - 1
 
 
 def price_of(schema: Json) -> Price | None:
@@ -127,7 +163,12 @@ def price_of(schema: Json) -> Price | None:
     highest = [max(column) for column in zip(*[cost for cost, _ in parts], strict=True)]
     has_choices = any("anyOf" in part or "oneOf" in part for _, part in parts)
     checks_names = any("propertyNames" in part for _, part in parts)
-    price = Price(*highest, has_choices=has_choices, checks_names=checks_names)
+    price = Price(
+        *highest,
+        has_choices=has_choices,
+        checks_names=checks_names,
+        compares_items=any("uniqueItems" in part for _, part in parts),
+    )
     return price if price.judging <= WORK_LIMIT and price.per_character < UNKNOWABLE else None
 
 
@@ -175,10 +216,13 @@ class _Costs:
         patterns = [self._pattern(pattern) for pattern in _patterns(part)]
         judging = 1 + names // 8 + compared[0] + constant[0] + len(by_pattern)
         judging += _FORMAT_REGEX if part.get("format") == "regex" else 0
+        judging += sum(key in part for key in _NUMBER_BOUNDS)
+        judging += _FRACTION if isinstance(part.get("multipleOf"), float) else 0
         telling = PER_MISFIT * (1 + len(part)) + names + compared[1] + constant[1]
         in_object = sum(any(key in part for key in keys) for keys in _OBJECT_PARTS) + len(by_pattern)
         in_array = sum(any(key in part for key in keys) for keys in _ARRAY_PARTS)
-        return judging, telling, sum(each.matching for each in patterns), in_object, in_array
+        per_character = sum(each.matching for each in patterns) + _reading(part)
+        return judging, telling, per_character, in_object, in_array
 
     def _pattern(self, pattern: str) -> PatternCost:
         known = self._patterns.get(pattern)
@@ -220,6 +264,12 @@ class _Costs:
 
 _UNSEEN: Final[_Cost] = (0, 0, 0, 0, -1)
 _SIZED: Final = (dict, list)
+
+
+def _reading(part: Json) -> int:
+    """For each character of a text, in eighths of a check: the keywords that read all of it."""
+    readers = [key for key in _TEXT_READERS if key in part]
+    return sum(4 if key in _SLOW_READERS or str(part[key]) in _SLOW_READERS else 1 for key in readers)
 
 
 def _sum(one: _Cost, other: _Cost) -> _Cost:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from dragoman.calls.pattern_cost import BACKTRACK_LIMIT
-from dragoman.calls.schema_cost import ON_ONE_VALUE, WORK_LIMIT, Price, Work, price_of
+from dragoman.calls.schema_cost import ON_ONE_VALUE, WORK_LIMIT, Price, Work, extra_of, price_of
 from dragoman.catalog.tools import Tool
 from dragoman.cleaning import one_line
 from dragoman.errors import InvalidArguments
@@ -24,8 +24,8 @@ PROBLEM_LIMIT: Final = 5
 PROBLEM_CHARACTERS: Final = 300
 SCHEMA_LIMIT_BYTES: Final = 256 * 1024
 LARGE: Final = ON_ONE_VALUE
-"""Weight from which a value is checked off the loop: its parts, and its text in pieces of 1 000
-characters."""
+"""Weight from which a value is checked off the loop: its parts, its text in pieces of 1 000 characters, and
+its numbers of 64 bits or more by their size."""
 NOT_CHECKED: Final = "structuredContent was not checked: it would take too long"
 UNTOLD: Final = "they do not fit its schema; to find out where would take too long"
 
@@ -64,7 +64,8 @@ class _Check(NamedTuple):
         if work.telling <= WORK_LIMIT:
             errors = [error for error in validator.iter_errors(value) if not _gave_up(error)]
             return tuple([_in_words(error) for error in islice(errors, PROBLEM_LIMIT)])
-        if self.price.has_choices:  # for each of them, all that is wrong with it would be told
+        # Of each choice, all that is wrong with it would be told; and of a large text, all of it.
+        if self.price.has_choices or work.telling_one > WORK_LIMIT:
             return (UNTOLD,)
         return _first_problem(validator, value)
 
@@ -128,7 +129,8 @@ def _told(known: _Check, arguments: Mapping[str, Any], is_small: bool) -> tuple[
 
 def is_large(arguments: Mapping[str, Any]) -> bool:
     for value in arguments.values():  # the common case, found quickly: a few short values
-        if type(value) not in _SCALARS or (type(value) is str and len(value) > LARGE):
+        kind = cast("type[Any]", type(value))
+        if kind not in _SCALARS or (kind is str and len(value) > LARGE) or (kind is int and extra_of(value)):
             return weight(arguments, LARGE) >= LARGE
     return len(arguments) >= LARGE
 
@@ -144,6 +146,8 @@ def weight(value: Any, limit: int) -> int:
         found += 1
         if isinstance(item, str):
             found += len(item) // 1000
+        elif isinstance(item, int):
+            found += extra_of(item)
         elif isinstance(item, Mapping):
             waiting.extend(cast("Mapping[str, Any]", item).values())
         elif isinstance(item, list | tuple):

@@ -16,6 +16,8 @@ from msgspec import Raw, structs
 
 from dragoman import paths
 from dragoman.catalog.listing import ToolList, read_definitions
+from dragoman.config.reading import read_bytes
+from dragoman.errors import ConfigFileError
 from dragoman.wire.codec import DECODE_ERRORS
 from dragoman.wire.messages import ABSENT, ToolDefinition
 
@@ -25,9 +27,9 @@ LIMIT_BYTES: Final = 4 * 1024 * 1024
 def recall(fingerprint: str) -> ToolList | None:
     """The list as it was last time; judged like one that a server sends."""
     try:
-        data = _file(fingerprint).read_bytes()
+        data = read_bytes(_file(fingerprint)) or b"[]"
         raws = msgspec.json.decode(data, type=list[Raw]) if len(data) <= LIMIT_BYTES else []
-    except (OSError, *DECODE_ERRORS):
+    except (ConfigFileError, *DECODE_ERRORS):
         return None
     definitions: dict[str, ToolDefinition] = {}
     problems: list[str] = []

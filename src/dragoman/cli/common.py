@@ -18,7 +18,9 @@ from click.shell_completion import CompletionItem
 from dragoman import paths
 from dragoman.catalog.naming import LIMIT, RESERVED, prefix
 from dragoman.cleaning import one_line
-from dragoman.errors import DragomanError, NotConnected, UnknownTool
+from dragoman.config.reading import read_bytes
+from dragoman.errors import ConfigFileError, DragomanError, NotConnected, UnknownTool
+from dragoman.wire.codec import DECODE_ERRORS
 
 if TYPE_CHECKING:
     from dragoman.catalog.tools import ServerTool
@@ -195,8 +197,8 @@ def _configured() -> list[str]:
 
 def _remembered() -> dict[str, list[str]]:
     try:
-        return msgspec.json.decode(_names_file().read_bytes(), type=dict[str, list[str]])
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode(read_bytes(_names_file()) or b"{}", type=dict[str, list[str]])
+    except (ConfigFileError, *DECODE_ERRORS):
         return {}
 
 

@@ -16,6 +16,9 @@ import msgspec
 
 from dragoman import paths
 from dragoman.clock import Clock
+from dragoman.config.reading import read_bytes
+from dragoman.errors import ConfigFileError
+from dragoman.wire.codec import DECODE_ERRORS
 
 KEPT_SECONDS: Final = 7 * 24 * 3600
 KEPT_VERDICTS: Final = 500
@@ -58,8 +61,9 @@ class EraMemory:
     def _load(self) -> dict[str, Verdict]:
         if self._verdicts is None:
             self._verdicts = {}
-            with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-                self._verdicts = msgspec.json.decode(self._path.read_bytes(), type=dict[str, Verdict])
+            with contextlib.suppress(ConfigFileError, *DECODE_ERRORS):
+                if data := read_bytes(self._path):
+                    self._verdicts = msgspec.json.decode(data, type=dict[str, Verdict])
         return self._verdicts
 
     def _save(self, verdicts: dict[str, Verdict]) -> None:

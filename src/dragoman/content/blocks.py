@@ -11,12 +11,12 @@ import base64
 import binascii
 import json
 import math
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as
+from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as, is_slow
 
 
 class TextBlock(Struct, frozen=True, tag_field="type", tag="text"):
@@ -103,14 +103,15 @@ class LargeBlock(Struct, frozen=True):
 KnownBlock = TextBlock | ImageBlock | AudioBlock | ResourceLinkBlock | ResourceBlock
 Block = KnownBlock | UnknownBlock | LargeBlock
 
+_KNOWN = cast("type[KnownBlock]", KnownBlock)
 _decode = msgspec.json.Decoder(KnownBlock).decode
 
 
 def read_block(raw: Raw) -> Block:
     """A typed block; `Unreadable` only if it is not even JSON."""
     try:
-        return _decode(raw)
-    except DECODE_ERRORS:
+        return decode_as(_KNOWN, raw) if is_slow(raw) else _decode(raw)
+    except (Unreadable, *DECODE_ERRORS):
         pass
     try:
         return UnknownBlock(decode_as(object, raw))

@@ -189,7 +189,7 @@ def sweep() -> list[int]:
     except OSError:
         return swept
     for ledger in ledgers:
-        if _host_is_alive(ledger.name):
+        if _host_is_alive(ledger.name) or not ledger.is_file():
             continue
         with contextlib.suppress(OSError):
             text = ledger.read_text(errors="replace")

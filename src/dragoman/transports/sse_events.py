@@ -18,6 +18,8 @@ LONGEST_RETRY_MS: Final = 60_000
 LONGEST_ID_BYTES: Final = 4096
 """An id goes back in a header, and servers take no more than a few kilobytes of those."""
 PREFIX_BYTES: Final = len(b"data: ")
+FIELD_LINES: Final = 16
+"""Lines of one event that are read, besides its data: its kind, its id, and the time to wait."""
 PIECE_BYTES: Final = 8 * 1024
 """A chunk is read in pieces of this size: more at once could hold so many events that others had to wait."""
 
@@ -76,7 +78,8 @@ class SseParser:
         self.last_id: str | None = None
         self.retry_ms: int | None = None
         self.idle_lines = 0
-        """Lines so far that belong to no event: comments, unknown fields, blank lines after nothing."""
+        """Lines so far that belong to no event: comments, unknown fields, blank lines after nothing, fields
+        that an event names again and again."""
         self._limit_bytes = limit_bytes
         self._on_oversized = on_oversized
         self._pending = bytearray()
@@ -89,6 +92,8 @@ class SseParser:
         self._id: str | None = None
         self._has_id = False
         """Whether the event that is being read names an id."""
+        self._field_lines = 0
+        """Lines of the event that is being read with a field other than its data."""
         self._over: _Oversized | None = None
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
@@ -176,6 +181,10 @@ class SseParser:
         return False
 
     def _field(self, name: bytes, value: bytes) -> None:
+        self._field_lines += 1
+        if self._field_lines > FIELD_LINES:
+            self.idle_lines += 1
+            return
         match name:
             case b"event":
                 self._kind = value.decode("utf-8", "replace") or "message"
@@ -203,6 +212,7 @@ class SseParser:
         self._kind = "message"
         self._data = None
         self._has_id = False
+        self._field_lines = 0
 
     def _check_pending(self, events: list[SseEvent]) -> bytes:
         mark = len(_BOM) if self._is_first_line and self._pending.startswith(_BOM) else 0

@@ -1,0 +1,70 @@
+"""T142: whatever lies where Dragoman keeps a file for itself, servers start and commands work."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from dragoman import Host, paths
+from dragoman.calls import audit
+from dragoman.catalog import memory
+from dragoman.clock import SystemClock
+from dragoman.connections.eras import EraMemory
+from dragoman.transports import orphans
+from tests.servers import zoo
+
+CONTENTS = {
+    "nested without end": b'{"a":{"era":"modern","at":1,"x":' + b"[" * 100_000,
+    "not UTF-8": b'{"a":{"era":"\xff","at":1}}',
+    "of other types": b'{"a":5}',
+    "nothing": b"",
+}
+
+
+def place(path: Path, what: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if what == "a pipe":
+        os.mkfifo(path)
+    elif what == "a device without end":
+        path.symlink_to("/dev/zero")
+    else:
+        path.write_bytes(CONTENTS[what])
+
+
+@pytest.mark.parametrize("what", [*CONTENTS, "a pipe", "a device without end"])
+async def test_t142_a_server_starts_whatever_the_memory_of_eras_is(home: Path, what: str):
+    place(paths.state_dir() / "eras.json", what)
+    async with Host({"calm": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
+        assert (await host.call("mcp__calm__echo", {"message": "here"})).text == "here"
+
+
+@pytest.mark.parametrize("what", [*CONTENTS, "a pipe", "a device without end"])
+def test_t142_odd_memories_are_no_memories(home: Path, what: str):
+    place(paths.state_dir() / "eras.json", what)
+    place(paths.state_dir() / "tools" / "f.json", what)
+    assert EraMemory(SystemClock()).recall("a") is None
+    assert memory.recall("f") is None
+
+
+def test_t142_a_line_of_the_audit_log_that_is_not_utf8_is_passed_over(home: Path):
+    paths.logs_dir().mkdir(parents=True)
+    lines = [b'{"tool":"a\xff"}', b'{"tool":"b"}', b"[" * 100_000, b'{"tool":"c"}']
+    (paths.logs_dir() / audit.FILE).write_bytes(b"\n".join(lines) + b"\n")
+    assert list(audit.read(paths.logs_dir())) == [{"tool": "b"}, {"tool": "c"}]
+
+
+@pytest.mark.parametrize("what", ["not UTF-8", "nested without end", "a pipe"])
+def test_t142_odd_names_for_completion_are_none(home: Path, what: str):
+    from dragoman.cli import common
+
+    place(common._names_file(), what)
+    assert common._remembered() == {}
+
+
+def test_t142_a_pipe_among_the_ledgers_stops_no_sweep(home: Path):
+    orphans.ledger_dir().mkdir(parents=True)
+    os.mkfifo(orphans.ledger_dir() / "999999999-1")
+    (orphans.ledger_dir() / "999999999-2").write_text(json.dumps("odd"))
+    assert orphans.sweep() == []
+    assert [each.name for each in orphans.ledger_dir().iterdir()] == ["999999999-1"]
