@@ -312,7 +312,7 @@ async def test_unattended_a_refusal_names_the_rule_that_would_allow_it_and_the_o
         words = [verdict(await host.call(f"mcp__shop__{name}")) for name in ("get", "put", "burn")]
 
     assert words[0] == "made"
-    assert "dragoman permissions add allow mcp__shop__put" in words[1]
+    assert "`dragoman permissions explain mcp__shop__put` shows which rule would allow it" in words[1]
     assert "ask rule mcp__shop__burn" in words[2]
     assert user.asked == []
 

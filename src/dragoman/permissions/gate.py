@@ -357,12 +357,11 @@ def question_about(tool: Tool, call: Call, verdict: Verdict, *, can_keep: bool =
 
 
 def _advice(call: Call) -> str:
-    rule = call.tool if call.server else rule_for(call)
-    if (
-        not rule or one_line(rule, ADVICE_CHARACTERS) != rule
-    ):  # what cannot be seen in full is nothing to type
+    """A command that changes nothing: models and scripts read this text, and a server chose the tool's name."""
+    words = shlex.join(["explain", call.tool] if call.command is None else ["test", call.tool, call.command])
+    if one_line(words, ADVICE_CHARACTERS) != words:  # what cannot be seen in full is nothing to type
         return "write a rule that allows it"
-    return f"the rule that would allow it is {rule} (dragoman permissions add allow {shlex.quote(rule)})"
+    return f"`dragoman permissions {words}` shows which rule would allow it"
 
 
 def _is_managed(verdict: Verdict) -> bool:

@@ -97,7 +97,7 @@ async def test_the_persons_word_is_part_of_the_reason(answer: PermissionAnswer, 
 
 
 async def test_without_anyone_to_ask_the_reason_says_what_to_do():
-    assert "permissions add allow mcp__box__open" in (await decide("default", None)).reason
+    assert "`dragoman permissions explain mcp__box__open`" in (await decide("default", None)).reason
 
 
 async def test_every_question_is_an_event_with_its_answer():
