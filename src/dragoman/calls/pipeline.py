@@ -25,7 +25,7 @@ from dragoman.calls.recovery import Changed, react
 from dragoman.calls.rounds import Answerer
 from dragoman.calls.validate import Checker, is_large
 from dragoman.catalog.pool import Catalog
-from dragoman.catalog.tools import BuiltinTool, Run, ServerTool, Tool
+from dragoman.catalog.tools import BuiltinTool, Complete, Run, ServerTool, Tool
 from dragoman.cleaning import one_line
 from dragoman.clock import Clock
 from dragoman.connections.session import Session
@@ -184,12 +184,18 @@ class Pipeline:
                 await self._checker.check_large(tool, arguments)
             else:
                 self._checker.check(tool, arguments)
+            if isinstance(tool, BuiltinTool) and tool.complete is not None:
+                arguments = await _completed(tool, tool.complete, arguments, request.timeout_seconds)
+                entry.server = server = _server_of(tool, arguments)
+                link = self._links.link_of(server) if server else None
             if hooks.wants("PreToolUse", tool, arguments):
                 before = await hooks.before_call(tool, arguments)
                 word, context = before.word, before.context
                 if before.arguments is not arguments:
                     arguments = _copied(tool, before.arguments)
                     await self._checker.check_large(tool, arguments)
+                    if isinstance(tool, BuiltinTool) and tool.complete is not None:
+                        arguments = await _completed(tool, tool.complete, arguments, request.timeout_seconds)
                     if (named := _server_of(tool, arguments)) != server:
                         entry.server = server = named
                         link = self._links.link_of(server) if server else None
@@ -448,6 +454,18 @@ _ANSWERS: Final = (RemoteError, InputUnavailable, InvalidArguments, UnknownTool)
 
 def _server_of(tool: ServerTool | BuiltinTool, arguments: Mapping[str, Any]) -> ServerName:
     return tool.touched(arguments)[0] if isinstance(tool, BuiltinTool) else tool.server
+
+
+async def _completed(
+    tool: BuiltinTool, complete: Complete, arguments: Mapping[str, Any], seconds: float | None
+) -> Mapping[str, Any]:
+    """The arguments with what the caller left out and the tool can find."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await complete(arguments)
+    except TimeoutError:
+        why = "those that were left out could not be found in time"
+        raise InvalidArguments(tool.server, tool.name, (why,)) from None
 
 
 async def _run(

@@ -556,6 +556,32 @@ async def for_ever() -> str:
     return await asyncio.get_running_loop().create_future()
 
 
+async def test_arguments_that_are_left_out_are_filled_in_before_hooks_and_permission(world: World):
+    async def complete(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**arguments, "n": 7}
+
+    world.wanted = {"PreToolUse"}
+    tool = builtin(world, fine)["look"]
+    tool.complete = complete
+    await world.call({}, "look", own={"look": tool})
+
+    filled_in = {"n": 7}
+    assert world.story == [("before", "look", filled_in), ("decide", "look", filled_in), ("run", filled_in)]
+
+
+async def test_arguments_that_cannot_be_filled_in_in_time_are_invalid(world: World):
+    async def complete(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await asyncio.get_running_loop().create_future()
+
+    tool = builtin(world, fine)["look"]
+    tool.complete = complete
+    outcome = await world.call({"n": 1}, "look", own={"look": tool}, timeout_seconds=0)
+
+    assert isinstance(outcome.error, InvalidArguments)
+    assert outcome.error.problems == ("those that were left out could not be found in time",)
+    assert world.story == []
+
+
 async def late_by_itself() -> str:
     raise TimeoutError("the tool's own")
 
