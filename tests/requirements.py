@@ -570,6 +570,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "TRN-2",
             "streamable HTTP, every revision",
+            "tests/integration/test_remote_entries.py::test_every_request_names_the_hosts_session",
             "tests/integration/test_remote_entries.py::test_a_legacy_server_gets_no_such_headers",
             "tests/integration/test_remote_entries.py::test_a_server_that_never_agrees_with_its_headers_is_asked_twice_and_no_more",
             "tests/integration/test_remote_entries.py::test_a_tool_whose_header_changed_is_listed_again_and_its_call_made_once_more",
@@ -686,6 +687,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "TRN-3",
             "HTTP+SSE of 2024-11-05",
+            "tests/integration/test_remote_entries.py::test_every_request_names_the_hosts_session",
             "tests/integration/test_remote_entries.py::test_proxy_authority_and_certificate_hold_on_every_leg",
             "tests/integration/test_remote_entries.py::test_without_authority_or_certificate_there_is_no_connection",
             "tests/interop/node/test_remote_servers.py::test_it_is_connected_listed_and_called_over_the_network",
@@ -754,7 +756,6 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/transports/test_proxy.py::test_a_bearer_that_is_refused_again_is_told",
             "tests/unit/transports/test_proxy.py::test_a_bearer_that_is_refused_is_renewed_once",
             "tests/unit/transports/test_proxy.py::test_every_request_names_the_person_and_the_hosts_own_session",
-            "tests/unit/transports/test_proxy.py::test_two_transports_are_two_sessions",
             missing="the bearer of a sign-in; a program hands one in for now",
         ),
         _row(
@@ -1257,6 +1258,13 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAT-9",
             "resources: listed, read, subscribed, mentioned",
+            "tests/unit/catalog/test_resources.py::test_a_template_matches_what_it_can_be_expanded_to",
+            "tests/unit/catalog/test_resources.py::test_a_hostile_template_is_matched_without_backtracking",
+            "tests/torture/test_t92_no_second_way.py::test_t92_a_server_that_is_found_by_an_address_is_judged_like_one_that_is_named",
+            "tests/torture/test_t92_no_second_way.py::test_t92_a_server_that_a_rule_hides_is_not_found_by_an_address_and_not_named",
+            "tests/integration/test_resources.py::test_where_several_servers_have_the_resource_or_none_the_model_is_told_to_name_one",
+            "tests/integration/test_resources.py::test_a_model_need_not_name_the_server_where_only_one_has_the_resource",
+            "tests/integration/test_resources.py::test_a_listed_resource_counts_more_than_a_matching_template",
             "tests/e2e/test_resources_commands.py::test_a_server_that_fails_is_told_beside_the_others",
             "tests/e2e/test_resources_commands.py::test_a_template_is_filled_in",
             "tests/e2e/test_resources_commands.py::test_a_watched_resource_is_printed_again_when_it_changes_until_ctrl_c",
@@ -1688,6 +1696,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-1",
             "allow, ask and deny rules in every scope",
+            "tests/torture/test_t92_no_second_way.py::test_t92_a_server_that_is_found_by_an_address_is_judged_like_one_that_is_named",
+            "tests/torture/test_t92_no_second_way.py::test_t92_a_server_that_a_rule_hides_is_not_found_by_an_address_and_not_named",
             "tests/e2e/test_permissions_commands.py::test_hooks_that_decide_are_named_by_explain_and_run_by_test",
             "tests/torture/test_t118_denied_meanwhile.py::test_t118_a_subscription_ends_with_the_deny",
             "tests/torture/test_t118_denied_meanwhile.py::test_t118_a_known_prompt_with_a_cut_name_is_not_shown",
