@@ -138,7 +138,7 @@ class Host:
             reloading=self._reloading,
         )
         hooked = self._guard.hooks
-        seams = Seams(control, bearer, servers.cwd)
+        seams = Seams(control, bearer, servers.cwd, self._guard.session_id)
         seams.bearer_origins = safe_origins(bearer_origins)
         cover = self._redactor_of
         forms = HookedForms(interaction if isinstance(interaction, FillsForms) else None, hooked, cover)

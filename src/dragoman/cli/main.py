@@ -96,17 +96,6 @@ def _is_plain() -> bool:
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
-def _show_usage_error(problem: click.ClickException) -> None:
-    """Shows what click says about it. It repeats words of the command line, which may be a file's name."""
-    from io import StringIO
-
-    from dragoman.cleaning import visible
-
-    said = StringIO()
-    problem.show(said)
-    click.echo(visible(said.getvalue()), err=True, nl=False)
-
-
 def _run() -> int:
     """Runs the command; returns the exit code."""
     from dragoman.cli import exit_codes
@@ -126,7 +115,7 @@ def _run() -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as problem:
-        _show_usage_error(problem)
+        problem.show()
         return problem.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from dragoman.cleaning import one_line
 from dragoman.cli.common import adhoc_server, complete_server, is_url, server_at, stdio_option, url_meant
 from dragoman.cli.main import JSON_WANTED
 from dragoman.config import jsonc
@@ -178,7 +177,7 @@ def read_arguments(words: tuple[str, ...]) -> tuple[str, ...]:
             raise click.UsageError(f"{words[0][1:]!r} cannot be read: {reason}") from None
     text = text.lstrip("\ufeff").strip()
     if not text.startswith("{"):
-        where = "stdin" if words[0] == "-" else one_line(words[0][1:])
+        where = "stdin" if words[0] == "-" else words[0][1:]
         raise click.UsageError(f"expected one JSON object with the arguments in {where}")
     return (text,)
 

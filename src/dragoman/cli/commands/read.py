@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 
-from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.asking import CommandLineUser
 from dragoman.cli.common import adhoc_server, complete_server, raise_if_failed, without_url
@@ -127,4 +126,4 @@ class _Reading:
             await asyncio.to_thread(output.write_bytes, data)
         except OSError as error:
             raise click.FileError(str(output), error.strerror) from None
-        click.echo(f"{len(data)} bytes written to {one_line(str(output))}", err=True)
+        click.echo(f"{len(data)} bytes written to {output}", err=True)
