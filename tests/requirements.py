@@ -1520,6 +1520,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAL-3",
             "progress reaches the caller",
+            "tests/integration/test_one_server.py::test_parallel_calls_of_one_tool_are_told_apart_by_their_ids",
             "tests/e2e/test_demo.py::test_in_a_terminal_there_is_colour_a_progress_bar_and_a_picture",
             "tests/integration/test_one_server.py::test_progress_reaches_the_caller_and_the_events",
             "tests/integration/test_recovery.py::test_progress_resets_the_time_limit_if_asked",
@@ -1588,6 +1589,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAL-7",
             "results of every kind; too large ones are saved and described",
+            "tests/unit/content/test_prepare.py::test_images_that_were_shown_make_room_for_everything_else",
+            "tests/unit/content/test_prepare.py::test_an_image_is_saved_as_it_came_even_where_the_model_gets_a_smaller_one",
             "tests/integration/test_results.py::test_a_model_asks_large_json_by_path",
             "tests/integration/test_results.py::test_a_model_reads_on_in_a_result_that_was_too_large",
             "tests/integration/test_results.py::test_a_person_gets_everything",

@@ -45,6 +45,7 @@ class HasTools(Protocol):
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
         own: Mapping[str, BuiltinTool] | None = None,
+        call_id: str | None = None,
     ) -> CallOutcome: ...
 
 
@@ -123,6 +124,7 @@ class AgentServers:
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
         own: Mapping[str, BuiltinTool] | None = None,
+        call_id: str | None = None,
     ) -> CallOutcome:
         """Like `Host.call`; a tool of a server that is not the agent's does not exist for it."""
         if not self._is_open:
@@ -131,7 +133,12 @@ class AgentServers:
         if host is None:
             return outcome_of_error("", name, UnknownTool(name))
         return await host.call(
-            name, arguments, timeout_seconds=timeout_seconds, on_progress=on_progress, own=own
+            name,
+            arguments,
+            timeout_seconds=timeout_seconds,
+            on_progress=on_progress,
+            own=own,
+            call_id=call_id,
         )
 
     def _host_of(self, name: str) -> ToolHost | None:

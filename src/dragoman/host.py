@@ -16,7 +16,7 @@ from msgspec import structs
 
 from dragoman.agent_servers import AgentServers, split
 from dragoman.calls.outcome import CallOutcome
-from dragoman.calls.pipeline import Pipeline, ToolCall
+from dragoman.calls.pipeline import Pipeline, ToolCall, new_call_id
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.prompts import Prompts
 from dragoman.calls.requests import Requests
@@ -414,11 +414,13 @@ class Host:
         own: Mapping[str, BuiltinTool] | None = None,
         extends: bool = False,
         raw: bool = False,
+        call_id: str | None = None,
     ) -> CallOutcome:
         """Calls a tool by its qualified name; first among the caller's `own`, if there are any.
 
         `extends`: the time limit begins anew with each progress. `raw`: the result as the server sent it, not
-        cleaned and cut to fit a model; only secrets of the server's entry are taken out.
+        cleaned and cut to fit a model; only secrets of the server's entry are taken out. `call_id`: by which
+        events and hooks name this call, for instance the id of a model's tool use; one is made otherwise.
 
         What the tool or its server answers, errors included, is the outcome. Raised are only
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
@@ -426,7 +428,16 @@ class Host:
         """
         self._check_open()
         return await self._pipeline.call(
-            ToolCall(name, arguments or {}, timeout_seconds, on_progress, own, extends, raw)
+            ToolCall(
+                name,
+                arguments or {},
+                timeout_seconds,
+                on_progress,
+                own,
+                extends,
+                raw,
+                call_id=call_id or new_call_id(),
+            )
         )
 
     async def call_all(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[CallOutcome]:

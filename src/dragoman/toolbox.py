@@ -138,6 +138,7 @@ class Toolbox:
         *,
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
+        call_id: str | None = None,
     ) -> CallOutcome:
         """Like `Host.call`, with this conversation's built-in tools. A tool that is called is loaded.
 
@@ -148,7 +149,12 @@ class Toolbox:
         if name not in self._places and name != SEARCH and (tool := self._look().get(name)):
             self._load(tool)
         return await self._host.call(
-            name, arguments, timeout_seconds=timeout_seconds, on_progress=on_progress, own=self._own
+            name,
+            arguments,
+            timeout_seconds=timeout_seconds,
+            on_progress=on_progress,
+            own=self._own,
+            call_id=call_id,
         )
 
     async def call_all(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[CallOutcome]:

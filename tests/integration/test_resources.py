@@ -9,6 +9,7 @@ import pytest
 from dragoman import CallOutcome, Host, HostClosed, ImageBlock, RemoteError
 from dragoman.calls.resource_tools import resource_tools
 from dragoman.catalog.mentions import find_mentions, read_mentions
+from dragoman.content.saving import mark_of
 from dragoman.errors import HostNotOpen, InputUnavailable, InvalidArguments
 from dragoman.events import ResourcesChanged
 from dragoman.hooks.declared import hook
@@ -16,7 +17,7 @@ from dragoman.interaction import FormAnswer, FormQuestion, PermissionAnswer, Per
 from dragoman.testing import ScriptedUser
 from tests.integration.libraries import LEGACY, MODERN, Way, ways
 from tests.integration.waiting import until
-from tests.servers.library import Library
+from tests.servers.library import PIXEL, Library
 
 pytestmark = pytest.mark.requirement("CAT-9")
 BOOKS = ["book://divan", "book://atlas", "book://deed", "book://empty", "book://secret"]
@@ -145,7 +146,10 @@ async def test_a_model_is_shown_images_and_told_where_other_data_is(home: Path):
         async def read(uri: str, server: str = "lib") -> Any:
             return await host.call("read_mcp_resource", {"server": server, "uri": uri}, own=own)
 
-        assert isinstance((await read("book://atlas")).content[0], ImageBlock)
+        atlas = await read("book://atlas")
+        assert isinstance(atlas.content[0], ImageBlock)
+        assert [(saved.kind, saved.path.read_bytes()) for saved in atlas.saved] == [("image", PIXEL)]
+        assert f"-{mark_of('lib')}-" in atlas.saved[0].path.name, "in the share of the server"
         told = (await read("book://deed")).text
         assert Path(told.rpartition("saved as ")[2].rstrip("]")).read_bytes() == b"%PDF-1.7 deed"
         assert (await read("book://empty")).text == "[the resource is empty]"

@@ -28,15 +28,18 @@ class Caller(Protocol):
 
     def tools(self) -> Sequence[Tool]: ...
     def is_app_tool(self, name: str) -> bool: ...
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome: ...
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], *, call_id: str | None = None
+    ) -> CallOutcome: ...
 
 
-async def ask(caller: Caller, name: str, arguments: object) -> CallOutcome:
-    """The outcome of a call as the model asked for it: `arguments` may be JSON text, and may be wrong."""
+async def ask(caller: Caller, name: str, arguments: object, call_id: str | None = None) -> CallOutcome:
+    """The outcome of a call as the model asked for it: `arguments` may be JSON text, and may be wrong.
+    `call_id`: what the model's API calls it, for events and hooks."""
     if caller.is_app_tool(name):
         return outcome_of_error("", name, UnknownTool(name, left_out=FOR_APPS))
     try:
-        return await caller.call(name, _as_object(name, arguments))
+        return await caller.call(name, _as_object(name, arguments), call_id=call_id)
     except CallError as error:
         return outcome_of_error(error.server or "", name, error)
 

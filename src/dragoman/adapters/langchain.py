@@ -29,13 +29,13 @@ class CallerTool(BaseTool):
 
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], Any]:
         # As one value: spread out, a parameter called `config` or `run_manager` would meet LangChain's own.
-        return (tool_input,), {}
+        return (tool_input, tool_call_id), {}
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{self.name} is asynchronous: use ainvoke")
 
-    async def _arun(self, arguments: Any) -> tuple[Any, CallOutcome]:
-        outcome = await ask(self.caller, self.name, arguments)
+    async def _arun(self, arguments: Any, tool_call_id: str | None = None) -> tuple[Any, CallOutcome]:
+        outcome = await ask(self.caller, self.name, arguments, tool_call_id)
         if outcome.is_error:
             raise ToolException(text_of(outcome))
         parts = parts_of(outcome)

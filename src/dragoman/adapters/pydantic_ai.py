@@ -39,7 +39,7 @@ class Toolset(AbstractToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> str | list[str | BinaryContent]:
-        outcome = await ask(self._caller, name, tool_args)
+        outcome = await ask(self._caller, name, tool_args, ctx.tool_call_id)
         if outcome.is_error:
             raise ToolFailed(text_of(outcome))
         parts = parts_of(outcome)
