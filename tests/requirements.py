@@ -798,6 +798,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "TRN-10",
             "revision negotiation is automatic, remembered, and can be pinned",
+            "tests/unit/connections/test_handshake.py::test_an_answer_to_initialize_alone_is_a_verdict_over_a_pipe_only_and_rests_on_a_time_out",
             "tests/integration/test_coming_back.py::test_a_server_that_is_merely_overloaded_is_not_taken_for_an_old_one",
             "tests/integration/test_coming_back.py::test_a_server_that_knows_only_the_older_transport_is_found_and_remembered",
             "tests/integration/test_coming_back.py::test_the_revision_is_found_out_and_remembered",
@@ -829,7 +830,6 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/connections/test_handshake.py::test_if_the_older_transport_fails_too_the_first_reason_counts",
             "tests/unit/connections/test_handshake.py::test_if_the_older_transport_wants_a_sign_in_that_is_what_counts",
             "tests/unit/connections/test_handshake.py::test_of_two_refusals_the_one_of_initialize_is_told",
-            "tests/unit/connections/test_handshake.py::test_only_over_a_pipe_an_answer_to_initialize_alone_says_that_the_probe_was_ignored",
             "tests/unit/connections/test_handshake.py::test_silence_over_the_network_is_worth_an_attempt_but_not_worth_remembering",
             "tests/unit/connections/test_handshake.py::test_the_older_transport_is_tried_once",
             "tests/unit/connections/test_handshake.py::test_the_opening_says_who_we_are",

@@ -29,7 +29,9 @@ class Broken:
     def is_app_tool(self, name: str) -> bool:
         return False
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], *, call_id: str | None = None
+    ) -> CallOutcome:
         raise self.error
 
 
