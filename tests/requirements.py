@@ -876,6 +876,9 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "LIF-3",
             "connecting has 30 s, then a cause a person can act on",
+            "tests/unit/test_settings.py::test_the_defaults",
+            "tests/torture/test_t11_start_and_death.py::test_t11_a_server_that_dies_while_connecting_leaves_its_last_words",
+            "tests/torture/test_t11_start_and_death.py::test_t11_a_program_that_cannot_be_started_is_named",
             "tests/integration/test_coming_back.py::test_what_cannot_be_reached_at_first_has_failed_at_once_with_its_reason",
             "tests/integration/test_sdk_lessons.py::test_finding_8_the_http_status_is_there_for_whoever_asks",
             "tests/interop/python/test_t24_front_ends.py::test_t24_behind_nginx_a_server_that_is_down_is_told_by_status",
@@ -901,6 +904,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "LIF-4",
             "one live connection per server; concurrent callers share one connect",
+            "tests/integration/test_resources.py::test_nothing_of_a_link_that_ended_is_given_out_again",
             "tests/torture/test_t68_state_races.py::test_t68_connecting_twenty_times_at_once_is_one_connection",
             "tests/unit/connections/test_connection.py::test_starting_twice_is_starting_once",
             "tests/integration/test_what_hosts_show.py::test_a_server_that_is_disabled_leaves_nothing_in_the_catalogue",
@@ -960,6 +964,9 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "LIF-6",
             "three terminal errors in a row reconnect; refused at once",
+            "tests/unit/connections/test_session.py::test_what_ends_the_link_at_once",
+            "tests/unit/connections/test_troubles.py::test_what_is_not_terminal_neither_counts_nor_begins_the_count_anew",
+            "tests/unit/connections/test_troubles.py::test_what_becomes_of_a_healthy_link",
             "tests/integration/test_coming_back.py::test_one_broken_answer_costs_its_call_and_three_in_a_row_the_link",
             "tests/unit/connections/test_session.py::test_a_good_answer_in_between_keeps_the_link",
             "tests/unit/connections/test_session.py::test_the_third_terminal_error_in_a_row_ends_the_link_once",
@@ -1246,6 +1253,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAT-8",
             "server instructions in the system prompt; delta mode",
+            "tests/integration/test_what_hosts_show.py::test_an_agent_is_given_the_instructions_of_its_own_servers_only",
+            "tests/integration/test_what_hosts_show.py::test_a_conversation_is_given_sections_and_at_each_turn_what_changed",
             "tests/unit/catalog/test_instructions.py::test_a_crowd_of_servers_does_not_fill_the_context",
             "tests/unit/catalog/test_instructions.py::test_each_server_has_a_section_of_its_own_in_the_order_of_names",
             "tests/unit/catalog/test_instructions.py::test_hidden_text_is_taken_out",
@@ -1572,10 +1581,13 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/calls/test_recovery.py::test_every_row_decides_something_and_nothing_is_left_over",
             "tests/unit/calls/test_recovery.py::test_nothing_that_may_have_run_is_made_again_unless_it_is_harmless",
             "tests/unit/calls/test_recovery.py::test_what_a_busy_or_broken_server_is_given",
+            missing="the refresh of a sign-in after a 401, and step-up after a 403 with insufficient_scope",
         ),
         _row(
             "CAL-6",
             "isError is an outcome; the host never crashes because of a server",
+            "tests/unit/adapters/test_answering.py::test_a_lost_server_is_told_to_the_model",
+            "tests/integration/test_recovery.py::test_an_error_of_the_protocol_is_an_outcome_in_the_servers_words",
             "tests/integration/test_one_server.py::test_a_tool_that_fails_is_an_outcome_and_the_next_call_works",
             "tests/integration/test_results.py::test_an_error_of_a_tool_is_an_outcome_with_its_words",
             "tests/integration/test_sdk_lessons.py::test_finding_18_a_result_without_the_promised_structure_is_kept",
@@ -1799,7 +1811,6 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/permissions/test_rules.py::test_which_arguments_a_rule_means",
             "tests/unit/permissions/test_rules.py::test_which_tools_a_rule_means",
             "tests/unit/test_toolbox.py::test_a_tool_that_a_rule_denies_whatever_its_arguments_is_neither_shown_nor_found",
-            missing="the rules are read with file and scope, not applied",
         ),
         _row(
             "PRM-2",
@@ -1887,6 +1898,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-5",
             "hooks as commands, HTTP calls and Python functions",
+            "tests/integration/test_what_hosts_show.py::test_what_session_start_hooks_say_reaches_whoever_leads_the_conversation",
             "tests/torture/test_t121_names_with_blanks.py::test_t121_blanks_around_a_name_hide_it_from_no_matcher",
             "tests/integration/test_answers_without_a_person.py::test_a_hook_answers_a_form_although_no_person_can_be_asked",
             "tests/torture/test_t112_lesser_faults.py::test_an_answer_that_cannot_be_read_in_full_is_still_a_no",

@@ -37,6 +37,10 @@ class HasTools(Protocol):
         """The names of those tools of which a rule denies every call."""
         ...
 
+    def instructions(self) -> Mapping[str, str]:
+        """What connected servers say about how to use them, by server."""
+        ...
+
     async def call(
         self,
         name: str,
@@ -115,6 +119,11 @@ class AgentServers:
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
         """The names of those tools of which a rule denies every call."""
         return self._host.denied(tools)
+
+    def instructions(self) -> Mapping[str, str]:
+        """What the agent's servers say about how to use them, by server; see `Host.instructions`."""
+        shared = {name: text for name, text in self._host.instructions().items() if name in self._shared}
+        return {**shared, **(self._own.instructions() if self._own is not None else {})}
 
     async def call(
         self,

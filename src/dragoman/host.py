@@ -337,6 +337,12 @@ class Host:
         )
         return {name: self._without_secrets(name, text) for name, text in texts.items()}
 
+    async def session_context(self) -> tuple[str, ...]:
+        """What `SessionStart` hooks want a model to be told at the beginning of a conversation, one text per
+        hook (`additionalContext`). Waits until those hooks have ended."""
+        self._check_open()
+        return await self._guard.session_context()
+
     def _without_secrets(self, server: str, text: str) -> str:
         redact = self._redactor_of(ServerName(server))
         return redact.text(text) if redact else text

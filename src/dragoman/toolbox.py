@@ -23,6 +23,7 @@ from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.turn import take_turn
 from dragoman.catalog.deferral import Budget, divide
+from dragoman.catalog.instructions import InstructionsDelta, sections
 from dragoman.catalog.overview import described, enumerated, overview
 from dragoman.catalog.search import RESULT_LIMIT, Index, select
 from dragoman.catalog.tokens import cost_of
@@ -78,6 +79,7 @@ class Toolbox:
         """Those of them that cost far more now, and are not shown."""
         self._deferred: dict[str, None] = {name: None for name, tool in self._own.items() if tool.defers}
         """Every tool that was not shown at first, also those that were loaded later."""
+        self._told = InstructionsDelta()
         self._index: tuple[Index, Sequence[Tool]] = (Index(()), ())
 
     # What the model sees.
@@ -104,6 +106,16 @@ class Toolbox:
             return ""
         limit = self._budget.context_tokens * OVERVIEW_PERCENT // 100
         return f"More tools can be loaded with {SEARCH}:\n" + overview(waiting, limit)
+
+    def instructions(self) -> str:
+        """For the system prompt: what the servers say about how to use them, a section for each. Empty if
+        none says anything."""
+        return sections(self._host.instructions())
+
+    def instructions_delta(self) -> str:
+        """For the next turn: which of these sections are new, changed or no longer hold since the last time
+        it was asked for; the first time all of them. Empty if nothing changed."""
+        return self._told.next(self._host.instructions())
 
     # What the model does.
 

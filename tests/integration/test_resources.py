@@ -100,7 +100,7 @@ async def test_what_a_server_says_keeps_is_read_once_and_again_after_an_update()
             assert library.heard.count("resources/read") == 2
 
 
-@pytest.mark.requirement("CAT-5")
+@pytest.mark.requirement("CAT-5", "LIF-4")
 async def test_nothing_of_a_link_that_ended_is_given_out_again():
     library = Library(revisions=(MODERN,), ttl_ms=60_000)
     async with Host({"lib": library}, permission_mode="bypassPermissions") as host:

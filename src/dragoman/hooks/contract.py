@@ -153,7 +153,13 @@ _SPECS: Final = (
         "when a host has started",
         "source",
         (Field("source", "text", "`startup`"),),
-        (Field("additionalContext", "text", "told to the model; text that is no JSON counts as well"),),
+        (
+            Field(
+                "additionalContext",
+                "text",
+                "for the model (`host.session_context()`); text that is no JSON counts as well",
+            ),
+        ),
     ),
     EventSpec(
         "SessionEnd",

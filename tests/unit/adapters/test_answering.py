@@ -71,6 +71,7 @@ async def test_a_tool_that_does_not_exist_is_told_to_the_model(host: Host):
     assert "no tool named nothing" in text_of(await ask(host, "nothing", {}))
 
 
+@pytest.mark.requirement("CAL-6")
 async def test_a_lost_server_is_told_to_the_model():
     outcome = await ask(Broken(NotConnected("demo", "failed", "it crashed")), "mcp__demo__add", {})
 
