@@ -91,6 +91,7 @@ class AgentServers:
 
     @property
     def servers(self) -> Mapping[str, ServerView]:
+        """How each of the agent's servers is at this moment, by name."""
         shared = {name: view for name, view in self._host.servers.items() if name in self._shared}
         return {**shared, **(self._own.servers if self._own is not None else {})}
 

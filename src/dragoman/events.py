@@ -24,6 +24,8 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 class ServerEvent(Event, frozen=True, kw_only=True):
+    """Base of events about one server."""
+
     server: str
 
 
@@ -94,6 +96,8 @@ class ResourceUpdated(ServerEvent, frozen=True, kw_only=True):
 
 
 class CallEvent(ServerEvent, frozen=True, kw_only=True):
+    """Base of events about one call."""
+
     tool: str
     call_id: str = ""
     """The same in all events of one call, and the `tool_use_id` of hooks: the caller's own

@@ -25,6 +25,7 @@ from dragoman.errors import (
     InvalidArguments,
     MalformedReply,
     MessageTooLarge,
+    MissingPackage,
     NotConnected,
     NotFound,
     PermissionRefused,
@@ -68,6 +69,7 @@ CODES = {
     DragomanError: "error",
     ConfigError: "config",
     ConfigFileError: "config-file",
+    MissingPackage: "missing-package",
     PolicyRefused: "policy",
     HostClosed: "host-closed",
     HostNotOpen: "host-not-open",
@@ -104,6 +106,10 @@ def test_every_class_has_a_stable_code_of_its_own():
 HOSTILE = "\x1b[2J\u202e\x07"
 
 SENTENCES = [
+    (
+        MissingPackage("langchain-core", "langchain"),
+        "langchain-core is not installed; in a clone: pip install ",
+    ),
     (ConnectError("box", "start", "x" + HOSTILE), "box: start failed: x"),
     (
         CommandNotFound("box", "start", "there is no program 'x'"),

@@ -17,7 +17,7 @@ from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.catalog.tools import FOR_APPS, Tool
 from dragoman.cleaning import for_model
 from dragoman.content.blocks import Block, ImageBlock
-from dragoman.errors import CallError, ConfigError, InvalidArguments, UnknownTool
+from dragoman.errors import CallError, InvalidArguments, UnknownTool
 from dragoman.wire.codec import DECODE_ERRORS
 
 NOTHING: Final = "(no output)"
@@ -64,10 +64,6 @@ def text_of(outcome: CallOutcome) -> str:
 def shortened(tool: Tool, limit: int) -> str:
     """Its description, where an API takes less than we give."""
     return for_model(tool.description, limit)
-
-
-def missing(library: str, extra: str) -> ConfigError:
-    return ConfigError(f"{library} is not installed", hint=f"In a clone: pip install '.[{extra}]'")
 
 
 def _as_object(name: str, arguments: object) -> Mapping[str, Any]:

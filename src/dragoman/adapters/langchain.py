@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from dragoman.adapters.answering import Caller, all_text, ask, missing, parts_of, text_of
+from dragoman.adapters.answering import Caller, all_text, ask, parts_of, text_of
 from dragoman.calls.outcome import CallOutcome
 from dragoman.content.blocks import ImageBlock
+from dragoman.errors import MissingPackage
 
 try:
     from langchain_core.tools import BaseTool, ToolException
 except ImportError:
-    raise missing("langchain-core", "langchain") from None
+    raise MissingPackage("langchain-core", "langchain") from None
 
 
 def tools(caller: Caller) -> list[BaseTool]:

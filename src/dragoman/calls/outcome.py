@@ -60,6 +60,7 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
 
     @property
     def has_structured(self) -> bool:
+        """Whether there is structured content, be it null."""
         return not isinstance(self.structured_content, UnsetType)
 
     def raise_for_error(self) -> CallOutcome:

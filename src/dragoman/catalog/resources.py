@@ -36,6 +36,8 @@ _MAY_BE_MISSING = ("#", ".", "/", ";", "?", "&")
 
 
 class Resource(Struct, frozen=True, kw_only=True):
+    """A resource as its server lists it."""
+
     server: ServerName
     uri: str
     """As its server spells it."""

@@ -46,6 +46,7 @@ class Tool:
 
     @property
     def title(self) -> str:
+        """The name that people are shown, cleaned."""
         own = self.definition.title
         if not own:
             annotated = self.annotations.get("title")
@@ -64,6 +65,7 @@ class Tool:
 
     @property
     def input_schema_bytes(self) -> int:
+        """The size of its input schema as it was sent."""
         return memoryview(self.definition.input_schema).nbytes
 
     @cached_property
@@ -88,14 +90,17 @@ class Tool:
 
     @property
     def annotations(self) -> Mapping[str, Any]:
+        """As its server sent them; `hints` says what they mean."""
         return self.definition.annotations or {}
 
     @cached_property
     def hints(self) -> Hints:
+        """Its annotations with the specification's defaults."""
         return hints_of(self.annotations)
 
     @property
     def meta(self) -> Mapping[str, Any]:
+        """`_meta`, as its server sent it."""
         return self.definition.meta or {}
 
     @property
