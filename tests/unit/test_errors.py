@@ -106,10 +106,6 @@ def test_every_class_has_a_stable_code_of_its_own():
 HOSTILE = "\x1b[2J\u202e\x07"
 
 SENTENCES = [
-    (
-        MissingPackage("langchain-core", "langchain"),
-        "langchain-core is not installed; in a clone: pip install ",
-    ),
     (ConnectError("box", "start", "x" + HOSTILE), "box: start failed: x"),
     (
         CommandNotFound("box", "start", "there is no program 'x'"),
