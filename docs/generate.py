@@ -1,4 +1,5 @@
-"""Writes docs/reference.md (commands, settings, files, errors …), docs/schema/ and the tables of concepts.
+"""Writes docs/reference.md (commands, settings, files, errors …), docs/reference-python.md, docs/schema/ and
+the tables of concepts.
 
 `scripts/docs` runs it; `--check` only says whether they are current.
 """
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 import click
+import python_reference
 
 from dragoman import errors, events
 from dragoman.calls.recovery import TABLE as RECOVERY
@@ -156,7 +158,8 @@ def pages() -> dict[Path, str]:
     }
     concepts = concept("lifecycle", "states", state_table())
     concepts |= concept("life-of-a-call", "recovery", recovery_table())
-    return {HERE / "reference.md": page(), **concepts, **schemas}
+    reference = {HERE / "reference.md": page(), HERE / "reference-python.md": python_reference.page()}
+    return {**reference, **concepts, **schemas}
 
 
 if __name__ == "__main__":

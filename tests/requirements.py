@@ -575,6 +575,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "TRN-2",
             "streamable HTTP, every revision",
+            "tests/integration/test_remote_entries.py::test_every_request_names_the_hosts_session",
             "tests/integration/test_remote_entries.py::test_a_legacy_server_gets_no_such_headers",
             "tests/integration/test_remote_entries.py::test_a_server_that_never_agrees_with_its_headers_is_asked_twice_and_no_more",
             "tests/integration/test_remote_entries.py::test_a_tool_whose_header_changed_is_listed_again_and_its_call_made_once_more",
@@ -691,6 +692,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "TRN-3",
             "HTTP+SSE of 2024-11-05",
+            "tests/integration/test_remote_entries.py::test_every_request_names_the_hosts_session",
             "tests/integration/test_remote_entries.py::test_proxy_authority_and_certificate_hold_on_every_leg",
             "tests/integration/test_remote_entries.py::test_without_authority_or_certificate_there_is_no_connection",
             "tests/interop/node/test_remote_servers.py::test_it_is_connected_listed_and_called_over_the_network",
@@ -759,7 +761,6 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/transports/test_proxy.py::test_a_bearer_that_is_refused_again_is_told",
             "tests/unit/transports/test_proxy.py::test_a_bearer_that_is_refused_is_renewed_once",
             "tests/unit/transports/test_proxy.py::test_every_request_names_the_person_and_the_hosts_own_session",
-            "tests/unit/transports/test_proxy.py::test_two_transports_are_two_sessions",
             missing="the bearer of a sign-in; a program hands one in for now",
         ),
         _row(
@@ -803,6 +804,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "TRN-10",
             "revision negotiation is automatic, remembered, and can be pinned",
+            "tests/unit/connections/test_handshake.py::test_an_answer_to_initialize_alone_is_a_verdict_over_a_pipe_only_and_rests_on_a_time_out",
             "tests/integration/test_coming_back.py::test_a_server_that_is_merely_overloaded_is_not_taken_for_an_old_one",
             "tests/integration/test_coming_back.py::test_a_server_that_knows_only_the_older_transport_is_found_and_remembered",
             "tests/integration/test_coming_back.py::test_the_revision_is_found_out_and_remembered",
@@ -834,7 +836,6 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/connections/test_handshake.py::test_if_the_older_transport_fails_too_the_first_reason_counts",
             "tests/unit/connections/test_handshake.py::test_if_the_older_transport_wants_a_sign_in_that_is_what_counts",
             "tests/unit/connections/test_handshake.py::test_of_two_refusals_the_one_of_initialize_is_told",
-            "tests/unit/connections/test_handshake.py::test_only_over_a_pipe_an_answer_to_initialize_alone_says_that_the_probe_was_ignored",
             "tests/unit/connections/test_handshake.py::test_silence_over_the_network_is_worth_an_attempt_but_not_worth_remembering",
             "tests/unit/connections/test_handshake.py::test_the_older_transport_is_tried_once",
             "tests/unit/connections/test_handshake.py::test_the_opening_says_who_we_are",
@@ -881,6 +882,9 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "LIF-3",
             "connecting has 30 s, then a cause a person can act on",
+            "tests/unit/test_settings.py::test_the_defaults",
+            "tests/torture/test_t11_start_and_death.py::test_t11_a_server_that_dies_while_connecting_leaves_its_last_words",
+            "tests/torture/test_t11_start_and_death.py::test_t11_a_program_that_cannot_be_started_is_named",
             "tests/integration/test_coming_back.py::test_what_cannot_be_reached_at_first_has_failed_at_once_with_its_reason",
             "tests/integration/test_sdk_lessons.py::test_finding_8_the_http_status_is_there_for_whoever_asks",
             "tests/interop/python/test_t24_front_ends.py::test_t24_behind_nginx_a_server_that_is_down_is_told_by_status",
@@ -906,6 +910,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "LIF-4",
             "one live connection per server; concurrent callers share one connect",
+            "tests/integration/test_resources.py::test_nothing_of_a_link_that_ended_is_given_out_again",
             "tests/torture/test_t68_state_races.py::test_t68_connecting_twenty_times_at_once_is_one_connection",
             "tests/unit/connections/test_connection.py::test_starting_twice_is_starting_once",
             "tests/integration/test_what_hosts_show.py::test_a_server_that_is_disabled_leaves_nothing_in_the_catalogue",
@@ -965,6 +970,9 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "LIF-6",
             "three terminal errors in a row reconnect; refused at once",
+            "tests/unit/connections/test_session.py::test_what_ends_the_link_at_once",
+            "tests/unit/connections/test_troubles.py::test_what_is_not_terminal_neither_counts_nor_begins_the_count_anew",
+            "tests/unit/connections/test_troubles.py::test_what_becomes_of_a_healthy_link",
             "tests/integration/test_coming_back.py::test_one_broken_answer_costs_its_call_and_three_in_a_row_the_link",
             "tests/unit/connections/test_session.py::test_a_good_answer_in_between_keeps_the_link",
             "tests/unit/connections/test_session.py::test_the_third_terminal_error_in_a_row_ends_the_link_once",
@@ -1254,6 +1262,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAT-8",
             "server instructions in the system prompt; delta mode",
+            "tests/integration/test_what_hosts_show.py::test_an_agent_is_given_the_instructions_of_its_own_servers_only",
+            "tests/integration/test_what_hosts_show.py::test_a_conversation_is_given_sections_and_at_each_turn_what_changed",
             "tests/unit/catalog/test_instructions.py::test_a_crowd_of_servers_does_not_fill_the_context",
             "tests/unit/catalog/test_instructions.py::test_each_server_has_a_section_of_its_own_in_the_order_of_names",
             "tests/unit/catalog/test_instructions.py::test_hidden_text_is_taken_out",
@@ -1266,6 +1276,13 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAT-9",
             "resources: listed, read, subscribed, mentioned",
+            "tests/unit/catalog/test_resources.py::test_a_template_matches_what_it_can_be_expanded_to",
+            "tests/unit/catalog/test_resources.py::test_a_hostile_template_is_matched_without_backtracking",
+            "tests/torture/test_t92_no_second_way.py::test_t92_a_server_that_is_found_by_an_address_is_judged_like_one_that_is_named",
+            "tests/torture/test_t92_no_second_way.py::test_t92_a_server_that_a_rule_hides_is_not_found_by_an_address_and_not_named",
+            "tests/integration/test_resources.py::test_where_several_servers_have_the_resource_or_none_the_model_is_told_to_name_one",
+            "tests/integration/test_resources.py::test_a_model_need_not_name_the_server_where_only_one_has_the_resource",
+            "tests/integration/test_resources.py::test_a_listed_resource_counts_more_than_a_matching_template",
             "tests/e2e/test_resources_commands.py::test_a_server_that_fails_is_told_beside_the_others",
             "tests/e2e/test_resources_commands.py::test_a_template_is_filled_in",
             "tests/e2e/test_resources_commands.py::test_a_watched_resource_is_printed_again_when_it_changes_until_ctrl_c",
@@ -1526,6 +1543,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAL-3",
             "progress reaches the caller",
+            "tests/integration/test_one_server.py::test_parallel_calls_of_one_tool_are_told_apart_by_their_ids",
             "tests/e2e/test_demo.py::test_in_a_terminal_there_is_colour_a_progress_bar_and_a_picture",
             "tests/integration/test_one_server.py::test_progress_reaches_the_caller_and_the_events",
             "tests/integration/test_recovery.py::test_progress_resets_the_time_limit_if_asked",
@@ -1577,10 +1595,13 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/calls/test_recovery.py::test_every_row_decides_something_and_nothing_is_left_over",
             "tests/unit/calls/test_recovery.py::test_nothing_that_may_have_run_is_made_again_unless_it_is_harmless",
             "tests/unit/calls/test_recovery.py::test_what_a_busy_or_broken_server_is_given",
+            missing="the refresh of a sign-in after a 401, and step-up after a 403 with insufficient_scope",
         ),
         _row(
             "CAL-6",
             "isError is an outcome; the host never crashes because of a server",
+            "tests/unit/adapters/test_answering.py::test_a_lost_server_is_told_to_the_model",
+            "tests/integration/test_recovery.py::test_an_error_of_the_protocol_is_an_outcome_in_the_servers_words",
             "tests/integration/test_one_server.py::test_a_tool_that_fails_is_an_outcome_and_the_next_call_works",
             "tests/integration/test_results.py::test_an_error_of_a_tool_is_an_outcome_with_its_words",
             "tests/integration/test_sdk_lessons.py::test_finding_18_a_result_without_the_promised_structure_is_kept",
@@ -1594,6 +1615,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAL-7",
             "results of every kind; too large ones are saved and described",
+            "tests/unit/content/test_prepare.py::test_images_that_were_shown_make_room_for_everything_else",
+            "tests/unit/content/test_prepare.py::test_an_image_is_saved_as_it_came_even_where_the_model_gets_a_smaller_one",
             "tests/integration/test_results.py::test_a_model_asks_large_json_by_path",
             "tests/integration/test_results.py::test_a_model_reads_on_in_a_result_that_was_too_large",
             "tests/integration/test_results.py::test_a_person_gets_everything",
@@ -1702,6 +1725,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-1",
             "allow, ask and deny rules in every scope",
+            "tests/torture/test_t92_no_second_way.py::test_t92_a_server_that_is_found_by_an_address_is_judged_like_one_that_is_named",
+            "tests/torture/test_t92_no_second_way.py::test_t92_a_server_that_a_rule_hides_is_not_found_by_an_address_and_not_named",
             "tests/e2e/test_permissions_commands.py::test_hooks_that_decide_are_named_by_explain_and_run_by_test",
             "tests/torture/test_t118_denied_meanwhile.py::test_t118_a_subscription_ends_with_the_deny",
             "tests/torture/test_t118_denied_meanwhile.py::test_t118_a_known_prompt_with_a_cut_name_is_not_shown",
@@ -1808,7 +1833,6 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/permissions/test_rules.py::test_which_arguments_a_rule_means",
             "tests/unit/permissions/test_rules.py::test_which_tools_a_rule_means",
             "tests/unit/test_toolbox.py::test_a_tool_that_a_rule_denies_whatever_its_arguments_is_neither_shown_nor_found",
-            missing="the rules are read with file and scope, not applied",
         ),
         _row(
             "PRM-2",
@@ -1898,6 +1922,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-5",
             "hooks as commands, HTTP calls and Python functions",
+            "tests/integration/test_what_hosts_show.py::test_what_session_start_hooks_say_reaches_whoever_leads_the_conversation",
             "tests/torture/test_t121_names_with_blanks.py::test_t121_blanks_around_a_name_hide_it_from_no_matcher",
             "tests/integration/test_answers_without_a_person.py::test_a_hook_answers_a_form_although_no_person_can_be_asked",
             "tests/torture/test_t112_lesser_faults.py::test_an_answer_that_cannot_be_read_in_full_is_still_a_no",

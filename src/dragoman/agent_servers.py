@@ -37,6 +37,10 @@ class HasTools(Protocol):
         """The names of those tools of which a rule denies every call."""
         ...
 
+    def instructions(self) -> Mapping[str, str]:
+        """What connected servers say about how to use them, by server."""
+        ...
+
     async def call(
         self,
         name: str,
@@ -45,6 +49,7 @@ class HasTools(Protocol):
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
         own: Mapping[str, BuiltinTool] | None = None,
+        call_id: str | None = None,
     ) -> CallOutcome: ...
 
 
@@ -86,6 +91,7 @@ class AgentServers:
 
     @property
     def servers(self) -> Mapping[str, ServerView]:
+        """How each of the agent's servers is at this moment, by name."""
         shared = {name: view for name, view in self._host.servers.items() if name in self._shared}
         return {**shared, **(self._own.servers if self._own is not None else {})}
 
@@ -117,6 +123,11 @@ class AgentServers:
         """The names of those tools of which a rule denies every call."""
         return self._host.denied(tools)
 
+    def instructions(self) -> Mapping[str, str]:
+        """What the agent's servers say about how to use them, by server; see `Host.instructions`."""
+        shared = {name: text for name, text in self._host.instructions().items() if name in self._shared}
+        return {**shared, **(self._own.instructions() if self._own is not None else {})}
+
     async def call(
         self,
         name: str,
@@ -125,6 +136,7 @@ class AgentServers:
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
         own: Mapping[str, BuiltinTool] | None = None,
+        call_id: str | None = None,
     ) -> CallOutcome:
         """Like `Host.call`; a tool of a server that is not the agent's does not exist for it."""
         if not self._is_open:
@@ -133,7 +145,12 @@ class AgentServers:
         if host is None:
             return outcome_of_error("", name, UnknownTool(name))
         return await host.call(
-            name, arguments, timeout_seconds=timeout_seconds, on_progress=on_progress, own=own
+            name,
+            arguments,
+            timeout_seconds=timeout_seconds,
+            on_progress=on_progress,
+            own=own,
+            call_id=call_id,
         )
 
     def _host_of(self, name: str) -> ToolHost | None:

@@ -3,6 +3,7 @@
     DragomanError
     ├── ConfigError               what a person wrote cannot be used
     │   ├── ConfigFileError       … in a file, with line and column
+    │   ├── MissingPackage        an optional package is not installed      (an `ImportError`, too)
     │   ├── NotFound              there is no server or rule of the name that a person gave
     │   └── PolicyRefused         an administrator's policy, or the person's own, does not admit a server
     ├── ConnectError              a server could not be reached: server, phase, cause, hint
@@ -71,6 +72,18 @@ def reworded(error: E, how: Callable[[str], str]) -> E:
 
 class ConfigError(DragomanError):
     code = "config"
+
+
+class MissingPackage(ConfigError, ImportError):
+    """`package` is needed for something that was imported; `extra` installs it."""
+
+    code = "missing-package"
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        command = f"pip install '.[{extra}]'"
+        super().__init__(f"{package} is not installed; in a clone: {command}", hint=f"In a clone: {command}")
 
 
 class ConfigFileError(ConfigError):

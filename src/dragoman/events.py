@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 from weakref import WeakSet
 
 from msgspec import Struct
@@ -24,6 +24,8 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 class ServerEvent(Event, frozen=True, kw_only=True):
+    """Base of events about one server."""
+
     server: str
 
 
@@ -94,7 +96,12 @@ class ResourceUpdated(ServerEvent, frozen=True, kw_only=True):
 
 
 class CallEvent(ServerEvent, frozen=True, kw_only=True):
+    """Base of events about one call."""
+
     tool: str
+    call_id: str = ""
+    """The same in all events of one call, and the `tool_use_id` of hooks: the caller's own
+    (`Host.call(call_id=…)`), or one that the host gives it."""
 
 
 class CallStarted(CallEvent, frozen=True, kw_only=True):
@@ -107,6 +114,14 @@ class CallProgressed(CallEvent, frozen=True, kw_only=True):
     progress: float
     total: float | None = None
     message: str | None = None
+
+    def as_mcp_progress(self) -> dict[str, Any]:
+        """As the progress of a tool use, for programs that show it in that form:
+        `{"toolUseID": …, "data": {"type": "mcp_progress", "progress": …, "total": …, "message": …}}`.
+        What the server did not say is left out."""
+        said = {"progress": self.progress, "total": self.total, "message": self.message}
+        given = {name: value for name, value in said.items() if value is not None}
+        return {"toolUseID": self.call_id, "data": {"type": "mcp_progress", **given}}
 
 
 class CallFinished(CallEvent, frozen=True, kw_only=True):

@@ -117,8 +117,8 @@ class Guard:
         self._starting: asyncio.Task[None] | None = None
         self._events: Listening | None = None
         self.session_id = os.urandom(8).hex()
-        self.context: tuple[str, ...] = ()
-        """What hooks have to say to a model at the beginning of a session."""
+        self._context: tuple[str, ...] = ()
+        """What `SessionStart` hooks have to say to a model."""
         found, declared = self._read(configuration)
         if mode is not None and found.mode != mode:
             raise ConfigError(found.problems[-1], hint="Use another permission_mode.")
@@ -184,7 +184,13 @@ class Guard:
             self._starting = asyncio.create_task(self._begin(), name="dragoman session start")
 
     async def _begin(self) -> None:
-        self.context = await self.hooks.tell("SessionStart", {"source": "startup"})
+        self._context = await self.hooks.tell("SessionStart", {"source": "startup"})
+
+    async def session_context(self) -> tuple[str, ...]:
+        """What `SessionStart` hooks have to say to a model; waits until they have ended."""
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
+        return self._context
 
     def listen(self) -> None:
         """Tells hooks what happens to connections. Listeners cost every call a little, so only when

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from dragoman.agent_servers import AgentServers, split
 from dragoman.calls.outcome import CallOutcome
-from dragoman.calls.pipeline import Pipeline, ToolCall
+from dragoman.calls.pipeline import Pipeline, ToolCall, new_call_id
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.prompts import Prompts
 from dragoman.calls.requests import Requests
@@ -138,7 +138,7 @@ class Host:
             reloading=self._reloading,
         )
         hooked = self._guard.hooks
-        seams = Seams(control, bearer, servers.cwd)
+        seams = Seams(control, bearer, servers.cwd, self._guard.session_id)
         seams.bearer_origins = safe_origins(bearer_origins)
         cover = self._redactor_of
         forms = HookedForms(interaction if isinstance(interaction, FillsForms) else None, hooked, cover)
@@ -342,6 +342,12 @@ class Host:
         )
         return {name: self._without_secrets(name, text) for name, text in texts.items()}
 
+    async def session_context(self) -> tuple[str, ...]:
+        """What `SessionStart` hooks want a model to be told at the beginning of a conversation, one text per
+        hook (`additionalContext`). Waits until those hooks have ended."""
+        self._check_open()
+        return await self._guard.session_context()
+
     def _without_secrets(self, server: str, text: str) -> str:
         redact = self._redactor_of(ServerName(server))
         return redact.text(text) if redact else text
@@ -419,11 +425,13 @@ class Host:
         own: Mapping[str, BuiltinTool] | None = None,
         extends: bool = False,
         raw: bool = False,
+        call_id: str | None = None,
     ) -> CallOutcome:
         """Calls a tool by its qualified name; first among the caller's `own`, if there are any.
 
         `extends`: the time limit begins anew with each progress. `raw`: the result as the server sent it, not
-        cleaned and cut to fit a model; only secrets of the server's entry are taken out.
+        cleaned and cut to fit a model; only secrets of the server's entry are taken out. `call_id`: by which
+        events and hooks name this call, for instance the id of a model's tool use; one is made otherwise.
 
         What the tool or its server answers, errors included, is the outcome. Raised are only
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
@@ -431,7 +439,16 @@ class Host:
         """
         self._check_open()
         return await self._pipeline.call(
-            ToolCall(name, arguments or {}, timeout_seconds, on_progress, own, extends, raw)
+            ToolCall(
+                name,
+                arguments or {},
+                timeout_seconds,
+                on_progress,
+                own,
+                extends,
+                raw,
+                call_id=call_id or new_call_id(),
+            )
         )
 
     async def call_all(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[CallOutcome]:

@@ -36,6 +36,8 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
 
 
 class PermissionAnswer(Struct, frozen=True):
+    """A person's answer to whether a call may be made."""
+
     allowed: bool
     word: str | None = None
     """What the person says to the model along with a no."""
@@ -59,6 +61,8 @@ class FormQuestion(Struct, frozen=True, kw_only=True):
 
 
 class FormAnswer(Struct, frozen=True):
+    """A person's answer to a form."""
+
     action: Literal["accept", "decline", "cancel"]
     content: Mapping[str, Any] = {}
     """The values, if accepted. Left out fields take the defaults of the schema."""
@@ -76,14 +80,20 @@ class PageQuestion(Struct, frozen=True, kw_only=True):
 
 
 class Interaction(Protocol):
-    async def allow(self, question: PermissionQuestion) -> PermissionAnswer: ...
+    """Asks a person. What a program passes as `interaction` to a host."""
+
+    async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+        """Asks whether a call may be made. One question at a time."""
+        ...
 
 
 @runtime_checkable
 class FillsForms(Protocol):
     """An `Interaction` that can also ask for values."""
 
-    async def fill(self, question: FormQuestion) -> FormAnswer: ...
+    async def fill(self, question: FormQuestion) -> FormAnswer:
+        """Shows the form and returns what the person enters."""
+        ...
 
 
 @runtime_checkable

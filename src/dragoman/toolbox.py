@@ -23,6 +23,7 @@ from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.turn import take_turn
 from dragoman.catalog.deferral import Budget, divide
+from dragoman.catalog.instructions import InstructionsDelta, sections
 from dragoman.catalog.overview import described, enumerated, overview
 from dragoman.catalog.search import RESULT_LIMIT, Index, select
 from dragoman.catalog.tokens import cost_of
@@ -78,6 +79,7 @@ class Toolbox:
         """Those of them that cost far more now, and are not shown."""
         self._deferred: dict[str, None] = {name: None for name, tool in self._own.items() if tool.defers}
         """Every tool that was not shown at first, also those that were loaded later."""
+        self._told = InstructionsDelta()
         self._index: tuple[Index, Sequence[Tool]] = (Index(()), ())
 
     # What the model sees.
@@ -104,6 +106,16 @@ class Toolbox:
             return ""
         limit = self._budget.context_tokens * OVERVIEW_PERCENT // 100
         return f"More tools can be loaded with {SEARCH}:\n" + overview(waiting, limit)
+
+    def instructions(self) -> str:
+        """For the system prompt: what the servers say about how to use them, a section for each. Empty if
+        none says anything."""
+        return sections(self._host.instructions())
+
+    def instructions_delta(self) -> str:
+        """For the next turn: which of these sections are new, changed or no longer hold since the last time
+        it was asked for; the first time all of them. Empty if nothing changed."""
+        return self._told.next(self._host.instructions())
 
     # What the model does.
 
@@ -138,6 +150,7 @@ class Toolbox:
         *,
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
+        call_id: str | None = None,
     ) -> CallOutcome:
         """Like `Host.call`, with this conversation's built-in tools. A tool that is called is loaded.
 
@@ -148,7 +161,12 @@ class Toolbox:
         if name not in self._places and name != SEARCH and (tool := self._look().get(name)):
             self._load(tool)
         return await self._host.call(
-            name, arguments, timeout_seconds=timeout_seconds, on_progress=on_progress, own=self._own
+            name,
+            arguments,
+            timeout_seconds=timeout_seconds,
+            on_progress=on_progress,
+            own=self._own,
+            call_id=call_id,
         )
 
     async def call_all(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[CallOutcome]:

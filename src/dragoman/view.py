@@ -21,6 +21,8 @@ from dragoman.protocol import Era, era_of
 
 
 class ServerView(Struct, frozen=True, kw_only=True):
+    """How one server is at this moment."""
+
     name: str
     scope: str
     """Where it comes from: user, project, dynamic …"""
@@ -54,10 +56,12 @@ class ServerView(Struct, frozen=True, kw_only=True):
 
     @property
     def era(self) -> Era | None:
+        """`legacy` or `modern`; None before the handshake."""
         return era_of(self.protocol_version) if self.protocol_version else None
 
     @property
     def noise_count(self) -> int:
+        """How many lines of its output were no messages."""
         return self.ignored.get("noise", 0)
 
     @staticmethod

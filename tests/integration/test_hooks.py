@@ -55,7 +55,7 @@ class Desk:
         await self.hooks.close()
 
     async def before(self, arguments: dict[str, Any] | None = None) -> Before:
-        return await self.hooks.before_call(TOOL, {} if arguments is None else arguments)
+        return await self.hooks.before_call(TOOL, {} if arguments is None else arguments, call_id="use-1")
 
 
 def runs(command: str, event: str = "PreToolUse", **more: Any) -> Hook:
@@ -99,6 +99,7 @@ async def test_a_command_gets_the_event_as_json_and_the_persons_environment(home
         "tool_input": {"text": "\x1b[31mé\u202e\x00", "half": "\ud800"},
         "mcp_server_name": "gh",
         "mcp_tool_name": "list",
+        "tool_use_id": "use-1",
     }
     environment = Path("env.txt").read_text().splitlines()
     for line in ("MINE=1", "DRAGOMAN_HOOK_EVENT=PreToolUse", "DRAGOMAN_SESSION_ID=s1"):

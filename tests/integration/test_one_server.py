@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from dragoman import (
     UnknownTool,
 )
 from dragoman.events import (
+    CallEvent,
     CallFinished,
     CallProgressed,
     CallStarted,
@@ -23,6 +25,7 @@ from dragoman.events import (
     ServerStateChanged,
     ToolsChanged,
 )
+from dragoman.hooks.declared import hook
 from tests.integration.conftest import SERVER, Connect
 from tests.integration.waiting import until
 from tests.integration.workshop import TOOLS
@@ -89,6 +92,41 @@ async def test_progress_reaches_the_caller_and_the_events(connect: Connect) -> N
     assert [(each.progress, each.total, each.message) for each in seen] == expected
     told = [event async for event in listener if isinstance(event, CallProgressed)]
     assert [(each.progress, each.total, each.message) for each in told] == expected
+
+
+@pytest.mark.requirement("CAL-3")
+async def test_parallel_calls_of_one_tool_are_told_apart_by_their_ids(connect: Connect) -> None:
+    uses: list[tuple[str, str]] = []
+
+    def look(event: dict[str, Any]) -> None:
+        uses.append((event["hook_event_name"], event["tool_use_id"]))
+
+    hooks = [hook(look, "PreToolUse"), hook(look, "PostToolUse")]
+    async with connect(hooks=hooks) as host:
+        listener = host.events()
+        ids = ("toolu_1", "toolu_2")
+        await asyncio.gather(*(host.call(tool("count"), {"to": 2}, call_id=each) for each in ids))
+    told = [event async for event in listener if isinstance(event, CallEvent)]
+    for each in ids:
+        assert [_in_short(event) for event in told if event.call_id == each] == [
+            "call",
+            "progress 1",
+            "progress 2",
+            "result",
+        ]
+        progressed = [
+            event.as_mcp_progress()
+            for event in told
+            if isinstance(event, CallProgressed) and event.call_id == each
+        ]
+        assert progressed == [
+            {
+                "toolUseID": each,
+                "data": {"type": "mcp_progress", "progress": done, "total": 2, "message": f"at {done}"},
+            }
+            for done in (1, 2)
+        ]
+    assert sorted(uses) == [(event, each) for event in ("PostToolUse", "PreToolUse") for each in ids]
 
 
 async def test_cancelling_the_task_cancels_the_call_on_the_server(connect: Connect) -> None:

@@ -509,7 +509,7 @@ async def test_a_front_end_that_fails_leaves_no_server_waiting(era: str):
 # --- errors in the protocol's words are outcomes; other statuses are raised ---
 
 
-@pytest.mark.requirement("CAL-5")
+@pytest.mark.requirement("CAL-5", "CAL-6")
 @both_eras
 @pytest.mark.parametrize("code", [-32700, -32600, -32601, -32602, -32603, -32000, -32050, 0, 7])
 @pytest.mark.parametrize("status", [200, 400])

@@ -297,13 +297,33 @@ async def test_a_connector_is_signed_for_and_a_401_renews_once(era):
             names = {ask.headers.get("X-Mcp-Client-Session-Id") for ask in server.asks}
             assert len(names) == 1, "the same on every request"
             assert names.pop()
-            before = {ask.headers["X-Mcp-Client-Session-Id"] for ask in server.asks}
             await host.reconnect("x")
-            after = {ask.headers["X-Mcp-Client-Session-Id"] for ask in server.asks} - before
-            assert len(after) == 1, "another connection, another name"
+            sessions = {ask.headers["X-Mcp-Client-Session-Id"] for ask in server.asks}
+            assert sessions == {host._guard.session_id}, "another connection of the same host"
         every = {ask.method for ask in server.asks}
         assert every >= ({"POST", "GET", "DELETE"} if era == LEGACY else {"POST"})
         assert all(ask.headers.get("X-Mcp-Client-Session-Id") for ask in server.asks)
+
+
+@pytest.mark.requirement("TRN-2", "TRN-3")
+@pytest.mark.parametrize("leg", ["http", "http, modern", "sse", "http, older"])
+async def test_every_request_names_the_hosts_session(leg):
+    named: list[set[str | None]] = []
+    async with LEGS[leg]() as server:
+        for _ in range(2):
+            seen = len(server.asks)
+            async with host_of({"type": type_of(leg), "url": server.url}) as host:
+                await works(host)
+                await host.reconnect("x")
+            sessions = {ask.headers.get("X-Mcp-Client-Session-Id") for ask in server.asks[seen:]}
+            assert sessions == {host._guard.session_id}
+            named.append(sessions)
+        assert named[0] != named[1], "another host, another session"
+        seen = len(server.asks)
+        entry = {"type": type_of(leg), "url": server.url, "headers": {"x-mcp-client-session-id": "mine"}}
+        async with host_of(entry) as host:
+            await works(host)
+        assert {ask.headers.get("X-Mcp-Client-Session-Id") for ask in server.asks[seen:]} == {"mine"}
 
 
 @pytest.mark.requirement("TRN-8")

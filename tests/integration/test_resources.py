@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 
-from dragoman import Host, HostClosed, ImageBlock, RemoteError
+from dragoman import CallOutcome, Host, HostClosed, ImageBlock, RemoteError
 from dragoman.calls.resource_tools import resource_tools
 from dragoman.catalog.mentions import find_mentions, read_mentions
-from dragoman.errors import HostNotOpen, InputUnavailable
+from dragoman.content.saving import mark_of
+from dragoman.errors import HostNotOpen, InputUnavailable, InvalidArguments
 from dragoman.events import ResourcesChanged
+from dragoman.hooks.declared import hook
 from dragoman.interaction import FormAnswer, FormQuestion, PermissionAnswer, PermissionQuestion
 from dragoman.testing import ScriptedUser
 from tests.integration.libraries import LEGACY, MODERN, Way, ways
 from tests.integration.waiting import until
-from tests.servers.library import Library
+from tests.servers.library import PIXEL, Library
 
 pytestmark = pytest.mark.requirement("CAT-9")
 BOOKS = ["book://divan", "book://atlas", "book://deed", "book://empty", "book://secret"]
@@ -98,7 +100,7 @@ async def test_what_a_server_says_keeps_is_read_once_and_again_after_an_update()
             assert library.heard.count("resources/read") == 2
 
 
-@pytest.mark.requirement("CAT-5")
+@pytest.mark.requirement("CAT-5", "LIF-4")
 async def test_nothing_of_a_link_that_ended_is_given_out_again():
     library = Library(revisions=(MODERN,), ttl_ms=60_000)
     async with Host({"lib": library}, permission_mode="bypassPermissions") as host:
@@ -144,7 +146,10 @@ async def test_a_model_is_shown_images_and_told_where_other_data_is(home: Path):
         async def read(uri: str, server: str = "lib") -> Any:
             return await host.call("read_mcp_resource", {"server": server, "uri": uri}, own=own)
 
-        assert isinstance((await read("book://atlas")).content[0], ImageBlock)
+        atlas = await read("book://atlas")
+        assert isinstance(atlas.content[0], ImageBlock)
+        assert [(saved.kind, saved.path.read_bytes()) for saved in atlas.saved] == [("image", PIXEL)]
+        assert f"-{mark_of('lib')}-" in atlas.saved[0].path.name, "in the share of the server"
         told = (await read("book://deed")).text
         assert Path(told.rpartition("saved as ")[2].rstrip("]")).read_bytes() == b"%PDF-1.7 deed"
         assert (await read("book://empty")).text == "[the resource is empty]"
@@ -154,6 +159,60 @@ async def test_a_model_is_shown_images_and_told_where_other_data_is(home: Path):
         assert "not configured" in (await read("book://divan", server="nobody")).text
         wrong = await host.call("read_mcp_resource", {"server": "lib"}, own=own)
         assert wrong.is_error
+
+
+async def read_without_a_server(host: Host, uri: str) -> CallOutcome:
+    return await host.toolbox().call("read_mcp_resource", {"uri": uri})
+
+
+@pytest.mark.parametrize("uri", ["book://divan", "book://divan?page=2"], ids=["listed", "template"])
+async def test_a_model_need_not_name_the_server_where_only_one_has_the_resource(home: Path, uri: str):
+    person, given = ScriptedUser(True), []
+    other = Library()
+    other.holdings, other.lists_templates = {"note://a": {"text": "A note"}}, False
+
+    def look(event: dict[str, Any]) -> None:
+        given.append((event["tool_name"], event["tool_input"], event["mcp_server_name"]))
+
+    async with Host(
+        {"lib": Library(), "notes": other},
+        interaction=person,
+        hooks=[hook(look, "PreToolUse", matcher="read_mcp_resource")],
+    ) as host:
+        await host.ready()
+        assert (await read_without_a_server(host, uri)).text == "Poems"
+    wanted = {"uri": uri, "server": "lib"}
+    assert given == [("read_mcp_resource", wanted, "lib")]
+    assert [(question.tool, question.arguments) for question in person.asked] == [
+        ("read_mcp_resource", wanted)
+    ]
+
+
+async def test_a_listed_resource_counts_more_than_a_matching_template(home: Path):
+    only_template = Library()
+    only_template.holdings = {}
+    servers = {"lib": Library(), "copy": only_template}
+    async with Host(servers, permission_mode="bypassPermissions") as host:
+        await host.ready()
+        assert await host.resources.server_of("book://divan") == "lib"
+
+
+async def test_where_several_servers_have_the_resource_or_none_the_model_is_told_to_name_one(home: Path):
+    servers = {"lib": Library(), "copy": Library(), "gone": {"command": "/nonexistent/program"}}
+    async with Host(servers, permission_mode="bypassPermissions") as host:
+        await host.ready()
+        several = await read_without_a_server(host, "book://divan")
+        none = await read_without_a_server(host, "note://a")
+        assert several.text == (
+            "the arguments do not fit read_mcp_resource: several servers have this resource, so name one of "
+            "them: copy, lib"
+        )
+        assert none.text.startswith(
+            "the arguments do not fit read_mcp_resource: no connected server lists this resource or has a "
+            "template for it, so name a server; gone: "
+        )
+        for outcome in (several, none):
+            assert isinstance(outcome.error, InvalidArguments)
 
 
 async def test_mentions_in_a_persons_text_are_read_for_the_model(home: Path):

@@ -35,8 +35,8 @@ async def failure_of(entry: dict[str, Any]) -> HandshakeFailed:
     return view.error
 
 
-async def test_a_server_that_ignores_the_probe_is_probed_only_once(home: Path) -> None:
-    entry = zoo("lies_at_the_door.py", "silent on the probe")
+async def test_a_server_that_refuses_the_probe_is_probed_only_once(home: Path) -> None:
+    entry = zoo("lies_at_the_door.py", "method not found")
     assert (await methods_seen(entry))[:2] == [PROBE, "initialize"]
     verdicts = json.loads((home / ".dragoman" / "state" / "eras.json").read_text())
     assert [verdict["era"] for verdict in verdicts.values()] == ["legacy"]
@@ -47,8 +47,20 @@ async def test_a_server_that_ignores_the_probe_is_probed_only_once(home: Path) -
     assert PROBE in await methods_seen(changed), "another entry is another server"
 
 
-async def test_a_lost_or_damaged_memory_costs_only_the_probe(home: Path) -> None:
+async def test_a_server_that_ignores_the_probe_is_probed_once_by_each_host(home: Path) -> None:
+    """It may only have been slow: what follows from a time-out is not written down."""
     entry = zoo("lies_at_the_door.py", "silent on the probe")
+    for _ in range(2):
+        async with Host({"shop": entry}, permission_mode="bypassPermissions", settings=QUICK_PROBE) as host:
+            await host.ready(timeout=30)
+            assert (await host.call("mcp__shop__seen")).text.split()[:2] == [PROBE, "initialize"]
+            await host.reconnect("shop")
+            assert (await host.call("mcp__shop__seen")).text.split()[0] == "initialize"
+    assert not (home / ".dragoman" / "state" / "eras.json").exists()
+
+
+async def test_a_lost_or_damaged_memory_costs_only_the_probe(home: Path) -> None:
+    entry = zoo("lies_at_the_door.py", "method not found")
     memory = home / ".dragoman" / "state" / "eras.json"
     memory.parent.mkdir(parents=True)
     memory.write_bytes(b'{"not quite JSON\xff')

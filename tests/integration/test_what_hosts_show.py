@@ -1,11 +1,14 @@
 """What a host shows of its servers: cleaned, with warnings, and nothing of a server that is switched off."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman import Host
 from dragoman.errors import NotConnected
+from dragoman.hooks.declared import hook
 from dragoman.testing import InMemoryServer
 from tests.servers import zoo
 
@@ -27,12 +30,17 @@ async def test_instructions_are_cleaned_and_cut(home: Path):
 
 @pytest.mark.requirement("LIF-4")
 async def test_a_server_that_is_disabled_leaves_nothing_in_the_catalogue(home: Path):
-    async with Host({"box": server()}, permission_mode="bypassPermissions") as host:
+    box = server()
+    box.shelf.add_resource("note://a", "a")
+    box.shelf.add_prompt("hello", lambda _: "hello", [], {})
+    async with Host({"box": box}, permission_mode="bypassPermissions") as host:
         await host.ready()
         assert host.servers["box"].tool_count == 1
+        assert (len(await host.resources.list()), len(await host.prompts.list())) == (1, 1)
         await host.disable("box")
         assert host.servers["box"].tool_count == 0
         assert host.tools() == []
+        assert (len(await host.resources.list()), len(await host.prompts.list())) == (0, 0)
         with pytest.raises(NotConnected, match="disabled by the person"):
             await host.call("mcp__box__open", {})
         await host.enable("box")
@@ -45,3 +53,48 @@ async def test_unknown_fields_are_among_the_problems_of_a_server(home: Path):
         await host.ready()
         said = "the entry has a field 'comand' that this version does not know; did you mean command?"
         assert host.servers["box"].problems == (said,)
+
+
+@pytest.mark.requirement("CAT-8")
+async def test_a_conversation_is_given_sections_and_at_each_turn_what_changed(home: Path):
+    servers = {"box": server("Open it gently."), "lid": server("Close it."), "mute": server()}
+    async with Host(servers) as host:
+        await host.ready()
+        box, later = host.toolbox(), host.toolbox()
+        whole = box.instructions()
+        assert whole.startswith("# Instructions of MCP servers")
+        assert whole.endswith("## box\n\n> Open it gently.\n\n## lid\n\n> Close it.")
+        assert box.instructions_delta() == whole
+        assert box.instructions_delta() == ""
+        await host.disable("lid", remember=False)
+        changed = "# Instructions of MCP servers: what changed\n\n## lid\n\nIts instructions no longer apply."
+        assert box.instructions_delta() == changed
+        assert later.instructions_delta() == box.instructions(), "each conversation is told by itself"
+
+
+@pytest.mark.requirement("CAT-8")
+async def test_an_agent_is_given_the_instructions_of_its_own_servers_only(home: Path):
+    async with Host({"box": server("Open it gently."), "lid": server("Close it.")}) as host:
+        await host.ready()
+        async with host.for_agent(["box", {"own": server("Mine.")}]) as agent:
+            await agent.ready()
+            assert agent.instructions() == {"box": "Open it gently.", "own": "Mine."}
+
+
+@pytest.mark.requirement("PRM-5")
+async def test_what_session_start_hooks_say_reaches_whoever_leads_the_conversation(home: Path):
+    may_end = asyncio.Event()
+
+    async def slowly(event: dict[str, Any]) -> dict[str, Any]:
+        await may_end.wait()
+        return {"hookSpecificOutput": {"additionalContext": f"started by {event['source']}"}}
+
+    async with Host({}, hooks=[hook(slowly, "SessionStart")]) as host:
+        asked = asyncio.create_task(host.session_context())
+        await asyncio.sleep(0)
+        assert not asked.done()
+        may_end.set()
+        assert await asked == ("started by startup",)
+        assert await host.session_context() == ("started by startup",)
+    async with Host({}) as host:
+        assert await host.session_context() == ()

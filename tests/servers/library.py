@@ -72,6 +72,7 @@ class Library:
             "book://empty": None,
             "book://secret": {"text": "for those who say who they are"},
         }
+        self.lists_templates = True
         self.prompts = ["review", "greet", "ask"]
         self.names_of_books = ["divan", "deed", "atlas"]
 
@@ -102,7 +103,7 @@ class Library:
                 return self._page(items, "resources", params)
             case "resources/templates/list":
                 items = [{"uriTemplate": "book://{name}{?page}", "name": "any book"}]
-                return self._page(items, "resourceTemplates", params)
+                return self._page(items if self.lists_templates else [], "resourceTemplates", params)
             case "resources/read":
                 return self._read(params)
             case "resources/subscribe":

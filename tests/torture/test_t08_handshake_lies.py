@@ -52,7 +52,7 @@ async def test_t08_a_server_slow_to_start_is_spoken_to_in_the_era_it_answers_in_
             assert (await a.call("seen")).split()[:2] == ["server/discover", "initialize"]
 
 
-@pytest.mark.parametrize("lie", ["silent on the probe", "exits on the probe", "method not found"])
+@pytest.mark.parametrize("lie", ["exits on the probe", "method not found"])
 async def test_t08_the_verdict_is_remembered_by_the_next_host(arena, lie, tmp_path):
     diary = tmp_path / "starts"
     for visit in range(2):

@@ -35,6 +35,7 @@ NOT_STARTING = {
 }
 
 
+@pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize(("entry", "kind", "words"), NOT_STARTING.values(), ids=NOT_STARTING.keys())
 async def test_t11_a_program_that_cannot_be_started_is_named(arena, tmp_path, entry, kind, words):
     async with arena(entry(tmp_path), wait=False) as a:
@@ -57,7 +58,7 @@ ENDINGS = {
 }
 
 
-@pytest.mark.requirement("TRN-1")
+@pytest.mark.requirement("TRN-1", "LIF-3")
 @pytest.mark.parametrize("when", ["start", "greeting", "list"])
 @pytest.mark.parametrize(("how", "exit_code", "words"), ENDINGS.values(), ids=ENDINGS.keys())
 async def test_t11_a_server_that_dies_while_connecting_leaves_its_last_words(

@@ -165,6 +165,45 @@ async def test_t92_what_is_denied_is_not_shown_among_others():
     assert asked(library) == []
 
 
+@pytest.mark.parametrize(
+    "rule",
+    ["mcp__hidden", "list_mcp_resources(server=hidden)", f"read_mcp_resource(server=hidden, uri={BOOK})"],
+)
+async def test_t92_a_server_that_a_rule_hides_is_not_found_by_an_address_and_not_named(rule: str):
+    hidden = Library(revisions=LEGACY)
+    async with Host({"hidden": hidden}, permission_mode="bypassPermissions", rules={"deny": [rule]}) as host:
+        await host.ready(timeout=20)
+        alone = await host.toolbox().call("read_mcp_resource", {"uri": BOOK})
+        empty = await host.toolbox().call("read_mcp_resource", {"uri": BOOK, "server": ""})
+    problem = "no connected server lists this resource or has a template for it, so name a server"
+    assert alone.text == f"the arguments do not fit read_mcp_resource: {problem}"
+    assert empty.text == alone.text
+    servers = {"hidden": hidden, LIB: Library()}
+    async with Host(servers, permission_mode="bypassPermissions", rules={"deny": [rule]}) as host:
+        await host.ready(timeout=20)
+        assert (await host.toolbox().call("read_mcp_resource", {"uri": BOOK})).text == "Poems"
+    assert asked(hidden) == []
+
+
+async def test_t92_a_server_that_is_found_by_an_address_is_judged_like_one_that_is_named():
+    library = Library(revisions=LEGACY)
+    rules = {"deny": ["read_mcp_resource(server=lib)"], "allow": ["*"]}
+    seen: list[str] = []
+
+    def leave_out(event: dict[str, Any]) -> dict[str, Any]:
+        seen.append(event["mcp_server_name"])
+        return {"hookSpecificOutput": {"updatedInput": {"uri": BOOK}}}
+
+    hooks = [hook(leave_out, "PreToolUse", matcher="read_mcp_resource")]
+    async with Host({LIB: library, "copy": Library()}, rules=rules, hooks=hooks) as host:
+        await host.ready(timeout=20)
+        # A hook that takes the server out of the arguments: it is looked for again.
+        given = {"server": LIB, "uri": "book://none"}
+        assert (await host.toolbox().call("read_mcp_resource", given)).text == "Poems"
+    assert seen == [LIB]
+    assert asked(library) == []
+
+
 # --- a question ---
 
 

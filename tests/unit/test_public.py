@@ -36,6 +36,7 @@ PUBLIC = [
     "InvalidArguments",
     "MalformedReply",
     "MessageTooLarge",
+    "MissingPackage",
     "NotConnected",
     "NotFound",
     "PermissionAnswer",

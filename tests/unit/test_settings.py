@@ -11,6 +11,7 @@ from dragoman.settings import TABLE, Layer, Said, Setting, Settings
 NAMES = [row.name for row in TABLE]
 
 
+@pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize(
     ("name", "default"),
     [

@@ -93,6 +93,7 @@ class Host:
         timeout_seconds: float | None = None,
         on_progress: Any = None,
         own: Mapping[str, BuiltinTool] | None = None,
+        call_id: str | None = None,
     ) -> CallOutcome:
         self.calls.append((name, arguments))
         return CallOutcome(server="", tool=name)

@@ -17,7 +17,7 @@ from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.catalog.tools import FOR_APPS, Tool
 from dragoman.cleaning import for_model
 from dragoman.content.blocks import Block, ImageBlock
-from dragoman.errors import CallError, ConfigError, InvalidArguments, UnknownTool
+from dragoman.errors import CallError, InvalidArguments, UnknownTool
 from dragoman.wire.codec import DECODE_ERRORS
 
 NOTHING: Final = "(no output)"
@@ -28,15 +28,18 @@ class Caller(Protocol):
 
     def tools(self) -> Sequence[Tool]: ...
     def is_app_tool(self, name: str) -> bool: ...
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome: ...
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], *, call_id: str | None = None
+    ) -> CallOutcome: ...
 
 
-async def ask(caller: Caller, name: str, arguments: object) -> CallOutcome:
-    """The outcome of a call as the model asked for it: `arguments` may be JSON text, and may be wrong."""
+async def ask(caller: Caller, name: str, arguments: object, call_id: str | None = None) -> CallOutcome:
+    """The outcome of a call as the model asked for it: `arguments` may be JSON text, and may be wrong.
+    `call_id`: what the model's API calls it, for events and hooks."""
     if caller.is_app_tool(name):
         return outcome_of_error("", name, UnknownTool(name, left_out=FOR_APPS))
     try:
-        return await caller.call(name, _as_object(name, arguments))
+        return await caller.call(name, _as_object(name, arguments), call_id=call_id)
     except CallError as error:
         return outcome_of_error(error.server or "", name, error)
 
@@ -61,10 +64,6 @@ def text_of(outcome: CallOutcome) -> str:
 def shortened(tool: Tool, limit: int) -> str:
     """Its description, where an API takes less than we give."""
     return for_model(tool.description, limit)
-
-
-def missing(library: str, extra: str) -> ConfigError:
-    return ConfigError(f"{library} is not installed", hint=f"In a clone: pip install '.[{extra}]'")
 
 
 def _as_object(name: str, arguments: object) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ def _tool(tool: Tool) -> ToolParam:
 
 async def answer(caller: Caller, block: ToolUseBlock) -> ToolResultBlockParam:
     """Makes the call, and gives the block to put into the next message of the user's."""
-    outcome = await ask(caller, block.name, block.input)
+    outcome = await ask(caller, block.name, block.input, block.id)
     return {
         "type": "tool_result",
         "tool_use_id": block.id,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from dragoman.adapters.answering import Caller, all_text, ask, missing, parts_of, text_of
+from dragoman.adapters.answering import Caller, all_text, ask, parts_of, text_of
 from dragoman.calls.outcome import CallOutcome
 from dragoman.content.blocks import ImageBlock
+from dragoman.errors import MissingPackage
 
 try:
     from langchain_core.tools import BaseTool, ToolException
 except ImportError:
-    raise missing("langchain-core", "langchain") from None
+    raise MissingPackage("langchain-core", "langchain") from None
 
 
 def tools(caller: Caller) -> list[BaseTool]:
@@ -29,13 +30,13 @@ class CallerTool(BaseTool):
 
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], Any]:
         # As one value: spread out, a parameter called `config` or `run_manager` would meet LangChain's own.
-        return (tool_input,), {}
+        return (tool_input, tool_call_id), {}
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{self.name} is asynchronous: use ainvoke")
 
-    async def _arun(self, arguments: Any) -> tuple[Any, CallOutcome]:
-        outcome = await ask(self.caller, self.name, arguments)
+    async def _arun(self, arguments: Any, tool_call_id: str | None = None) -> tuple[Any, CallOutcome]:
+        outcome = await ask(self.caller, self.name, arguments, tool_call_id)
         if outcome.is_error:
             raise ToolException(text_of(outcome))
         parts = parts_of(outcome)

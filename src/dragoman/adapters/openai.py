@@ -28,13 +28,14 @@ async def answer_chat(
     caller: Caller, call: chat.ChatCompletionMessageFunctionToolCall
 ) -> chat.ChatCompletionToolMessageParam:
     """Makes the call, and gives the message to append. It can only hold text: images are named."""
-    outcome = await ask(caller, call.function.name, call.function.arguments)
+    outcome = await ask(caller, call.function.name, call.function.arguments, call.id)
     return {"role": "tool", "tool_call_id": call.id, "content": text_of(outcome)}
 
 
 async def answer_response(caller: Caller, item: responses.ResponseFunctionToolCall) -> FunctionCallOutput:
     """Makes the call, and gives the item to append to the next input."""
-    output = [_item(part) for part in parts_of(await ask(caller, item.name, item.arguments))]
+    outcome = await ask(caller, item.name, item.arguments, item.call_id)
+    output = [_item(part) for part in parts_of(outcome)]
     return {"type": "function_call_output", "call_id": item.call_id, "output": output}
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.adapters.answering import Caller, all_text, ask, missing, parts_of, text_of
+from dragoman.adapters.answering import Caller, all_text, ask, parts_of, text_of
 from dragoman.content.blocks import ImageBlock
+from dragoman.errors import MissingPackage
 
 try:
     from pydantic_ai import BinaryContent, RunContext, ToolDefinition
@@ -13,7 +14,7 @@ try:
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
     from pydantic_core import SchemaValidator, core_schema
 except ImportError:
-    raise missing("pydantic-ai-slim", "agent") from None
+    raise MissingPackage("pydantic-ai-slim", "agent") from None
 
 
 class Toolset(AbstractToolset[Any]):
@@ -39,7 +40,7 @@ class Toolset(AbstractToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> str | list[str | BinaryContent]:
-        outcome = await ask(self._caller, name, tool_args)
+        outcome = await ask(self._caller, name, tool_args, ctx.tool_call_id)
         if outcome.is_error:
             raise ToolFailed(text_of(outcome))
         parts = parts_of(outcome)

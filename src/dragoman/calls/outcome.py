@@ -38,7 +38,7 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
     duration_seconds: float = 0.0
     structured_content: Any = UNSET
     saved: tuple[Saved, ...] = ()
-    """Files with what was too large for a model, or is not for reading."""
+    """Files with what was too large for a model or is not for reading, and with the images it was given."""
     problems: tuple[str, ...] = ()
     """What is wrong with the result though the call went well: it does not fit its own schema …"""
 
@@ -60,6 +60,7 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
 
     @property
     def has_structured(self) -> bool:
+        """Whether there is structured content, be it null."""
         return not isinstance(self.structured_content, UnsetType)
 
     def raise_for_error(self) -> CallOutcome:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import os
 import time
 from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
-from msgspec import UNSET, Struct, structs
+from msgspec import UNSET, Struct, field, structs
 
 from dragoman.calls.audit import AuditLog, Entry
 from dragoman.calls.invoke import Result, invoke
@@ -25,7 +27,7 @@ from dragoman.calls.recovery import Changed, react
 from dragoman.calls.rounds import Answerer
 from dragoman.calls.validate import Checker, is_large
 from dragoman.catalog.pool import Catalog
-from dragoman.catalog.tools import BuiltinTool, Run, ServerTool, Tool
+from dragoman.catalog.tools import BuiltinTool, Complete, Run, ServerTool, Tool
 from dragoman.cleaning import one_line
 from dragoman.clock import Clock
 from dragoman.connections.session import Session
@@ -58,6 +60,15 @@ SETTLING_LIMIT: Final = 3
 """How often a call begins anew because its tool changed on the way."""
 
 
+_HOST: Final = os.urandom(4).hex()
+_numbers: Final = itertools.count(1)
+
+
+def new_call_id() -> str:
+    """Another one each time, also in another process."""
+    return f"call_{_HOST}_{next(_numbers)}"
+
+
 class ToolCall(Struct, frozen=True):
     name: str
     arguments: Mapping[str, Any]
@@ -72,6 +83,8 @@ class ToolCall(Struct, frozen=True):
     perform: Run | None = None
     """Carries out a request that a program or person makes itself, in place of the built-in tool that it is
     judged as (see `requests.py`)."""
+    call_id: str = field(default_factory=new_call_id)
+    """By which events and hooks tell this call from others."""
 
 
 class Gate(Protocol):
@@ -84,6 +97,7 @@ class Gate(Protocol):
         word: HookWord | None = None,
         *,
         is_own_request: bool = False,
+        call_id: str = "",
     ) -> Decision: ...
 
 
@@ -184,19 +198,29 @@ class Pipeline:
                 await self._checker.check_large(tool, arguments)
             else:
                 self._checker.check(tool, arguments)
+            if isinstance(tool, BuiltinTool) and tool.complete is not None:
+                arguments = await _completed(tool, tool.complete, arguments, request.timeout_seconds)
+                entry.server = server = _server_of(tool, arguments)
+                link = self._links.link_of(server) if server else None
             if hooks.wants("PreToolUse", tool, arguments):
-                before = await hooks.before_call(tool, arguments)
+                before = await hooks.before_call(tool, arguments, call_id=request.call_id)
                 word, context = before.word, before.context
                 if before.arguments is not arguments:
                     arguments = _copied(tool, before.arguments)
                     await self._checker.check_large(tool, arguments)
+                    if isinstance(tool, BuiltinTool) and tool.complete is not None:
+                        arguments = await _completed(tool, tool.complete, arguments, request.timeout_seconds)
                     if (named := _server_of(tool, arguments)) != server:
                         entry.server = server = named
                         link = self._links.link_of(server) if server else None
         except (UnknownTool, InvalidArguments) as error:
             return outcome_of_error(error.server or "", request.name, error)
         decision = await self._permissions.decide(
-            tool, arguments, word, is_own_request=request.perform is not None
+            tool,
+            arguments,
+            word,
+            is_own_request=request.perform is not None,
+            call_id=request.call_id,
         )
         _note(entry, decision, tool)
         if not decision.allowed:
@@ -206,7 +230,7 @@ class Pipeline:
         judged = _Judged(tool, server, link, arguments, redactor)
         outcome = await self._carry_out(judged, request)
         if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool, arguments):
-            outcome = await self._look_over(tool, arguments, outcome)
+            outcome = await self._look_over(tool, arguments, outcome, request.call_id)
         return with_context(outcome, context) if context else outcome
 
     async def _find(self, request: ToolCall) -> ServerTool | BuiltinTool:
@@ -233,7 +257,7 @@ class Pipeline:
         """Tells when it begins and how it ends; a failure of the plumbing is told to hooks, and raised."""
         tool, arguments, redact = judged.tool, judged.arguments, judged.redactor
         if self._bus.has_listeners and request.perform is None:
-            self._bus.publish(CallStarted(server=tool.server, tool=tool.name))
+            self._bus.publish(CallStarted(server=tool.server, tool=tool.name, call_id=request.call_id))
         started = self._clock.monotonic()
         is_error, error_code = True, "cancelled"
         try:
@@ -246,7 +270,7 @@ class Pipeline:
                     return CallOutcome(server=judged.server, tool=tool.name, content=content)
             else:
                 result, content = await self._deliver(tool, judged, request)
-            prepared = self._prepared(tool, result, content, request, redact)
+            prepared = self._prepared(judged, result, content, request)
             if not isinstance(prepared, Prepared):
                 prepared = await prepared
             took = self._clock.monotonic() - started
@@ -261,7 +285,12 @@ class Pipeline:
             error = covered(failed, redact)
             if self._hooks.wants("PostToolUseFailure", tool, arguments):
                 await self._hooks.after_call(
-                    tool, arguments, str(error), is_error=True, error_code=error.code
+                    tool,
+                    arguments,
+                    str(error),
+                    is_error=True,
+                    error_code=error.code,
+                    call_id=request.call_id,
                 )
             raise error from None
         except Changed:
@@ -269,14 +298,17 @@ class Pipeline:
             raise
         finally:
             if request.perform is None:
-                self._tell_end(tool, started, is_error, error_code)
+                self._tell_end(tool, request.call_id, started, is_error, error_code)
 
-    def _tell_end(self, tool: Tool, started: float, is_error: bool, error_code: str | None) -> None:
+    def _tell_end(
+        self, tool: Tool, call_id: str, started: float, is_error: bool, error_code: str | None
+    ) -> None:
         if self._bus.has_listeners:
             self._bus.publish(
                 CallFinished(
                     server=tool.server,
                     tool=tool.name,
+                    call_id=call_id,
                     duration_seconds=self._clock.monotonic() - started,
                     is_error=is_error,
                     error_code=error_code,
@@ -383,15 +415,10 @@ class Pipeline:
     # What it came to.
 
     def _prepared(
-        self,
-        tool: ServerTool | BuiltinTool,
-        result: ToolResult,
-        content: tuple[Block, ...],
-        request: ToolCall,
-        redactor: Redactor | None,
+        self, judged: _Judged, result: ToolResult, content: tuple[Block, ...], request: ToolCall
     ) -> Prepared | Awaitable[Prepared]:
         """The result as a model can use it; what is large takes a while."""
-        check = None
+        tool, redactor, check = judged.tool, judged.redactor, None
         if result.structured is not UNSET and tool.definition.output_schema is not ABSENT:
             check = partial(self._checker.output_problems, tool)
         if request.raw:
@@ -399,13 +426,17 @@ class Pipeline:
         prepared = self._preparer.prepare_quickly(result, content, redact=redactor, output_check=check)
         if prepared is not None:
             return prepared
-        return self._preparer.prepare(result, content, redact=redactor, output_check=check, owner=tool.server)
+        return self._preparer.prepare(
+            result, content, redact=redactor, output_check=check, owner=judged.server
+        )
 
-    async def _look_over(self, tool: Tool, arguments: Mapping[str, Any], outcome: CallOutcome) -> CallOutcome:
+    async def _look_over(
+        self, tool: Tool, arguments: Mapping[str, Any], outcome: CallOutcome, call_id: str
+    ) -> CallOutcome:
         """Hooks see what the model will see, may put other words in its place, and add to it."""
         code = outcome.error.code if outcome.error is not None else None
         after = await self._hooks.after_call(
-            tool, arguments, outcome.text, is_error=outcome.is_error, error_code=code
+            tool, arguments, outcome.text, is_error=outcome.is_error, error_code=code, call_id=call_id
         )
         if after.replacement is not None:
             # Nothing of what it stands for is left beside it.
@@ -432,7 +463,7 @@ class Pipeline:
     def _relay(self, tool: Tool, request: ToolCall, redact: Redactor | None) -> ProgressRelay | None:
         if request.on_progress is None and not self._bus.has_listeners:
             return None
-        return ProgressRelay(tool.server, tool.name, request.on_progress, self._bus, redact)
+        return ProgressRelay(tool.server, tool.name, request.on_progress, self._bus, redact, request.call_id)
 
 
 def _copied(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -448,6 +479,18 @@ _ANSWERS: Final = (RemoteError, InputUnavailable, InvalidArguments, UnknownTool)
 
 def _server_of(tool: ServerTool | BuiltinTool, arguments: Mapping[str, Any]) -> ServerName:
     return tool.touched(arguments)[0] if isinstance(tool, BuiltinTool) else tool.server
+
+
+async def _completed(
+    tool: BuiltinTool, complete: Complete, arguments: Mapping[str, Any], seconds: float | None
+) -> Mapping[str, Any]:
+    """The arguments with what the caller left out and the tool can find."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await complete(arguments)
+    except TimeoutError:
+        why = "those that were left out could not be found in time"
+        raise InvalidArguments(tool.server, tool.name, (why,)) from None
 
 
 async def _run(

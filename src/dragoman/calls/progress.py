@@ -36,7 +36,9 @@ class ProgressRelay:
         callback: OnProgress | None,
         bus: EventBus,
         redact: Redactor | None = None,
+        call_id: str = "",
     ) -> None:
+        self._call_id = call_id
         self._redact = redact
         self._server = server
         self._tool = tool
@@ -76,6 +78,7 @@ class ProgressRelay:
                 CallProgressed(
                     server=self._server,
                     tool=self._tool,
+                    call_id=self._call_id,
                     progress=progress.progress,
                     total=progress.total,
                     message=progress.message,

@@ -17,6 +17,7 @@ from dragoman.catalog.resources import Resource, ResourceContents, Template, as_
 from dragoman.catalog.tools import BuiltinResult, BuiltinTool
 from dragoman.content.blocks import TextBlock
 from dragoman.content.media import TEXT_LIMIT, Media
+from dragoman.names import ServerName
 
 LISTED_LIMIT: Final = 500
 """Resources, and templates, that a model is shown at once."""
@@ -25,12 +26,17 @@ PROBLEM_LIMIT: Final = 20
 _DEFERRED: Final = {"anthropic/deferLoading": True, "anthropic/searchHint": "MCP resources files data"}
 _READS: Final = {"readOnlyHint": True, "idempotentHint": True}
 _SERVER: Final = {"type": "string", "description": "The server's name."}
+_OWNER: Final = {
+    "type": "string",
+    "description": "The server's name. Can be omitted if only one server has the resource.",
+}
 _URI: Final = {"type": "string", "description": "The resource's URI, exactly as it is listed."}
 
 
 class ListsAll(Protocol):
     async def list(self) -> Listed[Resource]: ...
     async def templates(self) -> Listed[Template]: ...
+    async def server_of(self, uri: str) -> ServerName: ...
 
 
 class ReadsOne(Protocol):
@@ -56,6 +62,11 @@ def resource_tools(
         told = tuple(TextBlock(f"[{problem}]") for problem in found.problems[:PROBLEM_LIMIT])
         return (*await shows.shown(found.contents, owner=found.server), *told)
 
+    async def with_server(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        if arguments.get("server"):
+            return arguments
+        return {**arguments, "server": await resources.server_of(arguments["uri"])}
+
     return (
         BuiltinTool(
             LIST_RESOURCES.name,
@@ -75,10 +86,11 @@ def resource_tools(
             title="Read a resource",
             description="Reads one resource of an MCP server. Text and images are shown; "
             "other data is saved to a file whose name is told.",
-            input_schema=schema("server", "uri", server=_SERVER, uri=_URI),
+            input_schema=schema("uri", server=_OWNER, uri=_URI),
             annotations=_READS,
             meta=_DEFERRED,
             server_argument="server",
+            complete=with_server,
         ),
     )
 

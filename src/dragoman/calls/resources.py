@@ -8,7 +8,7 @@ without secrets of the server's entry; `content/media.py` makes of it what a mod
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol, TypeVar
 
@@ -40,6 +40,7 @@ NOT_FOUND: Final = (INVALID_PARAMS, -32002)
 """How servers say that they have no such resource: in the modern era, and before."""
 
 
+PROBLEM_LIMIT: Final = 20
 KEEPING_BYTES: Final = 1024
 """What keeping a resource takes besides what it holds: very many small ones are not free."""
 
@@ -130,6 +131,32 @@ class Resources:
             lambda given: self._reader.read(given["server"], given["uri"], timeout_seconds),
             CONTENTS,
         )
+
+    async def server_of(self, uri: str) -> ServerName:
+        """The one connected server that lists this address, or else the one with a matching template.
+
+        `InvalidArguments` if there is none, or more than one; it names them. A server that may not be listed,
+        or of which a rule denies reading this address, is not found and not named.
+        """
+        listed, templates = await asyncio.gather(self.list(), self.templates())
+
+        def readable(servers: Iterable[ServerName]) -> list[ServerName]:
+            return [
+                server
+                for server in sorted(set(servers))
+                if not self._requests.denies(READ_RESOURCE, {"server": server, "uri": uri})
+            ]
+
+        found = readable(each.server for each in listed if each.uri == uri)
+        found = found or readable(each.server for each in templates if each.matches(uri))
+        if len(found) == 1:
+            return found[0]
+        if found:
+            problems = [f"several servers have this resource, so name one of them: {', '.join(found)}"]
+        else:
+            problems = ["no connected server lists this resource or has a template for it, so name a server"]
+            problems += dict.fromkeys((*listed.problems, *templates.problems))
+        raise InvalidArguments("", READ_RESOURCE.name, tuple(problems[:PROBLEM_LIMIT]))
 
     @asynccontextmanager
     async def subscribed(self, server: str, uri: str) -> AsyncGenerator[Updates]:

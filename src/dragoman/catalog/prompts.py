@@ -29,6 +29,8 @@ S = TypeVar("S", bound=Struct)
 
 
 class PromptArgument(Struct, frozen=True):
+    """An argument of a prompt."""
+
     name: str
     """As its server spells it."""
     title: str | None = None
@@ -65,12 +67,15 @@ class Prompt(PromptDefinition, frozen=True, kw_only=True):
 
     @property
     def usage(self) -> str:
+        """How a person types it, with its arguments."""
         words = (one_line(each.name, 80) for each in self.arguments)
         shown = (f"<{word}>" if each.required else f"[{word}]" for word, each in zip(words, self.arguments))
         return " ".join([f"/{self.name}", *shown])
 
 
 class PromptMessage(Struct, frozen=True):
+    """One message of a prompt that was filled in."""
+
     role: Literal["user", "assistant"]
     content: Block
 

@@ -36,6 +36,8 @@ _MAY_BE_MISSING = ("#", ".", "/", ";", "?", "&")
 
 
 class Resource(Struct, frozen=True, kw_only=True):
+    """A resource as its server lists it."""
+
     server: ServerName
     uri: str
     """As its server spells it."""
@@ -85,9 +87,41 @@ class Template(Struct, frozen=True, kw_only=True, dict=True):
             raise InvalidArguments(self.server, self.uri_template, tuple(problems))
         return uri
 
+    def matches(self, uri: str) -> bool:
+        """Whether the template may have been expanded to this address. Variables of simple expressions
+        (`{name}`) hold no `/`, `?` or `#`; all others match any text."""
+        return self._pattern.fullmatch(uri) is not None
+
     @cached_property
     def _parsed(self) -> URITemplate:
         return _parse(self.uri_template)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return _pattern_of(self.uri_template)
+
+
+_EXPRESSION: Final = re.compile(r"((?:\{[^}]+\})+)")
+"""One expression of a template, or several without text between them."""
+
+
+def _pattern_of(template: str) -> re.Pattern[str]:
+    """A pattern for addresses that the template can be expanded to.
+
+    The template is the server's. Each expression but the last one is matched together with the text that
+    follows it in an atomic group, so that the time is linear in the number of expressions.
+    """
+    first, *others = _EXPRESSION.split(template)
+    pairs = [(_gap(others[place]), re.escape(others[place + 1])) for place in range(0, len(others), 2)]
+    groups = [f"(?>{gap}?{text})" for gap, text in pairs[:-1]]
+    return re.compile("".join([re.escape(first), *groups, *("".join(pair) for pair in pairs[-1:])]), re.S)
+
+
+def _gap(expressions: str) -> str:
+    starts = [each[0] for each in expressions[1:-1].split("}{")]
+    is_simple = not any(start in _MAY_BE_MISSING or start == "+" for start in starts)
+    may_be_empty = all(start in _MAY_BE_MISSING for start in starts)
+    return ("[^/?#]" if is_simple else ".") + ("*" if may_be_empty else "+")
 
 
 def _is_text(said: Any) -> bool:

@@ -28,6 +28,7 @@ from dragoman.wire.mirroring import BadMirror, Path, mirrored
 
 BuiltinResult = str | tuple[Block, ...]
 Run = Callable[[Mapping[str, Any]], Awaitable[BuiltinResult]]
+Complete = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 class Tool:
@@ -45,6 +46,7 @@ class Tool:
 
     @property
     def title(self) -> str:
+        """The name that people are shown, cleaned."""
         own = self.definition.title
         if not own:
             annotated = self.annotations.get("title")
@@ -63,6 +65,7 @@ class Tool:
 
     @property
     def input_schema_bytes(self) -> int:
+        """The size of its input schema as it was sent."""
         return memoryview(self.definition.input_schema).nbytes
 
     @cached_property
@@ -87,14 +90,17 @@ class Tool:
 
     @property
     def annotations(self) -> Mapping[str, Any]:
+        """As its server sent them; `hints` says what they mean."""
         return self.definition.annotations or {}
 
     @cached_property
     def hints(self) -> Hints:
+        """Its annotations with the specification's defaults."""
         return hints_of(self.annotations)
 
     @property
     def meta(self) -> Mapping[str, Any]:
+        """`_meta`, as its server sent it."""
         return self.definition.meta or {}
 
     @property
@@ -212,11 +218,13 @@ class BuiltinTool(Tool):
         shell_argument: str | None = None,
         server_argument: str | None = None,
         subject_argument: str | None = None,
+        complete: Complete | None = None,
     ) -> None:
         """`needs_permission`: false only for what looks at nothing but the host itself. `shell_argument`:
         which of its arguments is a command for the shell. `server_argument`: which of them names the server
         that it looks at, so that rules and hooks about that server hold for it, too; `subject_argument`: and
-        which names the thing of that server."""
+        which names the thing of that server. `complete`: fills in arguments that the caller left out, before
+        rules and hooks see the call; raises `InvalidArguments` if it cannot."""
         if name.startswith(RESERVED):
             raise ConfigError(f"built-in tool {name!r}: names that begin with {RESERVED} are servers'")
         schema = Raw(msgspec.json.encode(input_schema))
@@ -237,6 +245,7 @@ class BuiltinTool(Tool):
         self.shell_argument = shell_argument
         self.server_argument = server_argument
         self.subject_argument = subject_argument
+        self.complete = complete
 
     def touched(self, arguments: Mapping[str, Any]) -> tuple[ServerName, str]:
         """The server that a call with these arguments deals with, and the name of its thing there; empty if

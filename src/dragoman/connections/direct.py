@@ -63,7 +63,7 @@ async def open_session(
     if server.config is None:
         raise server.error or ConfigError("the entry cannot be used")
     config, values = server.config, configuration.settings
-    clock = SystemClock()
+    clock, seams = SystemClock(), Seams()
     around = Surroundings(
         values,
         clock,
@@ -74,14 +74,14 @@ async def open_session(
     )
     connection = Connection(
         "server",
-        transport_maker("server", config, values, Seams()),
+        transport_maker("server", config, values, seams),
         around,
         protocol=config.protocol,
         fingerprint=config.fingerprint(),
         prepare=_nothing_to_prepare,
         on_notification=lambda _connection, _session, _method: None,
         kind=kind_of(config),
-        older_transport=older_maker("server", config, values, Seams()),
+        older_transport=older_maker("server", config, values, seams),
     )
     connection.start()
     try:

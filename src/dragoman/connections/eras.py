@@ -1,7 +1,6 @@
-"""Which era each server was last found to speak, remembered across restarts.
-
-I own: a small file of verdicts, so that a server which leaves the probe unanswered costs its wait
-only once. A verdict is a convenience: it may be lost, it expires, and a wrong one corrects itself.
+"""Which era each server was last found to speak: a small file of verdicts, so that a legacy server is not
+probed each time. A verdict is a convenience: it may be lost, it expires, and a wrong one corrects itself. One
+that rests on a time-out is not written down: it holds for the reconnects of one host.
 """
 
 from __future__ import annotations
@@ -34,14 +33,23 @@ class EraMemory:
         self._clock = clock
         self._path = folder() / "eras.json"
         self._verdicts: dict[str, Verdict] | None = None
+        self._until_end: dict[str, str] = {}
+        """Verdicts that hold as long as this host."""
 
     def recall(self, fingerprint: str) -> str | None:
+        if fingerprint in self._until_end:
+            return self._until_end[fingerprint]
         verdict = self._load().get(fingerprint)
         fresh = verdict is not None and 0 <= self._clock.now() - verdict.at < KEPT_SECONDS
         return verdict.era if verdict is not None and fresh else None
 
-    def remember(self, fingerprint: str, era: str) -> None:
+    def remember(self, fingerprint: str, era: str, *, until_end: bool = False) -> None:
+        """`until_end`: for as long as this host, and not in the file."""
         if self.recall(fingerprint) == era:
+            return
+        self._until_end.pop(fingerprint, None)
+        if until_end:
+            self._until_end[fingerprint] = era
             return
         # Read again: another host may have written since.
         self._verdicts = None
@@ -53,6 +61,7 @@ class EraMemory:
         self._save(verdicts)
 
     def forget(self, fingerprint: str) -> None:
+        self._until_end.pop(fingerprint, None)
         self._verdicts = None
         verdicts = self._load()
         if verdicts.pop(fingerprint, None) is not None:

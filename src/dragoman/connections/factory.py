@@ -44,9 +44,12 @@ class Seams:
         control: ControlChannel | None = None,
         bearer: Callable[[str], Credentials] | None = None,
         cwd: Path | None = None,
+        session_id: str | None = None,
     ) -> None:
         self.cwd = cwd or Path.cwd()
         """The folder a person works in: which editor is theirs."""
+        self.session_id = session_id or os.urandom(8).hex()
+        """The host's session, which servers over HTTP and SSE are told in a header."""
         self.control = control
         """Carries the messages of servers of type `sdk`."""
         self.bearer = bearer
@@ -84,7 +87,7 @@ def older_maker(name: str, config: ServerConfig, settings: Settings, seams: Seam
 
     def make() -> Transport:
         network = network_of(config)
-        return _sse(name, network, settings, _helper_of(name, config, network, seams))
+        return _sse(name, network, settings, seams, _helper_of(name, config, network, seams))
 
     return make
 
@@ -159,27 +162,22 @@ def _control_maker(name: str, seams: Seams) -> MakeTransport:
 
 def _remote(name: str, config: ServerConfig, settings: Settings, seams: Seams) -> Transport:
     if config.type in IDE_TYPES:
-        return _ide(name, config, settings, seams.cwd)
+        return _ide(name, config, settings, seams)
     network = network_of(config)
     match config.type:
         case "sse":
-            return _sse(name, network, settings, _helper_of(name, config, network, seams))
+            return _sse(name, network, settings, seams, _helper_of(name, config, network, seams))
         case "ws":
             return _websocket(name, network, settings, _helper_of(name, config, network, seams))
         case "claudeai-proxy":
-            from dragoman.transports.proxy import ProxiedTransport
-
             if seams.bearer is None:
                 raise ConfigError(
                     f"server {name!r} is reached through an organisation's proxy, which needs a sign-in",
                     hint="Pass `bearer=` to the host.",
                 )
-            return ProxiedTransport(name, network, seams.bearer(name), **_http_limits(settings))
+            return _http(name, network, settings, seams, seams.bearer(name))
         case _:
-            from dragoman.transports.http import HttpTransport
-
-            helper = _helper_of(name, config, network, seams)
-            return HttpTransport(name, network, credentials=helper, **_http_limits(settings))
+            return _http(name, network, settings, seams, _helper_of(name, config, network, seams))
 
 
 def _helper_of(name: str, config: ServerConfig, network: Network, seams: Seams) -> Credentials | None:
@@ -202,7 +200,7 @@ def _helper_of(name: str, config: ServerConfig, network: Network, seams: Seams) 
     )
 
 
-def _ide(name: str, config: ServerConfig, settings: Settings, cwd: Path) -> Transport:
+def _ide(name: str, config: ServerConfig, settings: Settings, seams: Seams) -> Transport:
     """An editor's server: at its address if the entry has one, else found by the editor's lockfile."""
     from dragoman.transports.ide import TOKEN_HEADER, find_ides
 
@@ -211,22 +209,30 @@ def _ide(name: str, config: ServerConfig, settings: Settings, cwd: Path) -> Tran
         network = network_of(config)
     else:
         wanted = "ws" if is_websocket else "sse"
-        found = find_ides(paths.config_dir() / "ide", cwd)
+        found = find_ides(paths.config_dir() / "ide", seams.cwd)
         ides = [ide for ide in found if ide.transport == wanted and ide.workspace is not None]
         if not ides:
             raise Unreachable(
                 name, "start", "no editor is running here", hint="Start the editor, with its extension."
             )
         network = ides[0].network(config.token_header or TOKEN_HEADER)
-    return _websocket(name, network, settings) if is_websocket else _sse(name, network, settings)
+    return _websocket(name, network, settings) if is_websocket else _sse(name, network, settings, seams)
+
+
+def _http(
+    name: str, network: Network, settings: Settings, seams: Seams, credentials: Credentials | None
+) -> Transport:
+    from dragoman.transports.http import HttpTransport
+
+    return HttpTransport(name, network, credentials=credentials, **_http_options(settings, seams))
 
 
 def _sse(
-    name: str, network: Network, settings: Settings, credentials: Credentials | None = None
+    name: str, network: Network, settings: Settings, seams: Seams, credentials: Credentials | None = None
 ) -> Transport:
     from dragoman.transports.sse import SseTransport
 
-    return SseTransport(name, network, credentials=credentials, **_http_limits(settings))
+    return SseTransport(name, network, credentials=credentials, **_http_options(settings, seams))
 
 
 def _websocket(
@@ -238,13 +244,15 @@ def _websocket(
     return WebSocketTransport(name, network, limit_bytes=limit_bytes, credentials=credentials)
 
 
-class _HttpLimits(TypedDict):
+class _HttpOptions(TypedDict):
     limit_bytes: int
     request_seconds: float
+    client_session_id: str
 
 
-def _http_limits(settings: Settings) -> _HttpLimits:
+def _http_options(settings: Settings, seams: Seams) -> _HttpOptions:
     return {
+        "client_session_id": seams.session_id,
         "limit_bytes": settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"],
         "request_seconds": settings.seconds("MCP_REQUEST_TIMEOUT_MS"),
     }

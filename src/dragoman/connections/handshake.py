@@ -112,6 +112,9 @@ class Handshake:
         """The probe, while it is unanswered and its time is over."""
         self.verdict: str | None = None
         """What is worth remembering of this server; None if nothing is certain."""
+        self.is_from_timeout = False
+        """Whether the verdict rests on a probe that was not answered in time: the server may only have been
+        slow, so that the verdict is kept until the host ends and no longer."""
 
     async def run(self, session: Session) -> tuple[Session, Introduction]:
         """The session to use (another one if the process had to be restarted) and the introduction."""
@@ -160,10 +163,12 @@ class Handshake:
     async def _discover(self, session: Session) -> ProbeAnswer:
         """The answer to the probe; `Silent` if there is none in its time, and then it is awaited further."""
         self._forget_probe()
+        self.is_from_timeout = False
         self._late = asking = asyncio.create_task(self._answer_to_probe(session))
         # Where nothing else may be spoken, there is nothing to try instead.
         await asyncio.wait([asking], timeout=self._probe_seconds if self._protocol == AUTO else None)
         if not asking.done():
+            self.is_from_timeout = True
             return Silent()
         self._late = None
         return asking.result()
@@ -194,7 +199,10 @@ class Handshake:
             if not is_verdict(error.status):
                 raise connect_error_of(error, self._server) from None
             return Rejected(error.status)
-        except (CallTimeout, MalformedReply, MessageTooLarge, Unreadable):
+        except CallTimeout:
+            self.is_from_timeout = True
+            return Silent()
+        except (MalformedReply, MessageTooLarge, Unreadable):
             return Silent()
 
     async def _initialize(
@@ -255,7 +263,7 @@ class Handshake:
         answer = Silent() if late.cancelled() or late.exception() is not None else late.result()
         if isinstance(answer, Silent | Exited):
             return None
-        self._is_certain = True
+        self._is_certain, self.is_from_timeout = True, False
         step = after_probe(answer, tried=MODERN_REVISIONS[0], retried=True, protocol=self._protocol)
         return step if isinstance(step, SpeakModern) else None
 

@@ -106,7 +106,9 @@ class Linker:
                 self._forget()
             raise self._with_details(error) from None
         if handshake.verdict is not None and self._fingerprint is not None:
-            self._around.eras.remember(self._fingerprint, handshake.verdict)
+            self._around.eras.remember(
+                self._fingerprint, handshake.verdict, until_end=handshake.is_from_timeout
+            )
         session.introduced()
         return session, introduction, left
 

@@ -20,9 +20,12 @@ from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as, is_slow
 
 
 class TextBlock(Struct, frozen=True, tag_field="type", tag="text"):
+    """Text."""
+
     text: str
 
     def as_text(self) -> str:
+        """What can be read of it."""
         return self.text
 
 
@@ -40,16 +43,24 @@ class _BinaryBlock(Struct, frozen=True, rename="camel"):
 
 
 class ImageBlock(_BinaryBlock, frozen=True, rename="camel", tag_field="type", tag="image"):
+    """An image in base64."""
+
     def as_text(self) -> str:
+        """What can be read of it."""
         return f"[image, {self.mime_type}]"
 
 
 class AudioBlock(_BinaryBlock, frozen=True, rename="camel", tag_field="type", tag="audio"):
+    """Sound in base64."""
+
     def as_text(self) -> str:
+        """What can be read of it."""
         return f"[audio, {self.mime_type}]"
 
 
 class ResourceLinkBlock(Struct, frozen=True, rename="camel", tag_field="type", tag="resource_link"):
+    """The address of a resource that can be read."""
+
     uri: str
     name: str = ""
     title: str | None = None
@@ -59,10 +70,13 @@ class ResourceLinkBlock(Struct, frozen=True, rename="camel", tag_field="type", t
     """In bytes, as its server claims."""
 
     def as_text(self) -> str:
+        """What can be read of it."""
         return f"[resource {self.title or self.name or self.uri}: {self.uri}]"
 
 
 class Resource(Struct, frozen=True, rename="camel"):
+    """What a resource holds: text, or data in base64."""
+
     uri: str
     mime_type: str | None = None
     text: str | None = None
@@ -70,9 +84,12 @@ class Resource(Struct, frozen=True, rename="camel"):
 
 
 class ResourceBlock(Struct, frozen=True, tag_field="type", tag="resource"):
+    """A resource inside a result."""
+
     resource: Resource
 
     def as_text(self) -> str:
+        """What can be read of it."""
         return self.resource.text if self.resource.text is not None else f"[resource {self.resource.uri}]"
 
 
@@ -82,6 +99,7 @@ class UnknownBlock(Struct, frozen=True):
     value: Any
 
     def as_text(self) -> str:
+        """What can be read of it."""
         kind: Any = self.value.get("type") if isinstance(self.value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         return f"[content of unknown type {kind!r}]"
 

@@ -70,9 +70,19 @@ class Media:
         return tuple(blocks) or (TextBlock("[the resource is empty]"),)
 
     async def data(
-        self, name: str, encoded: Source, mime_type: str | None, *, may_show: bool, owner: str = ""
+        self,
+        name: str,
+        encoded: Source,
+        mime_type: str | None,
+        *,
+        may_show: bool,
+        save_images: bool = False,
+        owner: str = "",
     ) -> Shown:
-        """Data in base64: an image if it is one and may be shown, otherwise a file and a sentence."""
+        """Data in base64: an image if it is one and may be shown, otherwise a file and a sentence.
+
+        `save_images`: an image that is shown is saved as well, as its server sent it.
+        """
         if encoded.most_bytes > HELD_LIMIT_BYTES:
             return await asyncio.to_thread(self._streamed, name, encoded, mime_type, owner)
         try:
@@ -88,10 +98,18 @@ class Media:
             try:
                 async with self._turns:
                     picture = await asyncio.to_thread(images.fit, data)
-                return Shown(ImageBlock(base64.b64encode(picture.data).decode(), picture.mime_type))
+                block = ImageBlock(base64.b64encode(picture.data).decode(), picture.mime_type)
+                return await self._copied(block, data, mime_type, owner) if save_images else Shown(block)
             except images.NotAnImage as error:
                 why = f"{error}; "
         return await self._saved(f"{name}: {why}{len(data)} bytes", data, mime_type, owner)
+
+    async def _copied(self, block: ImageBlock, data: bytes, mime_type: str | None, owner: str) -> Shown:
+        try:
+            path = await self.saver.save(data, mime_type, owner=owner, is_copy=True)
+        except NotSaved:  # the model has the image itself
+            return Shown(block)
+        return Shown(block, path, len(data))
 
     async def _saved(self, about: str, data: bytes, mime_type: str | None, owner: str) -> Shown:
         try:

@@ -93,7 +93,12 @@ async def gathered(
                 if data_count <= PART_LIMIT:
                     may_show = part.kind != "audio" and image_count < IMAGE_LIMIT
                     shown = await media.data(
-                        part.name, part.encoded, part.mime_type, may_show=may_show, owner=owner
+                        part.name,
+                        part.encoded,
+                        part.mime_type,
+                        may_show=may_show,
+                        save_images=True,
+                        owner=owner,
                     )
                     image_count += isinstance(shown.block, ImageBlock)
                     _take(found, part.kind, shown)
@@ -110,9 +115,10 @@ async def gathered(
 
 def _take(found: Parts, kind: Kind, shown: Shown) -> None:
     if isinstance(shown.block, ImageBlock):
+        kind = "image"
         found.shown.append(shown.block)
-        return
-    found.notes.append(shown.block.as_text())
+    else:
+        found.notes.append(shown.block.as_text())
     if shown.path is not None:
         found.saved.append(Saved(handle_of(shown.path.name), shown.path, shown.size_bytes, kind))
 

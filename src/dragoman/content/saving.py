@@ -138,10 +138,16 @@ class Saver:
         # Asked for each time: the variables that move it may be set after this module is loaded.
         return self._folder or paths.state_dir() / "saved"
 
-    async def save(self, data: bytes, mime_type: str | None = None, *, owner: str = "") -> Path:
-        """The new file, or `NotSaved`. `owner`: the server in whose share it counts."""
+    async def save(
+        self, data: bytes, mime_type: str | None = None, *, owner: str = "", is_copy: bool = False
+    ) -> Path:
+        """The new file, or `NotSaved`. `owner`: the server in whose share it counts. `is_copy`: the model has
+        the same data, so that this file is the first to make room."""
         async with self._turn:
-            return await asyncio.to_thread(self.save_now, data, mime_type, owner=owner)
+            path = await asyncio.to_thread(self.save_now, data, mime_type, owner=owner)
+            if is_copy:
+                _handed_out.discard(path.name)
+            return path
 
     def save_now(self, data: bytes, mime_type: str | None = None, *, owner: str = "") -> Path:
         if len(data) > self._file_limit_bytes:

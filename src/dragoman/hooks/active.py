@@ -84,7 +84,7 @@ class ActiveHooks:
         """What the hooks are called that the event concerns."""
         return tuple(hook.name for hook in self._hooks_for(event, subject, arguments))
 
-    async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
+    async def before_call(self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str = "") -> Before:
         hooks = self._hooks_for("PreToolUse", tool, arguments)
         if not hooks:
             return Before(arguments)
@@ -93,7 +93,7 @@ class ActiveHooks:
             return Before(arguments, _TOO_DEEP)
         token = _depth.set(depth + 1)
         try:
-            answers = await self._ask(hooks, "PreToolUse", _of_call(tool, arguments))
+            answers = await self._ask(hooks, "PreToolUse", _of_call(tool, arguments, call_id))
         finally:
             _depth.reset(token)
         if not answers:
@@ -110,12 +110,13 @@ class ActiveHooks:
         *,
         is_error: bool,
         error_code: str | None = None,
+        call_id: str = "",
     ) -> After:
         event = "PostToolUseFailure" if is_error else "PostToolUse"
         hooks = self._hooks_for(event, tool, arguments)
         if not hooks:
             return _UNCHANGED
-        facts = _of_call(tool, arguments)
+        facts = _of_call(tool, arguments, call_id)
         facts |= {"error": text, "error_code": error_code} if is_error else {"tool_response": text}
         answers = await self._ask(hooks, event, facts)
         if not answers:
@@ -124,11 +125,14 @@ class ActiveHooks:
         self._tell_conflicts(event, conflicts)
         return after
 
-    async def permission_requested(self, tool: Tool, arguments: Mapping[str, Any]) -> HookWord | None:
+    async def permission_requested(
+        self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str = ""
+    ) -> HookWord | None:
         hooks = self._hooks_for("PermissionRequest", tool, arguments)
         if not hooks:
             return None
-        return merging.permission(await self._ask(hooks, "PermissionRequest", _of_call(tool, arguments)))
+        facts = _of_call(tool, arguments, call_id)
+        return merging.permission(await self._ask(hooks, "PermissionRequest", facts))
 
     async def elicited(self, server: str, message: str, schema: Mapping[str, Any]) -> FormAnswer | None:
         hooks = self._hooks_for("Elicitation", server)
@@ -208,13 +212,14 @@ class ActiveHooks:
 _UNCHANGED: Final = After()
 
 
-def _of_call(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _of_call(tool: Tool, arguments: Mapping[str, Any], call_id: str) -> dict[str, Any]:
     name, server, wire_name, *_ = _identity(tool, arguments)
     return {
         "tool_name": name,
         "tool_input": arguments,
         "mcp_server_name": server,
         "mcp_tool_name": wire_name,
+        "tool_use_id": call_id,
     }
 
 

@@ -53,6 +53,7 @@ _TOOL: Final = (
     Field("tool_input", "object", "the arguments"),
     Field("mcp_server_name", "text", "its server; of a built-in tool the server it deals with, or empty"),
     Field("mcp_tool_name", "text", "its name on that server; empty for a built-in tool"),
+    Field("tool_use_id", "text", "the same in everything hooks and events say of one call"),
 )
 _SERVER: Final = Field("mcp_server_name", "text", "the server's name")
 _CONTEXT: Final = Field("additionalContext", "text", "told to the model along with the result")
@@ -152,7 +153,13 @@ _SPECS: Final = (
         "when a host has started",
         "source",
         (Field("source", "text", "`startup`"),),
-        (Field("additionalContext", "text", "told to the model; text that is no JSON counts as well"),),
+        (
+            Field(
+                "additionalContext",
+                "text",
+                "for the model (`host.session_context()`); text that is no JSON counts as well",
+            ),
+        ),
     ),
     EventSpec(
         "SessionEnd",

@@ -57,6 +57,8 @@ class Unusable(Struct, frozen=True):
 
 
 class Hook(Struct, frozen=True, kw_only=True):
+    """One hook; made by `hook`, or read from a settings file."""
+
     event: str
     what: Command | Post | Function | Unusable
     name: str

@@ -46,7 +46,7 @@ class Hooks(Protocol):
         the arguments, which may name a server), of the others the text that `contract.EVENTS` says."""
         ...
 
-    async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
+    async def before_call(self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str = "") -> Before:
         """PreToolUse."""
         ...
 
@@ -58,11 +58,14 @@ class Hooks(Protocol):
         *,
         is_error: bool,
         error_code: str | None = None,
+        call_id: str = "",
     ) -> After:
         """PostToolUse, or PostToolUseFailure for an error."""
         ...
 
-    async def permission_requested(self, tool: Tool, arguments: Mapping[str, Any]) -> HookWord | None:
+    async def permission_requested(
+        self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str = ""
+    ) -> HookWord | None:
         """PermissionRequest: allow or deny in the person's place; None: ask the person."""
         ...
 
@@ -88,7 +91,7 @@ class NoHooks:
     def wants(self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> bool:
         return False
 
-    async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
+    async def before_call(self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str = "") -> Before:
         return Before(arguments)
 
     async def after_call(
@@ -99,10 +102,13 @@ class NoHooks:
         *,
         is_error: bool,
         error_code: str | None = None,
+        call_id: str = "",
     ) -> After:
         return _NOTHING
 
-    async def permission_requested(self, tool: Tool, arguments: Mapping[str, Any]) -> HookWord | None:
+    async def permission_requested(
+        self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str = ""
+    ) -> HookWord | None:
         return None
 
     async def elicited(self, server: str, message: str, schema: Mapping[str, Any]) -> FormAnswer | None:

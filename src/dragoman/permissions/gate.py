@@ -111,8 +111,10 @@ class Gate:
         word: HookWord | None = None,
         *,
         is_own_request: bool = False,
+        call_id: str = "",
     ) -> Decision:
-        """`is_own_request`: a program or person makes it, not a model; see `decide.py`."""
+        """`is_own_request`: a program or person makes it, not a model; see `decide.py`. `call_id`: for hooks
+        and events."""
         if self._decides_nothing and word is None:
             return _BYPASSED
         call = call_of(tool, arguments)
@@ -120,7 +122,7 @@ class Gate:
             call = structs.replace(call, is_own_request=True)
         verdict = await self._judged(call, word)
         if verdict.behaviour == "ask":
-            return await self._ask(tool, call, verdict, word)
+            return await self._ask(tool, call, verdict, word, call_id)
         return self._decided(call, verdict, word)
 
     def preview(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> Verdict:
@@ -168,14 +170,16 @@ class Gate:
             return Decision(True, reason, "caller")
         return Decision(True, reason, "grant" if self._grants.state(call) == "yes" else "mode")
 
-    async def _ask(self, tool: Tool, call: Call, verdict: Verdict, word: HookWord | None) -> Decision:
+    async def _ask(
+        self, tool: Tool, call: Call, verdict: Verdict, word: HookWord | None, call_id: str
+    ) -> Decision:
         if verdict.asks == "classifier":
             opinion = await self._opinion(call)
             if opinion.behaviour != "ask":
                 decision = Decision(opinion.behaviour == "allow", opinion.reason, "classifier")
                 return await self._confirmed(call, word, decision)
         if self._hooks.wants("PermissionRequest", tool, call.arguments):
-            said = await self._hooks.permission_requested(tool, copied(call.arguments))
+            said = await self._hooks.permission_requested(tool, copied(call.arguments), call_id=call_id)
             if said is not None and said.behaviour == "deny":
                 return Decision(False, said.reason, "hook")
             # Where an administrator wants a person to be asked, a hook cannot say yes in their place.
@@ -185,13 +189,15 @@ class Gate:
             return Decision(False, self._nobody(call, verdict), "mode", verdict.rule)
         asking = _asking.get()
         if asking is not None and asking.is_open:
-            return await self._confirmed(call, word, await self._put(self._interaction, tool, call, verdict))
+            decision = await self._put(self._interaction, tool, call, verdict, call_id)
+            return await self._confirmed(call, word, decision)
         async with self._turn:
             # The answer to the question before may have been one to this, too.
             verdict = await self._judged(call, word)
             if verdict.behaviour != "ask":
                 return self._decided(call, verdict, word)
-            return await self._confirmed(call, word, await self._put(self._interaction, tool, call, verdict))
+            decision = await self._put(self._interaction, tool, call, verdict, call_id)
+            return await self._confirmed(call, word, decision)
 
     async def _confirmed(self, call: Call, word: HookWord | None, decision: Decision) -> Decision:
         """A yes, unless a rule denies by now what was being asked about."""
@@ -201,7 +207,9 @@ class Gate:
                 return self._decided(call, verdict, word)
         return decision
 
-    async def _put(self, interaction: Interaction, tool: Tool, call: Call, verdict: Verdict) -> Decision:
+    async def _put(
+        self, interaction: Interaction, tool: Tool, call: Call, verdict: Verdict, call_id: str
+    ) -> Decision:
         """Puts the question, keeps the answer, and tells."""
         question = question_about(tool, call, verdict, can_keep=self._keep is not None)
         self._notices.give("permission_prompt", "Permission needed", f"{question.tool} needs permission")
@@ -225,7 +233,11 @@ class Gate:
         decision = Decision(answer.allowed, f"{said}: {answer.word}" if answer.word else said, "person")
         self._bus.publish(
             PermissionAsked(
-                server=tool.server, tool=tool.name, allowed=decision.allowed, reason=decision.reason
+                server=tool.server,
+                tool=tool.name,
+                call_id=call_id,
+                allowed=decision.allowed,
+                reason=decision.reason,
             )
         )
         return decision
@@ -357,7 +369,7 @@ def question_about(tool: Tool, call: Call, verdict: Verdict, *, can_keep: bool =
 
 
 def _advice(call: Call) -> str:
-    """A command that changes nothing: models and scripts read this text, and a server chose the tool's name."""
+    """A command that changes nothing: models and scripts read the text, and a server chose the name."""
     words = shlex.join(["explain", call.tool] if call.command is None else ["test", call.tool, call.command])
     if one_line(words, ADVICE_CHARACTERS) != words:  # what cannot be seen in full is nothing to type
         return "write a rule that allows it"

@@ -38,6 +38,7 @@ from dragoman.transports.web import (
     read_body,
     trouble_of,
     trouble_of_status,
+    with_session,
 )
 
 UNDER_WAY_LIMIT: Final = 256
@@ -72,9 +73,12 @@ class HttpTransport:
         limit_bytes: int,
         request_seconds: float,
         credentials: Credentials | None = None,
+        client_session_id: str | None = None,
     ) -> None:
         self._server = server
         self._network = network
+        # Apart from the entry's headers: those may be credentials, and the limits for credentials hold then.
+        self._base_headers = with_session(network.headers, client_session_id)
         self._limit_bytes = limit_bytes
         self._request_seconds = request_seconds
         self._signer = None if credentials is None else Signer(credentials)
@@ -424,7 +428,7 @@ class HttpTransport:
             self._compose_headers()
 
     def _compose_headers(self) -> None:
-        headers = {**self._network.headers, "Content-Type": JSON, "Accept": f"{JSON}, {EVENTS}"}
+        headers = {**self._base_headers, "Content-Type": JSON, "Accept": f"{JSON}, {EVENTS}"}
         if self._session_id is not None:
             headers["Mcp-Session-Id"] = self._session_id
         if self._revision in REVISION_IN_HEADER:

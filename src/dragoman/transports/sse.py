@@ -40,6 +40,7 @@ from dragoman.transports.web import (
     read_body,
     trouble_of,
     trouble_of_status,
+    with_session,
 )
 
 WAITING_LIMIT: Final = 128
@@ -64,9 +65,12 @@ class SseTransport:
         limit_bytes: int,
         request_seconds: float,
         credentials: Credentials | None = None,
+        client_session_id: str | None = None,
     ) -> None:
         self._server = server
         self._network = network
+        # Apart from the entry's headers: those may be credentials, and the limits for credentials hold then.
+        self._base_headers = with_session(network.headers, client_session_id)
         self._limit_bytes = limit_bytes
         self._request_seconds = request_seconds
         self._signer = None if credentials is None else Signer(credentials)
@@ -78,7 +82,7 @@ class SseTransport:
         self._early_end: str | None = None
         """Why the stream ended before `open` was done."""
         self._endpoint: URL | None = None
-        self._post_headers = laid_over(network.headers, {"Content-Type": "application/json"})
+        self._post_headers = laid_over(self._base_headers, {"Content-Type": "application/json"})
         self._queue: deque[tuple[bytes, About]] = deque()
         self._queued = asyncio.Event()
         self._posts: set[asyncio.Task[None]] = set()
@@ -154,7 +158,7 @@ class SseTransport:
 
     async def _open_stream(self, sink: Sink) -> None:
         self._client = client = open_client(self._server, self._network)
-        headers = laid_over(self._network.headers, {"Accept": EVENTS})
+        headers = laid_over(self._base_headers, {"Accept": EVENTS})
         self._stream = stream = await self._signed(
             headers,
             lambda signed: client.get(self._network.address, headers=signed, allow_redirects=False),

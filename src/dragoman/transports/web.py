@@ -38,6 +38,8 @@ CONNECT_SECONDS: Final = 20.0
 KEEP_IDLE_SECONDS: Final = 4.0
 """Shorter than what common servers keep idle connections for, lest a call meets one that is being closed."""
 SECRET_LENGTH: Final = 8
+SESSION_HEADER: Final = "X-Mcp-Client-Session-Id"
+"""Names the host's session, the same on every request of one host."""
 KNOCK_SECONDS: Final = 2.0
 PIECE_BYTES: Final = 512 * 1024
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
@@ -64,6 +66,13 @@ class Network(Struct, frozen=True):
     def address(self) -> URL:
         # Already in canonical form: yarl is not to understand it in another way than policy did.
         return URL(self.url, encoded=True)
+
+
+def with_session(headers: Mapping[str, str], client_session_id: str | None) -> dict[str, str]:
+    """An entry's headers and the one that names the host's session; the entry's own value for it counts."""
+    if client_session_id is None or any(name.lower() == SESSION_HEADER.lower() for name in headers):
+        return dict(headers)
+    return {**headers, SESSION_HEADER: client_session_id}
 
 
 _bypasses: Callable[[str, Mapping[str, str]], bool] = urllib.request.proxy_bypass_environment  # pyright: ignore

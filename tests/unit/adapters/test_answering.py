@@ -3,7 +3,9 @@
 import base64
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +31,9 @@ class Broken:
     def is_app_tool(self, name: str) -> bool:
         return False
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], *, call_id: str | None = None
+    ) -> CallOutcome:
         raise self.error
 
 
@@ -69,6 +73,7 @@ async def test_a_tool_that_does_not_exist_is_told_to_the_model(host: Host):
     assert "no tool named nothing" in text_of(await ask(host, "nothing", {}))
 
 
+@pytest.mark.requirement("CAL-6")
 async def test_a_lost_server_is_told_to_the_model():
     outcome = await ask(Broken(NotConnected("demo", "failed", "it crashed")), "mcp__demo__add", {})
 
@@ -131,26 +136,35 @@ def test_an_error_is_told_in_words_alone():
     ]
 
 
-@pytest.mark.parametrize(
-    ("module", "library", "extra"),
-    [("langchain", "langchain_core", "langchain"), ("pydantic_ai", "pydantic_ai", "agent")],
-)
-def test_a_missing_library_is_named_with_what_to_install(module: str, library: str, extra: str):
+MISSING = {"langchain": ("langchain", "langchain_core"), "agent": ("pydantic_ai", "pydantic_ai")}
+"""By extra: the module that needs it, and what is not there without it."""
+
+
+@pytest.mark.parametrize("extra", MISSING)
+def test_without_its_package_an_adapter_cannot_be_imported_and_says_what_to_install(extra: str):
+    module, library = MISSING[extra]
     code = f"""
 import sys
 sys.modules[{library!r}] = None
 from dragoman import ConfigError
 try:
     import dragoman.adapters.{module}
-except ConfigError as error:
-    print(error, error.hint)
+except ImportError as error:
+    print(isinstance(error, ConfigError), error.extra, error)
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
     )
 
-    assert "is not installed" in done.stdout
-    assert f"pip install '.[{extra}]'" in done.stdout
+    package = {"langchain": "langchain-core", "agent": "pydantic-ai-slim"}[extra]
+    told = f"{package} is not installed; in a clone: pip install '.[{extra}]'"
+    assert done.stdout == f"True {extra} {told}\n"
+
+
+def test_every_extra_for_users_has_a_module_that_says_when_it_is_missing():
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+
+    assert set(project["optional-dependencies"]) - {"all", "dev"} == set(MISSING)
 
 
 def test_the_adapters_for_plain_apis_load_no_library():

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from dragoman import Host
 from dragoman.adapters import anthropic
-from tests.unit.adapters.model_api import Json, ModelApi
+from tests.unit.adapters.model_api import Json, ModelApi, call_ids
 
 
 def message(*content: Json, stop_reason: str) -> Json:
@@ -56,6 +56,13 @@ async def test_tools_and_results_are_of_the_librarys_types(host: Host):
     for name in ("demo__picture", "demo__fail", "odd__silent", "odd__dirty", "odd__broken_image"):
         result = await anthropic.answer(host, use(f"mcp__{name}", {}))
         TypeAdapter(ToolResultBlockParam).validate_python(result)
+
+
+async def test_events_name_the_call_by_the_models_id(host: Host):
+    listener = host.events()
+    await anthropic.answer(host, use("mcp__demo__add", {"a": 2, "b": 3}))
+
+    assert await call_ids(host, listener) == {"call-1"}
 
 
 async def test_a_tools_error_is_marked_as_one(host: Host):

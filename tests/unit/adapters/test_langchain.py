@@ -9,6 +9,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from dragoman import CallOutcome, Host
 from dragoman.adapters import langchain
+from tests.unit.adapters.model_api import call_ids
 
 
 def tool_of(host: Host, name: str) -> BaseTool:
@@ -73,3 +74,10 @@ async def test_without_a_call_the_content_alone_is_returned(host: Host):
 async def test_calling_it_without_waiting_is_said_to_be_impossible(host: Host):
     with pytest.raises(NotImplementedError, match="ainvoke"):
         tool_of(host, "mcp__demo__add").invoke({"a": 1, "b": 1})
+
+
+async def test_events_name_the_call_by_the_models_id(host: Host):
+    listener = host.events()
+    await called(host, "mcp__demo__add", {"a": 2, "b": 3})
+
+    assert await call_ids(host, listener) == {"call-1"}

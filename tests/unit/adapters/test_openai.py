@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from dragoman import Host
 from dragoman.adapters import openai
-from tests.unit.adapters.model_api import Json, ModelApi
+from tests.unit.adapters.model_api import Json, ModelApi, call_ids
 
 
 def completion(message: Json, reason: str) -> Json:
@@ -140,3 +140,13 @@ async def test_a_description_is_never_longer_than_the_api_takes(host: Host):
     description = str(tool.get("description"))
     assert len(description) <= 1024
     assert description.endswith("more characters]")
+
+
+async def test_events_name_the_call_by_the_models_id(host: Host):
+    listener = host.events()
+    await openai.answer_chat(host, chat_call("mcp__demo__add", '{"a":2,"b":3}'))
+    other = item("mcp__demo__add", '{"a":2,"b":3}')
+    other.call_id = "call-2"
+    await openai.answer_response(host, other)
+
+    assert await call_ids(host, listener) == {"call-1", "call-2"}

@@ -10,6 +10,7 @@ from pydantic_ai.models.test import TestModel
 
 from dragoman import Host
 from dragoman.adapters.pydantic_ai import Toolset
+from tests.unit.adapters.model_api import call_ids
 
 
 class Script:
@@ -85,3 +86,10 @@ async def test_a_model_that_calls_every_tool_by_its_schema_gets_results(host: Ho
 
     assert "mcp__demo__add" in result.output
     assert "chose" in result.output
+
+
+async def test_events_name_the_call_by_the_models_id(host: Host):
+    listener = host.events()
+    script = await run(host, "mcp__demo__add", {"a": 2, "b": 3})
+
+    assert await call_ids(host, listener) == {script.call.tool_call_id}

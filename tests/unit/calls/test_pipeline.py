@@ -57,6 +57,8 @@ class World:
         self.changed_arguments: Mapping[str, Any] | None = None
         self.wanted = {"PreToolUse", "PostToolUse", "PostToolUseFailure"}
         self.after = After()
+        self.ids: list[str] = []
+        """What hooks and permission are told each call is called."""
         self.word: HookWord | None = None
         self.heard: HookWord | None = None
         self.context: tuple[str, ...] = ()
@@ -90,14 +92,23 @@ class World:
     def wants(self, event: str, subject: Any, arguments: Any = None) -> bool:
         return event in self.wanted
 
-    async def before_call(self, tool: Tool, arguments: Mapping[str, Any]) -> Before:
+    async def before_call(self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str) -> Before:
+        self.ids.append(call_id)
         self.story.append(("before", tool.name, arguments))
         changed = arguments if self.changed_arguments is None else self.changed_arguments
         return Before(changed, self.word, self.context)
 
     async def after_call(
-        self, tool: Tool, arguments: Any, text: str, *, is_error: bool, error_code: str | None = None
+        self,
+        tool: Tool,
+        arguments: Any,
+        text: str,
+        *,
+        is_error: bool,
+        error_code: str | None = None,
+        call_id: str,
     ) -> After:
+        self.ids.append(call_id)
         self.story.append(("after", tool.name, text))
         return self.after
 
@@ -110,7 +121,9 @@ class World:
         word: HookWord | None = None,
         *,
         is_own_request: bool = False,
+        call_id: str,
     ) -> Decision:
+        self.ids.append(call_id)
         self.heard = word
         self.story.append(("decide", tool.name, arguments))
         return self.decision
@@ -478,13 +491,34 @@ async def test_a_tool_that_is_gone_when_listed_again_is_an_outcome(world: World)
 async def test_listeners_hear_of_start_progress_and_end(world: World):
     listener = world.bus.listen()
     world.progress = [Progress(1, 2, "half")]
+    await world.call(call_id="mine")
+
+    of_call = {"server": "box", "tool": NAME, "call_id": "mine"}
+    assert await world.events(listener) == [
+        CallStarted(**of_call),
+        CallProgressed(**of_call, progress=1, total=2, message="half"),
+        CallFinished(**of_call, duration_seconds=2.5, is_error=False),
+    ]
+    assert world.ids == ["mine"] * 3
+
+
+async def test_a_call_without_an_id_of_its_callers_has_one_of_its_own(world: World):
+    await world.call()
     await world.call()
 
-    assert await world.events(listener) == [
-        CallStarted(server="box", tool=NAME),
-        CallProgressed(server="box", tool=NAME, progress=1, total=2, message="half"),
-        CallFinished(server="box", tool=NAME, duration_seconds=2.5, is_error=False),
-    ]
+    one, other = world.ids[:3], world.ids[3:]
+    assert len(set(one)) == len(set(other)) == 1
+    assert one[0]
+    assert one[0] != other[0]
+
+
+async def test_a_call_that_fails_is_told_to_hooks_by_its_id(world: World):
+    world.reply = CallTimeout("box", "tools/call", 1)
+    with pytest.raises(CallTimeout):
+        await world.call(call_id="mine")
+
+    assert steps(world)[-1] == "after"
+    assert world.ids == ["mine"] * 3
 
 
 @pytest.mark.requirement("CAL-3")
@@ -554,6 +588,32 @@ async def fine() -> str:
 
 async def for_ever() -> str:
     return await asyncio.get_running_loop().create_future()
+
+
+async def test_arguments_that_are_left_out_are_filled_in_before_hooks_and_permission(world: World):
+    async def complete(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**arguments, "n": 7}
+
+    world.wanted = {"PreToolUse"}
+    tool = builtin(world, fine)["look"]
+    tool.complete = complete
+    await world.call({}, "look", own={"look": tool})
+
+    filled_in = {"n": 7}
+    assert world.story == [("before", "look", filled_in), ("decide", "look", filled_in), ("run", filled_in)]
+
+
+async def test_arguments_that_cannot_be_filled_in_in_time_are_invalid(world: World):
+    async def complete(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await asyncio.get_running_loop().create_future()
+
+    tool = builtin(world, fine)["look"]
+    tool.complete = complete
+    outcome = await world.call({"n": 1}, "look", own={"look": tool}, timeout_seconds=0)
+
+    assert isinstance(outcome.error, InvalidArguments)
+    assert outcome.error.problems == ("those that were left out could not be found in time",)
+    assert world.story == []
 
 
 async def late_by_itself() -> str:

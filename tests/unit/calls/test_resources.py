@@ -225,7 +225,7 @@ def test_both_tools_are_deferred_and_only_reading_is_asked_about():
     assert [tool.defers for tool in tools] == [True, True]
     assert [tool.needs_permission for tool in tools] == [False, True]
     assert [tool.hints.read_only for tool in tools] == [True, True]
-    assert tools[1].input_schema["required"] == ["server", "uri"]
+    assert tools[1].input_schema["required"] == ["uri"]
     assert [tool.server_argument for tool in tools] == ["server", "server"], "rules about it hold"
 
 

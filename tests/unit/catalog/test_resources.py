@@ -224,3 +224,28 @@ def test_a_thousand_parts_are_enough():
 )
 def test_a_part_is_what_is_inside(uri: str, whole: str, is_part: bool):
     assert is_part_of(uri, whole) is is_part
+
+
+@pytest.mark.parametrize(
+    ("spelled", "fits", "does_not"),
+    [
+        ("x:a", ["x:a"], ["x:b", "x:ab", ""]),
+        ("x:{a}", ["x:1", "x:%2F"], ["x:", "x:1/2", "x:1?q", "y:1"]),
+        ("x:{a}/{b}.txt", ["x:1/2.txt", "x:1/2.txt.txt"], ["x:1/.txt", "x:1/2.txt/", "x:1/2/3.txt"]),
+        ("x:{+path}", ["x:a/b?c#d", "x:line\nbreak"], ["x:", "y:a"]),
+        ("x:{a}{?page}", ["x:1", "x:1?page=2"], ["x:"]),
+        ("x:{/path*}", ["x:", "x:/a/b"], ["y:/a"]),
+        ("x:.*", ["x:.*"], ["x:aa"]),
+        ("x:{a,b}-{c}", ["x:1,2-3", "x:1-2-3"], ["x:1,2"]),
+    ],
+)
+def test_a_template_matches_what_it_can_be_expanded_to(spelled: str, fits: list[str], does_not: list[str]):
+    found = template(spelled)
+
+    assert [uri for uri in (*fits, *does_not) if found.matches(uri)] == fits
+
+
+def test_a_hostile_template_is_matched_without_backtracking():
+    found = template("x:" + "".join(f"{{+a{number}}}a" for number in range(50)) + "b")
+
+    assert not found.matches("x:" + "a" * URI_LIMIT)

@@ -150,3 +150,16 @@ def test_a_verdict_can_be_forgotten_for_good(tmp_path: Path):
 
     again = EraMemory(FakeClock(), lambda: tmp_path)
     assert (again.recall("a"), again.recall("b")) == (None, "modern")
+
+
+def test_a_verdict_that_rests_on_a_time_out_holds_until_the_host_ends(clock: FakeClock, folder: Path):
+    eras = memory(clock, folder)
+    eras.remember("a", "legacy", until_end=True)
+
+    assert eras.recall("a") == "legacy"
+    assert memory(clock, folder).recall("a") is None
+    eras.remember("a", "modern")
+    assert [each.recall("a") for each in (eras, memory(clock, folder))] == ["modern", "modern"]
+    eras.remember("b", "legacy", until_end=True)
+    eras.forget("b")
+    assert eras.recall("b") is None

@@ -18,7 +18,6 @@ from dragoman.errors import ConfigError, Unreachable
 from dragoman.settings import Settings
 from dragoman.transports.control import ControlTransport
 from dragoman.transports.http import HttpTransport
-from dragoman.transports.proxy import ProxiedTransport
 from dragoman.transports.sse import SseTransport
 from dragoman.transports.stdio import StdioTransport
 from dragoman.transports.websocket import WebSocketTransport
@@ -143,7 +142,7 @@ class Channel:
         (remote(), HttpTransport),
         (config("sse", url=URL), SseTransport),
         (config("ws", url="wss://box.example"), WebSocketTransport),
-        (config("claudeai-proxy", url=URL), ProxiedTransport),
+        (config("claudeai-proxy", url=URL), HttpTransport),
         (config("sse-ide", url="http://127.0.0.1:1/sse"), SseTransport),
         (config("ws-ide", url="ws://127.0.0.1:1"), WebSocketTransport),
         (config("sdk"), ControlTransport),

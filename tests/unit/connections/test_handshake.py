@@ -200,6 +200,7 @@ async def test_a_legacy_server_is_opened_on_the_same_process(answer: Said):
     assert introduction.revision == LEGACY
     assert meeting.begun == []
     assert meeting.handshake.verdict == "legacy"
+    assert meeting.handshake.is_from_timeout == (answer is SILENCE)
 
 
 async def test_a_server_that_is_known_as_legacy_is_not_probed():
@@ -308,10 +309,11 @@ async def test_a_late_refusal_of_the_probe_is_a_verdict(make: Callable[..., Talk
     _, introduction = await meeting.run()
 
     assert (introduction.revision, meeting.handshake.verdict) == (LEGACY, "legacy")
+    assert not meeting.handshake.is_from_timeout
 
 
 @pytest.mark.parametrize(("make", "verdict"), [(local, "legacy"), (remote, None)])
-async def test_only_over_a_pipe_an_answer_to_initialize_alone_says_that_the_probe_was_ignored(
+async def test_an_answer_to_initialize_alone_is_a_verdict_over_a_pipe_only_and_rests_on_a_time_out(
     make: Callable[..., Talk], verdict: str | None, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("dragoman.connections.handshake.LATE_SECONDS", 0.01)
@@ -319,6 +321,7 @@ async def test_only_over_a_pipe_an_answer_to_initialize_alone_says_that_the_prob
     _, introduction = await meeting.run()
 
     assert (introduction.revision, meeting.handshake.verdict) == (LEGACY, verdict)
+    assert meeting.handshake.is_from_timeout
 
 
 @pytest.mark.parametrize("remembered", [None, "legacy"])

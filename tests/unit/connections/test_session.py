@@ -362,6 +362,7 @@ async def test_a_good_answer_in_between_keeps_the_link(remote: Session, web: Wir
     assert web.told == []
 
 
+@pytest.mark.requirement("LIF-6")
 @pytest.mark.parametrize(
     ("trouble", "end"),
     [

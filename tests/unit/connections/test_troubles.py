@@ -281,6 +281,7 @@ def test_an_endless_message_is_judged_quickly():
 # --- what becomes of the link ---
 
 
+@pytest.mark.requirement("LIF-6")
 @pytest.mark.parametrize(
     ("trouble", "verdict"),
     [
@@ -335,6 +336,7 @@ def test_something_good_in_between_begins_the_count_anew():
         health.good()
 
 
+@pytest.mark.requirement("LIF-6")
 @pytest.mark.parametrize(
     "harmless",
     [Trouble("malformed", ""), Trouble("too-large", ""), status(500), status(429), status(403)],

@@ -35,17 +35,17 @@ def data(kind: str, content: bytes, **more: Any) -> dict[str, Any]:
 class Bench:
     """Prepares results as if they came from a server."""
 
-    def __init__(self, folder: Path) -> None:
-        self.saver = Saver(folder)
+    def __init__(self, folder: Path, **limits: int) -> None:
+        self.saver = Saver(folder, **limits)
         self.preparer = Preparer(Media(self.saver))
 
-    async def given(self, *content: Any, is_quick: bool = False, **options: Any) -> Prepared:
+    async def given(self, *content: Any, is_quick: bool = False, owner: str = "", **options: Any) -> Prepared:
         names = {"structured": "structuredContent", "is_error": "isError"}
         value = {"content": content} | {names[key]: options.pop(key) for key in names if key in options}
         raw = Raw(json.dumps(value).encode())
         result, blocks = (read_large_now if is_large(raw) else read_result)(raw)
         quick = self.preparer.prepare_quickly(result, blocks, **options)
-        slow = await self.preparer.prepare(result, blocks, **options)
+        slow = await self.preparer.prepare(result, blocks, owner=owner, **options)
         if is_quick:
             assert quick == slow
         return slow
@@ -190,7 +190,8 @@ async def test_images_are_shown_and_other_data_is_named(bench: Bench):
 
     assert (first, last) == (TextBlock("before"), TextBlock("after"))
     assert image == ImageBlock(base64.b64encode(picture).decode(), "image/png")
-    (saved,) = prepared.saved
+    shown, saved = prepared.saved
+    assert (shown.kind, shown.path.suffix, shown.path.read_bytes()) == ("image", ".png", picture)
     assert (saved.kind, saved.path.suffix, saved.size_bytes) == ("audio", ".wav", 16)
     assert note.as_text() == f"[audio, said to be audio/x-wav: 16 bytes, saved as {saved.path}]"
 
@@ -209,10 +210,36 @@ async def test_a_broken_image_is_a_sentence(bench: Bench):
 async def test_a_flood_of_images_and_of_data_is_bounded(bench: Bench):
     prepared = await bench.given(*[data("image", drawn("PNG"))] * (IMAGE_LIMIT + 3))
     assert sum(isinstance(block, ImageBlock) for block in prepared.content) == IMAGE_LIMIT
-    assert len(prepared.saved) == 3
+    assert len(prepared.saved) == IMAGE_LIMIT + 3
     flood = await bench.given(*[data("audio", b"x")] * (PART_LIMIT + 5))
     assert len(flood.saved) == PART_LIMIT
     assert len(flood.content) < 60
+
+
+async def test_an_image_is_saved_as_it_came_even_where_the_model_gets_a_smaller_one(bench: Bench):
+    large = drawn("PNG", (4000, 1000))
+    prepared = await bench.given(data("image", large))
+
+    (image,), (saved,) = prepared.content, prepared.saved
+    assert isinstance(image, ImageBlock)
+    assert base64.b64decode(image.data) != large
+    assert (saved.path.read_bytes(), saved.size_bytes) == (large, len(large))
+
+
+async def test_images_that_were_shown_make_room_for_everything_else(tmp_path: Path):
+    bench = Bench(tmp_path / "saved", file_count_limit=3)
+    for _ in range(5):
+        prepared = await bench.given(data("image", drawn("PNG")), owner="box")
+        assert [saved.kind for saved in prepared.saved] == ["image"]
+    sounds = [await bench.given(data("audio", b"x"), owner="box") for _ in range(3)]
+    assert [len(prepared.saved) for prepared in sounds] == [1, 1, 1]
+    # No room is left: the image is shown all the same.
+    prepared = await bench.given(data("image", drawn("PNG")), owner="box")
+    assert [type(block) for block in prepared.content] == [ImageBlock]
+    assert prepared.saved == ()
+    assert [
+        saved.kind for saved in (await bench.given(data("image", drawn("PNG")), owner="other")).saved
+    ] == ["image"]
 
 
 @pytest.mark.parametrize("size", [10, 300_000], ids=["small", "large"])

@@ -141,11 +141,17 @@ async def line(
     limit_bytes: int = 100_000,
     request_seconds: float = 10,
     credentials: Any = None,
+    client_session_id: str | None = None,
 ) -> AsyncGenerator[Line]:
     async with box.serving():
         network = Network(f"http://127.0.0.1:{box.port}/mcp", headers or {})
         transport = HttpTransport(
-            "box", network, limit_bytes=limit_bytes, request_seconds=request_seconds, credentials=credentials
+            "box",
+            network,
+            limit_bytes=limit_bytes,
+            request_seconds=request_seconds,
+            credentials=credentials,
+            client_session_id=client_session_id,
         )
         connected = Line(box, transport)
         await transport.open(connected.sink)
@@ -598,7 +604,7 @@ def moving(location: str, status: int = 307) -> Answer:
 
 @pytest.mark.parametrize("status", [307, 308])
 async def test_a_move_within_the_origin_is_followed_and_remembered(status: int):
-    async with line(Box(moving("/mcp/", status))) as one:
+    async with line(Box(moving("/mcp/", status)), client_session_id="s") as one:
         assert await one.ask("r1") is None
         assert await one.ask("r2") is None
 
