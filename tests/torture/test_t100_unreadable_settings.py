@@ -17,7 +17,8 @@ from dragoman.config.load import load
 from dragoman.config.scopes import Sources
 from dragoman.connections.direct import open_session
 from dragoman.errors import PolicyRefused
-from tests.e2e.command import config, run
+from tests.e2e.command import config
+from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.torture import projects
 from tests.torture.projects import COMMANDS, Canary, invocations, seen, servers, write

@@ -6,7 +6,7 @@ from pathlib import Path
 from dragoman.calls.outcome import CallOutcome
 from dragoman.cli.render.text import keep_files
 from dragoman.content.blocks import ImageBlock
-from tests.e2e.command import run
+from tests.e2e.forked import run
 
 DEMO = ("--mcp-config", "demo", "--strict-mcp-config")
 

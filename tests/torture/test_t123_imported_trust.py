@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.command import run
+from tests.e2e.forked import run
 from tests.torture.projects import servers, write
 
 HOSTS = ("claude-code", "claude-desktop", "cursor", "windsurf", "gemini")

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tests.e2e.command import run
+from tests.e2e.forked import run
 from tests.torture.projects import servers, write
 
 

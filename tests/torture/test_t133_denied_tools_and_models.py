@@ -13,7 +13,7 @@ from dragoman import Host
 from dragoman.adapters import langchain, openai, pydantic_ai
 from dragoman.adapters.answering import ask
 from dragoman.testing import InMemoryServer
-from tests.e2e.command import run
+from tests.e2e.forked import run
 from tests.torture import projects
 
 pytestmark = pytest.mark.requirement("PRM-1")

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.cleaning import is_safe
 from dragoman.cli import main
-from tests.e2e.command import run
+from tests.e2e.forked import run
 from tests.torture import projects
 from tests.torture.projects import COMMANDS, servers
 

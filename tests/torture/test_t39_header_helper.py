@@ -12,7 +12,7 @@ from dragoman import Host
 from dragoman.auth import headers as helper
 from dragoman.errors import NotConnected, SignInNeeded
 from dragoman.transports.credentials import Signed, Signer
-from tests.e2e.command import run
+from tests.e2e.forked import run
 from tests.servers.web import Ask, answers, streamable
 from tests.torture import projects
 from tests.torture.arena import until

@@ -15,7 +15,8 @@ import pytest
 
 from dragoman import Host
 from dragoman.config.interchange.formats import FORMATS
-from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, Terminal, in_terminal, run
+from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, Terminal, in_terminal
+from tests.e2e.forked import run
 from tests.e2e.person import Person
 from tests.servers import zoo
 from tests.torture import projects

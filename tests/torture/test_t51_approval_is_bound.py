@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.cli.approving import entry_lines, plain_json
 from dragoman.config import approval
 from dragoman.config.model import fingerprint
-from tests.e2e.command import run
+from tests.e2e.forked import run
 from tests.e2e.person import Person
 from tests.torture import projects
 from tests.torture.projects import Canary, servers, standings, write

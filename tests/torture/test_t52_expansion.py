@@ -9,7 +9,8 @@ import pytest
 
 from dragoman import Host
 from dragoman.config.masking import COVER
-from tests.e2e.command import Terminal, run
+from tests.e2e.command import Terminal
+from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.torture import projects
 from tests.torture.projects import COMMANDS, invocations, servers, write
@@ -190,10 +191,14 @@ def secrets(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [*entries, "pending", "alike"]
 
 
+SHOWING = ("mcp get", "config explain", "mcp export", "mcp approve")
+"""Show entries: tried with the name of every server, the others with two."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_t52_no_command_shows_a_secret(secrets: list[str], command: str):
-    for words in invocations(command, secrets):
+    for words in invocations(command, secrets if command in SHOWING else secrets[:2]):
         done = run(*words)
         assert CANARY not in done.stdout, words
         assert CANARY not in done.stderr, words

@@ -18,7 +18,8 @@ from dragoman.config.scopes import Sources
 from dragoman.connections.direct import open_session
 from dragoman.errors import ConfigError, DragomanError, PolicyRefused
 from dragoman.testing import InMemoryServer
-from tests.e2e.command import config, run
+from tests.e2e.command import config
+from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.thinning import some
 from tests.torture import projects

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman import Host
 from dragoman.config.load import Configuration
-from tests.e2e.command import run
+from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.torture import projects
 from tests.torture.projects import servers, write

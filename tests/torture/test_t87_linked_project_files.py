@@ -12,7 +12,7 @@ from dragoman import Host
 from dragoman.config.load import load
 from dragoman.config.rule_edits import add_rule
 from dragoman.config.scopes import Sources
-from tests.e2e.command import run
+from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.torture import projects
 from tests.torture.projects import Canary, seen, servers, write

@@ -11,7 +11,7 @@ from dragoman.config import approval
 from dragoman.config.model import fingerprint
 from dragoman.config.rule_edits import add_rule, remove_rule
 from dragoman.config.scopes import Sources
-from tests.e2e.command import run
+from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.torture import projects
 from tests.torture.projects import seen, servers, standings, write

@@ -14,7 +14,8 @@ from dragoman.cli import exit_codes
 from dragoman.hooks.declared import hook
 from dragoman.paths import logs_dir
 from dragoman.testing import InMemoryServer, ScriptedUser
-from tests.e2e.command import config, run
+from tests.e2e.command import config
+from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.servers.library import LEGACY, Library
 from tests.torture import projects

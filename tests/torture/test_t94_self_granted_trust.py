@@ -14,7 +14,7 @@ from dragoman.config.model import fingerprint
 from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.scopes import Sources
 from tests.certificates import Authority, secured
-from tests.e2e.command import run
+from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.servers.web import streamable
 from tests.torture import projects

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.config.masking import masked_entry, masked_text
-from tests.e2e.command import run
+from tests.e2e.forked import run
 from tests.torture import projects
 from tests.torture.projects import servers
 

@@ -11,7 +11,8 @@ import pytest
 
 from dragoman import DragomanError, Host
 from dragoman.interaction import FormAnswer, FormQuestion, PermissionAnswer
-from tests.e2e.command import config, run
+from tests.e2e.command import config
+from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.servers.web import Streamable, streamable
 from tests.servers.web.liar import error, liar

@@ -141,6 +141,8 @@ def test_every_name_is_in_the_table_whole(rows: list[tuple[str, str, str, str]],
         ("x" * 25, ["x" * 10, "x" * 10, "x" * 5]),
         (" " * 12, [" " * 10, "  "]),
         ("\u5b57" * 6, ["\u5b57" * 5, "\u5b57"]),
+        ("\u0301" * 12, ["\u0301" * 10, "\u0301" * 2]),
+        ("a" + "\u0e31" * 12, ["a" + "\u0e31" * 9, "\u0e31" * 3]),
     ],
 )
 def test_every_character_is_kept_and_lines_are_broken_after_blanks(text: str, pieces: list[str]):

@@ -132,7 +132,7 @@ def chopped(text: str, room: int) -> list[str]:
         return [text[at : at + room] for at in range(0, len(text), room)] or [""]
     from rich.cells import chop_cells
 
-    return chop_cells(text, room) or [""]
+    return chop_cells(text, room) or [text]  # none for text without any width
 
 
 def broken(text: str, room: int) -> list[str]:
@@ -142,7 +142,8 @@ def broken(text: str, room: int) -> list[str]:
     """
     pieces: list[str] = []
     while len(text) > room or cells(text) > room:
-        piece = chopped(text[:room], room)[0]
+        head = text[:room]
+        piece = head if cells(head) <= room else chopped(head, room)[0] or text[:1]
         end = piece.rfind(" ") + 1
         pieces.append(piece[:end] if end > len(piece) // 2 else piece)
         text = text[len(pieces[-1]) :]
