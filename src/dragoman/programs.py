@@ -133,8 +133,6 @@ class _Conversation(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         if self.ended.done():
             return
-        if fd == 2:  # only its beginning is wanted, and the exit code is still to come
-            data = data[: max(0, self._limit_bytes - len(self.printed[fd]))]
         self.printed[fd] += cast("bytes", data)
         if len(self.printed[fd]) > self._limit_bytes:
             self.ended.set_exception(CommandTrouble(f"printed more than {self._limit_bytes // 1024} kB"))

@@ -95,7 +95,6 @@ async def test_t145_what_a_hook_hands_on_is_not_a_no(home: Path, answer: dict[st
 REFUSING = {
     "a matcher with blanks": hooked(REFUSES, "mcp__other | mcp__box__echo"),
     "a type in capitals": hooked({**REFUSES, "type": "Command"}),
-    "a flood on stderr": hooked({"command": "head -c 3000000 /dev/zero | tr '\\0' x >&2; exit 2"}),
 }
 
 
