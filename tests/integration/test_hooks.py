@@ -141,7 +141,7 @@ FAILURES = [
     ('printf \'{"a": "\\377"}\'', "its JSON cannot be read: invalid UTF-8"),
     (DEEP, "its JSON cannot be read: nested too deeply"),
     (prints(decides(updatedInput=[1])), '"updatedInput" must be an object'),
-    (prints(decides(permissionDecision="Deny")), '"permissionDecision" must be one of'),
+    (prints(decides(permissionDecision="Allow")), '"permissionDecision" must be one of'),
     (f"echo debug; {prints(decides(permissionDecision='allow'))}", "it wrote something before its JSON"),
     ("yes", "it printed more than 1024 kB"),
     ("yes >&2", "it printed more than 1024 kB"),

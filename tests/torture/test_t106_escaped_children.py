@@ -108,7 +108,7 @@ async def test_t106_if_the_warden_is_killed_too_the_next_host_ends_it(arena, pro
 async def test_t106_what_cannot_be_ended_is_named_by_its_command(arena, monkeypatch):
     """Signals do not reach a process of another user; here they are kept from reaching any."""
     monkeypatch.setattr(reaper, "LAST_SECONDS", 0.3)
-    monkeypatch.setattr("dragoman.transports.family.signal_process", lambda *_: False)
+    monkeypatch.setattr("dragoman.transports.family._signal_group_of", lambda *_: None)
     async with arena():
         async with Host({"server": zoo("has_a_child.py", "daemon", "silent")}, **BYPASS) as host:
             listening = host.events()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -292,21 +293,46 @@ _FORBIDDING_HERE: Final[Mapping[Scope, tuple[str, ...]]] = {
 
 
 def _miswritten(scope: Scope, path: Path, text: str, document: dict[str, Any]) -> str | None:
-    """A key that restricts something, and differs from how it has to be written in case or blanks only."""
-    owners: list[tuple[list[str], dict[str, Any], Iterable[str]]] = [
+    """A key that restricts something, and has the letters and digits of how it has to be written."""
+    rules = ("ask", "deny", "disableBypassPermissionsMode") if scope == "enterprise" else ("ask", "deny")
+    owners: list[tuple[list[str | int], Mapping[str, Any], Iterable[str]]] = [
         ([], document, _FORBIDDING_HERE[scope]),
-        (["permissions"], document.get("permissions", {}), ("ask", "deny")),
+        (["permissions"], document.get("permissions", {}), rules),
     ]
     if scope == "user":
         owners.append((["hooks"], document.get("hooks", {}), DECIDING_EVENTS))
+        owners.extend(_deciding_hooks(document.get("hooks", {})))
     for place, owner, keys in owners:
-        right = {key.casefold(): key for key in keys}
+        right = {_letters(key): key for key in keys}
         for key in owner:
-            wanted = right.get("".join(key.split()).casefold(), key)
+            wanted = right.get(_letters(key), key)
             if wanted != key:
-                name = ": ".join(f'"{one_line(part, 60)}"' for part in [*place, key])
+                name = ": ".join(f'"{one_line(str(part), 60)}"' for part in [*place, key])
                 return str(at(path, text, [*place, key], f'{name} must be written "{wanted}"'))
     return None
+
+
+def _letters(key: str) -> str:
+    """A key without what does not tell it from another: case, blanks, other marks, forms of letters."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", key))).casefold()
+
+
+def _deciding_hooks(events: Any) -> Iterator[tuple[list[str | int], Mapping[str, Any], Iterable[str]]]:
+    """Each hook that can refuse a call, as far as it can be read: its place, the object, and its keys."""
+    for event in DECIDING_EVENTS:
+        for number, group in enumerate(_list(events, event)):
+            for place, entry in enumerate(_list(group, "hooks")):
+                if isinstance(entry, dict):
+                    fields = cast("dict[str, Any]", entry)
+                    yield ["hooks", event, number, "hooks", place], fields, _HOOK_KEYS
+
+
+_HOOK_KEYS: Final = ("type", "command", "url", "timeout", "onError")
+
+
+def _list(owner: Any, key: str) -> list[Any]:
+    found = cast("dict[str, Any]", owner).get(key) if isinstance(owner, dict) else None
+    return cast("list[Any]", found) if isinstance(found, list) else []
 
 
 def _unknown_rules(path: Path, text: str, document: dict[str, Any]) -> str | None:

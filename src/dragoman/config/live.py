@@ -20,7 +20,7 @@ SETTLE_MS: Final = 150
 LOOK_AGAIN_MS: Final = 1000
 
 
-Stamps = dict[str, tuple[int, int, int]]
+Stamps = dict[str, tuple[int, int, int, int]]
 
 
 async def changes(sources: Sources, since: Stamps | None = None) -> AsyncIterator[None]:
@@ -64,7 +64,12 @@ def stamps(sources: Sources) -> Stamps:
             found = path.stat()
         except (OSError, ValueError):
             continue
-        found_stamps[str(path)] = (found.st_mtime_ns, found.st_size, found.st_ino)
+        found_stamps[str(path)] = (
+            found.st_mtime_ns,
+            found.st_ctime_ns,  # cannot be set by programs such as `cp -p`
+            found.st_size,
+            found.st_ino,
+        )
     return found_stamps
 
 

@@ -190,17 +190,15 @@ class Sources(Struct, frozen=True, kw_only=True):
 
     def watched_files(self) -> tuple[Path, ...]:
         """Every file whose change means something."""
-        own = (self.managed_file,)
+        forbidding = (self.managed_file, self.user_file, *self.local_files())
         if self.only_given:
-            return own
+            return forbidding  # what they forbid holds for servers from elsewhere too
         return (
-            *own,
-            self.user_file,
+            *forbidding,
             self.approvals_file,
             self.connectors_cache,
             *self.plugin_files(),
             *self.project_files(),
-            *self.local_files(),
         )
 
 

@@ -162,6 +162,7 @@ class _Reader:
         if fields.get("if") is not None:
             raise _Wrong(_CONDITION)
         kind = fields.get("type", "http" if "url" in fields else "command")
+        kind = kind.strip().lower() if isinstance(kind, str) else kind
         if kind == "command":
             command = fields.get("command")
             if not isinstance(command, str) or not command.strip():

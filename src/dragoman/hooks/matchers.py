@@ -2,7 +2,7 @@
 
 A missing matcher, `*` and the empty text match every name. A text that consists of letters, digits,
 `_ - . * |` and characters beyond ASCII is a list of alternatives in which `*` (also written `.*`) stands for
-any run of characters.
+any run of characters, and blanks around `|` do not count.
 Everything else is a regular expression that must match the whole name.
 
 A matcher that is called compares one name exactly. `may_mean` compares like a deny rule: letter case does not
@@ -44,6 +44,7 @@ class Matcher(NamedTuple):
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.*|\-\x80-\U0010ffff]*")
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
+_SPACED_BAR: Final = re.compile(r"\s*\|\s*")
 _STARS: Final = re.compile(r"\.?\*(?:\.?\*)*")
 
 
@@ -63,6 +64,8 @@ def parse(text: str) -> Matcher:
     if len(text) > LIMIT_CHARACTERS:
         raise BadMatcher(f"a matcher may have {LIMIT_CHARACTERS} characters, this one has {len(text)}")
     text = text.strip()
+    if _PLAIN.fullmatch(unspaced := _SPACED_BAR.sub("|", text)):
+        text = unspaced  # names have no blanks: those around alternatives are for the eye
     if text in ("", "*", ".*"):
         return EVERYTHING
     return _listed(text) if _PLAIN.fullmatch(text) else _expression(text)

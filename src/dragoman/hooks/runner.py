@@ -272,7 +272,7 @@ def _decided(hook: Hook, output: bytes) -> Answer:
             return _read(hook, decode_as(dict[str, Any], repaired)) or Answer(hook=hook.name)
         except Unreadable as error:
             return _unreadable(hook, output, f"its JSON cannot be read: {error.detail}")
-    if any(key in output for key in _ANSWER_KEYS):
+    if any(key in output for key in _ANSWER_KEYS) or _SAYS_NO.search(output):
         return _unreadable(hook, output, "it wrote something before its JSON, which must stand alone")
     if hook.event != "SessionStart" or not output:
         return Answer(hook=hook.name)
@@ -288,7 +288,9 @@ def _unreadable(hook: Hook, output: bytes, problem: str) -> Answer:
     return answer
 
 
-_SAYS_NO: Final = re.compile(rb'"(?:permissionDecision|decision|behavior)"\s*:\s*"(?:deny|block)"')
+_SAYS_NO: Final = re.compile(
+    rb"""["'](?:permissionDecision|decision|behaviou?r)["']\s*:\s*["'](?:deny|block)["']""", re.IGNORECASE
+)
 _ANSWER_KEYS: Final = (b'"hookSpecificOutput"', b'"decision"', b'"permissionDecision"', b'"continue"')
 
 

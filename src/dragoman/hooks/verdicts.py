@@ -130,6 +130,9 @@ class _Reader:
         if (read := _OF_EVENT.get(self._event)) is not None:
             read(self, found)
         self._top_level(found)
+        if found.get("behaviour") != "deny" and _says_no(self._document):
+            self.problems.append("it says no in a way that is not quite right; taken as a no")
+            found |= {"behaviour": "deny", "reason": ""}
         return found
 
     def _top_level(self, found: dict[str, Any]) -> None:
@@ -141,7 +144,7 @@ class _Reader:
         if (goes_on := document.get("continue", True)) is not True:
             if goes_on is not False:
                 self.problems.append('"continue" must be true or false')
-            else:
+            if _folded(goes_on) in ("false", "no", "0"):
                 found |= {"behaviour": "deny", "reason": _reason(self._text(document, "stopReason") or "")}
         match document.get("decision"):
             case None:
@@ -229,6 +232,31 @@ _OF_EVENT: Final[dict[str, Callable[[_Reader, dict[str, Any]], None]]] = {
 
 def cleaned_context(text: str) -> str:
     return for_model(text.strip(), CONTEXT_LIMIT)
+
+
+def _folded(value: object) -> str:
+    return str(value).strip().casefold()
+
+
+def _says_no(answer: object, depth: int = 4) -> bool:
+    """Whether there is a no anywhere in an answer, in any letter case, except in what the hook hands on."""
+    if depth == 0:
+        return False
+    if isinstance(answer, list):
+        return any(_says_no(each, depth - 1) for each in cast("list[object]", answer))
+    if not isinstance(answer, Mapping):
+        return False
+    for key, value in cast("Mapping[object, object]", answer).items():
+        is_no = isinstance(value, str) and _folded(value) in ("deny", "block")
+        if is_no and _folded(key) in _DECIDING_KEYS:
+            return True
+        if _folded(key) not in _HANDED_ON and _says_no(value, depth - 1):
+            return True
+    return False
+
+
+_DECIDING_KEYS: Final = frozenset({"permissiondecision", "decision", "behavior", "behaviour"})
+_HANDED_ON: Final = frozenset({"updatedinput", "updatedmcptooloutput", "content"})
 
 
 def _is_object(value: object) -> bool:

@@ -19,6 +19,7 @@ from dragoman.processes import (
     ProcessFacts,
     all_processes,
     marker_of,
+    read_process,
     signal_group,
     signal_process,
     start_of,
@@ -119,16 +120,29 @@ class Family:
         return self._popen.poll() is not None and not _answers(self.leader)
 
     def signal(self, number: signal.Signals, members: Sequence[ProcessFacts]) -> None:
-        """Reaches the leader's group at one go, and each member outside of it."""
+        """Reaches the group of the leader, and every other group of a member, each at one go: processes that
+        fork all the time stay in their group."""
         signal_group(self.leader, self.started, number)
+        own_session = os.getsid(0)
+        others = {facts.group: facts for facts in members if facts.group != self.leader}
+        for facts in others.values():
+            if facts.session != own_session:
+                _signal_group_of(facts, number)
         for facts in members:
-            if facts.group != self.leader:
+            if facts.group != self.leader and facts.session == own_session:
                 signal_process(facts.pid, facts.started, number)
 
     def reap(self) -> None:
         """Waits for the leader, which has ended: from now on its pid may be used again."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(0)
+
+
+def _signal_group_of(member: ProcessFacts, number: signal.Signals) -> None:
+    """Signals the group that a member was in, unless its number belongs to a younger process by now."""
+    leader = read_process(member.group)
+    if leader is None or leader.started <= member.started:
+        signal_group(member.group, leader.started if leader is not None else 0, number)
 
 
 def _peek(popen: subprocess.Popen[bytes]) -> int | None:

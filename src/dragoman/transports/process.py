@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -65,6 +66,7 @@ class ServerProcess:
         self.left_behind: tuple[str, ...] = ()
         """What was still alive at the end: pid and command of each process."""
         self._successor: int | None = None
+        self._is_hurried = False
         self._pidfd: int | None = None
         guard.watch(self._popen.pid)
         self._watch()
@@ -101,21 +103,30 @@ class ServerProcess:
 
     def hurry(self) -> None:
         """Gives it no more time to end by itself."""
+        self._is_hurried = True
         if self._ending is not None:
             self._ending.hurry()
 
-    async def end(self, patience_seconds: float = 0.0) -> None:
-        """Ends everything that comes from it; its input should be closed already. Bounded in time.
+    async def end(self, close_input: Callable[[], None], patience_seconds: float = 0.0) -> None:
+        """Closes its input, and ends everything that comes from it. Bounded in time.
 
         `patience_seconds`: how long it may finish its work before the first signal.
         """
-        if self._ending is None:
-            self._ending = reaper.end(self._family, lambda: guard.release(self._popen.pid), patience_seconds)
         try:
+            if self._ending is None:
+                # Before it can end: a child with a session and an environment of its own is known by its
+                # parent alone.
+                await reaper.find_living(self._family)
+            close_input()
+            if self._ending is None:
+                patience_seconds = 0.0 if self._is_hurried else patience_seconds
+                release = functools.partial(guard.release, self._popen.pid)
+                self._ending = reaper.end(self._family, release, patience_seconds)
             self.left_behind = await asyncio.shield(self._ending.future)
             self._successor = None
         except asyncio.CancelledError:
             # At once then: nobody may be there any more to wait for the ladder.
+            close_input()
             self._family.signal(signal.SIGKILL, ())
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._popen.wait(1.0)

@@ -124,17 +124,15 @@ class StdioTransport(OneLink):
         self._sink = None
         self.resume()
         self._outbox.clear()
-        if self._stdin is not None:
-            # Not `close`, which would wait for a server that does not read.
-            self._stdin.abort()
         if self._search is not None:
             self._search.cancel()
         if self._process is not None and self._process.exit_code is None and self._last_words is None:
             self._last_words = self._stderr.tail(STDERR_TAIL_BYTES)
         try:
             if self._process is not None:
-                await self._process.end(self._stop_seconds if graceful else 0.0)
+                await self._process.end(self._close_input, self._stop_seconds if graceful else 0.0)
         finally:
+            self._close_input()
             for reader in self._readers:
                 reader.close()
             if self._process is not None:
@@ -142,6 +140,11 @@ class StdioTransport(OneLink):
                 for pipe in self._process.pipes:
                     with contextlib.suppress(OSError):
                         pipe.close()
+
+    def _close_input(self) -> None:
+        if self._stdin is not None:
+            # Not `close`, which would wait for a server that does not read.
+            self._stdin.abort()
 
     def details(self) -> Details:
         process = self._process

@@ -47,7 +47,7 @@ def test_only_folders_that_exist_are_watched_also_where_a_file_stands_in_the_way
     assert desk.project in folders
 
 
-def test_with_given_servers_only_the_administrators_folder_is_among_the_watched(desk: Desk):
+def test_with_given_servers_the_administrators_folder_is_among_the_watched(desk: Desk):
     desk.managed_file.parent.mkdir()
     assert desk.managed_file.parent in watched_folders(Sources.here(only_given=True))
 

@@ -168,5 +168,6 @@ def test_every_file_that_means_something_is_watched(desk: Desk):
     }
 
 
-def test_with_given_servers_only_the_administrators_file_still_is(desk: Desk):
-    assert Sources.here(only_given=True).watched_files() == (desk.managed_file,)
+def test_with_given_servers_only_the_files_that_can_forbid_something_still_are(desk: Desk):
+    sources = Sources.here(only_given=True)
+    assert sources.watched_files() == (desk.managed_file, desk.user_file, *sources.local_files())

@@ -1,0 +1,131 @@
+"""T145: what forbids something holds although it is written, answered or saved in an unusual way."""
+
+import json
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Host
+from tests.servers import zoo
+from tests.torture import projects
+from tests.torture.arena import until
+
+DENY = {"permissions": {"deny": ["mcp__box__echo"]}}
+BYPASS = {"permission_mode": "bypassPermissions"}
+
+
+def hooked(entry: object, matcher: object = "*", event: str = "PreToolUse") -> dict[str, Any]:
+    return {"hooks": {event: [{"matcher": matcher, "hooks": [entry]}]}}
+
+
+REFUSES = {"type": "command", "command": "exit 2"}
+MISSING = {"type": "command", "command": "/no/such/program"}
+MISWRITTEN: list[tuple[str, dict[str, Any]]] = [
+    ("user", {"permissions": {"deny\u200b": ["mcp__box"]}}),
+    ("user", {"permissions": {"\uff44\uff45\uff4e\uff59": ["mcp__box"]}}),
+    ("user", {"denied_mcp_servers": [{"serverName": "box"}]}),
+    ("user", {"denied-mcp-servers": [{"serverName": "box"}]}),
+    ("user", hooked(REFUSES, event="PreToolUse\u200b")),
+    ("user", hooked(REFUSES, event="pre_tool_use")),
+    ("user", hooked({**MISSING, "onerror": "block"})),
+    ("user", hooked({**MISSING, "on_error": "block"})),
+    ("user", hooked({"type": "command", "Command": "exit 2"})),
+    ("managed", {"permissions": {"disableBypasspermissionsMode": "disable"}}),
+    ("managed", {"permissions": {"disableBypassPermissionsMode ": "disable"}}),
+    ("managed", {"allowed_mcp_servers": []}),
+]
+
+
+@pytest.mark.requirement("CFG-10")
+@pytest.mark.parametrize(("place", "said"), MISWRITTEN, ids=str)
+def test_t145_a_key_with_the_right_letters_refuses_every_server(home: Path, place: str, said: dict[str, Any]):
+    file = (projects.managed if place == "managed" else projects.user)(home, said)
+    seen = projects.seen(given={"box": {"command": "/bin/echo"}})
+    assert seen.servers["box"].standing == "refused"
+    assert str(file) in (seen.servers["box"].reason or "")
+    assert "must be written" in (seen.servers["box"].reason or "")
+
+
+async def said_by_the_call(**options: Any) -> str:
+    async with Host.configured(servers={"box": zoo("calm.py")}, **BYPASS, **options) as host:
+        await host.ready(timeout=30)
+        return (await host.call("mcp__box__echo", {"message": "through"})).text
+
+
+NOES: list[object] = [
+    {"decision": "BLOCK"},
+    {"Decision": "block"},
+    {"continue": "false"},
+    {"continue": 0},
+    {"hookSpecificOutput": {"permissionDecision": "block"}},
+    {"hookSpecificOutput": {"permissionDecision": "Deny"}},
+    {"hookSpecificOutput": [{"permissionDecision": "deny"}]},
+    {"hookSpecificOutput": {"decision": {"behavior": "deny"}}},
+    "{'decision': 'block'}",
+    "the answer: {'permissionDecision': 'deny'}",
+]
+
+
+@pytest.mark.requirement("PRM-5")
+@pytest.mark.parametrize("answer", NOES, ids=str)
+async def test_t145_a_no_counts_in_whatever_form_it_is_said(home: Path, answer: object):
+    printed = answer if isinstance(answer, str) else json.dumps(answer)
+    projects.user(home, hooked({"type": "command", "command": f"echo {shlex.quote(printed)}"}))
+    assert (await said_by_the_call()).startswith("mcp__box__echo was not allowed: refused by the hook")
+
+
+HARMLESS: list[dict[str, Any]] = [
+    {"hookSpecificOutput": {"updatedInput": {"message": "through", "decision": "deny"}}},
+    {"systemMessage": "decision: deny", "reason": "block"},
+    {"continue": True},
+]
+
+
+@pytest.mark.parametrize("answer", HARMLESS, ids=str)
+async def test_t145_what_a_hook_hands_on_is_not_a_no(home: Path, answer: dict[str, Any]):
+    command = f"echo {shlex.quote(json.dumps(answer))}"
+    projects.user(home, hooked({"type": "command", "command": command}))
+    assert await said_by_the_call() == "through"
+
+
+REFUSING = {
+    "a matcher with blanks": hooked(REFUSES, "mcp__other | mcp__box__echo"),
+    "a type in capitals": hooked({**REFUSES, "type": "Command"}),
+}
+
+
+@pytest.mark.parametrize("settings", REFUSING.values(), ids=list(REFUSING))
+async def test_t145_a_hook_that_refuses_is_heard(home: Path, settings: dict[str, Any]):
+    projects.user(home, settings)
+    assert (await said_by_the_call()).startswith("mcp__box__echo was not allowed: refused by the hook")
+
+
+def keep_the_time(path: Path) -> None:
+    """Replaces the text by one of the same length, with the same time of the last change."""
+    before = path.stat()
+    path.write_text(json.dumps(DENY).ljust(before.st_size))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+CHANGES: dict[str, tuple[bool, Callable[[Path], object]]] = {
+    "servers given in code": (True, lambda path: path.write_text(json.dumps(DENY))),
+    "another text of the same time and length": (False, keep_the_time),
+}
+
+
+@pytest.mark.requirement("PRM-1")
+@pytest.mark.parametrize(("strict", "change"), CHANGES.values(), ids=list(CHANGES))
+async def test_t145_a_host_that_watches_follows_a_new_deny(home: Path, strict: bool, change: Any):
+    file = projects.user(home, {"permissions": {"allow": ["mcp__other__tool", "mcp__other__another_tool"]}})
+    async with Host.configured(servers={"box": zoo("calm.py")}, strict=strict, watch=True, **BYPASS) as host:
+        await host.ready(timeout=30)
+        assert (await host.call("mcp__box__echo", {"message": "x"})).text == "x"
+        change(file)
+        await until(
+            lambda: ("mcp__box__echo",) in [part.rules.deny for part in host.configuration.permissions]
+        )
+        assert (await host.call("mcp__box__echo", {"message": "x"})).is_error
