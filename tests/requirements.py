@@ -283,6 +283,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CFG-8",
             "project servers need approval, bound to a fingerprint of the entry",
+            "tests/e2e/test_call_asks.py::test_a_call_asks_about_no_server_that_it_does_not_start",
             "tests/e2e/test_mcp_add.py::test_the_project_example_works_unchanged",
             "tests/e2e/test_mcp_manage.py::test_a_list_starts_only_what_may_be_started_and_without_health_nothing",
             "tests/e2e/test_mcp_manage.py::test_a_person_sees_the_entry_whole_and_answers",
@@ -1862,6 +1863,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-3",
             "without a rule, MCP tools are asked; the question and its answers",
+            "tests/e2e/test_call_asks.py::test_a_call_asks_about_no_server_that_it_does_not_start",
             "tests/e2e/test_call_asks.py::test_a_denied_call_is_refused_whoever_says_yes",
             "tests/e2e/test_call_asks.py::test_a_lasting_yes_is_written_with_a_digest_for_its_owner_alone_and_holds",
             "tests/e2e/test_call_asks.py::test_a_lasting_yes_to_a_tool_that_became_another_holds_no_more_and_says_so",

@@ -307,6 +307,8 @@ class ConnectionLost(CallError):
         self.may_have_run = may_have_run
         self.was_refused = was_refused
         """The server had it, and would not take it: its session is gone."""
+        self.stderr_tail = ""
+        """The last output of a local server that ended, with control characters made visible."""
         super().__init__(
             server,
             f"the connection to {server} was lost: {self.cause}{_doubt(may_have_run, was_refused)}",

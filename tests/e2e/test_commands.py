@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from dragoman.cli import exit_codes
 from dragoman.version import VERSION
 from tests.e2e.command import DRAGOMAN, config, entry, in_terminal, run
+from tests.servers import zoo
 
 ADD = ("call", "mcp__demo__add")
 DEMO = ("--mcp-config", "demo")
@@ -190,3 +192,23 @@ def test_a_full_disk_is_told_in_one_sentence() -> None:
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "could not be written" in done.stderr
+
+
+def test_a_server_that_dies_in_a_call_is_told_with_its_last_output_on_stderr():
+    done = run("call", "mcp__s__act", "--mcp-config", config(s=zoo("dies.py", "call", "7")))
+
+    assert (done.returncode, done.stdout) == (exit_codes.NOT_CONNECTED, "")
+    assert done.stderr == (
+        "error: the connection to s was lost: it exited with code 7; the request may have run\n"
+        "  last output on stderr:\n"
+        "    opening the database\n"
+        "    \\x1b[31mdisk is \ufffd full\\x1b[0m\n"
+    )
+
+
+def test_a_call_shows_which_servers_it_waits_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MCP_TIMEOUT", "1000")
+    code, shown = in_terminal("call", "act", "--mcp-config", config(s={"command": "sleep", "args": ["60"]}))
+
+    assert code == exit_codes.NOT_FOUND
+    assert "0 of 1 servers checked, waiting for s" in shown

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def test_every_call_is_shown_with_its_decision_its_reason_and_its_end(home: Path
     ]
     assert "(key, other) ok" in shown
     assert f"deny rule mcp__s__put of user ({file})" in shown
+    assert re.search(r"unknown-tool [\d.]+ ms$", shown.splitlines()[-1])  # nobody decided about it
 
 
 def test_the_newest_the_refused_and_those_of_one_tool_can_be_picked(logs: Path):

@@ -198,7 +198,7 @@ def view(name: str, status: str = "connected", **more: Any) -> ServerView:
 def lines(*views: ServerView, width: int = 100, now: float = 1090.0) -> list[str]:
     console = Console(width=width, color_system=None)
     with console.capture() as captured:
-        console.print(table(views, now))
+        console.print(table(views, now, width))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
@@ -224,11 +224,13 @@ def test_an_empty_table_says_what_to_do() -> None:
     assert lines() == ["No servers are configured. Add one with `dragoman mcp add`."]
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 200])
-def test_no_line_is_wider_than_the_terminal_where_there_is_room_at_all(width: int) -> None:
-    shown = lines(view("name", "failed", reason="why " * 200), view("other"), width=width)
-    assert all(len(line) <= max(width, 45) for line in shown)
-    assert shown[0].endswith("…")
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 200])
+def test_only_the_reason_is_cut_and_leaves_room_for_an_echoed_ctrl_c(width: int) -> None:
+    shown = lines(view("name", "failed", reason="why " * 200), view("much-longer"), width=width)
+    between = " {2,}" if width < 60 else " {2,}stdio  "
+    assert re.match(rf"✓ much-longer{between}connected {{2,}}", shown[0])
+    assert re.match(rf"✗ name{between}failed {{2,}}.*…$", shown[1])
+    assert len(shown[1]) == max(width - len("^C") - 1, 30)
 
 
 def test_columns_line_up_and_no_text_of_a_server_drives_the_terminal() -> None:

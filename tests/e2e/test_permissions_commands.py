@@ -92,7 +92,7 @@ def test_what_is_no_rule_is_refused_with_a_sentence_and_nothing_is_written(home:
     done = run("permissions", "add", "deny", rule)
 
     assert done.returncode == exit_codes.CONFIG
-    assert "is no rule" in done.stderr
+    assert "is not a valid rule" in done.stderr
     assert not (home / ".dragoman" / "settings.json").exists()
 
 

@@ -62,7 +62,7 @@ def test_a_pattern_is_a_part_of_a_name_or_has_wildcards():
 
     done = run("tools", "nowhere", "--mcp-config", SOME)
     assert done.returncode == exit_codes.NOT_FOUND
-    assert "No tool fits" in done.stderr
+    assert "No tool matches" in done.stderr
 
 
 def test_cost_and_schema():
@@ -82,6 +82,7 @@ def test_a_server_that_fails_is_told_beside_the_others():
         assert "mcp__s__store" in done.stdout
         assert "broken" in done.stderr
         assert "last words" in done.stderr
+        assert "a server gets PATH, HOME and a few others; `env` in its entry sets more" in done.stderr
     document = json.loads(run("tools", "search", "note", "--mcp-config", BESIDE, "--json").stdout)
     assert {server["name"]: server["status"] for server in document["servers"]}["broken"] == "failed"
 
@@ -144,6 +145,13 @@ def test_a_tool_that_is_not_there_and_one_that_two_servers_have():
     done = run("tools", "show", "look", "--mcp-config", given)
     assert done.returncode == exit_codes.USAGE
     assert "mcp__s__look, mcp__t__look" in done.stderr
+
+    done = run("tools", "show", "t", "look", "--mcp-config", given)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (exit_codes.OK, "● mcp__t__look")
+    done = run("tools", "show", "u", "look", "--mcp-config", given)
+    assert done.returncode == exit_codes.NOT_FOUND
+    assert "there is no server 'u'" in done.stderr
+    assert run("tools", "show", "s", "look", "more", "--mcp-config", given).returncode == exit_codes.USAGE
 
 
 def test_help_shows_the_commands_and_that_a_pattern_may_stand_for_one():

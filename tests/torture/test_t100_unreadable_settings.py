@@ -214,6 +214,8 @@ def test_t100_what_only_looks_still_works_and_says_it(desk: Home, place: str, wo
     done = run(*words)
     assert done.returncode == code
     assert f"{desk.file}, line " in done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith("! settings cannot be read")]
+    assert len(told) == 1
     assert desk.canary.started == set()
 
 

@@ -18,6 +18,7 @@ from dragoman.cleaning import one_line
 from dragoman.cli.approving import load_asking
 from dragoman.cli.common import all_tools
 from dragoman.cli.options import parse_arguments, run_with_host, sources_of
+from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.servers import show_problem, show_problems
 from dragoman.config.load import Configuration
 from dragoman.guard import Rules
@@ -176,7 +177,7 @@ def show(judgement: Judgement, *, with_all: bool = False) -> None:
         by = f" (hook {one_line(judgement.word.hook)})"
     else:
         by = f" (mode {judgement.mode})" if verdict.rule is None else ""
-    click.echo(f"  {one_line(verdict.reason)}{by}")
+    echo_wrapped(f"{one_line(verdict.reason)}{by}", label="  ")
     _show_hooks(judgement)
     considered = [each for each in verdict.considered if with_all or each.rule is not verdict.rule]
     if considered:
@@ -192,9 +193,9 @@ def show(judgement: Judgement, *, with_all: bool = False) -> None:
         )
         if with_all and each.why_not and not verdict.call.arguments and _looks_at_arguments(rule):
             why = "it depends on the arguments"
-        click.secho(f"      {rule.scope}, {one_line(rule.source)}: {one_line(why)}", dim=True)
+        echo_wrapped(f"{rule.scope}, {one_line(rule.source)}: {one_line(why)}", label="      ", dim=True)
     if judgement.doubt:
-        click.secho(f"  ! {one_line(judgement.doubt)}", fg="yellow", err=True)
+        echo_wrapped(one_line(judgement.doubt), label="  ! ", colour="yellow", err=True)
     may_be_allowed = verdict.behaviour != "allow" and verdict.rule is None and judgement.mode != "plan"
     if may_be_allowed and not judgement.is_by_hook and not judgement.doubt:
         rule = verdict.call.tool if verdict.call.command is None else rule_for(verdict.call)

@@ -126,7 +126,10 @@ class Linker:
         if self._kind == "remote":
             hint = "Its own log may say more."
             return Unreachable(self._server, self.phase, cause, hint=hint)
-        hint = "Run its command by hand to see what it needs."
+        hint = (
+            "Run its command by hand to see what it needs. If it works there, it may lack a variable: a "
+            "server gets PATH, HOME and a few others; `env` in its entry sets more."
+        )
         return self._with_details(StartFailed(self._server, self.phase, cause, hint=hint))
 
     def _handshake(self, remembered: str | None, seconds: float) -> Handshake:

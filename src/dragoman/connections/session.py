@@ -289,9 +289,14 @@ class Session:
 
     def _fail_waiting(self, cause: str) -> None:
         self._deadlines.close()
-        self._peer.fail_all(
-            lambda request_id: ConnectionLost(self.server, cause, may_have_run=request_id not in self._unsent)
-        )
+        stderr_tail = visible(self.details().stderr_tail)
+
+        def lost(request_id: int) -> ConnectionLost:
+            error = ConnectionLost(self.server, cause, may_have_run=request_id not in self._unsent)
+            error.stderr_tail = stderr_tail
+            return error
+
+        self._peer.fail_all(lost)
 
     async def quiet(self, seconds: float | None) -> None:
         """Returns once nothing waits for a reply, or the time is up; None: each has its own limit."""

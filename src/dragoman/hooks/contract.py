@@ -118,7 +118,7 @@ _SPECS: Final = (
         "mcp_server_name",
         (
             _SERVER,
-            Field("message", "text", "the question, in the server's error"),
+            Field("message", "text", "the question, as the server wrote it"),
             Field("requested_schema", "object", "the form, as JSON Schema"),
         ),
         (

@@ -218,7 +218,7 @@ class Gate:
         try:
             answer = await self._waited(interaction.allow(question))
             if not isinstance(answer, PermissionAnswer):  # pyright: ignore[reportUnnecessaryIsInstance]
-                answer = PermissionAnswer(False, "asking failed: there was no answer")
+                answer = PermissionAnswer(False, f"asking failed: {_wrong_answer(answer)}")
         except HostClosed:
             raise
         except NobodyToAsk as why:
@@ -366,6 +366,11 @@ def question_about(tool: Tool, call: Call, verdict: Verdict, *, can_keep: bool =
         is_rememberable=verdict.is_rememberable,
         has_changed=verdict.has_changed,
     )
+
+
+def _wrong_answer(answer: object) -> str:
+    returned = "None" if answer is None else f"a value of type {type(answer).__name__}"
+    return f"`allow` of the Interaction returned {returned}, and not a PermissionAnswer"
 
 
 def _advice(call: Call) -> str:

@@ -231,12 +231,20 @@ async def trouble_of_status(
     )
 
 
+WRONG_PATH: Final = "Is the URL right? MCP servers often use a path such as /mcp."
+GATEWAY: Final = "The server, or a proxy in front of it, is not available now."
 _HINTS: Final = {
     401: "Authentication is required; check the entry's `headers` or `headersHelper`.",
     403: "The credentials lack permission; check the rights of the token in the entry's `headers`.",
-    404: "Is the URL right? MCP servers often use a path such as /mcp.",
+    404: WRONG_PATH,
+    405: WRONG_PATH,
     407: "The proxy requires a user name and password.",
     429: "The server limits the rate of requests.",
+    500: "The server itself failed; its own log may say more.",
+    501: WRONG_PATH,
+    502: GATEWAY,
+    503: GATEWAY,
+    504: GATEWAY,
 }
 
 

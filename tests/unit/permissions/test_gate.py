@@ -96,6 +96,18 @@ async def test_the_persons_word_is_part_of_the_reason(answer: PermissionAnswer, 
     assert await decide("default", ScriptedUser(answer)) == Decision(answer.allowed, reason, "person")
 
 
+@pytest.mark.parametrize(("returned", "named"), [(True, "a value of type bool"), (None, "None")])
+async def test_an_answer_of_another_type_is_a_no_that_names_the_type_to_return(returned: Any, named: str):
+    class Careless(ScriptedUser):
+        async def allow(self, question: PermissionQuestion) -> Any:
+            return returned
+
+    reason = f"`allow` of the Interaction returned {named}, and not a PermissionAnswer"
+    assert await decide("default", Careless()) == Decision(
+        False, f"denied by the person: asking failed: {reason}", "person"
+    )
+
+
 async def test_without_anyone_to_ask_the_reason_says_what_to_do():
     assert "`dragoman permissions explain mcp__box__open`" in (await decide("default", None)).reason
 

@@ -453,6 +453,23 @@ async def test_a_refusal_before_the_work_did_not_run(status: int, may_have_run: 
     assert f"HTTP {status}" in trouble.cause
 
 
+@pytest.mark.parametrize(
+    ("status", "hint"),
+    [
+        (400, None),
+        (404, "Is the URL right? MCP servers often use a path such as /mcp."),
+        (405, "Is the URL right? MCP servers often use a path such as /mcp."),
+        (500, "The server itself failed; its own log may say more."),
+        (501, "Is the URL right? MCP servers often use a path such as /mcp."),
+        (502, "The server, or a proxy in front of it, is not available now."),
+        (503, "The server, or a proxy in front of it, is not available now."),
+        (504, "The server, or a proxy in front of it, is not available now."),
+    ],
+)
+async def test_a_status_has_a_hint(status: int, hint: str | None):
+    assert (await trouble_from(refusing(status))).hint == hint
+
+
 async def test_what_comes_with_a_status_is_kept():
     handler = refusing(
         401, b'{"e":1}', "application/json", **{"WWW-Authenticate": "Bearer x", "Retry-After": "7"}

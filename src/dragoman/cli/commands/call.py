@@ -20,7 +20,7 @@ from dragoman.cli.common import (
     unknown_tool,
     without_url,
 )
-from dragoman.cli.opening import opened, show_absent
+from dragoman.cli.opening import opened, settled, show_absent
 from dragoman.cli.options import (
     frozen_option,
     json_option,
@@ -83,7 +83,7 @@ def command(
     arguments = read_arguments(arguments)
 
     async def work(host: Host) -> CallOutcome:
-        await host.ready()
+        await settled(host, quiet=as_json)
         remember_tools(host)
         found = find_tool(host, tool)
         if found is None:

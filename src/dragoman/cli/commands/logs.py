@@ -74,10 +74,8 @@ def _line(entry: dict[str, Any]) -> Iterator[str]:
     yield f"({', '.join(_names(entry))})"
     yield click.style(one_line(outcome, 40), fg="green" if outcome == "ok" else "red")
     yield f"{one_line(str(entry.get('duration_ms', 0)), 20)} ms"
-    yield click.style(
-        f"by {one_line(str(entry.get('by', '')), 20)}: {one_line(str(entry.get('reason', '')), 200)}",
-        dim=True,
-    )
+    if by := one_line(str(entry.get("by", "")), 20):  # empty where the call failed before a decision
+        yield click.style(f"by {by}: {one_line(str(entry.get('reason', '')), 200)}", dim=True)
 
 
 def _names(entry: dict[str, Any]) -> Iterator[str]:

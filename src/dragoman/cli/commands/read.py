@@ -33,7 +33,9 @@ from dragoman.host import Host
 @yes_option
 @click.option("--watch", is_flag=True, help="Print it again whenever it changes, until Ctrl-C.")
 @click.option(
-    "--complete", metavar="GAP=BEGINNING", help="Print completions for one variable of a template and exit."
+    "--complete",
+    metavar="VARIABLE=BEGINNING",
+    help="Print completions for one variable of a template and exit.",
 )
 def command(
     words: tuple[str, ...],

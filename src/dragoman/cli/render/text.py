@@ -16,7 +16,7 @@ from dragoman.cleaning import last_words, one_line, visible
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.servers import counted
 from dragoman.content.blocks import AudioBlock, Block, ImageBlock, ResourceBlock, TextBlock
-from dragoman.errors import ConnectError, DragomanError
+from dragoman.errors import ConnectError, ConnectionLost, DragomanError
 from dragoman.view import ServerView
 
 _MARKS = {"connected": ("✓", "green"), "failed": ("✗", "red"), "pending": ("?", "yellow")}
@@ -24,7 +24,7 @@ _MARKS = {"connected": ("✓", "green"), "failed": ("✗", "red"), "pending": ("
 
 def show_error(error: DragomanError) -> None:
     echo_wrapped(visible(str(error)), label="error: ", colour="red", err=True)
-    if isinstance(error, ConnectError):
+    if isinstance(error, ConnectError | ConnectionLost):
         _show_last_words(error.stderr_tail)
     if error.hint:
         echo_wrapped(visible(error.hint), label="  hint: ", colour="cyan", err=True)

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 REPAINT_SECONDS: Final = 1.0
 """At least that often, for the ages."""
 SHOWN: Final = (ServerStateChanged, ToolsChanged)
+NARROW_COLUMNS: Final = 60
+"""On a terminal with fewer columns, transport and age are left out for the reason."""
+ECHO_COLUMNS: Final = 3
+"""Stay free at the end of each line: the `^C` that a terminal echoes there would begin a new line."""
 
 _MARKS: Final = {
     "connected": ("✓", "green"),
@@ -78,10 +82,11 @@ async def _paint(host: Host, events: AsyncIterator[Event]) -> None:
     changed = asyncio.Event()
     listening = asyncio.create_task(_note(events, changed))
     try:
-        with Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="ellipsis") as live:
+        console = Console(highlight=False)
+        with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
             while True:
                 changed.clear()
-                live.update(table(host.servers.values(), time.time()), refresh=True)
+                live.update(table(host.servers.values(), time.time(), console.width), refresh=True)
                 try:
                     async with asyncio.timeout(REPAINT_SECONDS):
                         await changed.wait()
@@ -97,8 +102,8 @@ async def _note(events: AsyncIterator[Event], changed: asyncio.Event) -> None:
             changed.set()
 
 
-def table(views: Iterable[ServerView], now: float) -> RenderableType:
-    """The servers by name, one line each, cut to the width of the terminal."""
+def table(views: Iterable[ServerView], now: float, columns: int) -> RenderableType:
+    """The servers by name, one line each. Only the reason is cut, to the columns of the terminal."""
     from rich.table import Table
     from rich.text import Text
 
@@ -107,21 +112,26 @@ def table(views: Iterable[ServerView], now: float) -> RenderableType:
         return Text("No servers are configured. Add one with `dragoman mcp add`.")
     names = [one_line(view.name, 40) for view in listed]
     states = [_state(view) for view in listed]
+    is_narrow = columns < NARROW_COLUMNS
+    widths = [2 + max(map(cells, names)), max(map(len, [*states, "reconnecting"]))]
+    if not is_narrow:
+        widths[1:1] = [max(len(view.transport) for view in listed)]
+        widths.append(4)
     grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, width=2 + max(map(cells, names)))
-    grid.add_column(no_wrap=True, width=max(len(view.transport) for view in listed))
-    grid.add_column(no_wrap=True, width=max(map(len, [*states, "reconnecting"])))
-    grid.add_column(no_wrap=True, width=4, justify="right")
-    grid.add_column(no_wrap=True, overflow="ellipsis")
+    for width in widths:
+        grid.add_column(no_wrap=True, width=width)
+    room = columns - sum(widths) - 2 * len(widths) - ECHO_COLUMNS
+    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=max(1, room))
     for view, name, state in zip(listed, names, states):
         mark, colour = _MARKS.get(view.status, ("?", "white"))
-        grid.add_row(
+        cells_of_row: list[RenderableType] = [
             Text.assemble((mark, colour), " ", (name, "bold")),
-            view.transport,
             Text(state, colour),
-            age(now - view.since),
-            Text(_details(view), overflow="ellipsis", no_wrap=True),
-        )
+        ]
+        if not is_narrow:
+            cells_of_row[1:1] = [view.transport]
+            cells_of_row.append(Text(age(now - view.since), justify="right"))
+        grid.add_row(*cells_of_row, Text(_details(view), overflow="ellipsis", no_wrap=True))
     return grid
 
 

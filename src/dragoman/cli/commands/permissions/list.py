@@ -8,11 +8,12 @@ import click
 
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
-from dragoman.cli.looking import look
 from dragoman.cli.options import json_option
 from dragoman.cli.render.columns import Row, table, width
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import show_problem
+from dragoman.config.load import load
+from dragoman.config.scopes import Sources
 from dragoman.guard import Rules
 from dragoman.permissions.modes import MEANINGS
 from dragoman.permissions.rules import BEHAVIOURS
@@ -24,7 +25,7 @@ MARKS = {"deny": ("✗", "red"), "ask": ("?", "yellow"), "allow": ("✓", "green
 @json_option
 def command(as_json: bool) -> None:
     """Lists the rules of all files, strictest first, and the mode, which decides where no rule applies."""
-    configuration = look()
+    configuration = load(Sources.here())
     rules = Rules.of(configuration)
     problems = [*configuration.problems, *rules.problems]
     ranked = sorted(

@@ -8,7 +8,7 @@ import click
 
 from dragoman.cli import exit_codes
 from dragoman.cli.common import (
-    adhoc_server,
+    chosen_server,
     complete_tool,
     find_tool,
     raise_if_failed,
@@ -23,21 +23,22 @@ from dragoman.host import Host
 
 
 @click.command("show", short_help="Show one tool in full.")
-@click.argument("words", nargs=-1, required=True, metavar="[URL] TOOL", shell_complete=complete_tool)
+@click.argument("words", nargs=-1, required=True, metavar="[SERVER|URL] TOOL", shell_complete=complete_tool)
 @mcp_config_option
 @json_option
 def command(words: tuple[str, ...], given: tuple[str, ...], strict: bool, as_json: bool) -> None:
     """Shows TOOL: description, parameters, result, risk, and its size in tokens.
 
-    TOOL is a name as `dragoman tools` lists it, or a server's own name for it if only one server has it.
+    TOOL is a name as `dragoman tools` lists it, or a server's own name for it: if only one server has it, or
+    after the name of its SERVER.
     """
     words = without_url(words)
-    if len(words) != 1:
+    if not 1 <= len(words) <= 2:
         raise click.UsageError("expected the name of one tool")
-    tool = words[0]
-    sources, configuration = opened(given, strict)
-    adhoc = adhoc_server()
-    only = [adhoc.name] if adhoc is not None else servers_with(tool, configuration)
+    *servers, tool = words
+    sources, configuration = opened(given, strict, next(iter(servers), None))
+    server = chosen_server(next(iter(servers), None))
+    only = [server] if server is not None else servers_with(tool, configuration)
 
     async def work(host: Host) -> int:
         views = await settled(host, quiet=as_json)
