@@ -1837,7 +1837,6 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/permissions/test_rules.py::test_which_tools_a_rule_means",
             "tests/unit/test_toolbox.py::test_a_tool_that_a_rule_denies_whatever_its_arguments_is_neither_shown_nor_found",
             "tests/torture/test_t145_prohibitions_written_otherwise.py::test_t145_a_host_that_watches_follows_a_new_deny",
-            missing="the rules are read with file and scope, not applied",
         ),
         _row(
             "PRM-2",
