@@ -32,6 +32,7 @@ FLOORS: list[set[str]] = [
         "copying",
         "surrogates",
         "processes",
+        "wildcards",
     },
     {"transports", "wire", "auth", "config"},
     {"connections"},

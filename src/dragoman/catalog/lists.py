@@ -305,6 +305,6 @@ def offers(capabilities: Mapping[str, Any], capability: str) -> bool:
     return isinstance(capabilities.get(capability), dict)
 
 
-def tells_of_changes(capabilities: Mapping[str, Any], capability: str, of: str = "listChanged") -> bool:
+def tells_of_changes(capabilities: Mapping[str, Any], capability: str) -> bool:
     said: Any = capabilities.get(capability)
-    return isinstance(said, dict) and said.get(of) is True  # pyright: ignore[reportUnknownMemberType]
+    return isinstance(said, dict) and said.get("listChanged") is True  # pyright: ignore[reportUnknownMemberType]

@@ -7,7 +7,7 @@ import difflib
 import os
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -260,11 +260,9 @@ def unknown_tool(host: Host, name: str) -> UnknownTool:
     return UnknownTool(name, near=tuple(dict.fromkeys(names[each] for each in near)))
 
 
-def raise_if_failed(host: Host, among: Collection[str] | None = None) -> None:
+def raise_if_failed(host: Host) -> None:
     """A tool may be missing only because its server is; then that is the error to tell."""
     for view in host.servers.values():
-        if among is not None and view.name not in among:
-            continue
         if view.error is not None:
             raise view.error
         if view.status in ("pending", "disabled"):

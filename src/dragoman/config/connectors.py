@@ -170,13 +170,13 @@ def _keep(
     config: ConnectorsConfig,
     servers: Mapping[str, Any],
     problem: str | None,
-    fetched_at: float | None = None,
+    fetched_at: float,
 ) -> None:
     from dragoman.config.writer import edit_state
 
     document = {
         "list": fingerprint(config.url),
-        "fetchedAt": time.time() if fetched_at is None else fetched_at,
+        "fetchedAt": fetched_at,
         "servers": dict(servers),
         "problem": problem,
     }

@@ -25,8 +25,9 @@ from msgspec import UNSET, Struct
 
 from dragoman.cleaning import one_line
 from dragoman.config.model import PROBLEM_LIMIT
-from dragoman.config.urls import ServerUrl, UrlPattern, fits, matches, parse_pattern, parse_url
+from dragoman.config.urls import ServerUrl, UrlPattern, matches, parse_pattern, parse_url
 from dragoman.errors import ConfigError
+from dragoman.wildcards import fits
 
 ALLOWED: Final = "allowedMcpServers"
 ENVIRONMENT: Final = "allowedMcpEnvironment"

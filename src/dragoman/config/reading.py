@@ -28,10 +28,10 @@ def read_text(path: Path) -> str | None:
     return None if data is None else decode(path, data)
 
 
-def read_object(path: Path, *, comments: bool = False) -> tuple[str, dict[str, Any]] | None:
+def read_object(path: Path) -> tuple[str, dict[str, Any]] | None:
     """The file's text and the JSON object it stands for, or None if it does not exist."""
     text = read_text(path)
-    return None if text is None else (text, parse_object(path, text, comments=comments))
+    return None if text is None else (text, parse_object(path, text))
 
 
 def read_bytes(path: Path) -> bytes | None:

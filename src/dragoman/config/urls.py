@@ -22,14 +22,12 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 
 from dragoman.errors import ConfigError
+from dragoman.wildcards import Pieces, fits
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 LIMIT_CHARACTERS: Final = 8192
 """Longest URL, as written and in canonical form."""
-
-Pieces = tuple[str, ...]
-"""What stands between the stars of a pattern."""
 
 # Stands for a pattern's star while the rest is made canonical, so that `%2A` stays a plain character.
 # No text can hold it: control characters are refused first.
@@ -149,22 +147,6 @@ def _path_fits(pieces: Pieces, path: str, *, loosely: bool) -> bool:
     return any(
         fits(folded, spelling) for spelling in (plain, plain.rstrip("/") or "/", f"{plain.rstrip('/')}/")
     )
-
-
-def fits(pieces: Pieces, text: str) -> bool:
-    """Does the text consist of the pieces, in order, with anything in between? Linear, unlike a regex."""
-    if len(pieces) == 1:
-        return text == pieces[0]
-    first, *middle, last = pieces
-    at, end = len(first), len(text) - len(last)
-    if at > end or not text.startswith(first) or not text.endswith(last):
-        return False
-    for piece in middle:
-        found = text.find(piece, at, end)
-        if found < 0:
-            return False
-        at = found + len(piece)
-    return True
 
 
 def _port_fits(port: Pieces | None, url: ServerUrl, any_port: bool) -> bool:

@@ -35,7 +35,6 @@ def edit(
     *,
     private: bool,
     boundary: Path | None = None,
-    comments: bool = False,
 ) -> None:
     """Replaces the file's text by `change` of it ("" if there is no file), or raises `ConfigFileError`.
 
@@ -44,10 +43,10 @@ def edit(
     """
     real = _real_path(path, boundary)
     with _locked(path, real):
-        before = _current_text(path, real, comments)
+        before = _current_text(path, real)
         after = _changed(path, before, change)
         if after != before:
-            _check(path, after, comments)
+            _check(path, after)
             _write(path, real, after, private)
         elif private:
             _tighten(path, real)
@@ -95,12 +94,12 @@ def _real_path(path: Path, boundary: Path | None) -> Path:
     return real
 
 
-def _current_text(path: Path, real: Path, comments: bool) -> str:
+def _current_text(path: Path, real: Path) -> str:
     data = read_bytes(real)
     if data is None:
         return ""
     text = decode(path, data)
-    parse_object(path, text, comments=comments)
+    parse_object(path, text)
     return text
 
 
@@ -125,10 +124,10 @@ def _changed(path: Path, before: str, change: Callable[[str], str]) -> str:
         raise misread(path, problem) from None
 
 
-def _check(path: Path, text: str, comments: bool) -> None:
+def _check(path: Path, text: str) -> None:
     """What is written has to be readable afterwards."""
     try:
-        parse_object(path, text, comments=comments)
+        parse_object(path, text)
         size_bytes = len(text.encode())
     except (ConfigFileError, UnicodeEncodeError) as error:
         raise _refused(path, f"the change would make the file unreadable: {error.reason}") from None
@@ -147,7 +146,7 @@ def _change_state(
     before = _state_text(state)
     after = _state_text(change(state))
     if after != before or even_if_same:
-        _check(path, after, comments=False)
+        _check(path, after)
         _write(path, real, after, private=True)
     else:
         _tighten(path, real)

@@ -23,6 +23,7 @@ from unicodedata import normalize
 
 from dragoman.catalog.naming import plain
 from dragoman.cleaning import fold, one_line
+from dragoman.wildcards import Pieces, fits
 
 LIMIT_CHARACTERS: Final = 10_000
 
@@ -78,28 +79,12 @@ def _listed(text: str) -> Matcher:
     return Matcher(partial(_fits_one, exact), partial(_fits_one, [*folded, *plainly]))
 
 
-def _alternatives(text: str) -> list[tuple[str, ...]]:
+def _alternatives(text: str) -> list[Pieces]:
     return [tuple(_STARS.split(each)) for each in text.split("|") if each]
 
 
-def _fits_one(patterns: list[tuple[str, ...]], name: str) -> bool:
-    return any(_fits(pieces, name) for pieces in patterns)
-
-
-def _fits(pieces: tuple[str, ...], name: str) -> bool:
-    """Whether the pieces, with anything between them, make the name."""
-    if len(pieces) == 1:
-        return name == pieces[0]
-    first, *middle, last = pieces
-    if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
-        return False
-    place, end = len(first), len(name) - len(last)
-    for piece in middle:
-        found = name.find(piece, place, end)
-        if found < 0:
-            return False
-        place = found + len(piece)
-    return True
+def _fits_one(patterns: list[Pieces], name: str) -> bool:
+    return any(fits(pieces, name) for pieces in patterns)
 
 
 def _expression(text: str) -> Matcher:

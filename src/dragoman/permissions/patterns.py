@@ -24,6 +24,7 @@ from msgspec import Struct
 from dragoman.cleaning import BLANKS, fold, without_invisible
 from dragoman.config.urls import parse_url
 from dragoman.errors import ConfigError
+from dragoman.wildcards import fits
 
 _DECODINGS: Final = 3
 """How often percent encoding is undone; what is encoded still deeper is taken for a way to climb."""
@@ -81,22 +82,6 @@ class Glob(Struct, frozen=True):
             fits(self.folded, spelling) or fits(self.with_single_blanks, spelling)
             for spelling in spellings(text)
         )
-
-
-def fits(parts: tuple[str, ...], text: str) -> bool:
-    """Whether the parts are found in this order, the first at the beginning and the last at the end."""
-    if len(parts) == 1:
-        return text == parts[0]
-    first, *middle, last = parts
-    at, end = len(first), len(text) - len(last)
-    if at > end or not text.startswith(first) or not text.endswith(last):
-        return False
-    for part in middle:
-        found = text.find(part, at, end)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return True
 
 
 def _fits_carefully(parts: tuple[str, ...], text: str) -> bool:

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from dragoman.catalog.naming import HASH_LENGTHS, RESERVED, plain, prefix, qualify
 from dragoman.cleaning import without_invisible
-from dragoman.permissions.patterns import Glob, fits, fold
+from dragoman.permissions.patterns import Glob, fold
+from dragoman.wildcards import fits
 
 
 class Subject(Struct, frozen=True):

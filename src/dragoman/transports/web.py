@@ -341,19 +341,19 @@ def retry_after(value: str | None) -> float | None:
     return max(0.0, seconds)
 
 
-def connect_error(server: str, trouble: Trouble, phase: str = "connect") -> ConnectError:
+def connect_error(server: str, trouble: Trouble) -> ConnectError:
     """The same trouble, met while connecting."""
     if trouble.status in (401, 403):
-        refused = SignInNeeded(server, phase, trouble.cause, hint=trouble.hint, status=trouble.status)
+        refused = SignInNeeded(server, "connect", trouble.cause, hint=trouble.hint, status=trouble.status)
         refused.challenge = trouble.challenge
         return refused
     hint = trouble.hint or (CONNECT_HINT if trouble.kind == "broken" else None)
-    error = Unreachable(server, phase, trouble.cause, hint=hint, status=trouble.status)
+    error = Unreachable(server, "connect", trouble.cause, hint=hint, status=trouble.status)
     error.retry_after_seconds = trouble.retry_after_seconds
     return error
 
 
-def trouble_of(error: BaseException, *, may_have_run: bool = True) -> Trouble:
+def trouble_of(error: BaseException) -> Trouble:
     """What an exception of aiohttp or of the network means for the message it concerns."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
@@ -382,19 +382,17 @@ def trouble_of(error: BaseException, *, may_have_run: bool = True) -> Trouble:
                 return _unreachable(
                     "no connection in time", "Is the URL right, and is the network available?"
                 )
-            return Trouble("timeout", "no answer in time", may_have_run)
+            return Trouble("timeout", "no answer in time")
         case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError():
-            return Trouble("broken", "the connection ended before the answer was complete", may_have_run)
+            return Trouble("broken", "the connection ended before the answer was complete")
         case aiohttp.ClientResponseError():
-            return Trouble(
-                "malformed", f"it does not answer in HTTP: {one_line(error.message, 200)}", may_have_run
-            )
+            return Trouble("malformed", f"it does not answer in HTTP: {one_line(error.message, 200)}")
         case aiohttp.InvalidURL():
             return _unreachable("its URL, or the proxy's, cannot be used", "Check `url` and `proxy`.")
         case OSError() | aiohttp.ClientConnectionError():
-            return Trouble("broken", _os_reason(error), may_have_run)
+            return Trouble("broken", _os_reason(error))
         case _:
-            return Trouble("malformed", one_line(f"{type(error).__name__}: {error}", 200), may_have_run)
+            return Trouble("malformed", one_line(f"{type(error).__name__}: {error}", 200))
 
 
 def _unreachable(cause: str, hint: str) -> Trouble:

@@ -91,12 +91,6 @@ class LogParams(Struct):
     data: Any = None
 
 
-class ToolsPage(Struct, rename="camel", gc=False):
-    tools: list[Raw]
-    next_cursor: str | None = None
-    result_type: str = "complete"
-
-
 class ToolDefinition(
     Struct, gc=False, rename={"input_schema": "inputSchema", "output_schema": "outputSchema", "meta": "_meta"}
 ):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.config import reading
-from dragoman.config.reading import read_object, read_text
+from dragoman.config.reading import parse_object, read_object, read_text
 from dragoman.errors import ConfigFileError
 
 FILE = Path("settings.json")
@@ -64,7 +64,7 @@ def test_a_broken_file_is_told_with_file_line_and_reason(content: bytes, line: i
 
 def test_comments_are_read_where_they_are_allowed():
     FILE.write_text("{} // mine")
-    assert read_object(FILE, comments=True) == ("{} // mine", {})
+    assert parse_object(FILE, "{} // mine", comments=True) == {}
     assert "comments are not allowed" in failure().reason
 
 

@@ -8,9 +8,8 @@ import yarl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman.config.urls import LIMIT_CHARACTERS, ServerUrl, fits, matches, parse_pattern, parse_url
+from dragoman.config.urls import LIMIT_CHARACTERS, ServerUrl, matches, parse_pattern, parse_url
 from dragoman.errors import ConfigError
-from tests.cpu_time import CpuTimer
 
 
 @pytest.mark.parametrize(
@@ -222,28 +221,6 @@ def test_an_address_used_as_a_pattern_matches_itself(text: str):
             assert matches(parse_pattern(str(url)), url, any_port=any_port)
             assert matches(parse_pattern(text), url, any_port=any_port)
             assert matches(parse_pattern("*"), url, any_port=any_port)
-
-
-@given(st.lists(st.text("ab", max_size=3), min_size=1, max_size=5), st.text("ab", max_size=8))
-def test_pieces_fit_exactly_where_a_search_by_trial_finds_them(pieces: list[str], text: str):
-    def slowly(rest: list[str], text: str) -> bool:
-        if len(rest) == 1:
-            return text.endswith(rest[0])
-        tails = (text[at:] for at in range(len(text) + 1))
-        return any(tail.startswith(rest[0]) and slowly(rest[1:], tail[len(rest[0]) :]) for tail in tails)
-
-    first, *others = pieces
-    expected = text == first
-    if others:
-        expected = text.startswith(first) and slowly(["", *others], text[len(first) :])
-    assert fits(tuple(pieces), text) == expected
-
-
-def test_a_pattern_of_many_stars_takes_no_time():
-    pieces = tuple(("*a" * 2000 + "*b").split("*"))
-    began = CpuTimer()
-    assert not fits(pieces, "a" * 100_000)
-    assert began.seconds() < 0.5
 
 
 @pytest.mark.requirement("CFG-7")
