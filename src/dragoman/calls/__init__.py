@@ -1,1 +1,3 @@
-"""Owns the story of one call: found, validated, allowed, delivered, brought back."""
+"""Tool calls and other requests: finds the tool, validates the arguments, checks permission, sends the
+request, and prepares the result.
+"""

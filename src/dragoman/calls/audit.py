@@ -1,9 +1,9 @@
-"""The audit log: every call, who decided it and how it ended, as JSON lines.
+"""The audit log: each call, who decided about it and how it ended, as JSON lines.
 
-I own: the lines, their file, and that writing them never holds up a call: a thread of its own writes them,
-in order. What a call was given and what it returned is not in them, only the names of its arguments, so no
-secret can be. The file is for its owner alone, is only ever added to, and makes way for a new one when it is
-large. A file that cannot be written is told once, and calls go on.
+A thread writes the lines in order, so that writing never delays a call. A line contains the names of a call's
+arguments, but neither their values nor the result, so it contains no secret. Only the owner can read the
+file. Lines are only appended, and a large file is replaced by a new one. A file that cannot be written is
+reported once, and calls go on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Handing one call to its server and reading the answer.
+"""Sends one `tools/call` request, with its parameters and headers, and reads the result.
 
-I own: the `tools/call` request itself: its parameters and its headers. Its rounds and its time limit are
-`rounds.py`'s.
+`rounds.py` handles several rounds and the time limit.
 """
 
 from __future__ import annotations

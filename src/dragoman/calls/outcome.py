@@ -1,7 +1,7 @@
-"""What a call comes to.
+"""`CallOutcome`, the result of a call for every front end and model.
 
-I own: `CallOutcome`, the one value every front end and model gets. A tool that reports an error, a
-refusal, and an error the server answers are outcomes; only failures of the plumbing are raised.
+An error that a tool reports, a refusal, and an error that a server answers are outcomes. Only failures of the
+connection or of the host are raised.
 """
 
 from __future__ import annotations

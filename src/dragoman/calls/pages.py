@@ -1,7 +1,7 @@
-"""Pages that a person has to visit before a server goes on with a call (-32042).
+"""URLs that a person has to open before a server continues with a call (error -32042).
 
-I own: reading which pages an error names, and putting them to the person one by one. Nothing is fetched. An
-address that a person could not see in full, or that is not of the web, is not put to them.
+Reads the URLs from the error and shows them to the person one by one. Nothing is fetched. A URL that cannot
+be shown in full, or that is not http or https, is not shown.
 """
 
 from __future__ import annotations

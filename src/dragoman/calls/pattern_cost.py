@@ -1,9 +1,10 @@
-"""How much work a pattern of a schema can make. Pure, and linear in the pattern.
+"""Estimates how much work the pattern of a schema can cause, from its text. Pure, and linear in the pattern.
 
-I own: an estimate from its text, before anybody compiles it. Patterns are matched without backtracking
-wherever they can be, so a match takes at most its states times the text's characters; but counted repetitions
-multiply the states (`(a{0,100}){0,100}` has ten thousand). What looks around or refers back is matched with
-backtracking, of which only `BACKTRACK_LIMIT` steps are granted; each may match a part of the pattern anew.
+The estimate is made before the pattern is compiled. Patterns are matched without backtracking wherever
+possible, so a match takes at most the pattern's states times the text's characters; but counted repetitions
+multiply the states (`(a{0,100}){0,100}` has ten thousand). Patterns with look-around or back-references are
+matched with backtracking, limited to `BACKTRACK_LIMIT` steps; each step may match a part of the pattern
+again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Progress on its way to whoever asked for it.
+"""Passes progress of a call to the caller's callback and to listeners for events.
 
-I own: calling a person's or program's callback without letting it harm the call, and not more often than
-anybody can look. A callback that raises is reported and called no more; an async one that is slow sees only
-the newest progress. The last progress of a call is always told.
+The callback cannot disturb the call and is not called more often than a person can read. One that raises is
+reported and not called again; a slow async one gets only the newest progress. The last progress of a call is
+always delivered.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What follows when a call came to nothing: the table.
+"""The table that decides what happens after a call failed. Pure.
 
-I own: one pure decision, as data. A call is repeated only when that is certainly safe: it never reached the
-server, the server says that it would not take it, or the tool says that repeating does no harm, by the word
-of a server the person trusts and where the setting allows it. In every other case whoever called is told
-that it may have run. Rows are read from the top; the first that fits decides.
+A call is repeated only when that is safe: it never reached the server, the server says that it did not accept
+it, or the tool declares that repeating is safe, its server is trusted by the person, and the setting allows
+it. In all other cases the caller is told that the call may have run. The first row that applies decides.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A model's way into results that were too large to be shown: one built-in tool.
+"""The built-in tool by which a model reads results that were too large to be shown.
 
-I own: what a model may ask of a saved result, and how it is told. Looking at what this host has saved changes
-nothing and leaves nothing, so nobody is asked for permission. Finding the answer is `content/store.py`'s.
+Defines what a model may ask about a saved result and the form of the answers. No permission is needed,
+because reading a result that this host saved changes nothing and sends nothing. `content/store.py` finds the
+answer.
 """
 
 from __future__ import annotations

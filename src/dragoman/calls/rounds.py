@@ -1,9 +1,9 @@
-"""Requests that take several rounds: a modern server answers with questions, and the request is sent again
-with the answers.
+"""Requests that take several rounds: a modern server answers with input requests, and the request is sent
+again with the answers.
 
-I own: the rounds of `tools/call`, `resources/read` and `prompts/get`: reading the questions, the next
-round's parameters, the limit on rounds and the time over all of them. Who answers is
-`connections/inbound.py`'s. The state a server hands out is returned to it byte for byte.
+Used for `tools/call`, `resources/read` and `prompts/get`. Reads the input requests, composes the parameters
+of the next round, and limits the number of rounds and the time for all of them. `connections/inbound.py`
+answers the input requests. The request state that a server sends is returned to it byte for byte.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""How much work a schema can make of one value. Pure.
+"""An upper bound of the work that validating one value with a schema can cause. Pure.
 
-I own: an upper bound of that work, so that nothing is run that takes for ever. Three things multiply: what a
-schema applies to one and the same value (`allOf`, `$ref` …: sixty lines that each refer twice to the next
-make 2^60 checks), what it applies to each part of a value, once more with every level of the value, and what
-one check is: an `enum` is compared option by option, a `pattern` or `format` looks at every character, and a
-number of 64 bits or more is compared digit by digit. Telling what does not fit costs more than judging: the
-validator copies the value for every misfit. What a schema does is known from the schema alone; `Price.of`
-adds the value's part. The unit is a check: 0.2 µs, about.
+Validation that could take too long is not run. Three factors multiply: what a schema applies to one and the
+same value (`allOf`, `$ref` …: sixty lines that each refer twice to the next make 2^60 checks), what it
+applies to each part of a value, once more with every level of the value, and the cost of one check: an `enum`
+is compared option by option, a `pattern` or `format` reads every character, and a number of 64 bits or more
+is compared digit by digit. Reporting what does not fit costs more than judging: the validator copies the
+value for each error. The schema's part is computed once; `Price.of` adds the value's part. The unit is one
+check, about 0.2 µs.
 """
 
 from __future__ import annotations

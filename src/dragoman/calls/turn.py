@@ -1,9 +1,8 @@
-"""The calls a model asks for in one turn: what only reads runs side by side, all else in order.
+"""The calls that a model makes in one turn: calls that only read run concurrently, all others in order.
 
-I own: who waits for whom, and that each call has its outcome, whatever becomes of the others. Calls that
-follow one another without a writing one between them are made at once; a writing one waits for all before
-it, and all after it wait for it. Whether a tool only reads is its server's word: at worst calls overlap that
-need not.
+Each call has its outcome, whatever happens to the others. Consecutive calls without a writing call between
+them are made at the same time; a writing call waits for all calls before it, and all calls after it wait for
+it. Whether a tool only reads is what its server declares: at worst, calls run concurrently that should not.
 """
 
 from __future__ import annotations

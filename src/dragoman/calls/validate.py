@@ -1,10 +1,10 @@
-"""Arguments and results against the tool's own schemas.
+"""Validates arguments and results with the schemas of the tool.
 
-I own: compiling and keeping validators, and that checking ends soon. Schemas come from servers and are
-untrusted: nothing is fetched for a `$ref`, patterns run in bounded time, and a schema that cannot be
-compiled or would take for ever validates nothing rather than blocking the tool (the server still judges).
-How long a check can take is known beforehand (`schema_cost`); one that would hold up everybody is not made,
-in a thread neither: the validator lets no other thread run.
+Compiles and caches validators. Schemas come from servers and are untrusted: nothing is fetched for a `$ref`,
+patterns run in bounded time, and a schema that cannot be compiled or would take too long is not used; the
+call is made, and the server validates the arguments itself. `schema_cost` computes beforehand how long a
+check can take. A check that takes too long is not run in a thread either: the validator holds the
+interpreter's lock, so no other thread could run.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""One server's live link, owned by one task.
+"""The connection to one server. One task, the owner, connects, reconnects and disconnects.
 
-I own: connecting, staying connected, coming back and ending, all inside a single owner task. Everybody else
-only says what is wanted, so enabling, disabling and closing in any order, from any task, twice or in the
-middle of connecting is ordinary, and the last word counts. I guarantee that `close` returns in bounded time
-and leaves no process and no task behind, and that nothing a server does raises anywhere but in calls to it.
-How a link is made is `linking.py`'s, how often it is tried again `ladder.py`'s.
+All other tasks only set the wanted state and wait. So enabling, disabling and closing are safe from any task,
+in any order, more than once and while connecting; the last request is the one that is carried out. `close`
+returns in bounded time and leaves no process and no task. A server's failure is raised only by requests to
+that server. `linking.py` makes one attempt to connect; `ladder.py` limits how often further attempts follow.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""A session without a host: for programs that want the wire and nothing else.
-
-I own: nothing that a host needs; benchmarks and low-level tools use me. No permission, no hooks, no
-catalogue.
-"""
+"""A session without a host, for benchmarks and low-level tools: no permissions, no hooks, no catalogue."""
 
 from __future__ import annotations
 

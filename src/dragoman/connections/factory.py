@@ -1,6 +1,6 @@
-"""Introduces configuration to transports, and those who say who asks to both: the only place that knows all.
+"""Makes the transport that a server's entry describes, with its network settings and its credentials.
 
-I own: which transport an entry asks for, what it is told of the network, and where its credentials come from.
+This is the only module that imports the packages `config`, `transports` and `auth` together.
 """
 
 from __future__ import annotations

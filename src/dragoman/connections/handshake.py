@@ -1,12 +1,11 @@
-"""From an open pipe to a server that is understood: the thin, waiting half of negotiation.
+"""The handshake: sends the probe and `initialize`, and restarts a process that ended because of the probe.
 
-I own: sending the probe and `initialize`, and restarting a process that ended on the probe. What an
-answer means is decided in `wire/negotiate.py`. I guarantee to end within the time given.
+`wire/negotiate.py` decides what an answer means. The handshake ends within the time limit that is passed in.
 
-A probe that is not answered in its time is not withdrawn: `initialize` is sent, and an answer to the probe
-still counts until the handshake is done. The end of the probe's time alone is never remembered as a verdict.
-On a pipe, a server that answers `initialize` and leaves unanswered the probe, which was sent before, has
-ignored it: that is remembered.
+A probe without an answer in time is not withdrawn: `initialize` is sent, and an answer to the probe still
+counts until the handshake is done. The end of the probe's time limit alone is never stored as a verdict. Over
+stdio, a server that answers `initialize` and not the probe, which was sent before, has ignored the probe:
+that is stored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a server says by itself: log lines, questions, and notices.
+"""Handles what a server sends without being asked: log messages, requests, and notifications.
 
-I own: handing each to whom it concerns, and bounding it: text is cut and made harmless, and no more than
-`QUESTIONS_LIMIT` questions wait for a person at the same time. What an answer is, `inbound.py` knows.
+Text is cut and cleaned, and at most `QUESTIONS_LIMIT` requests wait for a person at the same time.
+`inbound.py` makes the answers.
 """
 
 from __future__ import annotations

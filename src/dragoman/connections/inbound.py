@@ -1,8 +1,8 @@
-"""What servers may ask of the host, and what they are answered.
+"""The requests that servers may send to the host, and the answers to them.
 
-I own: the table of questions a server can put, as a request in the legacy era or inside a result in the
-modern one, and which capabilities are declared for them. Whatever was not declared is refused as unknown,
-and nobody is asked.
+Contains the table of these requests, which come as a JSON-RPC request in the legacy era and inside a result
+in the modern era, and the client capabilities that are declared for them. A request whose capability was not
+declared is refused as unknown without asking a person.
 """
 
 from __future__ import annotations

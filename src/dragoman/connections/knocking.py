@@ -1,7 +1,8 @@
-"""Waiting for a server that cannot be reached, no longer than it takes to come back.
+"""Waits until an unreachable server accepts connections again.
 
-I own: knocking, a bare connection once a second in which nothing is said. Only a door that was closed and
-then opens ends the wait: some machines answer at every door, whoever lives behind it.
+Probes once a second with a connection over which nothing is sent. The wait ends early only when a connection
+was refused before and is accepted now: some machines accept connections on every port, whether or not a
+server runs there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How often, and after which waits, a server that went away is tried again.
+"""How many times, and after which waits, a lost server is connected again.
 
-I own: the numbers. Waits double up to a limit; attempts are counted, and time spent connected gives them
-back, so that one bad night does not use them up for ever, while a server that dies right after each start
-is soon left alone.
+Waits double up to a limit. Attempts are counted, and time spent connected restores them: a server that was
+unreachable for one night is still connected again later, and a server that ends soon after each start is
+given up after few attempts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""From nothing to a server that is understood: one attempt.
+"""One attempt to connect: makes the transport, performs the handshake, and falls back to an older transport.
 
-I own: making the transport, the time limit over all of it, the handshake, falling back to an older
-transport, and telling failures with everything that helps to mend them. I leave trying again to
-`connection.py`.
+One time limit covers the whole attempt. An error contains everything that helps to find the cause.
+`connection.py` decides about further attempts.
 """
 
 from __future__ import annotations

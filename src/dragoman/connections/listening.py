@@ -1,8 +1,8 @@
-"""Asking a modern server to tell of changes: `subscriptions/listen`, kept open.
+"""The stream of change notifications from a modern server: `subscriptions/listen`.
 
-I own: which changes are asked for, and opening the stream again when it ends. A server that does not offer
-it is left alone. I guarantee that one is a single stream at a time, and not reopened in a storm. Who
-listens for what is `watching.py`'s.
+Requests the notifications that are wanted, and opens the stream again when it ends, with a minimum wait
+between attempts. At most one stream is open at a time. A server that does not offer the method is not asked.
+`watching.py` knows who subscribes to what.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A conversation with one server: requests that end, one way or another.
+"""Requests to one connected server, each with a deadline.
 
-I own: deadlines, cancellation and what becomes of requests when the link ends. The peer correlates,
-the driver spells, the transport carries. I guarantee that every request returns or raises no later
-than its deadline (a second more, to learn why a far end is gone), and that giving one up disturbs no
-other.
+Covers deadlines, cancellation, and what happens to requests when the connection ends. `wire/peer.py` matches
+replies to requests, the era's driver encodes messages, and the transport sends them. Each request returns or
+raises no later than its deadline (plus one second, to find the cause of a lost connection), and cancelling
+one does not affect others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The states of a server and the one table of transitions between them.
+"""The states of a server and the table of transitions between them.
 
-I own: `next_state`, a pure function. Whoever drives a connection asks it what a signal means; no
-other code sets a status.
+`next_state` is a pure function: it returns the state that follows from a signal. No other code sets a status.
 """
 
 from __future__ import annotations

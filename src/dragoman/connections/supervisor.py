@@ -1,7 +1,7 @@
-"""All connections of a host: started side by side, settled each in its own time, closed together.
+"""All connections of a host: starts them concurrently, and closes them together in bounded time.
 
-I own: the set, and noticing that the machine slept. How many begin at a time is `turns.py`'s; closing is
-bounded however any of them behaves.
+Also checks the connections after the machine was suspended. `turns.py` limits how many connect at the same
+time.
 """
 
 from __future__ import annotations

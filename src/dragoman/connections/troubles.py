@@ -1,7 +1,7 @@
-"""What the trouble of one message means: for its caller, and for the link.
+"""What the failure of one message means for its caller and for the connection. Pure.
 
-I own: pure decisions. Which error a caller gets, whether the server's session is gone, and when a link that
-still stands is given up and made anew. Acting on them is `session.py`'s.
+Decides which error the caller gets, whether the server's session has ended, and when a connection that is
+still open is replaced by a new one. `session.py` carries these decisions out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How many servers connect at the same time.
+"""Limits how many servers connect at the same time.
 
-I own: a number of turns for local servers, which are processes, and one for remote servers. A turn is
-kept at most `PATIENCE_SECONDS`: whoever takes longer goes on connecting, no longer counts, and the next one
-begins. So many quick servers do not start all at once, and a server that hangs delays others by no more than
-that. It is no cap on slow servers: of those, as many connect at the same time as began.
+There is one limit for local servers, which are processes, and one for remote servers. A server counts for at
+most `PATIENCE_SECONDS`: one that takes longer goes on connecting and no longer counts, and the next one
+starts. So many fast servers do not all start at once, and a server that hangs delays others only for this
+time. It is not a limit on slow servers: any number of them may be connecting at the same time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Hearing of changes on a connection: of lists, and of resources that somebody watches.
+"""Subscriptions on a connection: to changes of lists, and to updates of resources.
 
-I own: who watches what, asking the server to tell of it in the way of its era, asking again on a new link,
-and handing updates out. Several updates of one resource come as one, and a flood of them costs a bounded
-amount of memory: where there are too many, whoever watches is told that the whole may have changed.
+Keeps the subscribers, subscribes at the server in the way of its era, subscribes again after a reconnect, and
+delivers updates. Several updates of one resource are delivered as one. Memory is bounded: when there are too
+many updates, the subscriber is told that everything may have changed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The one seam every way of reaching a server fits.
+"""The interface of all transports (`Transport`), and of the receiver of their messages (`Sink`).
 
-I own: the `Transport` face and the `Sink` it delivers to. A transport moves whole messages and knows
-nothing of their meaning. `open` either succeeds or raises `ConnectError`; after that, at most one
-`lost` tells of an end that nobody asked for, and none follows a `close`. Where each request travels by
-itself, as over HTTP, one can fail while the link stands: that is `failed`.
+A transport carries whole messages and does not interpret them. `open` either succeeds or raises
+`ConnectError`. After it, `lost` is called at most once, when the connection ends although `close` was not
+called; it is never called after `close`. Where each request has a connection of its own, as over HTTP, a
+single request can fail while the others go on: `failed` reports that.
 """
 
 from __future__ import annotations

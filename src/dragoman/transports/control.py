@@ -1,9 +1,9 @@
-"""Servers that live in an embedding program, reached by control messages to it.
+"""The transport to servers in an embedding program, reached by control messages to that program.
 
-I own: the face such a program offers (`ControlChannel`), the transport that speaks through it, and a ready
-channel over two line streams for programs that run us as a child. What a message says is not mine. I
-guarantee that one message's trouble is told of that message alone, and that a line nobody understands is
-passed on or ignored and never the end.
+`ControlChannel` is the interface that the program offers, `LineControlChannel` an implementation over two
+line streams for programs that run Dragoman as a child process. Messages are not interpreted. A failure of one
+message is reported for that message only; a line that cannot be understood is passed on or ignored and never
+ends the connection.
 """
 
 from __future__ import annotations

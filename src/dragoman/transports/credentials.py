@@ -1,8 +1,8 @@
-"""Headers that say who asks, on every message of one link.
+"""Authentication headers for HTTP requests: obtains them, adds them to a message's headers, and renews them.
 
-I own: asking for them, laying them over the others, and renewing them: once for a message that was refused,
-and once for all messages that were refused with the same ones. Where they come from is somebody else's. What
-they are is never told.
+After a 401 a message is sent once more with renewed headers. Messages that were refused with the same headers
+share one renewal. The source of the headers is passed in (`Credentials`). Their values never appear in an
+error.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Streamable HTTP: every message is a POST of its own, and replies come as JSON or as a stream of events.
+"""Streamable HTTP: each message is a POST request, and replies come as JSON or as an event stream.
 
-I own: one POST per message and what becomes of it, the session id, the stream a legacy server may speak on
-by itself (GET), resuming a stream that broke (`Last-Event-ID`), and the `DELETE` at the end. What a message
-means is not mine: the headers that repeat parts of it are given to me. I guarantee that one request's
-trouble is told of that request alone, that no redirect is followed with credentials, and that nothing is
-read beyond the limit, counted after decompression.
+Also covers the session id, the event stream of a legacy server (GET), resuming an interrupted stream
+(`Last-Event-ID`), and the DELETE request that ends a session. Messages are not interpreted: the headers that
+repeat parts of them are passed in. A failure of one request is reported for that request only. A redirect is
+not followed when credentials are sent. A response is read up to the limit, which counts decompressed bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""IDEs on this machine that offer an MCP server, found by the lockfiles they leave.
+"""Finds IDEs on this machine that offer an MCP server, by the lockfiles they write.
 
-I own: reading those files with suspicion, telling which one belongs to the folder at hand, and how it is
-reached. Reaching it is for the plain WebSocket and SSE transports. I guarantee that only this person's own
-files are believed, that a token is sent to this machine alone, and that no token is ever shown.
+Decides which IDE belongs to the current folder and returns how to connect to it; the WebSocket and SSE
+transports make the connection. Only lockfiles of the current user are used. A token is sent to this machine
+only, and is never shown.
 """
 
 from __future__ import annotations

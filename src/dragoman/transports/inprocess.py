@@ -1,8 +1,8 @@
-"""A server that lives in this very process, behind a linked pair of ends.
+"""The transport to a server in the same process: two connected ends.
 
-I own: the pair. Messages are delivered on the next turn of the loop, never inside `send`, so neither
-side can re-enter the other; closing one end closes the other. What serves is anything with a `serve`
-coroutine; objects of the official SDK and FastMCP are adapted in `sdk_objects.py`.
+Messages are delivered in the next iteration of the event loop, never inside `send`, so neither side can
+re-enter the other. Closing one end closes the other. A server is any object with a `serve` coroutine;
+`sdk_objects.py` adapts objects of the official SDK and of FastMCP.
 """
 
 from __future__ import annotations

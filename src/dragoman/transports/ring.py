@@ -1,7 +1,4 @@
-"""A capped memory of a byte stream: the newest bytes stay, the oldest go.
-
-I own: what is kept of a server's stderr. Appending is cheap and never fails.
-"""
+"""A buffer for the newest bytes of a server's stderr. Appending is cheap and never fails."""
 
 from __future__ import annotations
 

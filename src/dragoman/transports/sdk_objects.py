@@ -1,8 +1,8 @@
-"""Server objects of other libraries, made to serve in-process.
+"""Adapts server objects of other libraries to the in-process transport.
 
-I own: recognising a server object of the official SDK (`mcp`, 1.x and 2.x) or of FastMCP, and
-carrying messages between our pair and the memory streams these libraries expect. They are imported
-only when such an object is handed in; I import nothing of theirs otherwise.
+Recognises a server object of the official SDK (`mcp`, 1.x and 2.x) or of FastMCP, and passes messages between
+the in-process pair and the memory streams that these libraries expect. The libraries are imported only when
+such an object is passed in.
 """
 
 # These libraries are optional and untyped from here: the border is this file.

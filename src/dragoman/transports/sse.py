@@ -1,13 +1,15 @@
-"""HTTP+SSE of 2024-11-05: one stream of events brings everything, and each message of ours is a POST.
+"""HTTP+SSE of revision 2024-11-05: one event stream brings all messages of the server, and each message to it
+is a POST request.
 
-I own: the stream, the address it announces for POSTs (never away from the stream's own origin), the order
-of the POSTs, and their time limit. The stream itself has none. I guarantee that one POST's trouble is told
-of that message alone, and that an event over the limit fails whom it concerns and not the stream.
+The address for POST requests comes from the stream and must have the stream's origin. POST requests have a
+time limit; the stream has none. A failure of one POST request is reported for that message only. An event
+over the size limit fails the request it answers and not the stream.
 
-Order: POSTs start in the order of `send`, each after the one before was answered. That wait is short,
-because a POST that hangs would otherwise hold up everything, and because some servers answer a request's POST
-only after doing its work, which would make calls wait for one another. Nothing is worked on for a
-notification, so behind one the wait is longer: `initialized` must not be overtaken by the first request.
+Order: POST requests start in the order of `send`, each after the one before it was answered. This wait is
+short, because a POST request that hangs would otherwise delay all others, and because some servers answer the
+POST request only after the work is done, so that calls would wait for one another. A server does no work for
+a notification, so the wait after one is longer: the first request must not overtake
+`notifications/initialized`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Server-sent events, cut out of a byte stream in linear time and bounded memory.
+"""Parser for server-sent events, in linear time and bounded memory.
 
-I own: the format (line ends, fields, comments, the byte order mark), the last event id, the time to wait
-before connecting again, and the size limit. What an event means is for others. However the stream is
-chunked, the events are the same.
+Covers the format (line ends, fields, comments, byte order mark), the last event id, the reconnection time,
+and the size limit. Events are not interpreted. The result does not depend on how the stream is divided into
+chunks.
 """
 
 from __future__ import annotations

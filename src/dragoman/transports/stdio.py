@@ -1,7 +1,7 @@
-"""A server as a child process that speaks over its standard streams.
+"""The transport to a server that is a child process and uses its standard streams.
 
-I own: the two pipes, batching of writes, back-pressure, and turning what went wrong with a program
-into words a person can act on. The process itself is `process.py`'s, cutting lines `lines.py`'s.
+Covers the two pipes, batching of writes, back-pressure, and error messages for programs that cannot be
+started or that end. `process.py` starts and ends the process; `lines.py` splits the output into lines.
 """
 
 from __future__ import annotations

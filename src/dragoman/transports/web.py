@@ -1,8 +1,9 @@
-"""How the network is reached, the same on every leg: proxy, certificates, limits, and plain words for faults.
+"""What all HTTP-based transports share: aiohttp clients with proxy and certificates, size limits, and failure
+causes.
 
-I own: making aiohttp clients for remote transports, reading bodies within a limit on decoded bytes, and
-the one table from aiohttp's exceptions to `Trouble`. No redirect is followed here, no cookie is kept, no
-`.netrc` is read, and nothing is ever tried again without TLS.
+Response bodies are read up to a limit on decoded bytes. `trouble_of` is the only table from aiohttp's
+exceptions to `Trouble`. No redirect is followed, no cookie is stored, `.netrc` is not read, and a failed TLS
+connection is never repeated without TLS.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""One WebSocket for everything, a message per frame.
+"""The WebSocket transport: one connection, one message per frame.
 
-I own: the handshake (subprotocol `mcp`), the writer that keeps messages in order, back-pressure, the
-heartbeat, and what the end of the link means in words. Text and binary frames are both messages; what is
-not UTF-8 is for the decoder to judge. No redirect is followed: the handshake's headers may hold secrets.
-Compression is not offered, so a small frame cannot become a large one.
+Covers the handshake (subprotocol `mcp`), the order of writes, back-pressure, the heartbeat, and the cause of
+the connection's end. Text and binary frames are both messages; the decoder checks for UTF-8. No redirect is
+followed, because the headers of the handshake may contain secrets. Compression is not offered, so that a
+small frame cannot expand into a large one.
 """
 
 from __future__ import annotations
