@@ -1,7 +1,7 @@
 """URLs that a person has to open before a server continues with a call (error -32042).
 
-Reads the URLs from the error and shows them to the person one by one. Nothing is fetched. A URL that cannot
-be shown in full, or that is not http or https, is not shown.
+Reads the URLs from the error and shows them to the person one by one. Nothing is fetched. If one of the URLs
+cannot be shown in full, or is not https (or http on this machine), none is shown.
 """
 
 from __future__ import annotations

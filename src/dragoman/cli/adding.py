@@ -1,6 +1,5 @@
-"""Adding a server: checked, admitted, perhaps tried, then written.
-
-I own: what `add`, `add-json` and `import` have in common.
+"""What `add`, `add-json` and `import` share: an entry is checked, judged by policy, optionally tried, then
+written.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The question whether a call may be made, in a terminal.
+"""Asks a person in a terminal whether a call may be made.
 
-I own: what a person is shown and which key means what. Everything that comes from a server or a model is
-shown as data, escaped and whole: what is cut can be looked at before answering. Questions go to stderr, so
-that results can be piped.
+Defines what is shown and which key means what. Text from a server or a model is shown as data, escaped and
+complete: what is shortened can be shown in full before the answer. Questions go to stderr, so that results
+can be piped.
 """
 
 from __future__ import annotations

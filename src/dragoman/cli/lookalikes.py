@@ -1,7 +1,8 @@
-"""Words that are made to look like others. Pure.
+"""Finds words that look like other words: words that mix alphabets, or use full-width or mathematical
+letters. Pure, linear time.
 
-I own: finding them in whatever a person is asked about. Linear time. A word wholly of another alphabet is
-somebody's language, and passes.
+Used for everything that a person is asked about. A word that is written in another alphabet throughout is
+accepted: it belongs to a language.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The entry point: one lazy group, so that a command imports only what it uses.
+"""The entry point of the `dragoman` command.
 
-I own: finding the command, and turning errors into a sentence and an exit code.
+Finds the command, importing only the modules it uses, and turns errors into a message and an exit code.
 """
 
 from __future__ import annotations

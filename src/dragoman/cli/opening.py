@@ -1,7 +1,7 @@
-"""What the commands that connect have in common: how they begin, and what they say of servers that fail.
+"""What the commands that connect share: how they start, and how they report servers that fail.
 
-I own: the sources and a configuration with something in it; waiting until every server has settled; showing
-those that failed beside what the others offer; the exit code that follows.
+Finds the configuration and checks that it names a server, waits until each server is connected or has failed,
+shows failed servers after what the others offer, and computes the exit code.
 """
 
 from __future__ import annotations

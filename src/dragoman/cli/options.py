@@ -1,7 +1,7 @@
-"""Options that several commands share, and what they are turned into.
+"""Options that several commands share, and the values they become.
 
-I own: reading `--mcp-config`, `key=value` arguments, and running a host for one command. The host itself is
-imported only by commands that connect.
+Reads `--mcp-config` and `key=value` arguments, and runs a host for one command. The host is imported only by
+commands that connect.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Changes that people make to their configuration: servers added, removed, switched on and off.
+"""Changes that a person makes to configuration: adding, removing, enabling and disabling servers.
 
-I own: which file a change goes to, and what follows from it (what a person adds in a project counts as
-approved; a local file is kept out of git). How a file is written is `writer.py`'s.
+Decides which file a change goes to and what follows from it: a server that a person adds in a project counts
+as approved, and a local file is excluded from git. `writer.py` writes the files.
 """
 
 from __future__ import annotations

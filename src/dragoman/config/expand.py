@@ -1,7 +1,8 @@
-"""Variables in entries: `${VAR}` and `${VAR:-default}`; also `${env:VAR}`, as other hosts write it. Pure.
+"""Expands variables in entries: `${VAR}` and `${VAR:-default}`; also `${env:VAR}`, as other hosts write it.
+Pure.
 
-I own: expansion in every string of an entry, keys excepted. It is not a shell: nothing nests, nothing
-is expanded twice, and what merely looks like a variable (`$VAR`, `${VAR%x}`) stays as it is. A missing
+Applies to every string of an entry, except keys. It is not a shell: variables do not nest, nothing is
+expanded twice, and text that only resembles a variable (`$VAR`, `${VAR%x}`) stays unchanged. A missing
 variable is an error that names it, never an empty string.
 """
 

@@ -1,7 +1,4 @@
-"""Why a server is as it is.
-
-I own: putting together what is known about one server, its place in a file included.
-"""
+"""Everything that is known about one server: why it has its state, and the place of its entry in a file."""
 
 from __future__ import annotations
 

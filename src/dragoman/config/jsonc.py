@@ -1,9 +1,8 @@
-"""JSON text with places, and edits that leave everything else alone.
+"""JSON text with positions, and edits that keep everything else unchanged.
 
-I own: reading JSON quickly and exactly, finding where a value stands, and changing one value inside a text
-that people also edit: comments, order, indentation, line ends and the final newline stay theirs.
-I leave to others: files (`reading`, `writer`), and what the values mean.
-I guarantee: what `set_value` and `remove` return reads back as exactly the changed value.
+Reads JSON fast and exactly, finds the position of a value, and changes one value inside a text that people
+also edit: comments, order, indentation, line ends and the final newline stay as they are. The text that
+`set_value` and `remove` return parses to exactly the changed value. `reading` and `writer` access the files.
 """
 
 from __future__ import annotations

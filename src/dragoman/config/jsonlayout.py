@@ -1,8 +1,8 @@
-"""How a JSON text is laid out, and the smallest splices that change it in its own style.
+"""The layout of a JSON text, and the smallest changes that keep its style.
 
-I own: indentation, line ends, commas and white space around what is added, replaced and removed.
-I leave to others: which value goes where (`jsonc`), and reading the text (`jsontree`).
-I guarantee: a splice touches only what it must, and no comment outside what is removed is lost.
+Covers indentation, line ends, commas and white space around values that are added, replaced and removed. A
+change affects only the text it must, and no comment outside a removed value is lost. `jsonc` decides which
+value goes where; `jsontree` parses the text.
 """
 
 from __future__ import annotations

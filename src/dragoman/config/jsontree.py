@@ -1,8 +1,8 @@
-"""JSON text read into values that remember where they stand.
+"""Parses JSON text into values with their positions.
 
-I own: a scanner for JSON, and for JSON with comments and trailing commas; what is wrong with a text, and
-at which line and column. Reading quickly, and changing a text, is `jsonc`'s.
-I guarantee: linear time, bounded nesting, and reasons that quote nothing but, at most, one key's name.
+Accepts JSON, and JSON with comments and trailing commas; reports an error with line and column. Takes linear
+time and limits the nesting. An error message contains nothing of the text except, at most, the name of one
+key. `jsonc` contains the fast parser and changes texts.
 """
 
 from __future__ import annotations

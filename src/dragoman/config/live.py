@@ -1,7 +1,7 @@
-"""Noticing that configuration has changed.
+"""Detects changes of configuration files.
 
-I own: watching the folders of every file that counts, those included that do not exist yet. What a change
-means is for whoever listens.
+Watches the folders of all files that count, including files that do not exist yet. The listener decides what
+a change means.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Entries for showing: what may be secret is covered. Pure, and linear in the length of the text.
+"""Masks values of an entry that may be secret, before it is shown. Pure, and linear in the length of the
+text.
 
-I own: which values of an entry are shown. Variables are shown as written, never expanded. Literal values of
-`env` and `headers`, of queries, of options such as `--token`, and whatever looks like a key are covered.
-Programs, paths, hosts and ordinary arguments stay readable: a person decides by them.
+Variables are shown as written, never expanded. Literal values of `env` and `headers`, of queries, of options
+such as `--token`, and everything that looks like a key are masked. Programs, paths, hosts and ordinary
+arguments stay readable: a person decides by them.
 """
 
 from __future__ import annotations

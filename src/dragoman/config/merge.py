@@ -1,11 +1,11 @@
-"""From what every scope says to the servers in effect. Pure.
+"""Computes the servers in effect from the entries of all scopes. Pure.
 
-I own: which entry counts where several have a claim, and the record of everything that does not count
-and why. Judgements about single entries (approval, policy, switched off, readable at all) are handed in
-as functions, so that this is only about how they fit together.
+Decides which entry counts where several have the same name or start the same server, and records each entry
+that does not count, with the reason. Judgements about single entries (approval, policy, disabled, readable)
+are passed in as functions.
 
-The order: exclusive → approval → names → policy → switched off → duplicates. An entry of a project that
-is not approved takes nobody's place: a cloned repository cannot displace a person's own server.
+The order: exclusive → approval → names → policy → disabled → duplicates. An entry of a project that is not
+approved replaces no other entry: a cloned repository cannot replace a person's own server.
 """
 
 from __future__ import annotations

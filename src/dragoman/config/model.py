@@ -1,8 +1,7 @@
-"""One server entry, as written in configuration and as understood.
+"""One server entry, as written in configuration and as parsed.
 
-I own: the fields of an entry, their types, the words other hosts use for them, and clear errors for
-entries that cannot be used. An unknown field is kept and warned about, never fatal. Where entries come
-from is the other modules'.
+Defines the fields of an entry, their types, the names that other hosts use for them, and the errors for
+entries that cannot be used. An unknown field is kept and causes a warning, never an error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The difference between two configurations. Pure.
-
-I own: what a reload would do, as a value that can be shown before it is done.
+"""The difference between two configurations: what a reload would do, as a value that can be shown before.
+Pure.
 """
 
 from __future__ import annotations

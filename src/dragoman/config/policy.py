@@ -1,17 +1,17 @@
 """Policy: which servers may be used at all. Pure.
 
-I own: allow and deny lists, what they mean for one server, and a reason a person understands. Reading
-the files, finding a command's executable and acting on the verdict are others'; whoever connects
-asks `judge` with exactly what is about to be started or connected to, each time.
+Contains allow and deny lists, their meaning for one server, and the reason for a person. Other modules read
+the files, find the executable of a command and act on the verdict; `judge` is called before each start or
+connection with exactly what is about to be started or connected to.
 
-I guarantee: deny wins over everything, and deny rules of every scope count. Allow rules count from
-the administrator and the person only, never from a folder. What cannot be understood never admits a
-server, and one wrong entry costs only itself. Nothing here raises on what a file says.
+A deny rule takes precedence over everything, and deny rules of every scope count. Allow rules count from the
+administrator and the person only, never from a folder. A rule that cannot be understood never admits a
+server, and affects no other rule. No content of a file raises an exception here.
 
-Names, URLs and the words of a command may hold `*` for any run of characters; nothing else is
-special. Names are compared exactly, and a name is no proof of what stands behind it: as soon as an
-allow list holds one `serverUrl` entry, names no longer admit remote servers, and likewise for
-`serverCommand` and stdio servers.
+Names, URLs and the words of a command may contain `*` for any run of characters; no other character is
+special. Names are compared exactly, and a name does not prove which server uses it: as soon as an allow list
+contains one `serverUrl` entry, names no longer admit remote servers, and likewise for `serverCommand` and
+stdio servers.
 """
 
 from __future__ import annotations

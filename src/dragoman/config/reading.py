@@ -1,8 +1,7 @@
-"""Configuration files, read without trusting them.
+"""Reads configuration files without trusting them.
 
-I own: that reading a file ends soon and uses little memory whatever it is (a pipe, a device, a folder,
-something huge), and errors with file, line and column. What the content means is the caller's.
-I guarantee: no content appears in an error, a key's name excepted.
+Reading ends soon and uses little memory, whatever the path is (a pipe, a device, a folder, a huge file).
+Errors have file, line and column, and contain nothing of the file except names of keys.
 """
 
 from __future__ import annotations

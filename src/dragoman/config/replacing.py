@@ -1,10 +1,9 @@
-"""One file, replaced whole.
+"""Replaces one file atomically.
 
-I own: temporary files and what becomes of them, permissions, and that the new content is on the disk
-before it takes the old one's name. Who may write when, and what, is `writer`'s; only it calls me, under
-its lock.
-I guarantee: whatever fails, the file is as it was; permissions do not widen. Hard links, access lists and
-extended attributes are not carried over: the price of never writing in place.
+Handles temporary files and permissions, and makes sure that the new content is on the disk before it gets the
+file's name. Only `writer` calls it, and holds its lock. If anything fails, the file stays as it was;
+permissions are never widened. Hard links, access lists and extended attributes are not preserved: that is the
+cost of never writing in place.
 """
 
 from __future__ import annotations

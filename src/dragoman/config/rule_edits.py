@@ -1,6 +1,6 @@
-"""Permission rules that people add and remove.
+"""Adds and removes permission rules: decides which file a rule goes to.
 
-I own: which file a rule goes to, and that what the person writes in a project counts as theirs.
+A rule that the person writes into a file of a project counts as the person's own.
 """
 
 from __future__ import annotations

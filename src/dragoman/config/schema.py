@@ -1,7 +1,7 @@
-"""The shape of each configuration file: which keys it has, their types, what they mean.
+"""The types of each configuration file: its keys, their types and their meaning.
 
-I own: the shapes, from which the published JSON Schemas are made. Reading is tolerant and judges key by
-key (`files.py`); these types say what a good file looks like.
+The published JSON Schemas are generated from these types. Reading is tolerant and checks each key by itself
+(`files.py`); these types describe a valid file.
 """
 
 from __future__ import annotations

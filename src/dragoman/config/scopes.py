@@ -1,7 +1,6 @@
-"""Where configuration comes from: the scopes, their order, and the files of each.
+"""The scopes of configuration: their order, and the files of each.
 
-I own: names and places. Nothing is read here except which files exist on the way from the working
-directory up to the home directory.
+Accesses no file, except to find which ones exist between the working directory and the home directory.
 """
 
 from __future__ import annotations

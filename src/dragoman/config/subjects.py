@@ -1,7 +1,7 @@
-"""A server as policy sees it: what would really be started or connected.
+"""A server as policy sees it: the program that would be started, or the address that would be connected to.
 
-I own: finding the program a command stands for, with the same path and folder that starting it will
-use, so that policy and the start cannot disagree.
+Finds the program of a command with the same search path and folder that the start uses, so that policy and
+the start cannot differ.
 """
 
 from __future__ import annotations

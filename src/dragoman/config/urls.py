@@ -1,15 +1,14 @@
-"""Addresses of servers, and the patterns policy compares them with. Pure.
+"""Parses the URLs of servers, and the patterns that policy compares them with. Pure.
 
-I own: the one parser of server URLs. Policy decides on its result and transports connect to exactly
-its canonical form, so the two cannot mean different hosts. It is strict: what two parsers could read
-differently (user info, backslashes, whitespace, an escaped host) is refused. And it is a fixed point:
-the canonical form parses to itself, here and in yarl. Whether an address may be used is policy's.
+This is the only parser of server URLs. Policy decides on its result and transports connect to exactly its
+canonical form, so the two cannot mean different hosts. It is strict: what two parsers could read differently
+(user info, backslashes, whitespace, an escaped host) is refused. The canonical form parses to itself, here
+and in yarl.
 
-A pattern is `scheme://host[:port][/path][?query]`, with `*` for any run of characters:
-`*.example.com` is every name below example.com and not example.com itself; `*` alone is any host. A
-pattern without a path, or with `/` only, means every path; without a query, every query. A host of
-digits, dots and stars (`10.*`) means addresses and never a name such as `10.evil.com`. An error never
-repeats the text, which may hold secrets.
+A pattern is `scheme://host[:port][/path][?query]`, with `*` for any run of characters: `*.example.com` is
+every name below example.com and not example.com itself; `*` alone is any host. A pattern without a path, or
+with `/` only, means every path; without a query, every query. A host of digits, dots and stars (`10.*`) means
+addresses and never a name such as `10.evil.com`. An error never contains the text, which may contain secrets.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Changing files so that nothing is ever lost.
+"""Changes configuration files safely.
 
-I own: one writer at a time across processes, that what is written can be read again, and errors for
-people. How bytes reach the disk is `replacing`'s, how they are read `reading`'s, what they say the caller's.
-I guarantee: a file is at every moment whole, as it was or as it was meant to become; a file that cannot be
-read is never written over; a failure leaves it as it was, and no content in the message.
+A lock allows one writer at a time, across processes. What is written is checked to be readable. At every
+moment a file is complete, with its old or its new content. A file that cannot be read is never overwritten. A
+failure leaves the file as it was, and its message contains nothing of the content. `replacing` writes the
+bytes, `reading` reads them.
 
-Everything here waits for the disk, and perhaps for another process: call it in a thread.
+All functions wait for the disk, and perhaps for another process: call them in a thread.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Base64 from servers, decoded piece by piece. Pure.
-
-I own: telling data from what only looks like it. Strict, but for line breaks, which many encoders put in.
+"""Decodes base64 from servers piece by piece. Pure. Strict, except for line breaks, which many encoders
+insert.
 """
 
 from __future__ import annotations

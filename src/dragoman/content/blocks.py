@@ -1,8 +1,7 @@
-"""The blocks a tool's result is made of.
+"""Reads the content blocks of a tool's result.
 
-I own: reading content blocks. A block of an unknown type, or one whose fields are not as they should
-be, is kept as an `UnknownBlock`; it never costs the rest of the result. A large block stays undecoded, as a
-`LargeBlock`, until it is known what becomes of it.
+A block of an unknown type, or with invalid fields, is kept as an `UnknownBlock`; it does not affect the rest
+of the result. A large block stays undecoded, as a `LargeBlock`, until it is known how it is used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What fits a model's context, and what is kept of what does not. Pure.
+"""Decides whether a text fits a model's context, and where a text that does not is cut. Pure.
 
-I own: the limits, the judgement, and where text is cut. Counting is only done where the length alone does not
-tell; a real tokenizer is only asked where its word could change the judgement.
+Tokens are counted only where the length alone does not decide, and by a real tokenizer only where its count
+could change the decision.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Images from servers, made fit for model APIs. No I/O; slow, so it runs in a worker thread.
+"""Converts images from servers for model APIs. No I/O; slow, so it runs in a worker thread.
 
-I own: which images are taken (PNG, JPEG, GIF, WebP, by their first bytes and nothing else), how large they
-may be, and the limits of model APIs. Pillow's decoders are called one by one: its own guess would try every
-format it knows on a server's bytes. What is larger than a picture should be is refused before it is
-unpacked.
+Accepts PNG, JPEG, GIF and WebP, recognised only by their first bytes, within the size limits of model APIs.
+Pillow's decoders are called one by one, because its own detection would try every format it knows on a
+server's bytes. An image with too many pixels is refused before it is decompressed.
 """
 
 from __future__ import annotations

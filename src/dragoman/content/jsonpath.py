@@ -1,6 +1,6 @@
-"""A small part of JSONPath. Pure, and of the standard library alone: it also runs in a child process.
+"""A subset of JSONPath. Pure, and uses the standard library only, because it also runs in a child process.
 
-I own: the paths that `read_result` understands, and their meaning:
+The paths that `read_result` accepts:
 
     path     = ["$"] *step
     step     = "." name | ".*" | ".." name | "[" inside "]"

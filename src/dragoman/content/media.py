@@ -1,8 +1,8 @@
-"""What a model is given of resources, images and other data.
+"""Converts resources, images and other data for a model.
 
-I own: text cleaned and cut, images made to fit, everything else saved to disk and named. What cannot be
-shown becomes a sentence, and never costs the rest. What a part really is, its bytes say; the type that its
-server claims is only repeated. `images.py` and `saving.py` do the work.
+Text is cleaned and cut, images are converted, and everything else is saved to disk and named. What cannot be
+shown becomes a sentence and does not affect the rest. The type of data is found from its bytes; the type that
+the server claims is only repeated. `images.py` and `saving.py` do the work.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The blocks of a result, as parts that a model can be given.
+"""Converts the blocks of a result to parts that a model can be given.
 
-I own: what each kind of block becomes: text stays text, an image one that model APIs take, audio and other
-data a file and a sentence, a link one line, an unknown type a sentence that names it. Nothing is cut here;
-that is `budget.py`'s. Blocks that came undecoded stay so where they are text.
+Text stays text, an image becomes one that model APIs accept, audio and other data become a file and a
+sentence, a link becomes one line, and an unknown type a sentence that names it. Nothing is cut here: see
+`budget.py`. Undecoded text blocks stay undecoded.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Looking into a saved result. Of the standard library alone: it also runs in a child process.
+"""Reads parts of a saved result. Uses the standard library only, because it also runs in a child process.
 
-I own: the four ways to look (lines, an offset, words or an expression, a JSONPath), each with a bounded
-answer that says how to go on. `asked` does what a request says to an open file; `main` is the same as a
-program, with the file as its standard input, which ends itself when it has used up its time or memory.
+There are four ways to read (lines, an offset, words or an expression, a JSONPath), each with an answer of
+bounded size that says how to continue. `asked` answers a request about an open file; `main` does the same as
+a program, with the file as its standard input, and ends itself when its time or memory is used up.
 """
 
 import json

@@ -1,10 +1,9 @@
-"""A tool's result, read.
+"""Reads a tool's result.
 
-I own: telling a result's parts apart. Most results are small, made of blocks we know, and are read in one go;
-only where that fails, each block and each part is read on its own, so that an odd one costs nothing but
-itself. A large result is taken apart in a worker thread and mostly stays as it came: `Undecoded` values and
-`LargeBlock`s are views on its message. Where there are more blocks than anybody looks at, the last one holds
-them all, as the array that came.
+Most results are small, contain known blocks, and are decoded at once; only where that fails, each block and
+each field is decoded separately, so that an invalid one affects only itself. A large result is divided in a
+worker thread and mostly stays undecoded: `Undecoded` values and `LargeBlock`s are views on its message. Where
+there are more blocks than are ever shown, the last one contains all the remaining ones, as a JSON array.
 """
 
 from __future__ import annotations

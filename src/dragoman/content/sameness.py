@@ -1,8 +1,8 @@
-"""Whether a result's text already says what its structured content says. Pure.
+"""Whether a result's text already contains its structured content. Pure.
 
-I own: the ways in which servers say the same thing twice: as JSON in one text block, as the bare value where
-the structured content wraps it in an object of one member, such as `{"result": …}`, or as one block for each
-element of it. Large ones are compared as they came, blanks left out, without decoding either.
+Servers repeat structured content as JSON in one text block, as the bare value where the structured content
+wraps it in an object with one member, such as `{"result": …}`, or as one block for each element. Large ones
+are compared undecoded, ignoring white space.
 """
 
 from __future__ import annotations

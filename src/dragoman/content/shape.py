@@ -1,8 +1,8 @@
-"""The shape of JSON, in one line that a model can plan with. Pure.
+"""Describes the structure of JSON in one line for a model. Pure.
 
-I own: keys, types, lengths and nesting, told from a bounded sample: `{items: [1200 × {id: integer, name:
-string}], next: null}`. However large the JSON is, only some keys, the first element of each array and a
-bounded number of steps are looked at; what was not looked at is said to be more.
+Shows keys, types, lengths and nesting from a bounded sample: `{items: [1200 × {id: integer, name: string}],
+next: null}`. Only some keys, the first element of each array and a bounded number of steps are read, however
+large the JSON is; the line says where there is more.
 """
 
 from __future__ import annotations

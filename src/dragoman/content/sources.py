@@ -1,7 +1,7 @@
-"""Where the text of a result comes from, piece by piece.
+"""Reads the text of a result piece by piece.
 
-I own: the three ways text lies in a result: decoded, as the inside of a large JSON string, or as JSON itself.
-Each can be read again and again, in pieces of bounded size, without ever being whole in memory.
+A text is decoded, or the inside of a large JSON string, or JSON itself. Each can be read several times, in
+pieces of bounded size, without being in memory as a whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A text too large for a model, written to a file while it is looked at once.
+"""Writes a text that is too large for a model to a file, and examines it at the same time.
 
-I own: what is remembered of a text that goes by in pieces (its ends, its size, its lines, its shape), and the
-words that tell a model what it was given and how to read on. Slow: it runs in a worker thread.
+Collects the beginning and end of the text, its size, its lines and its structure, and writes the notice that
+tells a model what it was given and how to read more. Slow: it runs in a worker thread.
 """
 
 from __future__ import annotations

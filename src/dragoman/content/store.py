@@ -1,8 +1,8 @@
-"""Saved results, found again by their handles.
+"""Finds saved results by their handles, and answers questions about them.
 
-I own: the way from a handle to an answer about its file. Only files in our own folder are read, by names made
-here; a path is no handle. What could take long, an expression of a model's making or large JSON, runs in a
-child process with limits of its own, so that neither a thread nor the event loop can be held up by it.
+Only files in Dragoman's own folder are read, by names made here; a path is not a handle. What could take
+long, a regular expression from a model or large JSON, runs in a child process with limits, so that it cannot
+block a thread or the event loop.
 """
 
 from __future__ import annotations

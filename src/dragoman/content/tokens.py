@@ -1,9 +1,9 @@
-"""How many tokens a text takes of a model's context.
+"""Estimates how many tokens a text takes of a model's context.
 
-I own: an estimate without any model's tokenizer, and the seam for a real one. Each kind of character counts
-with the share of a token that it takes on average, rounded up a little. The shares are fitted to a byte-pair
-tokenizer of 49 000 tokens; over real tool definitions they lie 10 % above it. Larger vocabularies need fewer
-tokens. I guarantee that no tokenizer is ever downloaded: one counts only if its data is already here.
+Needs no tokenizer, but uses one that is installed. Each kind of character counts as the part of a token that
+it takes on average, rounded up. These numbers are fitted to a byte-pair tokenizer of 49 000 tokens; for real
+tool definitions they are 10 % above it. Larger vocabularies need fewer tokens. No tokenizer is ever
+downloaded: one is used only if its data is already on this machine.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-r"""The inside of a large JSON string as the bytes of its text, piece by piece.
+r"""Decodes the inside of a large JSON string to UTF-8, piece by piece, in linear time and little memory.
 
-I own: undoing escapes in linear time and little memory. Escapes, surrogate pairs and characters of several
-bytes that a border would cut go to the next piece whole. Half a surrogate pair becomes U+FFFD, for no file
-can hold it; bytes that are no UTF-8 in the first place pass as they are where they can.
+Escapes, surrogate pairs and multi-byte characters that the end of a piece would divide go to the next piece.
+A lone surrogate becomes U+FFFD, because no file can contain it; bytes that are not valid UTF-8 pass unchanged
+where possible.
 """
 
 from __future__ import annotations

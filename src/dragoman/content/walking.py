@@ -1,9 +1,9 @@
-"""Taking large JSON apart without decoding it. Pure.
+"""Finds the parts of large JSON without decoding it. Pure.
 
-I own: where the parts of an object or an array begin and end, found in place, over JSON that is known to be
-well-formed (the wire has checked it). Decoders hold the interpreter's lock from the first byte to the last;
+Finds where the members of an object or the elements of an array begin and end, in JSON that is known to be
+well-formed (the wire has checked it). A decoder holds the interpreter's lock from the first byte to the last;
 here no single step takes more than a few milliseconds, so that a worker thread lets the event loop run. Work
-is bounded: whoever nests millions of brackets is told off with `TooIntricate`.
+is bounded: JSON with millions of brackets raises `TooIntricate`.
 """
 
 from __future__ import annotations

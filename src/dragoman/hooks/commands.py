@@ -1,7 +1,7 @@
-"""Hooks that are programs: JSON in, exit code and JSON out.
+"""Hooks that are programs: JSON as input, exit code and JSON as output.
 
-I own: what a hook's program has in its environment, how deep hooks go, and that nothing which it started in
-its process group is alive when `run` returns or is cancelled. What the output means is `runner.py`'s.
+Composes the environment of a hook's program and limits how deep hooks nest. When `run` returns or is
+cancelled, no process of the program's process group is alive. `runner.py` interprets the output.
 """
 
 from __future__ import annotations

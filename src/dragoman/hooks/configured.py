@@ -1,12 +1,13 @@
 """Hooks from configuration files.
 
-I own: reading the key `hooks` of the person's and the administrator's file, entry by entry; what cannot be
-used is told with its place. Files that lie in a project have no such key: they may come from strangers, and
-a hook is a program that runs unasked.
+Reads the key `hooks` of the person's and the administrator's file, entry by entry; an entry that cannot be
+used is reported with its place. Files in a project have no such key: they may come from strangers, and a hook
+is a program that runs without a question.
 
-A person's hook that cannot be read is left out. An administrator's, or one that is to block on error, is not:
-where its matcher cannot be read it concerns everything, and where it cannot be run it blocks. A hook with a
-condition that Dragoman cannot judge (`if`) never runs; where it decides on calls it blocks, in every scope.
+A person's hook that cannot be read is left out. An administrator's hook, or one that is to block on error, is
+kept: where its matcher cannot be read it applies to everything, and where it cannot be run it blocks. A hook
+with a condition that Dragoman cannot evaluate (`if`) never runs; where it decides on calls it blocks, in
+every scope.
 """
 
 from __future__ import annotations

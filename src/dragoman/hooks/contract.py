@@ -1,8 +1,8 @@
-"""What a hook is given and what it may answer, event by event: the contract, as data.
+"""The contract of hooks, as data: what a hook is given and what it may answer, for each event.
 
-I own: the names of events, what their matchers look at, and the fields of their JSON in both directions.
-The guide's tables are made from this; names and meanings are those of Claude Code's hooks wherever it has
-the event, so that hooks written for it work here.
+Contains the names of events, what their matchers are compared with, and the fields of their JSON in both
+directions. The tables of the guide are generated from it. Names and meanings are those of Claude Code's hooks
+wherever it has the event, so that hooks written for it work here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Hooks as they are declared, in files and in code.
+"""Hooks as values, declared in files or in code.
 
-I own: the values that say what runs when, and `hook`, with which programs declare a function. What a hook is
-called in words never holds its whole command or address: both may hold secrets, and reasons reach models.
+`hook` declares a function of a program as a hook. The name of a hook for people never contains its whole
+command or address: both may contain secrets, and reasons are given to models.
 """
 
 from __future__ import annotations

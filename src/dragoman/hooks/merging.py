@@ -1,9 +1,9 @@
-"""What the answers of several hooks come to. Pure.
+"""Combines the answers of several hooks. Pure.
 
-I own: deny beats ask beats allow; among equals an administrator's hook speaks, then the first declared.
-Changes are taken in declared order, the last one wins, and a conflict is a problem in words. An allow speaks
-only for the arguments that its hook was shown, or gave itself: where another hook's change won, it does not
-count.
+Deny takes precedence over ask, and ask over allow; among equals an administrator's hook counts, then the
+first declared. Changes are applied in declared order, the last one counts, and a conflict is reported as a
+problem. An allow counts only for the arguments that its hook was given, or returned itself: where another
+hook's change was applied, it does not count.
 """
 
 from __future__ import annotations

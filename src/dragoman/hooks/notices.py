@@ -1,7 +1,4 @@
-"""Telling hooks that a person's attention is wanted, while nobody waits for them.
-
-I own: the tasks in which they are told.
-"""
+"""Runs hooks of the event `Notification` in tasks of their own, so that nothing waits for them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The points at which hooks may act, as the rest of the host sees them.
+"""The interface of hooks for the pipeline and the host, and the results of hooks at each point.
 
-I own: the face that the pipeline and the host call, and what hooks come to at each point. `NoHooks` is the
-host's where none are configured; `active.ActiveHooks` runs them. What a hook is given and may answer is
-`contract.py`'s.
+`NoHooks` implements it where no hooks are configured; `active.ActiveHooks` runs hooks. `contract.py` defines
+what a hook is given and may answer.
 """
 
 from __future__ import annotations

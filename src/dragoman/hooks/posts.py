@@ -1,8 +1,7 @@
-"""Hooks that are addresses: JSON is sent there, and the answer decides.
+"""Hooks that are URLs: the event is sent there as JSON, and the response decides.
 
-I own: one client per address, bodies within limits, and plain words for what goes wrong. Redirects are not
-followed: they would take arguments, and the headers, to where nobody wanted them. Time limits are the
-caller's.
+Uses one client per URL, limits the size of responses, and describes failures in words. Redirects are not
+followed: they would send arguments and headers to another place. The caller sets time limits.
 """
 
 from __future__ import annotations

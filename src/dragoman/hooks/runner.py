@@ -1,8 +1,8 @@
-"""Running the hooks of one event.
+"""Runs the hooks of one event concurrently, each within its time limit.
 
-I own: that all of them run side by side, each within its time; that whatever a hook does (hang, crash, flood,
-talk nonsense) becomes an `Answer` in words; and that none is left running when the caller is cancelled or the
-host closes. Which hooks an event concerns is `active.py`'s, what their answers come to is `merging.py`'s.
+Whatever a hook does (it hangs, crashes, writes without end, answers nonsense) becomes an `Answer` with words.
+None is left running when the caller is cancelled or the host closes. `active.py` finds the hooks that an
+event concerns; `merging.py` combines their answers.
 """
 
 from __future__ import annotations

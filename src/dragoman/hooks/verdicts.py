@@ -1,9 +1,9 @@
-"""What a hook says, read with care. Pure.
+"""Reads the answer of one hook. Pure.
 
-I own: turning the JSON of one hook into an `Answer`, by the rules of the event it was asked about. An answer
-that cannot be read in full keeps what is strict in it (a deny, an ask) and loses what is lenient (an allow,
-a change): a hook that allowed other arguments than we understood has not allowed these. What several
-answers come to is `merging.py`'s.
+Converts the JSON of a hook to an `Answer`, by the rules of the event. Of an answer that cannot be read in
+full, the strict parts (a deny, an ask) are kept and the permissive parts (an allow, a change) are dropped: a
+hook that allowed other arguments than Dragoman understood has not allowed these. `merging.py` combines
+several answers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Who decides in mode `auto`, before a person is asked.
+"""The interface of a classifier, which decides in mode `auto` before a person is asked, and a cautious one
+that needs no model.
 
-I own: the face of a classifier, and the careful one that needs no model. It can say yes or have a person
-asked; that a rule denies or asks was settled before it is heard.
+A classifier can allow or deny a call, or have a person asked. It is asked only about calls on which no rule
+decides.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a rule asks of a call besides its tool: what the tool says of itself, and arguments. Pure.
+"""The conditions of a rule: the annotations of the tool, and arguments of the call. Pure.
 
-I own: conditions in words (`readOnly`, `!openWorld`, `repo=org/*`, `owner.name!="a, b"`) and whether they
-hold. Each errs to the careful side of its rule: where an argument is odd or hidden in a list, an allow does
+Parses conditions (`readOnly`, `!openWorld`, `repo=org/*`, `owner.name!="a, b"`) and decides whether they
+hold. In doubt the safe side of the rule counts: where an argument is unusual or inside a list, an allow does
 not hold and a deny or an ask does. For an argument that is absent no `=` holds; `!=` holds in a deny or an
 ask, and not in an allow.
 

@@ -1,6 +1,6 @@
 """Whether a call may be made, and why. Pure.
 
-I own: the order in which rules, hooks, grants and the mode are heard.
+The order in which rules, hooks, grants and the mode decide:
 
 1. a deny rule, or a hook's deny                         → deny, in every mode
 2. mode plan, and the tool does not only read            → deny

@@ -1,9 +1,9 @@
-"""The gate every call passes.
+"""Decides whether a call may be made, with the reason and who decided.
 
-I own: the decision for one call, with its reason and who made it: rules and mode first (`decide.py`), then a
-classifier, a hook in the person's place, and the person, one question at a time. A yes for the session is
-bound to the tool's definition: one that became another is asked about again. Without anyone to ask, the
-answer is no, and names the rule that would make it a yes.
+Rules and the mode come first (`decide.py`), then a classifier, a hook that answers for the person, and the
+person, one question at a time. An answer for the session is bound to the tool's definition: a tool whose
+definition changed is asked about again. Where no person can be asked, the call is denied, and the reason
+names the rule that would allow it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a person allowed for this session.
 
-I own: the yes of a session, bound to what it was given to: a tool of a server with its definition, or one
-exact command of the shell. A tool that became another is asked about again. A yes to any other built-in tool
-is one to its arguments (it may read from any server), and is not kept.
+A grant is bound to a tool of a server with its definition, or to one exact command of the shell. A tool whose
+definition changed is asked about again. An answer about any other built-in tool applies to its arguments only
+(it may read from any server) and is not kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Permission modes: what happens to a call that no rule decides. Pure.
 
-I own: the modes, and which one a host is in. Rules are read before the mode: in every mode a deny denies and
-an ask asks.
+Defines the modes, and which one a host is in. Rules come before the mode: in every mode a deny rule denies
+and an ask rule asks.
 """
 
 from __future__ import annotations

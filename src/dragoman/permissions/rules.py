@@ -1,7 +1,7 @@
 r"""Permission rules: how they are written, and which calls they are about. Pure.
 
-I own: the grammar, rules as values, whether one applies to a call, and the book of all rules. What several
-rules come to is `decide.py`'s.
+Contains the grammar, rules as values, whether one applies to a call, and the collection of all rules.
+`decide.py` combines several rules.
 
     rule       = ( tools | shell ) ;
     tools      = subject , [ "@" , digest ] , [ "(" , condition , { "," , condition } , ")" ] ;
@@ -17,7 +17,7 @@ rules come to is `decide.py`'s.
     value      = text without , ) "                      * stands for any run of characters
                | '"' , text with \" \\ \* for the characters themselves , '"' ;
 
-An allow errs towards not allowing, a deny and an ask towards holding: see `patterns`, `subjects`,
+In doubt an allow does not apply, and a deny or an ask does: see `patterns`, `subjects`,
 `conditions`.
 """
 

@@ -1,13 +1,13 @@
-r"""The shell's rules compared with a command: what `Bash(git *)` allows, and what it does not carry along.
+r"""Compares shell rules with a command: what `Bash(git *)` allows, and what it does not.
 
-I own: whether a deny or an ask hits a command, and whether allows cover all of it. Every simple command of a
-text must be allowed by itself. An unclear text, a redirection to a file, and programs that run other programs
-are covered by no wildcard; a rule that is exactly the text covers it, whatever it is. A deny sees through
-other ways to start a program: `command git`, `\git`, `/usr/bin/git`, `env git`, `sh -c 'git …'`, `xargs git`.
-What is run unseen, as by `sh ./script`, `… | sh` or `GIT_SSH=… git fetch`, is in doubt as long as there is
-any deny or ask.
+Decides whether a deny or an ask applies to a command, and whether allows cover all of it. Every simple
+command of a text must be allowed by itself. An unclear text, a redirection to a file, and programs that run
+other programs are covered by no wildcard; a rule that is exactly the text covers it, whatever it is. A deny
+also applies to other ways to start a program: `command git`, `\git`, `/usr/bin/git`, `env git`, `sh -c 'git
+…'`, `xargs git`. Where the program that runs cannot be seen, as with `sh ./script`, `… | sh` or `GIT_SSH=…
+git fetch`, the command is in doubt as long as there is any deny or ask.
 
-That a program is allowed means everything it does by itself: `Bash(python *)` is every program there is.
+To allow a program means to allow everything that it does: `Bash(python *)` allows every program there is.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Programs of the shell that run other programs. Pure.
 
-I own: which commands carry another program with them (`carries`: no wildcard of an allow covers that), and
-which run something that cannot be read from their words (`runs_unseen`: no deny can be compared with that).
-Options count in every writing their programs understand: long ones abbreviated, short ones in a cluster.
+Decides which commands run another program that they name (`carries`: no wildcard of an allow covers that),
+and which run something that cannot be read from their words (`runs_unseen`: no deny can be compared with
+that). Options are recognised in every form that their programs accept: long ones abbreviated, short ones
+combined.
 
-Not here: programs that are a language of their own (`python`, `sed`, `make`). To allow one of them is
-to allow every program.
+Not covered: programs that interpret a language (`python`, `sed`, `make`). To allow one of them is to allow
+every program.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-r"""The patterns of shell rules: what stands between the parentheses of `Bash(…)`. Pure.
+r"""The patterns of shell rules: the text between the parentheses of `Bash(…)`. Pure.
 
-I own: reading them, and one command's words compared with them.
+Parses them, and compares them with the words of one command.
 
 - Words are separated by blanks; quotes keep blanks inside a word. `\*`, `\\` and `\"` stand for the
   character itself.

@@ -1,9 +1,9 @@
-"""A shell command taken apart into the simple commands it would run.
+"""Splits a shell command into the simple commands that it would run.
 
-I own: `take_apart`. The structure is tree-sitter-bash's reading of the text. Its reading is not bash's in
-every corner, so it is not taken at its word: each piece of the text must be a word that `shell_words` reads
-alike, an operator that belongs there, or blank; whatever is not accounted for makes the whole text *unclear*.
-Commands are found in an unclear text, too, as far as they can be seen: for a deny that is reason enough.
+`take_apart` uses the syntax tree of tree-sitter-bash. That parser differs from bash in rare cases, so its
+result is verified: each piece of the text must be a word that `shell_words` reads in the same way, an
+operator that is valid there, or blank; anything else makes the whole text *unclear*. In an unclear text,
+commands are still found as far as possible: that is enough for a deny.
 """
 
 from __future__ import annotations

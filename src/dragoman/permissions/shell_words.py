@@ -1,8 +1,8 @@
-r"""One word of a shell command, read as bash reads it. Pure.
+r"""Parses one word of a shell command as bash does. Pure.
 
-I own: quotes, escapes, and what of a word is known before it runs. A word is read only if every character of
-it is accounted for; anything else is `Unclear`. Texts have one character per byte (Latin-1), as the parser
-counts.
+Covers quotes, escapes, and which parts of a word are known before the command runs. A word is accepted only
+if every character of it is understood; anything else is `Unclear`. Texts have one character per byte
+(Latin-1), as the parser counts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which tools a rule is about. Pure.
+"""Which tools a rule applies to. Pure.
 
-I own: the names a tool goes by, and the subject of a rule compared with them. A deny or an ask finds a tool
-by every name it has or could have; an allow by the one name it has now, and a server only as itself:
-`mcp__a` is no beginning of `mcp__a__b`.
+Compares the subject of a rule with the names of a tool. A deny or an ask applies to a tool by every name that
+the tool has or could have; an allow only by the name that it has now, and only to exactly the named server:
+`mcp__a` is not a prefix of `mcp__a__b`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Text in columns: how wide it is on a terminal, cut, wrapped and filled to fit.
+"""Text in columns: its width on a terminal, and cutting, wrapping and padding it to fit.
 
-I guarantee: the first column of a table is never cut, for it is what a person types next. Where it leaves no
-room for the others, they go to a line of their own.
+The first column of a table is never cut, because a person types it next. Where it leaves no room for the
+other columns, they go to lines of their own.
 """
 
 from __future__ import annotations

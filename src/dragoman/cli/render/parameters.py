@@ -1,7 +1,7 @@
-"""What a tool takes and gives, as rows of a table: every parameter, with those inside it.
+"""The parameters and results of a tool as rows of a table, nested ones included.
 
-I own: reading a schema for people. It is shown as its server wrote it, with what is invisible made visible;
-a part that is no schema counts as one that says nothing. However deep or wide it is, the rows are bounded.
+A schema is shown as its server wrote it, with invisible characters made visible. A part that is not a valid
+schema is treated as an empty one. The number of rows is bounded, however deep or wide the schema is.
 """
 
 from __future__ import annotations

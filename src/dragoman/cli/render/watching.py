@@ -1,6 +1,7 @@
-"""Servers while they live: a table that follows every change, or one line per change where nobody looks on.
+"""Shows servers while their states change: as a table that is redrawn, or, without a terminal, one line per
+change.
 
-I own: how a state is shown as it changes. What the states are is `connections/state.py`'s.
+`connections/state.py` defines the states.
 """
 
 from __future__ import annotations

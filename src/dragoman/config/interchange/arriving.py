@@ -1,7 +1,7 @@
-"""An entry's way from another host's JSON file to our form. Pure.
+"""Converts an entry of another host's JSON file to Dragoman's form, by the host's row in `manners`. Pure.
 
-I own: the reading of one entry by its host's row in `manners`.
-I guarantee: what has no counterpart here is noted; what cannot be understood is `Unusable`, with the field.
+A field without a counterpart is noted; one that cannot be understood raises `Unusable`, which names the
+field.
 """
 
 from __future__ import annotations

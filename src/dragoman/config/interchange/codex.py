@@ -1,9 +1,8 @@
-"""Codex's entries: TOML tables that name variables of the environment instead of quoting them.
+"""Converts entries of Codex (`[mcp_servers.NAME]` in TOML) to Dragoman's form and back.
 
-I own: an entry's way from `[mcp_servers.NAME]` to our form and back. Codex replaces nothing inside texts;
-it has a field for each thing that may come from the environment: a program's variables passed on under
-their own names (`env_vars`), a bearer token, and whole headers.
-I guarantee: what Codex cannot express is left out and noted; a server that needs it is `Unusable`.
+Codex expands nothing inside strings. It has a field for each thing that may come from the environment:
+variables that a program gets under their own names (`env_vars`), a bearer token, and whole headers. What
+Codex cannot express is left out and noted; a server that needs it raises `Unusable`.
 """
 
 from __future__ import annotations

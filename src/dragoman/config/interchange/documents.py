@@ -1,7 +1,7 @@
-"""Whole files of other hosts: where in them the servers are, and which of them are switched off. Pure.
+"""Whole files of other hosts: where they contain servers, and which of these are disabled. Pure.
 
-I own: the blocks, the servers a host keeps per project, and its several ways to switch a server off.
-I leave to others: the entries themselves, and the text (`jsonc`, `toml`).
+Covers the blocks, servers that a host stores per project, and the ways in which hosts disable a server.
+Entries are converted elsewhere; `jsonc` and `toml` read the text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Fields of an entry, taken with care.
+"""Reads single fields of an entry that another program wrote.
 
-I own: reading one field of an entry that somebody else wrote: its type is checked, and numbers where text
-is meant become text. What a field means to its host is the other modules'.
-I guarantee: a reason names the field and never quotes its value.
+Types are checked, and a number where text is expected becomes text. A reason names the field and never
+contains its value.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The door of import and export: seven hosts, two functions.
+"""The interface of import and export: `read` and `write`, for seven hosts.
 
-I own: reading a host's file into our entries, and writing our entries into its text.
-I leave to others: files on disk, and where our own entries live. Nothing is looked up, started or expanded.
-I guarantee: one bad server never costs the others; what does not carry over is noted, without values;
-everything else in the text that is written into stays as it is; writing twice changes nothing.
+Reads a host's file into Dragoman's entries, and writes entries into the text of a host's file. Takes and
+returns text: no file is opened, no program is started, no variable is expanded. An invalid server does not
+affect the others. What cannot be converted is noted, without values. The rest of a text that is written into
+stays unchanged, and writing twice changes nothing.
 """
 
 from __future__ import annotations

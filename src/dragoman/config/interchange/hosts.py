@@ -1,8 +1,4 @@
-"""The seven hosts, one row each.
-
-I own: what belongs to a host: its name, its files, where in them the servers are, how an entry is
-translated. What is done with a row is `formats`'.
-"""
+"""The table of the seven hosts: name, files, where the servers are in them, and how an entry is converted."""
 
 from __future__ import annotations
 

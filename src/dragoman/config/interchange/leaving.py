@@ -1,8 +1,7 @@
-"""An entry's way from our form to another host's JSON file. Pure.
+"""Converts an entry of Dragoman's form for another host's JSON file, by the host's row in `manners`. Pure.
 
-I own: the writing of one entry by its host's row in `manners`.
-I guarantee: what the host cannot express is left out and noted, never written in the hope that it works;
-a server that would not be the same without it is `Unusable`.
+What the host cannot express is left out and noted. A server that would behave differently without it raises
+`Unusable`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""How the hosts with JSON files write an entry: one table row each.
+"""The table of how hosts with JSON files write an entry: their fields, transports and values.
 
-I own: which fields, transports and words each of these hosts knows.
-I leave to others: an entry's way from there (`arriving`) and to there (`leaving`), files and blocks
-(`formats`), and Codex, whose entries are built differently (`codex`).
+`arriving` and `leaving` convert entries by it, `formats` handles files and blocks, and `codex` the entries of
+Codex, which have a different form.
 """
 
 from __future__ import annotations

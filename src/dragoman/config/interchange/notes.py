@@ -1,7 +1,7 @@
-"""What did not carry over, told one thing at a time.
+"""Notes about what could not be converted, one for each case.
 
-I own: the form of a note and the notebook that collects them. Everything that came from a file is made
-visible here, and a note never holds a value of an entry: names of servers, fields and variables only.
+Text from a file is made visible here. A note contains names of servers, fields and variables, and never a
+value of an entry.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Where the other hosts keep their files. Pure: nothing is looked at, paths are only composed.
-
-I own: the usual places of each host, most usual first, on Linux, macOS and Windows.
+"""The usual paths of other hosts' files on Linux, macOS and Windows, the most usual first. Pure: no file is
+accessed.
 """
 
 from __future__ import annotations

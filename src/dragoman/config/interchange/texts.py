@@ -1,7 +1,7 @@
-"""The text of a host's file as a whole, JSON or TOML.
+"""The text of a host's file, JSON or TOML.
 
-I own: reading it, with file, line and column when it is broken; finding the servers in it; and putting
-entries into it so that everything else stays.
+Reads it, with file, line and column of a syntax error, finds the servers in it, and inserts entries so that
+the rest stays unchanged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""TOML text: read, and changed so that everything else stays.
+"""TOML text: finds the position of errors, and inserts a table so that the rest stays unchanged.
 
-I own: positions of errors in TOML, and putting one table into a text that people also edit.
-I guarantee: a changed text is read back before it is returned, and says exactly what was meant; where that
-cannot be achieved, an error is raised and nothing is changed.
+A changed text is parsed again before it is returned, and contains exactly the intended values; where that is
+not possible, an error is raised and nothing is changed.
 """
 
 from __future__ import annotations

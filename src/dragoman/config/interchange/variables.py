@@ -1,8 +1,8 @@
-"""Variables, as each host spells them. Pure.
+"""Converts variables as each host writes them. Pure.
 
-I own: the translation of `${env:X}`, `$X`, `${input:id}` and the like to our `${X}` and `${X:-default}`,
-and back. Nothing is ever looked up or expanded. What has no counterpart stays as it is and is noted; a
-text that the other side would read differently from ours is noted too.
+Converts `${env:X}`, `$X`, `${input:id}` and similar forms to `${X}` and `${X:-default}`, and back. No
+variable is read or expanded. A form without a counterpart stays unchanged and is noted; so is a text that the
+other host would read differently.
 """
 
 from __future__ import annotations
