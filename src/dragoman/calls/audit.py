@@ -86,7 +86,7 @@ class AuditLog:
         entry.time, entry.session, entry.pid = _stamp(started), self._session, os.getpid()
         entry.arguments = tuple(map(_name, islice(arguments, ARGUMENT_LIMIT)))
         if self._is_closed:
-            # A call that outlived its host: nobody would wait for the thread any more.
+            # A call that outlived its host: nothing waits for the thread any more.
             self._write_down([entry])
             return
         if self._thread is None:
@@ -164,7 +164,7 @@ class AuditLog:
 
 
 def _is_torn(descriptor: int) -> bool:
-    """Whether the last line has no end, and nobody is about to write the rest of it."""
+    """Whether the last line is incomplete, and no process is writing the rest of it."""
     size = os.fstat(descriptor).st_size
     if not size or os.pread(descriptor, 1, size - 1) == b"\n":
         return False

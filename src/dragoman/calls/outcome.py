@@ -135,12 +135,12 @@ def with_context(outcome: CallOutcome, context: Iterable[str]) -> CallOutcome:
 
 
 def covered(error: CallError, redact: Redactor | None) -> CallError:
-    """The same error without secrets in its words and facts."""
+    """The same error without secrets in its message and attributes."""
     if not redact:
         return error
     if not isinstance(error, RemoteError):
         return reworded(error, redact.text)
-    # Composed anew: its sentence may end amid a secret.
+    # Composed again: the message may end inside a secret.
     message, data = redact.text(error.remote_message), redact.value(error.remote_data)
     return RemoteError(error.server or "", error.remote_code, message, data, status=error.status)
 

@@ -57,7 +57,7 @@ from dragoman.permissions.gate import Decision
 from dragoman.wire.messages import ABSENT
 
 SETTLING_LIMIT: Final = 3
-"""How often a call begins anew because its tool changed on the way."""
+"""How often a call starts again because its tool changed before it was sent."""
 
 
 _HOST: Final = os.urandom(4).hex()
@@ -77,7 +77,7 @@ class ToolCall(Struct, frozen=True):
     own: Mapping[str, BuiltinTool] | None = None
     """The caller's built-in tools; they are found before those of servers."""
     extends: bool = False
-    """Whether the time limit begins anew with each progress."""
+    """Whether the time limit starts again with each progress notification."""
     raw: bool = False
     """Whether the result is wanted as the server sent it, whatever its size: for people and programs."""
     perform: Run | None = None
@@ -154,13 +154,13 @@ class Pipeline:
         self._checker = Checker()
 
     def call(self, request: ToolCall) -> Awaitable[CallOutcome]:
-        """What the call comes to. Raises only when the plumbing fails."""
+        """The outcome of the call. Raises only when the connection or the host fails."""
         entry = Entry(tool=request.name)
         audit = self._audit
         return self._settled(request, entry) if audit is None else self._audited(request, entry, audit)
 
     async def _audited(self, request: ToolCall, entry: Entry, audit: AuditLog) -> CallOutcome:
-        """The same, and however it ends, it is written down."""
+        """Like `_settled`; the end of the call is written to the audit log in every case."""
         began, started = time.time(), self._clock.monotonic()
         entry.outcome = "cancelled"
         try:
@@ -175,7 +175,7 @@ class Pipeline:
             audit.write(entry, request.arguments, began)
 
     async def _settled(self, request: ToolCall, entry: Entry) -> CallOutcome:
-        """Makes the call; once more from the beginning, if the tool became another on the way."""
+        """Makes the call; again from the beginning if the tool changed before it was sent."""
         for _ in range(SETTLING_LIMIT):
             try:
                 return await self._make(request, entry)
@@ -190,7 +190,7 @@ class Pipeline:
         hooks, word, context = self._hooks, None, ()
         try:
             tool = await self._find(request)
-            # A copy: what was judged is what is sent, whatever becomes of the caller's.
+            # A copy: what was judged is what is sent, whatever the caller does with its own.
             arguments = _copied(tool, request.arguments)
             entry.server = server = _server_of(tool, arguments)
             link = self._links.link_of(server) if server else None
@@ -254,7 +254,7 @@ class Pipeline:
     # The call itself, allowed by now.
 
     async def _carry_out(self, judged: _Judged, request: ToolCall) -> CallOutcome:
-        """Tells when it begins and how it ends; a failure of the plumbing is told to hooks, and raised."""
+        """Reports the start and the end of the call. A failed connection is passed to hooks, and raised."""
         tool, arguments, redact = judged.tool, judged.arguments, judged.redactor
         if self._bus.has_listeners and request.perform is None:
             self._bus.publish(CallStarted(server=tool.server, tool=tool.name, call_id=request.call_id))
@@ -347,7 +347,7 @@ class Pipeline:
         deadline: float,
         relay: ProgressRelay | None,
     ) -> Result:
-        """Sends the call, and again where `recovery` finds that right."""
+        """Sends the call, and again where `recovery` decides so."""
         attempt, limit_seconds = 1, seconds
         check = partial(self._check_unchanged, tool, judged.link)
         while True:
@@ -433,13 +433,13 @@ class Pipeline:
     async def _look_over(
         self, tool: Tool, arguments: Mapping[str, Any], outcome: CallOutcome, call_id: str
     ) -> CallOutcome:
-        """Hooks see what the model will see, may put other words in its place, and add to it."""
+        """Hooks are given the text that the model will see, and may replace it or add to it."""
         code = outcome.error.code if outcome.error is not None else None
         after = await self._hooks.after_call(
             tool, arguments, outcome.text, is_error=outcome.is_error, error_code=code, call_id=call_id
         )
         if after.replacement is not None:
-            # Nothing of what it stands for is left beside it.
+            # Nothing of the replaced result stays beside it.
             outcome = structs.replace(
                 outcome,
                 content=(TextBlock(after.replacement),),
@@ -450,7 +450,7 @@ class Pipeline:
         return with_context(outcome, after.context)
 
     async def _visited(self, error: CallError, seconds: float) -> bool:
-        """Whether the person has been where the server wants them to go, within the time of the call."""
+        """Whether the person has opened the URLs that the server sent, within the time of the call."""
         if isinstance(error, RemoteError):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -474,7 +474,7 @@ def _copied(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _ANSWERS: Final = (RemoteError, InputUnavailable, InvalidArguments, UnknownTool)
-"""What a server has to say to a model, in the form of an error."""
+"""Errors that are a result for the model."""
 
 
 def _server_of(tool: ServerTool | BuiltinTool, arguments: Mapping[str, Any]) -> ServerName:

@@ -80,7 +80,7 @@ class Prompts:
         return _covered(found, redact) if redact else found
 
     async def run(self, line: str) -> PromptResult:
-        """What a command line such as `/mcp__server__prompt word "two words"` comes to."""
+        """What a command line such as `/mcp__server__prompt word "two words"` gives."""
         command = await self.parse(line)
         return await self.get(command.prompt.name, command.arguments)
 

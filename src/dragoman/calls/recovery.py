@@ -53,7 +53,7 @@ class Row(NamedTuple):
     if_harmless: bool = False
     """Whether it may have run, so that only what does no harm is repeated."""
     then: str = ""
-    """What the caller is told when nothing more is tried, in a word or two."""
+    """What the caller is told when the call is not repeated, in a few words."""
 
 
 def _status(*numbers: int) -> Callable[[CallError], bool]:

@@ -98,7 +98,7 @@ class Shape(Struct, Generic[T], frozen=True):
 
 class Previews(Protocol):
     def preview(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> Verdict:
-        """What rules say of a program's own request; nobody is asked."""
+        """What rules decide about a program's own request; no person is asked."""
         ...
 
 

@@ -152,7 +152,7 @@ _LARGEST: Final = 2**63 - 1
 
 
 def price_of(schema: Json) -> Price | None:
-    """None if there is no end to it, or nobody can tell."""
+    """None if it is unbounded or unknown."""
     costs = _Costs(schema)
     try:
         parts = [(costs.of(part), part) for part in _parts(schema, 0)]
@@ -200,7 +200,7 @@ class _Costs:
             for other in self._applied_in_place(part):
                 known = _sum(known, self.of(other))
             if "unevaluatedProperties" in part or "unevaluatedItems" in part:
-                known = _sum(known, known)  # what has been evaluated is found out anew
+                known = _sum(known, known)  # what has been evaluated is computed again
             self._known[id(part)] = known
         return known
 
@@ -249,7 +249,7 @@ class _Costs:
         if not isinstance(reference, str):
             return None
         if reference != "#" and not reference.startswith("#/"):
-            raise _Endless  # an anchor or another document: nobody knows what it leads to
+            raise _Endless  # an anchor or another document: its content is unknown
         found: Any = self._root
         for step in unquote(reference[1:]).split("/")[1:]:
             step = step.replace("~1", "/").replace("~0", "~")

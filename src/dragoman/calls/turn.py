@@ -25,7 +25,7 @@ Make = Callable[[str, Mapping[str, Any]], Awaitable[CallOutcome]]
 async def take_turn(
     calls: Sequence[Wanted], make: Make, is_parallel: Callable[[str], bool]
 ) -> list[CallOutcome]:
-    """The outcomes, in the order of the calls. A failure of the plumbing is one, too."""
+    """The outcomes, in the order of the calls. A failed connection is an outcome, too."""
     places = asyncio.Semaphore(AT_ONCE)
 
     async def made(wanted: Wanted) -> CallOutcome:

@@ -48,7 +48,7 @@ class _Check(NamedTuple):
     """Whether small values need not be measured."""
 
     def problems(self, value: Any, *, is_small: bool = False) -> tuple[str, ...]:
-        """What does not fit, each with its place; `_TooMuch` if nobody is to find out."""
+        """What does not fit, each with its place; `_TooMuch` if checking would take too long."""
         if self.validator is None:
             return ()
         try:
@@ -100,7 +100,7 @@ class Checker:
             raise InvalidArguments(tool.server, tool.name, problems)
 
     def output_problems(self, tool: Tool, structured: Any) -> tuple[str, ...]:
-        """How `structuredContent` does not fit the tool's output schema, or that nobody knows."""
+        """How `structuredContent` does not fit the tool's output schema, or that it is unknown."""
         known = self._outputs.get(tool.name)
         if known is None or known.tool is not tool:
             known = self._outputs[tool.name] = _compile(tool, _output_schema(tool))
@@ -111,7 +111,7 @@ class Checker:
 
     def _input(self, tool: Tool) -> _Check:
         known = self._inputs.get(tool.name)
-        if known is None or known.tool is not tool:  # never seen, or listed anew since
+        if known is None or known.tool is not tool:  # never seen, or listed again since
             too_large = tool.input_schema_bytes > SCHEMA_LIMIT_BYTES
             schema = {} if too_large else tool.input_schema
             # What only says that arguments are an object says nothing.

@@ -37,7 +37,7 @@ COMPLETION: Final = "_DRAGOMAN_COMPLETE"
 GROUPS: Final = frozenset({"config", "mcp", "permissions", "tools"})
 
 JSON_WANTED: Final = "dragoman.json"
-"""Where `--json` leaves word in the context, so that an error too becomes a document."""
+"""The key by which `--json` is noted in the context, so that an error becomes a JSON document, too."""
 
 
 class LazyGroup(click.Group):

@@ -229,7 +229,7 @@ class _PartReader:
             elif name == "defaultMode" and self._fits(path, text, place, item, str | None):
                 rules["default_mode"] = item
             elif name == "disableBypassPermissionsMode":
-                # Whatever it says, somebody wanted it off.
+                # Whatever the value is, a person wanted the server disabled.
                 rules["disable_bypass_permissions_mode"] = item if isinstance(item, str | bool) else True
         return rules
 
@@ -404,7 +404,7 @@ def at(path: Path, text: str, place: Sequence[str | int], reason: str) -> Config
 
 
 def entry_error(part: Part | None, name: str, error: ConfigError) -> ConfigError:
-    """The same error, with the place of the entry it speaks of."""
+    """The same error, with the place of the entry that it is about."""
     if part is None or part.path is None:
         return error
     placed = at(part.path, part.text, ["mcpServers", name], str(error))

@@ -75,7 +75,7 @@ def stamps(sources: Sources) -> Stamps:
 
 def concerns(sources: Sources, path: str) -> bool:
     """Whether a path is a file of the configuration, or a folder on the way to one."""
-    # Asked anew each time: a plugin may have come meanwhile.
+    # Computed each time: a plugin may have been added.
     files = [str(file) for file in sources.watched_files()]
     return path in files or any(file.startswith(f"{path}/") for file in files)
 

@@ -84,7 +84,7 @@ def secrets_of(
 
 
 def _secrets_in_header(name: str, value: str) -> Iterator[str]:
-    """The value; of a header that says who asks also what follows an unusual scheme (`Bot …`), and each
+    """The value; of an authentication header also what follows an unusual scheme (`Bot …`), and each
     parameter (`session=…; …`)."""
     yield _without_scheme(value)
     if SECRET_NAME.search(name):

@@ -136,22 +136,22 @@ class Connection:
         """Why it is not to be connected; None: it is wanted."""
         self._closed = False
         self._said = asyncio.Event()
-        """Set when something else is wanted of the owner."""
+        """Set when another state is wanted."""
         self._needed = asyncio.Event()
         """Set when a resting server is used."""
         self._moved = asyncio.Event()
         """Set, and replaced, at each change of state."""
         self._settled = asyncio.Event()
         self._was_up = False
-        """Whether it has been connected since it was last told to."""
+        """Whether it has been connected since the last request to connect."""
         self._end: asyncio.Future[tuple[str, End]] | None = None
-        """How the link that stands now ends."""
+        """Resolved with the cause when the current connection ends."""
         self._is_held = held is not None
         if held is not None:
             self._state = next_state(self._state, held, surroundings.clock.now())
             self._settled.set()
 
-    # What anyone may ask.
+    # Questions from any task.
 
     @property
     def state(self) -> ServerState:
@@ -226,7 +226,7 @@ class Connection:
         hint = self._error.hint if self._error is not None else None
         return NotConnected(self.name, self._state.status, self._state.reason, hint=hint)
 
-    # What anyone may want. The last word counts.
+    # Requests from any task. The last one counts.
 
     def start(self) -> None:
         """Begins connecting, in a task of its own."""
@@ -234,7 +234,7 @@ class Connection:
             self._owner = asyncio.create_task(self._own(), name=f"dragoman connection {self.name}")
 
     def reconnect(self) -> None:
-        """Connects, anew if it is connected."""
+        """Connects; if it is connected, disconnects first."""
         self._rests_first = False
         self._want(None)
 
@@ -259,7 +259,7 @@ class Connection:
         await self._settled.wait()
 
     async def check(self, seconds: float) -> None:
-        """Finds out whether the far end is still there; if not, it is connected anew."""
+        """Checks whether the server still answers; if not, reconnects."""
         session = self.session()
         # The end of a process is noticed in any case; and one that is busy may not answer for a while.
         if session is None or self._kind != "remote":
@@ -275,7 +275,7 @@ class Connection:
             session.sign_in_needed(error)
 
     async def _failure_of_check(self, session: Session, seconds: float) -> DragomanError | None:
-        """Asks for what every server answers that can be reached and knows who asks."""
+        """Sends a request that every server answers. None: it was answered."""
         method = "ping" if session.driver.era == "legacy" else "server/discover"
         try:
             await session.request(method, {}, timeout_seconds=seconds, courtesy_cancel=False)
@@ -296,7 +296,7 @@ class Connection:
             # Waiting, not awaiting: cancelling one closer must not cancel the owner's tidying up.
             await asyncio.wait([self._owner])
 
-    # What only the owner does.
+    # Only called by the owner task.
 
     async def _own(self) -> None:
         try:
@@ -317,7 +317,7 @@ class Connection:
             self._settled.set()
 
     async def _until_said(self, work: Coroutine[Any, Any, None]) -> None:
-        """Lives until it gives up, or something else is wanted."""
+        """Runs the work until it ends or another state is wanted."""
         living = asyncio.create_task(work, name=f"dragoman life {self.name}")
         said = asyncio.create_task(self._said.wait())
         try:
@@ -326,15 +326,15 @@ class Connection:
             for task in (living, said):
                 task.cancel()
             if self._state.status == "connected":
-                # Nobody is given the link that is about to be closed; whoever calls now waits for the next.
+                # No caller gets the session that is about to be closed: it waits for the next one.
                 closing = Disable("the connection was closed") if self._closed else None
                 self._signal(closing or self._refusal or Lost("it is reconnecting"))
-            # Gathered so that an error nobody will ask for any more counts as seen.
+            # Gathered so that asyncio does not report an unread error.
             await asyncio.gather(living, said, return_exceptions=True)
             await self._drop(None)
 
     async def _live(self) -> None:
-        """Connects, stays, and comes back as long as there is hope; returns when there is none."""
+        """Connects, and reconnects after each loss; returns when there is no further attempt."""
         ladder = Ladder.of(self._around.settings)
         self._was_up = False
         rests = self._rests_first
@@ -366,13 +366,13 @@ class Connection:
                 return
 
     async def _finish_calls(self) -> None:
-        """Lets the calls under way on a link that takes no more of them come to their end."""
+        """Waits for the calls under way on a connection that accepts no further ones."""
         if self._was_up and self._session is not None:
             self.watching.close()
             await self._session.quiet(None)
 
     def _settle(self) -> None:
-        """What was wanted has come to something; unless something else is wanted by now."""
+        """Marks the wanted state as reached or failed, unless another state is wanted by now."""
         if not self._said.is_set():
             self._settled.set()
 
@@ -416,7 +416,7 @@ class Connection:
 
     async def _try_again(self, ladder: Ladder, error: DragomanError, how: str) -> bool:
         """Waits for the next attempt; false if there is to be none."""
-        # What never came up is left to the person, unless it is only the network that stands between.
+        # A server that never connected is not tried again, unless only the network failed.
         hopeful = self._was_up or (isinstance(error, Unreachable) and self._kind == "remote")
         asked = error.retry_after_seconds if isinstance(error, Unreachable) else None
         at_least = min(asked or 0.0, LONGEST_ASKED_SECONDS)
@@ -432,7 +432,7 @@ class Connection:
             self._fail(error)
             self._settle()
         await self._drop(wait)
-        # A status is an answer: somebody is there, and knocking would say nothing new.
+        # With an HTTP status the server was reached: probing for a connection would show nothing new.
         is_away = isinstance(error, ConnectError) and error.status is None
         await pause(wait, self._knock if is_away else None)
         return True
@@ -460,7 +460,7 @@ class Connection:
                 self._on_notification(self, self._session, f"notifications/{kind}/list_changed")
 
     async def _drop(self, patience: float | None) -> None:
-        """Closes the link that was; replies on their way have a moment to arrive, if there is one."""
+        """Closes the session. `patience`: seconds in which replies under way may still arrive."""
         session = self._session
         self.watching.close()
         self._hearing.withdraw_questions()
@@ -474,7 +474,7 @@ class Connection:
         try:
             await asyncio.shield(closing)
         finally:
-            # Whoever wants something else waits until it is closed, which is bounded in time.
+            # A new request waits until it is closed, which is bounded in time.
             await asyncio.wait([closing])
             self._last_details = session.details()
             self._last_ignored = session.ignored
@@ -533,7 +533,7 @@ class Connection:
         if method == ACKNOWLEDGED:
             self.watching.acknowledged(params)
         elif self._session is not None:
-            # First what is remembered is known to be old, then whoever wants to read it again is told.
+            # The cache is marked stale first, then subscribers, who may read again, are told.
             self._on_notification(self, self._session, method)
             if method == UPDATED:
                 self.watching.updated(params)
@@ -543,7 +543,7 @@ class Connection:
             self._checking = asyncio.create_task(self.check(CHECK_SECONDS))
 
     def unauthorized(self, session: Session) -> None:
-        # While connecting, the request itself says so to whoever waits for the handshake.
+        # While connecting, the failed request reports it to the handshake.
         if session is self.session() and (self._checking is None or self._checking.done()):
             self._checking = asyncio.create_task(self._check_credentials(session))
 

@@ -33,7 +33,7 @@ MakeTransport = Callable[[], Transport]
 
 IDE_TYPES = ("sse-ide", "ws-ide")
 HELPED_TYPES = ("http", "sse", "ws")
-"""Servers to which a `headersHelper` can say who asks."""
+"""Kinds of servers for which a `headersHelper` can give authentication headers."""
 
 
 class Seams:
@@ -57,7 +57,7 @@ class Seams:
         self.bearer_origins: frozenset[str] = frozenset()
         """The origins that the program itself names for that token."""
         self.learned: Callable[[str, Iterable[str]], None] = lambda server, secrets: None
-        """Told, by server, what a helper gave to say who asks."""
+        """Called with the server and the authentication headers that a helper gave."""
 
 
 def kind_of(config: ServerConfig) -> Kind:
@@ -181,9 +181,9 @@ def _remote(name: str, config: ServerConfig, settings: Settings, seams: Seams) -
 
 
 def _helper_of(name: str, config: ServerConfig, network: Network, seams: Seams) -> Credentials | None:
-    """The command that says who asks, if the entry has one. It gets as little of our environment as a server.
+    """The command that prints authentication headers, if the entry has one.
 
-    It does not run in the folder the person works in: git, Python and others obey what lies there.
+    It gets as little of our environment as a server. It does not run in the folder the person works in: git, Python and others obey what lies there.
     """
     if config.headers_helper is None:
         return None

@@ -175,7 +175,7 @@ class Handshake:
     def _forget_probe(self) -> None:
         late, self._late = self._late, None
         if late is not None:
-            # An error that nobody asks for any more counts as seen.
+            # So that asyncio does not report an unread error.
             late.add_done_callback(lambda done: done.cancelled() or done.exception())
             late.cancel()
 

@@ -73,7 +73,7 @@ class Hearing:
 
     def _log_message(self, params: Raw) -> None:
         if memoryview(params).nbytes > LOG_LIMIT_BYTES:
-            # Its beginning, unread: taking apart megabytes would hold up everybody else.
+            # Its beginning, undecoded: decoding megabytes would block the event loop.
             self.logged("info", bytes(memoryview(params)[:LOG_LIMIT_BYTES]).decode("utf-8", "replace"))
             return
         try:

@@ -65,7 +65,7 @@ class Inbound:
         return method != "elicitation/create" or (self._forms is None and self._pages is None)
 
     def reply_at_once(self, request_id: MessageId, method: str) -> bytes:
-        """The message that answers a request which needs nobody."""
+        """The answer to a request for which no person is needed."""
         if method == "ping":
             return encode_result(request_id, {})
         return encode_error(request_id, METHOD_NOT_FOUND, _not_offered(method))
@@ -167,7 +167,7 @@ with which a shell would begin something new inside quotes."""
 
 
 def _is_here(host: str) -> bool:
-    """Whether it is this machine, where nobody listens in on the way."""
+    """Whether it is this machine, so that no one else can read the traffic."""
     if host == "localhost":
         return True
     try:

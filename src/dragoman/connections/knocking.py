@@ -17,7 +17,7 @@ Knock = Callable[[], Awaitable[bool]]
 
 
 async def pause(seconds: float, knock: Knock | None) -> None:
-    """Waits so long, or until a server that was gone when knocked at is there again."""
+    """Waits for this time, or until a server that refused a connection accepts one again."""
     if knock is None:
         await asyncio.sleep(seconds)
         return

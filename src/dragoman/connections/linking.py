@@ -170,7 +170,7 @@ class Linker:
         return self._around.eras.recall(self._fingerprint) if self._fingerprint else None
 
     def _forget(self) -> None:
-        """What failed may rest on a verdict that no longer holds: the next attempt finds out anew."""
+        """The failure may come from a stored verdict that no longer holds: the next attempt probes again."""
         if self._fingerprint is not None:
             self._around.eras.forget(self._fingerprint)
 

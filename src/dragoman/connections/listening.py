@@ -49,7 +49,7 @@ class Listening:
         self.honoured: Mapping[str, Any] | None = None
         """Of what the server says that it will tell; None until it has said so."""
         self.refusal: CallError | None = None
-        """Why nobody listens any more."""
+        """The error with which the server refused the last stream, if it did."""
         self._session = session
         self._changes = changes
         self._missed = missed

@@ -80,7 +80,7 @@ class SessionObserver(Protocol):
     def logged(self, level: str, text: str) -> None: ...
     def ended(self, session: Session, cause: str, how: End) -> None: ...
     def doubted(self, session: Session) -> None:
-        """Nothing has been heard for a while, though much was asked."""
+        """The server has sent nothing for a while although requests wait."""
         ...
 
     def unauthorized(self, session: Session) -> None:
@@ -107,7 +107,7 @@ class Session:
         self._deadlines = Deadlines[int, _Deadline](self._loop, self._expired)
         self._in_line = asyncio.Lock()
         self._unsent: set[int] = set()
-        """Requests that wait for room: nobody needs to be told when they are given up."""
+        """Requests that are not sent yet: the server is not told when they are cancelled."""
         self.received = self._receive_singly if transport.wants_about else self._peer.receive
         """What the transport calls with every message."""
         self._limit_bytes = limit_bytes
@@ -233,7 +233,7 @@ class Session:
         deadline: _Deadline,
         on_progress: ProgressCallback | None,
     ) -> ProgressCallback:
-        """Sets the deadline anew before progress is told."""
+        """Restarts the deadline before progress is passed on."""
 
         def progressed(progress: Progress) -> None:
             self._deadlines.set(request_id(), seconds, deadline)
@@ -321,7 +321,7 @@ class Session:
             self._unsent.discard(request_id)
 
     async def _room(self) -> None:
-        # One at a time, in order: room for one would otherwise let in everybody who waits.
+        # One at a time, in order: room for one would otherwise admit all that wait.
         async with self._in_line:
             while self._transport.congested and self._lost_cause is None:
                 await self._transport.drained()
@@ -343,7 +343,7 @@ class Session:
             self._send_quietly(self._driver.encode_cancel(request_id, reason), although_congested=True)
 
     def _check_session(self, error: RemoteError) -> None:
-        """Some servers say in a reply like any other that the link has to be made anew."""
+        """Some servers say in an ordinary reply that the client has to reconnect."""
         if not self._is_introduced or not self._transport.carries_headers:
             return
         cause = why_renewed(self._driver.era, error)

@@ -58,7 +58,7 @@ class Lost(Struct, frozen=True):
 
 
 class AuthNeeded(Struct, frozen=True):
-    """The server wants to know who asks."""
+    """The server requires authentication."""
 
     reason: str
 

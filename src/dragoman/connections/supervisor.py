@@ -42,7 +42,7 @@ class Supervisor:
                 await self.check_all()
 
     async def check_all(self) -> None:
-        """Finds out which far ends are still there; the others are connected anew."""
+        """Checks which servers still answer; the others are reconnected."""
         await _all(connection.check(CHECK_SECONDS) for connection in list(self._connections.values()))
 
     async def settled(self, only: Collection[str] | None = None) -> None:

@@ -31,10 +31,10 @@ from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ErrorObject, ErrorReply
 
 TERMINAL_LIMIT: Final = 3
-"""Terminal errors in a row after which a link is made anew."""
+"""Terminal errors in a row after which the server is reconnected."""
 
 Verdict = Literal["keep", "renew", "session", "unauthorized"]
-"""The link stays · is made anew · its session has ended · stays, but its credentials may be dead."""
+"""The connection stays · is replaced · its session has ended · stays, but its credentials may be invalid."""
 
 _SESSION_CODES: Final = (-32000, -32001, INVALID_REQUEST)
 _SESSION_WORDS: Final = re.compile(
@@ -112,7 +112,7 @@ def list_failed(server: str, error: DragomanError | Unreadable) -> ConnectError:
 
 
 def is_session_loss(trouble: Trouble) -> bool:
-    """A 404 or 400 that means: the session is gone, begin anew. Servers say it in several ways."""
+    """A 404 or 400 that means: the session has ended, initialize again. Servers say it in several ways."""
     if trouble.status not in (400, 404) or not trouble.in_session:
         return False
     said = error_in(trouble.body)
@@ -127,7 +127,7 @@ def names_lost_session(code: int, message: str) -> bool:
 
 
 def why_renewed(era: Era, error: RemoteError) -> str | None:
-    """Why an error that came as a reply means that the link has to be made anew; None if it does not.
+    """Why an error that came as a reply means that the client has to reconnect; None if it does not.
 
     Only what cannot have been carried out counts, because the call is made again: a request that was
     invalid, or one that HTTP refused. Tools may have sessions of their own to complain about.
@@ -175,5 +175,5 @@ class Health:
     def _after_status(self, trouble: Trouble) -> Verdict:
         if is_session_loss(trouble):
             return "session"
-        # A 403, with or without a challenge, is about what was asked for, not about who asks.
+        # A 403, with or without a challenge, is about the request, not about the credentials.
         return "unauthorized" if trouble.status == 401 else "keep"

@@ -102,7 +102,7 @@ class Watching:
     # What the connection says.
 
     async def open(self, session: Session, capabilities: Mapping[str, Any]) -> None:
-        """A link stands. Returns when a server that can be listened to has said that it heard."""
+        """The server is connected. Returns when a server with `subscriptions/listen` has acknowledged it."""
         self._session, self._capabilities = session, capabilities
         if session.driver.era == "modern":
             self._listening = self._listen(session, self._watched if self._tells_of_updates else ())
@@ -123,7 +123,7 @@ class Watching:
             self._resuming.cancel()
 
     def finish(self) -> None:
-        """There will be no further link: whoever watches hears no more."""
+        """The connection will not be made again: ends all subscriptions."""
         for watchers in self._watched.values():
             for each in watchers:
                 each.finish()
@@ -133,7 +133,7 @@ class Watching:
             self._listening.acknowledge(params)
 
     def updated(self, params: Raw) -> None:
-        """The server says that a resource changed; what nobody watches is not told to anybody."""
+        """The server says that a resource changed. Without a subscriber it is ignored."""
         try:
             uri = decode_as(_Updated, params).uri
         except Unreadable:
@@ -158,7 +158,7 @@ class Watching:
         watchers.remove(updates)
         if watchers:
             return
-        # Before any wait: whoever is cancelled in it does not leave somebody behind who watches for ever.
+        # Before any wait: a caller that is cancelled in it leaves no subscriber behind.
         del self._watched[updates.uri]
         async with self._turn:
             if updates.uri not in self._watched:

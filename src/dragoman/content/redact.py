@@ -118,7 +118,7 @@ class Redactor:
         return field
 
     def _may_be_in(self, value: Any) -> bool:
-        """Quickly: whether its JSON says a secret. If a secret has what JSON escapes, nobody knows."""
+        """Whether its JSON may contain a secret: always true if JSON escapes a character of a secret."""
         return self._is_escaped or self.is_in(msgspec.json.encode(value))
 
     def _in_value(self, value: Any) -> Any:

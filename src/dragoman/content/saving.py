@@ -99,7 +99,7 @@ def mark_of(owner: str) -> str:
 
 
 def handle_of(name: str) -> str:
-    """What a saved file is called by: the part of its name that nobody can guess."""
+    """The handle of a saved file: the part of its name that cannot be guessed."""
     return name.partition(".")[0][-16:]
 
 

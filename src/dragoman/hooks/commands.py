@@ -38,7 +38,7 @@ def environment(environ: Mapping[str, str], facts: Mapping[str, str]) -> dict[st
 
 
 async def run(command: str, given: bytes, *, env: Mapping[str, str], cwd: str) -> Ended:
-    """The command's end. Time limits are the caller's: cancel me."""
+    """Runs the command to its end. The caller limits the time by cancelling."""
     group = _Group()
     try:
         return await programs.run(
@@ -78,4 +78,4 @@ def _group_lives(group: int) -> bool:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):
         return False
-    return bool(group_members(group))  # zombies that nobody reaps answer too
+    return bool(group_members(group))  # zombies that are not waited for answer, too

@@ -73,7 +73,7 @@ class _Work(NamedTuple):
     """What a function returned, if it must be awaited."""
 
     def drop(self) -> None:
-        """Without the warning about coroutines that nobody awaited."""
+        """Without the warning about coroutines that were never awaited."""
         if inspect.iscoroutine(self.said):
             self.said.close()
 
@@ -133,7 +133,7 @@ class Runner:
         if isinstance(what, Function):
             try:
                 said = what.function(occasion.for_function())
-            except Exception as error:  # border: somebody else's code
+            except Exception as error:  # border: a program's own code
                 return _failure(hook, _raised(error))
             if said is None:
                 return None
@@ -240,7 +240,7 @@ class _Raised(Exception):
 async def _told(said: Awaitable[object]) -> object:
     try:
         return await said
-    except Exception as error:  # border: somebody else's code, whose TimeoutError is not ours
+    except Exception as error:  # border: a program's own code, which may raise TimeoutError itself
         raise _Raised(_raised(error)) from None
 
 
@@ -280,7 +280,7 @@ def _decided(hook: Hook, output: bytes) -> Answer:
 
 
 def _unreadable(hook: Hook, output: bytes, problem: str) -> Answer:
-    """An answer that cannot be decoded; one that speaks of a no is a no."""
+    """An answer that cannot be decoded; one that contains a deny denies."""
     answer = _failure(hook, problem)
     if answer.behaviour is None and _SAYS_NO.search(output):
         no = verdicts.blocked(hook.name, "its answer cannot be read in full", is_managed=hook.is_managed)

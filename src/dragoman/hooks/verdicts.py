@@ -31,7 +31,7 @@ _ACTIONS: Final = get_args(Action)
 
 
 class HookWord(Struct, frozen=True):
-    """A hook's word on whether a call may be made."""
+    """A hook's decision whether a call may be made."""
 
     behaviour: Literal["allow", "ask", "deny"]
     reason: str

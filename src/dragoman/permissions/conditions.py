@@ -39,7 +39,7 @@ thread."""
 
 
 class BadRule(ValueError):
-    """A rule that cannot be read; its words say what to write instead."""
+    """A rule that cannot be parsed; the message says what to write instead."""
 
 
 class _TooLarge(Exception):

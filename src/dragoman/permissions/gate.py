@@ -126,7 +126,7 @@ class Gate:
         return self._decided(call, verdict, word)
 
     def preview(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> Verdict:
-        """What rules and mode say of a program's own request; nobody is asked."""
+        """What rules and mode decide about a program's own request; no person is asked."""
         return self._judge(structs.replace(call_of(tool, arguments), is_own_request=True), None)
 
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from dragoman.permissions.rules import Call
 
 Granted = Literal["no", "yes", "lapsed"]
 COMMAND_LIMIT: Final = 4000
-"""The longest command that a yes is kept for: what nobody reads to its end, nobody means for ever."""
+"""The longest command for which a grant is kept: a person does not read a longer one to its end."""
 _Key = tuple[str, str, str | None]
 
 

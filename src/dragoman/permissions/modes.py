@@ -77,7 +77,7 @@ def _known(mode: str | None, where: str, problems: list[str]) -> PermissionMode 
 
 
 def _by_default(ranked: Sequence[Part], wanted: PermissionMode | None, problems: list[str]) -> PermissionMode:
-    """The person's mode, and whatever is said over it, from the weakest word to the strongest."""
+    """The person's mode and the settings that override it, from the weakest to the strongest."""
     above, mode = _persons(ranked, problems)
     mode = mode or wanted
     is_persons = mode is not None
@@ -97,7 +97,7 @@ def _by_default(ranked: Sequence[Part], wanted: PermissionMode | None, problems:
 def _persons(
     ranked: Iterable[Part], problems: list[str]
 ) -> tuple[list[tuple[str, str, PermissionMode]], PermissionMode | None]:
-    """What is said over the person's own word, the strongest first, and that word."""
+    """The settings that override the person's mode, the strongest first, then the person's mode."""
     above: list[tuple[str, str, PermissionMode]] = []
     for scope, source, rules in ranked:
         mode = _known(rules.default_mode, f"{one_line(source)}: defaultMode", problems)

@@ -35,12 +35,12 @@ class About(Struct, frozen=True):
     """What a transport with `wants_about` is told of a message besides its bytes."""
 
     request_id: int | None = None
-    """None: a notification or an answer, so nobody waits for a reply."""
+    """None: a notification or an answer, which has no reply."""
     method: str = ""
     headers: Mapping[str, str] = {}
     """What the protocol's era wants repeated where headers are carried."""
     timeout_seconds: float = 0.0
-    """How long whoever waits for the reply is ready to wait; a transport's own limit is never shorter."""
+    """The time limit of the request; a transport's own limit is never shorter."""
     is_standing: bool = False
     """A stream that is meant to stay open: its end says little about the link."""
 
@@ -49,7 +49,7 @@ TroubleKind = Literal["unreachable", "broken", "timeout", "status", "malformed",
 
 
 class Trouble(Struct, frozen=True):
-    """Why one message came to nothing."""
+    """Why one message failed."""
 
     kind: TroubleKind
     """`unreachable`: no connection was made. `broken`: it ended early. `status`: HTTP said no."""
@@ -77,7 +77,7 @@ class Receiver(Protocol):
         ...
 
     def lost(self, cause: str) -> None:
-        """The far end went away by itself."""
+        """The connection ended although `close` was not called."""
         ...
 
 
@@ -98,7 +98,7 @@ class Sink(Receiver, Protocol):
         ...
 
     def failed(self, request_id: int | None, trouble: Trouble) -> None:
-        """A message came to nothing; None if it was not a request. Ignored once the reply has come."""
+        """A message failed; None if it was not a request. Ignored once the reply has come."""
         ...
 
 
@@ -127,7 +127,7 @@ class Transport(Protocol):
     async def drained(self) -> None: ...
 
     def abandon(self, request_id: int) -> bool:
-        """Nobody waits for this reply any more. Returns whether that by itself tells the server so."""
+        """The reply is no longer needed. Returns whether this by itself tells the server so."""
         ...
 
     def negotiated(self, revision: str) -> None:

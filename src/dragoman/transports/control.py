@@ -31,7 +31,7 @@ READ_BYTES: Final = 256 * 1024
 
 
 class ControlFailed(Exception):
-    """A message came to nothing, and the trouble says why."""
+    """A message failed; `trouble` says why."""
 
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(trouble.cause)
@@ -56,12 +56,12 @@ class ControlChannel(Protocol):
     async def mcp_message(self, server: str, message: bytes) -> bytes | None:
         """Hands a message to the program's server; returns the reply, or None to what wants none.
 
-        Cancelled when nobody waits any more. Raises `ControlFailed`, or anything, if it came to nothing.
+        Cancelled when the reply is no longer needed. Raises `ControlFailed`, or anything, if it fails.
         """
         ...
 
     def attach(self, server: str, link: ServerLink) -> None:
-        """From now on this link takes what the server sends. Raises ConnectionError if nobody is there."""
+        """Registers this link for what the server sends. ConnectionError if the program is gone."""
         ...
 
     def detach(self, server: str, link: ServerLink) -> None:

@@ -19,7 +19,7 @@ from dragoman.transports.base import Trouble
 
 
 class Credentials(Protocol):
-    """Where the headers that say who asks come from."""
+    """The source of authentication headers."""
 
     async def headers(self, *, renewed: bool) -> Mapping[str, str]:
         """`renewed`: those given last were refused."""
@@ -27,7 +27,7 @@ class Credentials(Protocol):
 
 
 class NoCredentials(aiohttp.ClientError):
-    """Who asks could not be found out; nothing was sent."""
+    """The authentication headers could not be obtained; nothing was sent."""
 
     def __init__(self, cause: str, hint: str | None = None) -> None:
         super().__init__(cause)
@@ -46,7 +46,7 @@ class Signer:
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
         self._first: Mapping[str, str] | NoCredentials | None = None
-        """What came of asking ahead of time, until it is used."""
+        """The headers, or the error, of `prepare`, until they are used."""
         self._turn = 0
         self._failure: NoCredentials | None = None
         """Why the last renewal failed."""
@@ -55,11 +55,11 @@ class Signer:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What a server may say back, and nobody is to see."""
+        """Values that a server may repeat and that must not be shown."""
         return tuple(self._last.values())
 
     async def prepare(self) -> None:
-        """Asks ahead of time: what takes long is not to be taken for the server's silence."""
+        """Obtains headers in advance, so that the time it takes does not count for the server."""
         try:
             self._first = await self._ask(renewed=False)
         except NoCredentials as error:
@@ -87,14 +87,14 @@ class Signer:
             self._first = await self._ask(renewed=True)
         except NoCredentials as error:
             self._failure = error
-        self._turn += 1  # not reached by a cancellation: then the next in line asks
+        self._turn += 1  # not reached when cancelled: then the next message asks
 
     async def _ask(self, *, renewed: bool) -> Mapping[str, str]:
         try:
             self._last = await self._credentials.headers(renewed=renewed)
         except ConnectError as error:  # made for people, and without secrets
             raise NoCredentials(error.cause, error.hint) from None
-        except Exception as error:  # border: where credentials come from is somebody else's
+        except Exception as error:  # border: the source of credentials is other code
             raise NoCredentials(f"no credentials could be obtained: {type(error).__name__}") from error
         self._failure = None
         return self._last

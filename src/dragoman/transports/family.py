@@ -148,7 +148,7 @@ def _signal_group_of(member: ProcessFacts, number: signal.Signals) -> None:
 def _peek(popen: subprocess.Popen[bytes]) -> int | None:
     try:
         ended = os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except (AttributeError, OSError):  # no waitid here, or somebody else has waited for it
+    except (AttributeError, OSError):  # no waitid here, or the process was waited for elsewhere
         return popen.poll()
     if ended is None:
         return None

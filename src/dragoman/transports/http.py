@@ -88,22 +88,22 @@ class HttpTransport:
         self._revision: str | None = None
         self._session_id: str | None = None
         self._headers: dict[str, str] = {}
-        """What every message carries; made anew when session or revision change."""
+        """The headers of every message; composed again when session or revision change."""
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count()
         self._posts: dict[int | str, asyncio.Task[None]] = {}
-        """Messages under way, by the id of the request or a word of our own."""
+        """Messages under way, by the id of the request or a unique text."""
         self._deadlines = Deadlines["int | str", asyncio.Task[None]](self._loop, self._give_up)
         self._expired: set[int | str] = set()
         self._introduced: asyncio.Task[None] | None = None
-        """The last word of a legacy handshake, while it is on its way."""
+        """The POST of `notifications/initialized`, until it is answered."""
         self._others: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
         self._room.set()
         self._pacer = Pacer()
 
     async def open(self, sink: Sink) -> None:
-        # No message is sent yet: whether anybody is there, the first request finds out.
+        # No message is sent yet: the first request finds out whether the server can be reached.
         self._client = open_client(self._server, self._network)
         self._sink = sink
         self._compose_headers()
@@ -184,7 +184,7 @@ class HttpTransport:
             if key not in self._expired:
                 raise
             trouble = Trouble("timeout", "no answer in time")
-        except Exception as error:  # border: in a task of its own, a bug would be heard by nobody
+        except Exception as error:  # border: in a task, an unexpected error would not be reported
             trouble = Trouble("malformed", one_line(f"{type(error).__name__}: {error}", 200))
         finally:
             self._posts.pop(key, None)
@@ -196,7 +196,7 @@ class HttpTransport:
             self._sink.failed(about.request_id, trouble)
 
     async def _exchange(self, message: bytes, about: About, key: int | str) -> Trouble | None:
-        """Sends and delivers what comes back; the trouble if it came to nothing."""
+        """Sends the message and delivers the reply. Returns the failure, if any."""
         if self._introduced is not None and about.method != INITIALIZED:
             await self._until_introduced()
         response = await self._answer_to(message, about)
@@ -213,7 +213,7 @@ class HttpTransport:
                 return await self._follow(response, request_id, about.is_standing)
             return await self._take_reply(response, request_id)
         finally:
-            # Closed, not released, unless it is read to its end: nobody waits for the rest.
+            # Closed, not released, unless it is read to its end: the rest is not needed.
             response.close()
 
     async def _trouble_of(self, response: aiohttp.ClientResponse) -> Trouble:
@@ -236,7 +236,7 @@ class HttpTransport:
         return await self._send_once(message, signed.headers)
 
     async def _until_introduced(self) -> None:
-        """On connections of their own, other messages could overtake the end of the handshake."""
+        """Waits for `notifications/initialized`, which messages on other connections could overtake."""
         if self._introduced is not None:
             await asyncio.wait([self._introduced], timeout=INTRODUCTION_SECONDS)
             self._introduced = None
@@ -261,7 +261,7 @@ class HttpTransport:
 
     def _moved_to(self, response: aiohttp.ClientResponse) -> URL | None:
         """Where the server has moved within its own origin, if it may be followed there."""
-        # With credentials none is followed, not even there: `/` and `/mcp` may have different keepers.
+        # With credentials none is followed, not even there: `/` and `/mcp` may belong to different owners.
         if response.status not in (307, 308) or self._network.headers or self._signer is not None:
             return None
         with contextlib.suppress(ValueError):
@@ -415,7 +415,7 @@ class HttpTransport:
         return status >= 500 or status == 429
 
     def _tell_if_gone(self, trouble: Trouble) -> None:
-        """The stream is how a server that died is noticed while nobody calls it."""
+        """The stream shows that a server has ended while no request is under way."""
         if trouble.kind == "unreachable" and self._sink is not None:
             self._sink.failed(None, trouble)
 

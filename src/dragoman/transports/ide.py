@@ -127,7 +127,7 @@ def _distrust_folder(folder: Path) -> str | None:
         return "it is no folder"
     if status.st_uid != os.geteuid():
         return "it belongs to another user"
-    # Not the group: where everybody has a group of their own, folders are made so.
+    # Not the group: where each user has a group, folders are writable for it by default.
     return "everybody may write into it" if status.st_mode & 0o002 else None
 
 
@@ -192,7 +192,7 @@ def _check_alive(pid: int | None) -> None:
             raise ProcessLookupError
         os.kill(pid, 0)
     except PermissionError:
-        # The number is used again by somebody else, who must not be sent the token.
+        # The pid is used again by another program, which must not get the token.
         raise _Unusable(f"process {pid} belongs to another user") from None
     except (ProcessLookupError, OverflowError):
         raise _Unusable("its process is gone") from None

@@ -41,7 +41,7 @@ while read -r op group started; do
   esac
 done
 [ -n "$groups" ] || exit 0
-# Whether a pid belongs to nobody, or still to the process that was started then.
+# Whether a pid is unused, or still belongs to the process that was started then.
 same() {
   facts=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
   set -- "$2" ${facts##*) }
@@ -238,7 +238,7 @@ def _leftovers(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_ours(pid: int, started: int) -> bool:
-    if pid <= 1:  # to a signal these mean our own group, or everybody
+    if pid <= 1:  # for a signal these mean our own group, or all processes
         return False
     leader = read_process(pid)
     if leader is not None:

@@ -125,7 +125,7 @@ class ServerProcess:
             self.left_behind = await asyncio.shield(self._ending.future)
             self._successor = None
         except asyncio.CancelledError:
-            # At once then: nobody may be there any more to wait for the ladder.
+            # At once then: the program may end before the waits of the ladder are over.
             close_input()
             self._family.signal(signal.SIGKILL, ())
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -182,7 +182,7 @@ def _tell(loop: asyncio.AbstractEventLoop, jobs: list[Job]) -> None:
     try:
         loop.call_soon_threadsafe(_tell_some, loop, jobs)
     except RuntimeError:
-        return  # the loop is closed, and nobody waits
+        return  # the loop is closed, and no task waits
 
 
 def _tell_some(loop: asyncio.AbstractEventLoop, jobs: list[Job]) -> None:

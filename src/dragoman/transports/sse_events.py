@@ -138,7 +138,7 @@ class SseParser:
         return lines
 
     def _rest(self, lines: list[bytes]) -> bytes:
-        """What follows an event over the limit, to be read anew."""
+        """The bytes after an event over the limit, to be parsed from the start."""
         rest = b"".join(line + b"\n" for line in lines)
         if self._after_cr and rest:
             self._after_cr = False

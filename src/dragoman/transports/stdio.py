@@ -100,7 +100,7 @@ class StdioTransport(OneLink):
         if self._stdin is None or self._sink is None:
             raise ConnectionError("the process is gone")
         if not self._bursting and not self._outbox:
-            # Closing, though nobody was told yet: asyncio would log a warning for every further write.
+            # Closing, but not reported yet: asyncio would log a warning for every further write.
             if self._stdin.is_closing():
                 raise ConnectionError("the process is gone")
             self._stdin.write(message + b"\n")

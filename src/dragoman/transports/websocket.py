@@ -50,7 +50,7 @@ _WebSocket = aiohttp.ClientWebSocketResponse[Literal[False]]
 
 
 class _Refused(aiohttp.ClientError):
-    """The handshake came to nothing, and the trouble says why."""
+    """The handshake failed; `trouble` says why."""
 
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(trouble.cause)

@@ -146,7 +146,7 @@ def write(
             _decide(plan, row, name, theirs, found or {}, replace, draft)
         if name in off and name in plan.changes and name not in disabled:
             draft.add(name, None, f"it is disabled in {row.title}, and stays disabled")
-        if name not in plan.conflicts:  # what a server that stays outside would have lost concerns nobody
+        if name not in plan.conflicts:  # a server that is not written loses nothing
             book.take(draft)
     return Exported(
         text=texts.switched_off(
@@ -185,10 +185,10 @@ def _decide(
         if documents.is_switched_off(there[name]):
             theirs.update(documents.switch_of(there[name]))
             book.add(name, None, f"it is disabled in {row.title}, and stays disabled")
-        _mourn(row, name, there[name], book)
+        _note_losses(row, name, there[name], book)
 
 
-def _mourn(row: Format, name: str, old: Any, book: Notebook) -> None:
+def _note_losses(row: Format, name: str, old: Any, book: Notebook) -> None:
     """Notes the fields of a replaced entry that have no counterpart here, and so are lost."""
     lost = Notebook()
     _core(row, old, lost.page(name))

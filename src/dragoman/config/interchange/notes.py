@@ -64,7 +64,7 @@ class Page:
 
 
 def silent_page() -> Page:
-    """A page that nobody reads."""
+    """A page whose notes are discarded."""
     return Notebook().page("")
 
 
