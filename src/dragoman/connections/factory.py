@@ -183,7 +183,8 @@ def _remote(name: str, config: ServerConfig, settings: Settings, seams: Seams) -
 def _helper_of(name: str, config: ServerConfig, network: Network, seams: Seams) -> Credentials | None:
     """The command that prints authentication headers, if the entry has one.
 
-    It gets as little of our environment as a server. It does not run in the folder the person works in: git, Python and others obey what lies there.
+    It gets as little of our environment as a server. It does not run in the folder the person works in:
+    git, Python and others obey what lies there.
     """
     if config.headers_helper is None:
         return None
