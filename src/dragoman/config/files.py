@@ -229,7 +229,7 @@ class _PartReader:
             elif name == "defaultMode" and self._fits(path, text, place, item, str | None):
                 rules["default_mode"] = item
             elif name == "disableBypassPermissionsMode":
-                # Whatever the value is, a person wanted the server disabled.
+                # Whatever the value is, the mode was meant to be disabled.
                 rules["disable_bypass_permissions_mode"] = item if isinstance(item, str | bool) else True
         return rules
 

@@ -160,10 +160,7 @@ class Saver:
         """The new file and its size, of pieces that come one by one; `most_bytes`: all of them at most."""
         if most_bytes > self._quota_bytes:
             raise NotSaved(f"it is larger than the limit of {self._quota_bytes} bytes")
-        try:
-            folder = self._open_folder()
-        except OSError as error:
-            raise NotSaved(f"the folder {self.folder} cannot be used: {error.strerror}") from None
+        folder = self._open_folder()
         try:
             with self._making_room:  # several threads may save at once
                 self._make_room(folder, owner, most_bytes)
@@ -183,10 +180,7 @@ class Saver:
         """A descriptor of the file with this handle, and its name; `NotSaved` if there is none."""
         if not _HANDLE.fullmatch(handle):
             raise NotSaved(f"{one_line(handle, 100)!r} is no handle")
-        try:
-            folder = self._open_folder()
-        except OSError as error:
-            raise NotSaved(f"the folder {self.folder} cannot be used: {error.strerror}") from None
+        folder = self._open_folder()
         try:
             for name in os.listdir(folder):
                 if _NAME.fullmatch(name) and handle_of(name) == handle:
@@ -199,18 +193,21 @@ class Saver:
         raise NotSaved("there is no saved result with this handle")
 
     def _open_folder(self) -> int:
-        """The folder, certain to be ours alone: everything else is done relative to it."""
-        paths.make_private(self.folder)
-        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        """The folder, owned by this user alone, or `NotSaved`. All files are opened relative to it."""
         try:
-            found = os.fstat(folder)
-            if found.st_uid != os.geteuid():
-                raise NotSaved(f"the folder {self.folder} belongs to somebody else")
-            if stat.S_IMODE(found.st_mode) & 0o077:
-                os.fchmod(folder, 0o700)
-        except BaseException:
-            os.close(folder)
-            raise
+            paths.make_private(self.folder)
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                found = os.fstat(folder)
+                if found.st_uid != os.geteuid():
+                    raise NotSaved(f"the folder {self.folder} belongs to somebody else")
+                if stat.S_IMODE(found.st_mode) & 0o077:
+                    os.fchmod(folder, 0o700)
+            except BaseException:
+                os.close(folder)
+                raise
+        except OSError as error:
+            raise NotSaved(f"the folder {self.folder} cannot be used: {error.strerror}") from None
         return folder
 
     def _write(

@@ -33,7 +33,7 @@ _ACTIONS: Final = get_args(Action)
 class HookWord(Struct, frozen=True):
     """A hook's decision whether a call may be made."""
 
-    behaviour: Literal["allow", "ask", "deny"]
+    behaviour: Behaviour
     reason: str
     hook: str
     """Which hook said so, as people are told."""

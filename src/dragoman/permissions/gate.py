@@ -101,7 +101,7 @@ class Gate:
         self._may_deny_servers = any(rule.is_bare for rule in denies)
 
     def forget(self, server: str) -> None:
-        """A server's entry is another now, or gone: no yes given to it holds."""
+        """A server's entry was changed or removed: all grants for it end."""
         self._grants.forget(server)
 
     async def decide(
@@ -146,7 +146,7 @@ class Gate:
         return any(rule.ignores_arguments and rule.applies(call) for rule in self._book.about(call).deny)
 
     async def _judged(self, call: Call, word: HookWord | None) -> Verdict:
-        """What rules and mode say; off the loop where that would hold it up."""
+        """What rules and mode decide; in a thread where that would block the event loop."""
         if is_heavy(call, self._book.about(call)):
             return await asyncio.to_thread(self._judge, call, word)
         return self._judge(call, word)
@@ -155,7 +155,7 @@ class Gate:
         return judge(call, self._book, self.mode, granted=self._grants.state(call), word=word)
 
     def _decided(self, call: Call, verdict: Verdict, word: HookWord | None) -> Decision:
-        """What rules, mode and hooks came to, and which of them it was."""
+        """The decision of rules, mode and hooks, and which of them decided."""
         allowed, reason = verdict.behaviour == "allow", verdict.reason
         if verdict.rule is not None:
             return Decision(allowed, reason, "rule", verdict.rule)
@@ -166,9 +166,9 @@ class Gate:
             return Decision(False, f"{reason}; {_advice(call)}" if self.mode == "dontAsk" else reason)
         if call.is_own:
             return Decision(True, reason, "host")
-        if call.is_own_request and self._grants.state(call) != "yes":
-            return Decision(True, reason, "caller")
-        return Decision(True, reason, "grant" if self._grants.state(call) == "yes" else "mode")
+        if self._grants.state(call) == "yes":
+            return Decision(True, reason, "grant")
+        return Decision(True, reason, "caller" if call.is_own_request else "mode")
 
     async def _ask(
         self, tool: Tool, call: Call, verdict: Verdict, word: HookWord | None, call_id: str
@@ -182,7 +182,7 @@ class Gate:
             said = await self._hooks.permission_requested(tool, copied(call.arguments), call_id=call_id)
             if said is not None and said.behaviour == "deny":
                 return Decision(False, said.reason, "hook")
-            # Where an administrator wants a person to be asked, a hook cannot say yes in their place.
+            # Where an administrator wants a person to be asked, a hook cannot allow the call for the person.
             if said is not None and said.behaviour == "allow" and not _is_managed(verdict):
                 return await self._confirmed(call, word, Decision(True, said.reason, "hook"))
         if self._interaction is None:
@@ -200,7 +200,7 @@ class Gate:
             return await self._confirmed(call, word, decision)
 
     async def _confirmed(self, call: Call, word: HookWord | None, decision: Decision) -> Decision:
-        """A yes, unless a rule denies by now what was being asked about."""
+        """The decision, unless a rule that was added meanwhile denies the call."""
         if decision.allowed:
             verdict = await self._judged(call, word)
             if verdict.behaviour == "deny":
@@ -210,7 +210,7 @@ class Gate:
     async def _put(
         self, interaction: Interaction, tool: Tool, call: Call, verdict: Verdict, call_id: str
     ) -> Decision:
-        """Puts the question, keeps the answer, and tells."""
+        """Asks the person, stores the answer, and publishes the event."""
         question = question_about(tool, call, verdict, can_keep=self._keep is not None)
         self._notices.give("permission_prompt", "Permission needed", f"{question.tool} needs permission")
         asking = _Asking()
@@ -243,7 +243,7 @@ class Gate:
         return decision
 
     async def _waited(self, asked: Coroutine[Any, Any, T]) -> T:
-        """What somebody answers, unless the host is closed first."""
+        """The answer; `HostClosed` if the host is closed before it comes."""
         if self._is_closed:
             asked.close()
             raise HostClosed
