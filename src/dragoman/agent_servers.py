@@ -1,8 +1,8 @@
 """The servers of one agent: some of the host's, and some of its own.
 
-I own: who may be called by an agent, and that its own servers end with it. Servers it names are shared
-with everybody (one connection); servers it defines are started for it alone, under the same policy,
-permissions and settings as all others.
+Defines which servers an agent may call. Servers that it names are shared with the host (one connection);
+servers that it defines are started for it alone, under the same policy, permissions and settings as all
+others, and end with it.
 """
 
 from __future__ import annotations

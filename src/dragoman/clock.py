@@ -1,7 +1,4 @@
-"""Time, as a seam.
-
-I own: the two questions the host asks of time. `dragoman.testing.FakeClock` answers them in tests.
-"""
+"""The clock, as an interface that tests replace (`dragoman.testing.FakeClock`)."""
 
 from __future__ import annotations
 

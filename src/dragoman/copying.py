@@ -1,6 +1,6 @@
-"""Copies of JSON values, so that what was judged cannot change under whoever judged it.
+"""Copies JSON values, so that a value cannot change after it was checked.
 
-I own: one function. Objects and lists are copied at every depth; everything else cannot change.
+Objects and lists are copied at every depth; all other values are immutable.
 """
 
 from __future__ import annotations

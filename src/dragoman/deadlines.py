@@ -1,7 +1,7 @@
-"""Many deadlines on one timer.
+"""Many deadlines with one timer.
 
-I own: ending what takes too long. Most requests end long before their deadline, so setting one must
-cost next to nothing: a single timer is armed for the earliest, and looks at the rest when it fires.
+Most requests end long before their deadline, so setting one must be very cheap: a single timer is set for the
+earliest deadline, and checks the others when it fires.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@
     ├── HostClosed                the host was closed first
     └── WrongLoop                 the host belongs to another event loop, which does not run
 
-I own: the tree, the stable `code` of each, and their sentences. Every error takes facts and composes
-its own sentence. Text that came from a server is made visible here, so that no message can drive a
-terminal. Secrets are never among the facts.
+Each error has a stable `code`, takes facts as arguments and composes its message from them. Control
+characters in text from a server are escaped here, so that no message can control a terminal. Facts contain no
+secrets.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What happened, as frozen values.
+"""Events: what happened, as frozen values, and the bus that delivers them.
 
-I own: the kinds of event and the bus that hands them out. Nothing here decides anything; whoever
-makes something happen publishes it, and any number of listeners read it at their own pace. A
-listener that falls behind loses the oldest events and is told how many (`EventsDropped`).
+The code that causes something publishes the event, and any number of listeners read it at their own pace. A
+listener that is too slow loses the oldest events and is told how many (`EventsDropped`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A host's servers: each configured entry made into a connection, and the way calls take to them.
+"""The servers of a host: makes a connection for each configured entry, and finds the session for a call.
 
-I own: which connection belongs to which entry, asking policy each time a transport is made, replacing what
-a changed configuration replaces, and what each of them has offered. Reading configuration is the host's.
+Asks policy each time a transport is made, replaces connections when configuration changes, and keeps what
+each server offers. The host reads configuration.
 """
 
 from __future__ import annotations

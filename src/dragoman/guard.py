@@ -1,7 +1,7 @@
-"""What stands between a call and its server: rules, hooks and the audit log, as configuration wants them.
+"""The rules, hooks and audit log of a host, made from configuration and replaced when it changes.
 
-I own: making them from what every source says, and following when it changes. Decisions are `permissions/`'s,
-running hooks is `hooks/`'s, what an audit line says is `calls/audit.py`'s.
+`permissions/` decides about calls, `hooks/` runs hooks, and `calls/audit.py` composes the lines of the audit
+log.
 """
 
 from __future__ import annotations

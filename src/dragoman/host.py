@@ -1,6 +1,6 @@
 """The host: every server a person uses, behind one object.
 
-I own: wiring, and nothing else. This is the only place where the parts are put together.
+Contains wiring only. This is the only place where the parts are put together.
 """
 
 from __future__ import annotations

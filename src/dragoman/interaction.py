@@ -1,8 +1,7 @@
-"""The seam through which a person is asked.
+"""The interface by which a person is asked.
 
-I own: the questions the host can put to a person and the answers it understands. Front ends and
-programs implement `Interaction`; one that can also show forms has `fill`. `dragoman.testing.ScriptedUser`
-is one for tests.
+Defines the questions of the host and the answers to them. Front ends and programs implement `Interaction`;
+one that can also show forms has `fill`. `dragoman.testing.ScriptedUser` is one for tests.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The names things go by, as types of their own.
+"""Types for names.
 
-I own: the distinction between what a server calls a tool (`WireToolName`) and what a model
-calls it (`QualifiedName`), so that a mix-up is a type error. How one becomes the other is
-decided in `catalog/naming.py`.
+Distinguishes the name that a server gives a tool (`WireToolName`) from the name that a model uses
+(`QualifiedName`), so that confusing them is a type error. `catalog/naming.py` converts one to the other.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Where Dragoman keeps its files.
+"""The folders in which Dragoman stores its files.
 
-I own: the folders, the two variables that move them, and that only their owner may look inside.
+Defines the folders and the two variables that move them. Only their owner may read them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Running a person's own command for what it prints: hooks, helpers that print headers.
+"""Runs a person's own command for its output: hooks, and helpers that print headers.
 
-I own: starting it in a process group of its own, its input and output within limits, and its end: when `run`
-returns or is cancelled, everything in that group has been killed. What the output means is the caller's.
-Servers are not run here: they stay, and are `transports/process.py`'s.
+Starts it in a process group of its own and limits its input and output. When `run` returns or is cancelled,
+every process of that group has been killed. The caller interprets the output. Servers, which stay, are
+started by `transports/process.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Facts of the Model Context Protocol that the code matches on.
-
-I own: revisions, methods, reserved keys and error codes. I decide nothing.
-"""
+"""Constants of the Model Context Protocol: revisions, methods, reserved keys and error codes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The public words, and where each is at home.
-
-I own: the list. `dragoman` itself hands these names out when they are first used.
-"""
+"""The public names, and the module of each. `dragoman` imports a name when it is first used."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The settings table: every number a person may turn, declared once.
+"""The table of all settings.
 
-I own: names, defaults, units, how a value is read from text, and which of several values counts. Reading
-files is `config`'s; the reference page is generated from `TABLE`.
+Defines names, defaults, units, how a value is parsed, and which of several values counts. `config` reads the
+files; the reference page is generated from `TABLE`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """The tools of one conversation, as its model sees them.
 
-I own: which tools the model is given, in an order that never changes under it (prompt caches hold), which
-wait to be found, and `tool_search`, by which the model finds them. A found tool stays. What there is to find,
-and every call, is the host's; the rule of deferral is `catalog/deferral.py`'s, the ranking
-`catalog/search.py`'s, and how tools are told about `catalog/overview.py`'s.
+Decides which tools the model is given, in an order that stays the same (for prompt caches), which are
+deferred, and offers `tool_search`, by which the model finds them. A found tool stays. The host has the tools
+and makes the calls; `catalog/deferral.py` decides about deferral, `catalog/search.py` ranks, and
+`catalog/overview.py` describes tools.
 
-I guarantee: nothing is put before a tool that was shown, and no two shown tools change places; a tool that
-goes leaves the others as they are, and has its old place when it comes back. A tool that grows far beyond
-what was shown of it goes, and comes back when it is found again: no server fills a context from behind.
+No tool is inserted before one that was shown, and no two shown tools change places. A tool that is removed
+leaves the others in place, and gets its old place when it comes back. A tool whose definition becomes much
+larger than what was shown is removed, and comes back when it is found again: so a server cannot fill the
+context later.
 """
 
 from __future__ import annotations

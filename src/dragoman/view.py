@@ -1,6 +1,5 @@
-"""One server as a person or program sees it.
-
-I own: `ServerView`, a value taken at one moment; asking the host again gives a newer one.
+"""`ServerView`: one server as a person or program sees it, at one moment. The host gives a newer one each
+time.
 """
 
 from __future__ import annotations

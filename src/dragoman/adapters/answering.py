@@ -1,8 +1,9 @@
-"""What all adapters share: making the call a model asked for, and its outcome in parts that models take.
+"""What all adapters share: makes the call that a model asked for, and converts the outcome to parts that
+models accept.
 
-I own: that every call a model makes gets an answer, for APIs refuse a conversation in which one is missing.
-So a lost server is told to the model; only what ends the work (a closed host, cancellation) is raised.
-I guarantee: texts are cleaned, never empty, and an image is one that model APIs can read.
+Every call of a model gets an answer, because APIs refuse a conversation in which one is missing. So the loss
+of a server is reported to the model; only a closed host and cancellation are raised. Texts are cleaned and
+never empty, and images have a format that model APIs accept.
 """
 
 from __future__ import annotations

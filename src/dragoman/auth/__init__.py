@@ -1,1 +1,1 @@
-"""Owns who asks: where the headers that prove it come from, and how they are made anew."""
+"""Authentication of the host to servers: where authentication headers come from, and how they are renewed."""

@@ -1,8 +1,8 @@
-"""`headersHelper`: a command that prints the headers which say who asks.
+"""`headersHelper`: a command that prints authentication headers.
 
-I own: what the command is told, how long it may take, and which headers of its output may be sent. It runs
-once for each connection and again when a server refuses what it gave. Its output is secret: no error repeats
-any of it. Who shares one run, and which headers it overrides, is the transport's.
+Defines what the command is told, how long it may take, and which headers of its output may be sent. It runs
+once for each connection and again when a server refuses its headers. Its output is secret: no error contains
+any of it. The transport decides which messages share one run, and which headers it overrides.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Owns what can be called now: tools of all servers as one clean, stable pool."""
+"""The tools, resources and prompts of all servers, under stable names."""

@@ -1,7 +1,7 @@
-"""What a tool says of itself: whether it only reads, destroys, may be repeated, reaches outside. Pure.
+"""The annotations of a tool: whether it only reads, destroys, may be repeated, reaches outside. Pure.
 
-I own: reading the hints, with the specification's defaults where one is missing or is no truth value.
-They are a server's claims: they set the tone of a question and what may run side by side, and grant
+Where an annotation is missing or not a boolean, the default of the specification is used. Annotations are
+claims of a server: they decide how a question to a person looks and what may run concurrently, and grant
 nothing.
 """
 

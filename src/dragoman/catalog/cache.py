@@ -1,9 +1,9 @@
-"""What servers said, kept for as long as they say it keeps.
+"""Cache of what servers sent, for as long as the server says that it is valid (`ttlMs`).
 
-I own: how long something counts as fresh, how much is kept, and what is dropped when. Everything belongs to
-one link of one server: whoever connects anew, perhaps as somebody else, is given nothing of what was there
-before, so `cacheScope` never has to be believed. What is no longer fresh can still be had by name
-(`last_known`), for whoever cannot get it anew and says so.
+Limits how much is stored, and drops the least recently used first. An entry belongs to one connection of one
+server: after a reconnect, perhaps with other credentials, nothing of it is used, so `cacheScope` need not be
+trusted. An expired entry can still be read by name (`last_known`) where it cannot be obtained again and the
+caller says so.
 """
 
 from __future__ import annotations

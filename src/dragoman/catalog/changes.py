@@ -1,8 +1,7 @@
-"""How a tool changed, for people to read. Pure.
+"""Describes for people how a tool changed. Pure.
 
-I own: the words: lines of a description taken out and put in, parameters by their names, hints with their
-old and new values. What counts as a change is `lock.py`'s.
-I guarantee: every text is safe for a terminal, and the whole is short enough to be read.
+Shows removed and added lines of a description, parameters by name, and annotations with old and new values.
+`lock.py` decides what counts as a change. All text is safe for a terminal, and the whole is short.
 """
 
 from __future__ import annotations

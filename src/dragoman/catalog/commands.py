@@ -1,6 +1,6 @@
 """Prompts as commands: what a person types.
 
-I own: the grammar of a command line, and which of a prompt's arguments each word is for.
+Parses a command line, and decides which argument of the prompt each word is for.
 
 The grammar: `/mcp__server__prompt word "two words" name=value`. Words fill the prompt's arguments in its own
 order, passing over those given by name; the last argument takes all words that are left, with one space

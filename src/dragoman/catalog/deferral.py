@@ -1,8 +1,8 @@
-"""Which tools a model is given at once, and which it has to look for. Pure.
+"""Which tools a model is given at once, and which it finds by searching. Pure.
 
-I own: the rule. A tool that asks to be found is deferred; one that asks to be shown at once is shown, as far
-as there is room for such wishes; all others are shown as long as everything together takes no more than its
-share of the context, and deferred otherwise. What was decided about a tool before is not decided again.
+A tool that asks to be deferred is deferred; one that asks to be shown at once is shown, as far as there is
+room for such tools; all others are shown as long as everything together takes no more than its share of the
+context, and deferred otherwise. A decision about a tool is not made again.
 """
 
 from __future__ import annotations

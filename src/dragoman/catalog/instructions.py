@@ -1,8 +1,8 @@
-"""What servers say about how to use them, as sections of a system prompt. Pure.
+"""The instructions of servers, as sections of a system prompt. Pure.
 
-I own: the sections' form, the bounds on them, and *delta* mode: after the first turn only what changed is
-said, so that what a model API has cached stays valid. The words are a server's: each section says whose,
-and cannot end before its end.
+Defines the form and the limits of the sections, and *delta* mode: after the first turn only changes are
+included, so that what a model API has cached stays valid. The text comes from a server: each section names
+the server, and the text cannot end its section early.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A server's list of tools, read and judged.
+"""Reads a server's list of tools and decides which definitions are usable.
 
-I own: which definitions are usable. A bad one is dropped alone, with its reason; the others are not
-touched. Paging is `paging.py`'s, when to read is `refresh.py`'s.
+An invalid definition is dropped with its reason; the others are not affected. `paging.py` reads pages;
+`refresh.py` decides when to read.
 """
 
 from __future__ import annotations

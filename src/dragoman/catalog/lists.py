@@ -1,8 +1,8 @@
-"""Servers' lists of resources, templates and prompts: read when wanted, kept while fresh.
+"""Servers' lists of resources, templates and prompts: read when needed, cached while valid.
 
-I own: one reading at a time per list, however many want it; reading ahead when a server is connected and
-again when it says that a list changed; dropping what cannot be used. What an entry means, its own module
-knows; how long it keeps, `cache.py`.
+A list is read once at a time, however many callers wait for it; it is read in advance when a server is
+connected, and again when the server says that it changed. Unusable entries are dropped. The module of each
+kind interprets the entries; `cache.py` decides how long they are kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The tool lists of lazy servers, kept between runs.
+"""The tool lists of lazy servers, stored between runs.
 
-I own: one small file per server, named after the fingerprint of its entry, so that its tools can be shown
-before it is started. A list is a convenience: it may be lost, and is read anew at each start.
+There is one small file per server, named after the fingerprint of its entry, so that its tools can be shown
+before it is started. A file may be lost: the list is read again at each start of the server.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Resources that a person names in their text: `@server:uri`.
+"""Resources that a person mentions in a text: `@server:uri`.
 
-I own: finding them, purely, and reading them for a model, each failure a sentence of its own. Only a server
-that is known makes a mention: `me@example.com` and `@types/node` are none. An address ends at the next space,
-without the punctuation of the sentence around it; one with spaces is quoted, `@server:"file:///my notes"` or,
-for a server with spaces in its name, `@"my server:file:///my notes"`.
+Finds mentions (pure), and reads them for a model; each failure becomes a sentence. Only a known server makes
+a mention: `me@example.com` and `@types/node` are none. A URI ends at the next space, without the punctuation
+of the sentence around it; one with spaces is quoted, `@server:"file:///my notes"` or, for a server with
+spaces in its name, `@"my server:file:///my notes"`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How a server's tools and prompts are called by models and people. Pure.
+"""The names of tools and prompts for models and people. Pure.
 
-I own: `mcp__<server>__<tool>`, made of characters every model API takes, at most 64 long, unique in
-the pool, and the same after every restart. One name stands for one pair, so the pool finds the way back.
+`mcp__<server>__<tool>` consists of characters that every model API accepts, has at most 64 of them, is unique
+in the pool, and is the same after every restart. One name stands for one pair of server and tool.
 """
 
 from __future__ import annotations

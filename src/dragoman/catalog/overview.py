@@ -1,7 +1,7 @@
-"""What a model is told about tools it has not been given.
+"""What a model is told about tools that it has not been given.
 
-I own: the short overview of what can be found, and the words in which a found tool is shown; both bounded.
-Text of servers comes cleaned from `tools.py`. When they are said is the toolbox's.
+Contains the short overview of what can be found, and the text that describes a found tool; both have a limit.
+`tools.py` has cleaned the text of servers. The toolbox decides when the text is used.
 """
 
 from __future__ import annotations

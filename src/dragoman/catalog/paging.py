@@ -1,7 +1,7 @@
-"""Lists that come page by page: of tools, resources, templates and prompts.
+"""Reads lists page by page: of tools, resources, templates and prompts.
 
-I own: the bounds (pages, items, bytes), cursors, and the hints on how long a list keeps. What an item
-means, others know. I guarantee an end, and that what came before an error is kept.
+Covers the limits (pages, items, bytes), cursors, and the server's values for how long a list is valid. Items
+are not interpreted. Reading always ends, and what came before an error is kept.
 """
 
 from __future__ import annotations

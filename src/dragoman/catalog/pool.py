@@ -1,7 +1,6 @@
-"""The pool: all servers' tools under one roof, each found by its name.
+"""The pool: the tools of all servers, each found by its name.
 
-I own: who is in the pool, in which order, and what changed when a list was read anew. Names are given in
-`naming.py`.
+Keeps the order of tools, and computes what changed when a list was read again. `naming.py` makes the names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Prompts: as servers list them, and as they come back.
+"""Prompts as servers list them, and the messages of a prompt.
 
-I own: which prompts of a list are usable, and cleaning what a prompt says. A prompt that cannot be read is
-dropped alone, with its reason. The command line is `commands.py`'s, asking `calls/prompts.py`'s.
+Decides which prompts of a list are usable, and cleans the messages. An invalid prompt is dropped with its
+reason; the others are not affected. `commands.py` parses the command line, and `calls/prompts.py` sends the
+requests.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""When lists of tools are read: on connecting, on a change notice, and when their time is up.
+"""Decides when lists of tools are read: on connecting, after a change notification, and when they expire.
 
-I own: merging bursts of change notices into one reading at a time per server, how long a list keeps, and
-keeping the last good list when a reading fails.
+Change notifications that follow one another quickly cause one reading, and only one reading per server runs
+at a time. When a reading fails, the last good list is kept.
 """
 
 from __future__ import annotations

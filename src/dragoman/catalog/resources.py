@@ -1,8 +1,8 @@
-"""Resources and templates as servers list them, and what reading one gives.
+"""Resources and templates as servers list them, and the contents of a resource.
 
-I own: which entries of a list are usable. A bad one is dropped alone, with its reason. Names and
-descriptions are cleaned for models; an address (URI) stays as it is, for it is sent back, so one with
-invisible characters is not usable at all. What a model is given of a resource is `content/media.py`'s.
+Decides which entries of a list are usable; an invalid one is dropped with its reason. Names and descriptions
+are cleaned for models. A URI stays unchanged, because it is sent back; one with invisible characters is not
+usable. `content/media.py` converts contents for a model.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Finding the right tool among thousands.
+"""Search over the tools of a set. Pure.
 
-I own: the index of a set of tools and the ranking of what a question finds: BM25 over the words of names,
-titles, descriptions, hints and parameters, each field with its own weight. A word that no tool knows is taken
-for the known words nearest to it. Ties are broken by name, so the same question has the same answer. Pure.
-What may be searched, and what becomes of it, is the toolbox's.
+Contains the index and the ranking: BM25 over the words of names, titles, descriptions, annotations and
+parameters, each field with its own weight. A word that no tool contains is replaced by the most similar known
+words. Equal results are ordered by name, so the same question has the same answer. The toolbox decides what
+is searched and how results are used.
 
-I guarantee: building takes time and memory linear in the tools, each of which counts with a bounded number of
-words; a question of any length costs no more than its first words, each linear in the tools that know it.
+Building takes time and memory linear in the tools, each of which counts with a bounded number of words. Of a
+question, only the first words count, and each takes time linear in the tools that contain it.
 """
 
 from __future__ import annotations

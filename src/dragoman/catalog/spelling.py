@@ -1,7 +1,7 @@
-"""What an unknown word may have been meant to be. Pure.
+"""Finds the known words that are most similar to an unknown word. Pure.
 
-I own: `Vocabulary`, which knows the terms of an index by the pairs of letters they are made of, and how alike
-two words are. Bounded: so many terms, each so long, and only the likeliest are looked at closely.
+`Vocabulary` indexes terms by the pairs of letters that they contain, and computes how similar two words are.
+The number of terms, their length and the number of terms that are compared in detail are limited.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What servers say in words, as it is kept: titles and descriptions. Pure.
+"""Titles and descriptions of servers: their length limits, and the rule that a value that is not text counts
+as missing. Pure.
 
-I own: how long they may be, and that what is no text counts as not said. Cleaning is `dragoman.cleaning`'s.
+`dragoman.cleaning` cleans the text.
 """
 
 from __future__ import annotations

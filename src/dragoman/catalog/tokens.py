@@ -1,6 +1,6 @@
-"""What tools cost of a model's context. Pure.
+"""How many tokens tools take of a model's context. Pure.
 
-I own: what of a tool is counted. The count is `content/tokens.py`'s.
+Decides which parts of a tool count. `content/tokens.py` counts the tokens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One tool, as models and programs see it.
 
-I own: the face that tools of servers and built-in tools share. What a server says is cleaned here before
-a model sees it; `definition` keeps its words as they came. Nothing is decoded before it is asked for.
+Defines the interface that tools of servers and built-in tools share. Text of a server is cleaned here before
+a model sees it; `definition` keeps it as it came. Nothing is decoded before it is needed.
 """
 
 from __future__ import annotations

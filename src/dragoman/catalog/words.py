@@ -1,8 +1,7 @@
-"""Text as the words it is searched by. Pure.
+"""Splits text into the words by which it is searched. Pure.
 
-I own: how names and sentences fall into words, which words count as one (endings are dropped, abbreviations
-stand for what they shorten), and which are used for one another. What a search makes of them is
-`search.py`'s.
+Decides how names and sentences are split, which words count as the same (endings are dropped, abbreviations
+are expanded), and which are synonyms. `search.py` uses the words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A small MCP server made of Python functions, for tests, demos and built-in tools.
 
-I own: just enough of the server's side, in both eras, to offer tools; what stands on its `shelf`
-(resources, prompts) is `shelf.py`'s. It runs in-process (hand it to a host) or over stdio (`run_stdio`).
+Implements as much of the server's side, in both eras, as tools need; `shelf.py` adds resources and prompts.
+It runs in-process (pass it to a host) or over stdio (`run_stdio`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What an in-memory server offers besides tools: resources, templates, prompts.
-
-I own: their lists, reading and filling them in, and completion from a list of known values.
+"""The resources, templates and prompts of an in-memory server: their lists, their contents, and completion
+from a list of known values.
 """
 
 from __future__ import annotations

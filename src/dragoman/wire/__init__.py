@@ -1,1 +1,3 @@
-"""Owns the protocol without I/O: bytes ↔ messages, ids and replies, the two eras, and which one to speak."""
+"""The protocol without I/O: encoding and decoding of messages, ids and replies, the two eras, and the choice
+between them.
+"""

@@ -1,6 +1,6 @@
-"""The legacy era: `initialize`, then requests that rely on it (2024-11-05 … 2025-11-25).
+"""The legacy era: `initialize`, then requests that rely on it (revisions 2024-11-05 to 2025-11-25).
 
-I own: how requests look in this era and which liberties its servers have.
+Defines the form of requests in this era, and which deviations of servers are accepted.
 """
 
 from __future__ import annotations

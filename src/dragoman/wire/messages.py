@@ -1,7 +1,7 @@
-"""The shapes of what servers send, as far as a host looks at them.
+"""The types of what servers send, as far as a host reads it.
 
-I own: typed views on the wire. Unknown fields are ignored; whatever the host passes on unread stays
-`Raw`. I leave meaning to others: `catalog` judges tool definitions, `calls` judges results.
+Unknown fields are ignored; what the host passes on unread stays `Raw`. `catalog` interprets tool definitions,
+`calls` interprets results.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which parts of a request are repeated as HTTP headers, and how they are spelled there.
+"""Which parts of a request are repeated as HTTP headers, and how they are encoded there.
 
-I own: the rules for `x-mcp-header` in a tool's input schema, the headers a call's arguments give, and the
-base64 escape for values that a header cannot carry as they are. A schema that breaks the rules makes its
-tool unusable over HTTP, and only there.
+Contains the rules for `x-mcp-header` in a tool's input schema, the headers for the arguments of a call, and
+the base64 form for values that a header cannot contain. A schema that breaks the rules makes its tool
+unusable over HTTP only.
 """
 
 from __future__ import annotations

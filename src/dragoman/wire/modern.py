@@ -1,6 +1,6 @@
-"""The modern era: no handshake, every request describes itself (2026-07-28).
+"""The modern era: no handshake, every request describes itself (revision 2026-07-28).
 
-I own: how requests look in this era and which liberties its servers have.
+Defines the form of requests in this era, and which deviations of servers are accepted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which era to speak with a server: pure decisions over what the probe brought.
+"""Decides which era to use with a server, from the answer to the probe. Pure.
 
-I own: the tables of the specification's dual-era algorithms, for pipes and for HTTP. I leave sending the
-probe, waiting and restarting the process to `connections/handshake.py`.
+Contains the tables of the specification's dual-era algorithms, for stdio and for HTTP.
+`connections/handshake.py` sends the probe, waits and restarts the process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Addresses of resources (URIs), as far as they are looked at. Pure.
+"""Which resource URIs are accepted from servers and sent to them. Pure.
 
-I own: which are taken from servers and sent to them. They are sent back letter by letter, so nothing in them
-is cleaned or repaired: one that a person could not see in full is not used.
+A URI is sent back unchanged, so nothing in it is cleaned or repaired: one that cannot be shown in full is not
+used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns tools' input schemas for models: whatever a server gives becomes what every model API accepts."""
+"""Converts the input schemas of tools to schemas that every model API accepts."""
 
 from dragoman.catalog.schemas.fitness import unsafe_names
 from dragoman.catalog.schemas.rewriting import for_models

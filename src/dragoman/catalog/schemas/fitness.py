@@ -1,9 +1,9 @@
-"""Whether model APIs take a schema as it is, and the last touches that make it so. Pure.
+"""Whether model APIs accept a schema unchanged, and the last changes that make it acceptable. Pure.
 
-I own: what a complete schema is (a type, items for arrays, names that APIs take) for each node, the quick
-look at a whole schema that spares most of them the rewriting, and finding names with invisible characters:
-no rewriting helps a tool that has them.
-I guarantee: what `finish` returns is complete, and a fit schema is left alone by every part of the rewriting.
+Defines for each node what a complete schema is (a type, items for arrays, names that APIs accept). A quick
+check of the whole schema avoids rewriting most of them. Also finds names with invisible characters: rewriting
+cannot make a tool with such names usable. What `finish` returns is complete, and no part of the rewriting
+changes an acceptable schema.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What a keyword of a schema may say to a model. Pure.
+"""The keywords of a schema that are passed to a model. Pure.
 
-I own: the table of keywords that are passed on, the form each has to have (one in another form is left out,
-for one invalid keyword makes an API refuse a request with all its tools), and cleaning the texts and values
-in them. What schemas are made of other schemas is `rewriting.py`'s.
-I guarantee: whatever the value, an answer soon, and nothing invisible in it.
+Contains the table of these keywords with the form that each must have, and cleans texts and values in them. A
+keyword in another form is left out, because one invalid keyword makes an API refuse a request with all its
+tools. Any value is handled in bounded time, and the result has no invisible characters. `rewriting.py`
+handles keywords that contain schemas.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Several schemas as one. Pure, on schemas that `rewriting.py` has rewritten.
+"""Merges several schemas into one. Pure, for schemas that `rewriting.py` has rewritten.
 
-I own: what is true when all of them hold (`conjoin`) and when one of them does (`unite`), said without
-combinators, and the words for what cannot be said so.
-I guarantee: what the schemas admit together, the merged one admits. Where two keywords disagree, one of them
-is kept, so the merged schema may admit more, and a server still judges by its own. One thing is taken as
-meant though it is not said: that a property described in one alternative is of that kind in the others too.
+`conjoin` describes values that fit all schemas, `unite` values that fit one of them, both without
+combinators; what cannot be expressed so is put into words. The merged schema admits what the schemas admit.
+Where two keywords conflict, one is kept, so the merged schema may admit more; the server still validates with
+its own. One thing is assumed: that a property described in one alternative has the same type in the others.
 """
 
 from __future__ import annotations

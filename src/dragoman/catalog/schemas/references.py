@@ -1,6 +1,5 @@
-"""What a `$ref` inside a schema points at. Pure.
-
-I own: finding it in the same document, by JSON pointer, anchor or `$id`. Other documents are never fetched.
+"""Finds the target of a `$ref` in the same document, by JSON pointer, anchor or `$id`. Pure: other documents
+are never fetched.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Tools' input schemas as model APIs take them. Pure.
 
-I own: rewriting a server's schema so that every API accepts it, with the same meaning as far as that can be
-said, and in words where it cannot. The server's own schema stays what arguments are checked against.
-Keywords by themselves are `keywords.py`'s, several schemas as one `merging.py`'s.
-I guarantee: an answer soon for any JSON, of bounded size; the answer is valid JSON Schema 2020-12, and to
-rewrite it once more changes nothing.
+Rewrites a server's schema so that every API accepts it, with the same meaning as far as that can be
+expressed, and in words where it cannot. Arguments are still validated with the server's own schema.
+`keywords.py` handles single keywords, `merging.py` merges schemas. Any JSON is handled in bounded time; the
+result has a bounded size and is valid JSON Schema 2020-12, and rewriting it again changes nothing.
 
-What APIs ask for. One tool that does not comply costs the whole request, with all tools in it.
+The requirements of APIs. One tool that does not comply makes an API refuse the request with all its tools.
 - Anthropic: `type: "object"` at the root and no `oneOf`, `anyOf`, `allOf` there; names of properties match
   `[a-zA-Z0-9_.-]{1,64}`; in places no `$ref` at all; valid under JSON Schema 2020-12.
 - OpenAI: `type: "object"` at the root and no `oneOf`, `anyOf`, `allOf`, `enum`, `not` there; an array has
