@@ -80,7 +80,7 @@ class Prompts:
         return _covered(found, redact) if redact else found
 
     async def run(self, line: str) -> PromptResult:
-        """The messages of the prompt that a command line such as `/mcp__server__prompt word "two words"` names."""
+        """The messages of the prompt in a command line such as `/mcp__server__prompt word "two words"`."""
         command = await self.parse(line)
         return await self.get(command.prompt.name, command.arguments)
 

@@ -8,7 +8,7 @@ error.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, Protocol
 
 import aiohttp
@@ -98,6 +98,29 @@ class Signer:
             raise NoCredentials(f"no credentials could be obtained: {type(error).__name__}") from error
         self._failure = None
         return self._last
+
+
+Send = Callable[[Mapping[str, str]], Awaitable[aiohttp.ClientResponse]]
+"""Sends one request with these headers."""
+
+
+async def send_signed(
+    signer: Signer | None, headers: Mapping[str, str], send: Send
+) -> aiohttp.ClientResponse:
+    """The response to a request, after at most one renewal of credentials."""
+    if signer is None:
+        return await send(headers)
+    signed = await signer.sign(headers)
+    response = await send(signed.headers)
+    if response.status != 401:
+        return response
+    response.close()
+    return await send((await signer.sign_again(headers, signed)).headers)
+
+
+def secrets_of(headers: Mapping[str, str], signer: Signer | None) -> tuple[str, ...]:
+    """Values of headers and credentials, which a server may repeat and which must not be shown."""
+    return (*headers.values(), *(() if signer is None else signer.secrets))
 
 
 def laid_over(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:

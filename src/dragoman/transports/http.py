@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncGenerator, Coroutine, Mapping
+from functools import partial
 from typing import Any, Final
 
 import aiohttp
@@ -21,7 +22,7 @@ from dragoman.cleaning import one_line
 from dragoman.deadlines import Deadlines
 from dragoman.protocol import LEGACY_REVISIONS, REVISION_IN_HEADER, era_of
 from dragoman.transports.base import ADDRESS_HINT, ADDRESS_QUESTION, About, Details, Sink, Trouble
-from dragoman.transports.credentials import Credentials, NoCredentials, Signer
+from dragoman.transports.credentials import Credentials, NoCredentials, Signer, secrets_of, send_signed
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.sse_events import EventTooLarge, SseParser, in_pieces
 from dragoman.transports.web import (
@@ -217,23 +218,15 @@ class HttpTransport:
             response.close()
 
     async def _trouble_of(self, response: aiohttp.ClientResponse) -> Trouble:
-        own = () if self._signer is None else self._signer.secrets
         return await trouble_of_status(
-            response, in_session=self._session_id is not None, hide=(*self._network.headers.values(), *own)
+            response,
+            in_session=self._session_id is not None,
+            hide=secrets_of(self._network.headers, self._signer),
         )
 
     async def _answer_to(self, message: bytes, about: About) -> aiohttp.ClientResponse:
-        """The response to a POST, after at most one renewal of credentials."""
         headers = {**self._headers, **about.headers} if about.headers else self._headers
-        if self._signer is None:
-            return await self._send_once(message, headers)
-        signed = await self._signer.sign(headers)
-        response = await self._send_once(message, signed.headers)
-        if response.status != 401:
-            return response
-        response.close()
-        signed = await self._signer.sign_again(headers, signed)
-        return await self._send_once(message, signed.headers)
+        return await send_signed(self._signer, headers, partial(self._send_once, message))
 
     async def _until_introduced(self) -> None:
         """Waits for `notifications/initialized`, which messages on other connections could overtake."""
@@ -355,29 +348,17 @@ class HttpTransport:
     @contextlib.asynccontextmanager
     async def _get(self, last_id: str | None) -> AsyncGenerator[aiohttp.ClientResponse]:
         assert self._client is not None
+        get = partial(self._client.get, allow_redirects=False)
         headers = {name: value for name, value in self._headers.items() if name != "Content-Type"}
         headers["Accept"] = EVENTS
         if last_id:
             headers["Last-Event-ID"] = last_id
         async with asyncio.timeout(self._request_seconds):
-            response = await self._get_once(headers)
+            response = await send_signed(self._signer, headers, lambda signed: get(self._url, headers=signed))
         try:
             yield response
         finally:
             response.close()
-
-    async def _get_once(self, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
-        """The response to a GET, after at most one renewal of credentials."""
-        assert self._client is not None
-        if self._signer is None:
-            return await self._client.get(self._url, headers=headers, allow_redirects=False)
-        signed = await self._signer.sign(headers)
-        response = await self._client.get(self._url, headers=signed.headers, allow_redirects=False)
-        if response.status != 401:
-            return response
-        response.close()
-        signed = await self._signer.sign_again(headers, signed)
-        return await self._client.get(self._url, headers=signed.headers, allow_redirects=False)
 
     async def _listen(self) -> None:
         """Keeps the stream open on which a legacy server speaks by itself, if it has one."""

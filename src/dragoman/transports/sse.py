@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import aiohttp
@@ -26,7 +25,14 @@ from yarl import URL
 from dragoman.cleaning import one_line
 from dragoman.errors import ConnectError, Unreachable
 from dragoman.transports.base import ADDRESS_QUESTION, About, Details, Sink, Trouble
-from dragoman.transports.credentials import Credentials, NoCredentials, Signer, laid_over
+from dragoman.transports.credentials import (
+    Credentials,
+    NoCredentials,
+    Signer,
+    laid_over,
+    secrets_of,
+    send_signed,
+)
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.sse_events import EventTooLarge, SseEvent, SseParser, in_pieces
 from dragoman.transports.web import (
@@ -161,12 +167,16 @@ class SseTransport:
     async def _open_stream(self, sink: Sink) -> None:
         self._client = client = open_client(self._server, self._network)
         headers = laid_over(self._base_headers, {"Accept": EVENTS})
-        self._stream = stream = await self._signed(
+        self._stream = stream = await send_signed(
+            self._signer,
             headers,
             lambda signed: client.get(self._network.address, headers=signed, allow_redirects=False),
         )
         if stream.status != 200:
-            raise connect_error(self._server, await trouble_of_status(stream, hide=self._secrets()))
+            raise connect_error(
+                self._server,
+                await trouble_of_status(stream, hide=secrets_of(self._network.headers, self._signer)),
+            )
         content_type = content_type_of(stream)
         if content_type != EVENTS:
             cause = f"it answers with {content_type} and not with an event stream"
@@ -306,7 +316,8 @@ class SseTransport:
         assert client is not None
         assert endpoint is not None
         try:
-            async with await self._signed(
+            async with await send_signed(
+                self._signer,
                 self._post_headers,
                 lambda signed: client.post(
                     endpoint, data=body_of(message), headers=signed, allow_redirects=False
@@ -316,29 +327,11 @@ class SseTransport:
                     await _finish(response)
                     return None
                 # The address was given out for this one stream, as a session's would be.
-                return await trouble_of_status(response, in_session=True, hide=self._secrets())
+                return await trouble_of_status(
+                    response, in_session=True, hide=secrets_of(self._network.headers, self._signer)
+                )
         except FAULTS as error:
             return _trouble_in(error)
-
-    # Who asks.
-
-    async def _signed(self, headers: Mapping[str, str], ask: _Ask) -> aiohttp.ClientResponse:
-        """The response, after at most one renewal of credentials."""
-        if self._signer is None:
-            return await ask(headers)
-        signed = await self._signer.sign(headers)
-        response = await ask(signed.headers)
-        if response.status != 401:
-            return response
-        response.close()
-        return await ask((await self._signer.sign_again(headers, signed)).headers)
-
-    def _secrets(self) -> tuple[str, ...]:
-        own = () if self._signer is None else self._signer.secrets
-        return (*self._network.headers.values(), *own)
-
-
-_Ask = Callable[[Mapping[str, str]], Awaitable[aiohttp.ClientResponse]]
 
 
 def _trouble_in(error: BaseException) -> Trouble:

@@ -24,7 +24,7 @@ from yarl import URL
 
 from dragoman.cleaning import one_line
 from dragoman.transports.base import About, OneLink, Sink, Trouble
-from dragoman.transports.credentials import Credentials, NoCredentials, Signer
+from dragoman.transports.credentials import Credentials, NoCredentials, Signer, secrets_of
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.web import (
     CONNECT_SECONDS,
@@ -159,8 +159,7 @@ class WebSocketTransport(OneLink):
         await link.close()
 
     def _secrets(self) -> tuple[str, ...]:
-        own = () if self._signer is None else self._signer.secrets
-        return (*self._network.headers.values(), *own)
+        return secrets_of(self._network.headers, self._signer)
 
     async def _shake_hands(self, client: aiohttp.ClientSession, headers: Mapping[str, str]) -> _WebSocket:
         return await client.ws_connect(
