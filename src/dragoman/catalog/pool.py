@@ -1,6 +1,6 @@
 """The pool: the tools of all servers, each found by its name.
 
-Keeps the order of tools, and computes what changed when a list was read again. `naming.py` makes the names.
+Orders tools by name, and computes what changed when a list was read again. `naming.py` makes the names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from dragoman.wire.messages import ToolDefinition
 
 Admit = Callable[[ServerTool | PromptDefinition | Template], str | None]
 """Why something that a server offers is left out; None if it is not."""
-"""Why a tool is to be left out, or None."""
 
 
 class Difference(Struct, frozen=True):

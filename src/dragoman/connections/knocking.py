@@ -17,7 +17,7 @@ Knock = Callable[[], Awaitable[bool]]
 
 
 async def pause(seconds: float, knock: Knock | None) -> None:
-    """Waits for this time, or until a server that refused a connection accepts one again."""
+    """Waits for this time, or until a server that could not be connected to can be again."""
     if knock is None:
         await asyncio.sleep(seconds)
         return

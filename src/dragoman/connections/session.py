@@ -177,7 +177,7 @@ class Session:
         """The raw result, or one of the errors under `CallError`.
 
         `headers` go along where some are carried. `is_standing`: a stream meant to stay open. `extends`: the
-        time limit begins anew with each progress.
+        time limit starts again with each progress notification.
         """
         if self._lost_cause is not None:
             raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)

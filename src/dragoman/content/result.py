@@ -3,7 +3,7 @@
 Most results are small, contain known blocks, and are decoded at once; only where that fails, each block and
 each field is decoded separately, so that an invalid one affects only itself. A large result is divided in a
 worker thread and mostly stays undecoded: `Undecoded` values and `LargeBlock`s are views on its message. Where
-there are more blocks than are ever shown, the last one contains all the remaining ones, as a JSON array.
+there are more than `BLOCK_LIMIT` blocks, one more block contains all of them, as the JSON array that came.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class SessionGrants:
         self._digests.pop(_key(call), None)
 
     def forget(self, server: str) -> None:
-        """A server's entry is another now, or gone: no yes given to it holds."""
+        """A server's entry was changed or removed: all grants for it end."""
         for key in [key for key in self._digests if key[0] == server]:
             del self._digests[key]
 

@@ -1,6 +1,6 @@
 """The legacy era: `initialize`, then requests that rely on it (revisions 2024-11-05 to 2025-11-25).
 
-Defines the form of requests in this era, and which deviations of servers are accepted.
+Defines the form of requests in this era, and that servers may send requests and, in one revision, batches.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The modern era: no handshake, every request describes itself (revision 2026-07-28).
 
-Defines the form of requests in this era, and which deviations of servers are accepted.
+Defines the form of requests in this era, and that servers send neither requests nor batches.
 """
 
 from __future__ import annotations
