@@ -1,7 +1,7 @@
 """Waits until an unreachable server accepts connections again.
 
 Probes once a second with a connection over which nothing is sent. The wait ends early only when a connection
-was refused before and is accepted now: some machines accept connections on every port, whether or not a
+failed before and succeeds now: some machines accept connections on every port, whether or not a
 server runs there.
 """
 
