@@ -78,11 +78,8 @@ def _show_rest(configuration: Configuration) -> None:
     click.echo(click.style("\nSettings", bold=True))
     for row in TABLE:
         first, *others = configuration.settings.said(row.name)
-        beat = (
-            f"  (overrides {', '.join(f'{said.value} of {said.source}' for said in others)})"
-            if others
-            else ""
-        )
+        beaten = ", ".join(f"{said.value} of {said.source}" for said in others)
+        beat = f"  (overrides {beaten})" if others else ""
         unit = "" if row.unit == "0 or 1" else f" {row.unit}"
         click.echo(f"  {row.name} = {first.value}{unit}  {one_line(first.source)}{one_line(beat)}")
     _show_rules(configuration)
