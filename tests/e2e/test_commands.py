@@ -212,3 +212,30 @@ def test_a_call_shows_which_servers_it_waits_for(monkeypatch: pytest.MonkeyPatch
 
     assert code == exit_codes.NOT_FOUND
     assert "0 of 1 servers checked, waiting for s" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("mpc", "list"), "No such command 'mpc'. Did you mean 'mcp'?"),
+        (("mcp", "lst"), "No such command 'lst'. Did you mean 'list'?"),
+        (("mcp", "zzz"), "No such command 'zzz'.\n"),
+    ],
+)
+def test_a_misspelt_command_is_answered_with_the_nearest_one(words: tuple[str, ...], said: str):
+    done = run(*words)
+    assert done.returncode == exit_codes.USAGE
+    assert said in done.stderr
+
+
+def test_one_server_that_needs_approval_cannot_be_listed_and_the_next_step_is_named(home: Path):
+    (home / "work" / ".mcp.json").write_text(json.dumps({"mcpServers": {"box": {"command": "true"}}}))
+    done = run("tools", "box")
+    assert done.returncode == exit_codes.NOT_CONNECTED
+    assert "    dragoman mcp approve box\n" in done.stdout
+    assert run("tools").returncode == exit_codes.OK
+
+
+def test_a_program_that_is_not_on_the_path_is_told_when_it_is_added():
+    assert "! there is no program 'npxx' on PATH\n" in run("mcp", "add", "box", "npxx", "-y", "x").stderr
+    assert run("mcp", "add", "sound", "sh").stderr == ""

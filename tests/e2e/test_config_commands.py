@@ -123,7 +123,7 @@ def test_settings_are_explained_with_the_values_they_beat(
     assert chain("MCP_REQUEST_TIMEOUT_MS") == [(60_000, "default")]
     shown = next(line for line in run("config", "explain").stdout.splitlines() if " MCP_TIMEOUT " in line)
     assert f"= 4 ms  {desk.managed_file}" in shown
-    assert "beat 3 of environment" in shown
+    assert "overrides 3 of environment" in shown
 
 
 @pytest.mark.requirement("CFG-9")

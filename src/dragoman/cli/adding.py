@@ -5,6 +5,7 @@ written.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -55,7 +56,7 @@ def add_server(
         return
     works = f"; connected, {counted(tools, 'tool')}" if tools is not None else ""
     click.echo(f"Added {name} to {scope} ({one_line(str(path))}){works}")
-    for note in (*unset(missing), *notes):
+    for note in (*unset(missing), *_missing_program(entry), *notes):
         _note(note)
     if target == "project" and (shared := literal_secrets(entry)):
         _note(f"{', '.join(shared)} will be shared with everybody who has the project")
@@ -101,6 +102,12 @@ def _try(sources: Sources, name: str, entry: Mapping[str, Any], scope: Scope) ->
         return view.tool_count
 
     return run_with_host(Sources.here(given={name: entry}, given_source="--check"), work, only=[name])
+
+
+def _missing_program(entry: Mapping[str, Any]) -> Iterator[str]:
+    command = entry.get("command")
+    if isinstance(command, str) and not set("/\\$") & set(command) and shutil.which(command) is None:
+        yield f"there is no program {command!r} on PATH"
 
 
 def unset(missing: Iterable[str]) -> list[str]:

@@ -74,13 +74,14 @@ def problems_of_the_rest(views: Collection[ServerView], problems: Collection[str
 
 
 def exit_code(configuration: Configuration, views: Collection[ServerView], server: str | None = None) -> int:
-    """Of a list. What waits for approval or is switched off is no failure; what was asked for and refused is
-    one, and so is a file that cannot be read, unless only one `server` was asked about."""
+    """Of a list. A server that needs approval or is disabled is a failure only if it is `server`, the one that
+    was asked about; a file that cannot be read is one unless there is such a server."""
     if configuration.policy.broken or (server is None and has_unread_files(configuration)):
         return exit_codes.CONFIG
     if any(isinstance(view.error, ConfigError) for view in views if _is_our_fault(view)):
         return exit_codes.CONFIG
-    failed = any(view.status in ("failed", "needs-auth") for view in views)
+    absent = [view for view in views if view.status != "connected"]
+    failed = any(view.status in ("failed", "needs-auth") or view.name == server for view in absent)
     return exit_codes.NOT_CONNECTED if failed else exit_codes.OK
 
 

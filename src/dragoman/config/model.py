@@ -257,8 +257,9 @@ def parse_servers(document: Any, source: str) -> dict[str, Any]:
     if servers is None and "servers" in document:
         raise ConfigError(f'{source}: found "servers"', hint='The block is called "mcpServers".')
     if not isinstance(servers, dict):
+        wrong = "must be an object" if "mcpServers" in document else "is missing"
         raise ConfigError(
-            f'{source}: "mcpServers" must be an object', hint="Map each server's name to its entry."
+            f'{source}: "mcpServers" {wrong}', hint='Write {"mcpServers": {"name": {"command": …}}}.'
         )
     return cast("dict[str, Any]", servers)
 

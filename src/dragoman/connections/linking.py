@@ -182,6 +182,7 @@ class Linker:
         if error.exit_code is None:
             error.exit_code = details.exit_code
         if not error.stderr_tail:
-            # Some servers complain on stdout, where only messages belong.
-            error.stderr_tail = visible(details.stderr_tail or "\n".join(session.noise))
+            # Some servers complain on stdout, where only messages belong; a time-out quotes that already.
+            noise = "" if isinstance(error, ConnectTimeout) else "\n".join(session.noise)
+            error.stderr_tail = visible(details.stderr_tail or noise)
         return error

@@ -189,7 +189,7 @@ def test_the_entries_of_a_document_come_as_they_are_written():
         ([], "expected a JSON object"),
         (None, "expected a JSON object"),
         ("x", "expected a JSON object"),
-        ({}, '"mcpServers" must be an object'),
+        ({}, '"mcpServers" is missing'),
         ({"mcpServers": []}, '"mcpServers" must be an object'),
         ({"mcpServers": None}, '"mcpServers" must be an object'),
         ({"servers": {}}, 'found "servers"'),

@@ -6,7 +6,7 @@ import base64
 import mimetypes
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from dragoman.calls.outcome import CallOutcome
 from dragoman.cleaning import last_words, one_line, visible
 from dragoman.cli.render.columns import echo_wrapped
-from dragoman.cli.render.servers import counted
+from dragoman.cli.render.servers import counted, typed
 from dragoman.content.blocks import AudioBlock, Block, ImageBlock, ResourceBlock, TextBlock
 from dragoman.errors import ConnectError, ConnectionLost, DragomanError
 from dragoman.view import ServerView
@@ -38,6 +38,8 @@ def show_server(view: ServerView, *, err: bool = False) -> None:
     click.echo(
         f"{click.style(mark, fg=colour)} {click.style(one_line(view.name), bold=True)}  {about}", err=err
     )
+    if view.status == "pending":
+        click.echo(f"    dragoman mcp approve {typed(view.name)}", err=err)
     for problem in view.problems:
         echo_wrapped(one_line(problem, 300), label="    ! ", colour="yellow", err=err)
 
@@ -79,6 +81,9 @@ def _show_structured(outcome: CallOutcome) -> bool:
 
 
 def _is_same(text: str, structured: Any) -> bool:
+    """Also where an object of one member, such as `{"result": …}`, holds nothing but the text."""
+    if isinstance(structured, dict) and list(cast("dict[str, Any]", structured).values()) == [text]:
+        return True
     try:
         return msgspec.json.decode(text.encode("utf-8", "replace")) == structured
     except (msgspec.DecodeError, RecursionError):

@@ -67,7 +67,7 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
     for note in server.warnings:
         yield "note    ", note
     for beaten in server.beat:
-        yield "beat    ", beaten.origin
+        yield "replaces", beaten.origin
 
 
 def _place(source: str, line: int | None) -> str:
@@ -78,8 +78,10 @@ def _show_rest(configuration: Configuration) -> None:
     click.echo(click.style("\nSettings", bold=True))
     for row in TABLE:
         first, *others = configuration.settings.said(row.name)
-        beat = f"  (beat {', '.join(f'{said.value} of {said.source}' for said in others)})" if others else ""
-        click.echo(f"  {row.name} = {first.value} {row.unit}  {one_line(first.source)}{one_line(beat)}")
+        beaten = ", ".join(f"{said.value} of {said.source}" for said in others)
+        beat = f"  (overrides {beaten})" if others else ""
+        unit = "" if row.unit == "0 or 1" else f" {row.unit}"
+        click.echo(f"  {row.name} = {first.value}{unit}  {one_line(first.source)}{one_line(beat)}")
     _show_rules(configuration)
     click.echo(click.style("\nFiles", bold=True))
     for part in configuration.parts:
