@@ -29,7 +29,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "dragoman.catalog.resources:Resource",
         "dragoman.catalog.resources:Template",
         "dragoman.catalog.resources:ResourceContents",
-        "dragoman.connections.watching:Updates",
+        "dragoman.connections.resource_subscriptions:Updates",
     ),
     "Prompts": (
         "dragoman.calls.prompts:Prompts",

@@ -1,7 +1,7 @@
-"""The servers of a host: makes a connection for each configured entry, and finds the session for a call.
+"""The servers of a host: one connection per configured entry, and access to them for calls.
 
-Asks policy each time a transport is made, replaces connections when configuration changes, and keeps what
-each server offers. The host reads configuration.
+Policy is checked each time a transport is made. A changed configuration replaces the connections it concerns.
+The host reads the configuration.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from dragoman.config.masking import secrets_of
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig
 from dragoman.config.plan import Plan
+from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.connection import Connection
+from dragoman.connections.connector import ConnectionContext
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import (
     IDE_TYPES,
     MakeTransport,
-    Seams,
+    TransportDependencies,
     inprocess_maker,
     kind_of,
     network_of,
@@ -41,20 +43,18 @@ from dragoman.connections.factory import (
     refusing_maker,
     transport_maker,
 )
-from dragoman.connections.inbound import Inbound
-from dragoman.connections.knocking import Knock
-from dragoman.connections.linking import Surroundings
+from dragoman.connections.failures import list_failed
+from dragoman.connections.reachability import Knock
+from dragoman.connections.resource_subscriptions import Watching
+from dragoman.connections.server_requests import Inbound
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
 from dragoman.connections.supervisor import Supervisor, close_all
-from dragoman.connections.troubles import list_failed
-from dragoman.connections.turns import Turns
-from dragoman.connections.watching import Watching
 from dragoman.content.redact import Redactor
 from dragoman.errors import ConfigError, DragomanError, HostClosed, NotConnected, PolicyRefused, reworded
 from dragoman.events import Event, EventBus, ServerEvent
 from dragoman.hooks.forms import HookedForms
-from dragoman.interaction import VisitsPages
+from dragoman.interaction import ElicitsUrls
 from dragoman.names import ServerName
 from dragoman.transports.base import Transport
 from dragoman.version import VERSION
@@ -67,7 +67,7 @@ IDE_TOOLS = ("executeCode", "getDiagnostics")
 Make = Callable[[ServerName, ServerConfig], Transport]
 
 
-class Fleet:
+class ServerRegistry:
     def __init__(
         self,
         configuration: Configuration,
@@ -76,8 +76,8 @@ class Fleet:
         bus: EventBus,
         clock: Clock,
         forms: HookedForms,
-        pages: VisitsPages | None,
-        seams: Seams,
+        pages: ElicitsUrls | None,
+        dependencies: TransportDependencies,
     ) -> None:
         self.configuration = configuration
         self._latest = configuration
@@ -86,8 +86,8 @@ class Fleet:
         self._catalog = catalog
         self._forms = forms
         self._pages = pages
-        self._seams = seams
-        seams.learned = self._learn
+        self._dependencies = dependencies
+        dependencies.learned = self._learn
         bus.cover = self._covered
         self._refresher = Refresher(catalog, bus, clock, self.request_seconds, self.redactor_of)
         self.lists = Lists(clock, bus, self.request_seconds, self.redactor_of, catalog.admit)
@@ -99,13 +99,13 @@ class Fleet:
         self._replaced: Mapping[str, ServerView] = {}
         """Servers that are being closed because their entry has changed, as they were before."""
         self._is_open = True
-        self._around = Surroundings(
+        self._around = ConnectionContext(
             self._settings,
             clock,
             bus,
             EraMemory(clock),
             {"name": "dragoman", "version": VERSION},
-            Turns(
+            ConnectLimiter(
                 self._settings["MCP_SERVER_CONNECTION_BATCH_SIZE"],
                 self._settings["MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"],
             ),
@@ -413,13 +413,13 @@ class Fleet:
 
     def _bearer_origins(self) -> Collection[str]:
         named = self.configuration
-        return bearer_origins(named.connectors, named.environ) | self._seams.bearer_origins
+        return bearer_origins(named.connectors, named.environ) | self._dependencies.bearer_origins
 
     def _make_transport(self, name: ServerName, config: ServerConfig) -> Transport:
-        return transport_maker(name, config, self._settings, self._seams)()
+        return transport_maker(name, config, self._settings, self._dependencies)()
 
     def _make_older(self, name: ServerName, config: ServerConfig) -> Transport:
-        make = older_maker(name, config, self._settings, self._seams)
+        make = older_maker(name, config, self._settings, self._dependencies)
         assert make is not None
         return make()
 

@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from msgspec import structs
 
+from dragoman.access_control import Guard
 from dragoman.agent_servers import AgentServers, split
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline, ToolCall, new_call_id
@@ -36,19 +37,18 @@ from dragoman.config.model import ServerConfig, fingerprint
 from dragoman.config.plan import Plan, compare, marks_of, remember
 from dragoman.config.scopes import IN_PROJECT, Sources
 from dragoman.connections.factory import (
-    Seams,
+    TransportDependencies,
 )
 from dragoman.content.prepare import Limits, Preparer
 from dragoman.content.redact import Redactor
 from dragoman.content.tokens import installed_counter
 from dragoman.errors import ConfigError, DragomanError, HostClosed, HostNotOpen, WrongLoop
 from dragoman.events import ConfigurationChanged, Event, EventBus
-from dragoman.fleet import Fleet
-from dragoman.guard import Guard
+from dragoman.fleet import ServerRegistry
 from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.declared import Hook
 from dragoman.hooks.forms import HookedForms, HookedPages
-from dragoman.interaction import FillsForms, Interaction, VisitsPages
+from dragoman.interaction import ElicitsForms, ElicitsUrls, Interaction
 from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
 from dragoman.permissions.modes import PermissionMode
@@ -138,19 +138,19 @@ class Host:
             reloading=self._reloading,
         )
         hooked = self._guard.hooks
-        seams = Seams(control, bearer, servers.cwd, self._guard.session_id)
-        seams.bearer_origins = safe_origins(bearer_origins)
+        dependencies = TransportDependencies(control, bearer, servers.cwd, self._guard.session_id)
+        dependencies.bearer_origins = safe_origins(bearer_origins)
         cover = self._redactor_of
-        forms = HookedForms(interaction if isinstance(interaction, FillsForms) else None, hooked, cover)
-        pages = HookedPages(interaction, hooked, cover) if isinstance(interaction, VisitsPages) else None
-        self._fleet = Fleet(
+        forms = HookedForms(interaction if isinstance(interaction, ElicitsForms) else None, hooked, cover)
+        pages = HookedPages(interaction, hooked, cover) if isinstance(interaction, ElicitsUrls) else None
+        self._fleet = ServerRegistry(
             configuration,
             catalog=self._catalog,
             bus=self._bus,
             clock=self._clock,
             forms=forms,
             pages=pages,
-            seams=seams,
+            dependencies=dependencies,
         )
         self._preparer = Preparer(limits=_limits(configuration), counter=installed_counter())
         self._pipeline = Pipeline(
@@ -423,15 +423,16 @@ class Host:
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
         own: Mapping[str, BuiltinTool] | None = None,
-        extends: bool = False,
+        reset_timeout_on_progress: bool = False,
         raw: bool = False,
         call_id: str | None = None,
     ) -> CallOutcome:
         """Calls a tool by its qualified name; first among the caller's `own`, if there are any.
 
-        `extends`: the time limit begins anew with each progress. `raw`: the result as the server sent it, not
-        cleaned and cut to fit a model; only secrets of the server's entry are taken out. `call_id`: by which
-        events and hooks name this call, for instance the id of a model's tool use; one is made otherwise.
+        `reset_timeout_on_progress`: the time limit starts again with each progress notification. `raw`: the
+        result as the server sent it, not cleaned and cut to fit a model; only secrets of the server's entry
+        are taken out. `call_id`: identifies this call in events and hooks, for instance the id of a model's
+        tool use; one is generated if it is missing.
 
         What the tool or its server answers, errors included, is the outcome. Raised are only
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
@@ -445,7 +446,7 @@ class Host:
                 timeout_seconds,
                 on_progress,
                 own,
-                extends,
+                reset_timeout_on_progress,
                 raw,
                 call_id=call_id or new_call_id(),
             )

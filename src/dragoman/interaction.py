@@ -50,7 +50,7 @@ class NobodyToAsk(Exception):
     """Raised by an `Interaction` that cannot reach a person now; its text says what would help."""
 
 
-class FormQuestion(Struct, frozen=True, kw_only=True):
+class FormElicitation(Struct, frozen=True, kw_only=True):
     """A server asks for some values. Its words are not ours: show who asks."""
 
     server: str
@@ -67,7 +67,7 @@ class FormAnswer(Struct, frozen=True):
     """The values, if accepted. Left out fields take the defaults of the schema."""
 
 
-class PageQuestion(Struct, frozen=True, kw_only=True):
+class UrlElicitation(Struct, frozen=True, kw_only=True):
     """A server wants a page to be visited before it goes on. Show who asks and the whole address.
 
     Nothing has been fetched from it, and nothing may be before the person said yes.
@@ -87,18 +87,18 @@ class Interaction(Protocol):
 
 
 @runtime_checkable
-class FillsForms(Protocol):
+class ElicitsForms(Protocol):
     """An `Interaction` that can also ask for values."""
 
-    async def fill(self, question: FormQuestion) -> FormAnswer:
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         """Shows the form and returns what the person enters."""
         ...
 
 
 @runtime_checkable
-class VisitsPages(Protocol):
+class ElicitsUrls(Protocol):
     """An `Interaction` through which a person can be sent to a page."""
 
-    async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
+    async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
         """Returns `accept` when the person agreed and has been there."""
         ...

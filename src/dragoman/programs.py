@@ -36,7 +36,7 @@ class Ended(NamedTuple):
     stderr: bytes = b""
 
 
-class CommandTrouble(Exception):
+class CommandFailure(Exception):
     """Why a command did not come to its end, in words that hold nothing of its output."""
 
 
@@ -49,14 +49,14 @@ async def run(
     limit_bytes: int,
     guard: Watches,
 ) -> Ended:
-    """How the command ended, and what it printed; `CommandTrouble` if it cannot be run or prints too much.
+    """How the command ended, and what it printed; `CommandFailure` if it cannot be run or prints too much.
 
     `given` is its input; one that reads nothing is free not to. Time limits are the caller's: cancel me.
     """
     try:
         transport, conversation = await _spawned(command, env, cwd, limit_bytes)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the command or its environment
-        raise CommandTrouble(f"could not be started: {_in_words(error)}") from None
+        raise CommandFailure(f"could not be started: {_in_words(error)}") from None
     pid = transport.get_pid()
     started = start_of(pid)
     guard.watch(pid)
@@ -135,7 +135,7 @@ class _Conversation(asyncio.SubprocessProtocol):
             return
         self.printed[fd] += cast("bytes", data)
         if len(self.printed[fd]) > self._limit_bytes:
-            self.ended.set_exception(CommandTrouble(f"printed more than {self._limit_bytes // 1024} kB"))
+            self.ended.set_exception(CommandFailure(f"printed more than {self._limit_bytes // 1024} kB"))
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         self.open.discard(fd)

@@ -22,7 +22,7 @@ from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import Command, Hook, Post, hook
 from dragoman.hooks.points import After, Before
 from dragoman.hooks.verdicts import CONTEXT_LIMIT, HookWord
-from dragoman.permissions.gate import names_of
+from dragoman.permissions.checker import names_of
 from dragoman.transports.orphans import group_members
 from tests.integration.waiting import until
 from tests.integration.watched import WatchedServer

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman import CallOutcome, CallTimeout, ConnectionLost, Host, HttpError, RemoteError
 from dragoman.calls import pipeline, recovery
-from dragoman.interaction import PageQuestion, PermissionAnswer
+from dragoman.interaction import PermissionAnswer, UrlElicitation
 from dragoman.wire.peer import Progress
 from tests.integration.waiting import until
 from tests.servers.web import Answer, Ask, Streamable, answers, streamable
@@ -284,12 +284,12 @@ class Visitor:
     def __init__(self, *words: Literal["accept", "decline", "cancel"] | Exception | None) -> None:
         """None: never comes back."""
         self._words = list(words)
-        self.visited: list[PageQuestion] = []
+        self.visited: list[UrlElicitation] = []
 
     async def allow(self, question: Any) -> PermissionAnswer:
         return PermissionAnswer(True)
 
-    async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
+    async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
         self.visited.append(question)
         word = self._words.pop(0) if len(self._words) > 1 else self._words[0]
         if isinstance(word, Exception):
@@ -589,17 +589,21 @@ async def test_progress_resets_the_time_limit_if_asked(era: str, replies: Any):
             await server.wait_for("GET")
             await until(lambda: server._viewings)
         outcome = await host.call(
-            "mcp__x__count", steps, timeout_seconds=0.4, extends=True, on_progress=seen.append
+            "mcp__x__count",
+            steps,
+            timeout_seconds=0.4,
+            reset_timeout_on_progress=True,
+            on_progress=seen.append,
         )
         assert outcome.text == "8"
         assert seen[-1].progress == 8
         assert [step.progress for step in seen] == sorted({step.progress for step in seen})
-        quiet = await host.call("mcp__x__count", steps, timeout_seconds=0.4, extends=True)
+        quiet = await host.call("mcp__x__count", steps, timeout_seconds=0.4, reset_timeout_on_progress=True)
         assert quiet.text == "8", "though nobody listens to it"
         with pytest.raises(CallTimeout):
             await host.call("mcp__x__count", steps, timeout_seconds=0.4)
         with within(0.35, 1.5), pytest.raises(CallTimeout):
-            await host.call("mcp__x__hold", {}, timeout_seconds=0.4, extends=True)
+            await host.call("mcp__x__hold", {}, timeout_seconds=0.4, reset_timeout_on_progress=True)
 
 
 @pytest.mark.requirement("CAL-2")
@@ -619,7 +623,7 @@ async def test_after_progress_the_rounds_of_a_call_have_their_time_as_well():
 
         server.zoo._result = result  # type: ignore[method-assign]
         steps = {"to": 6, "pause": 0.1}
-        outcome = await host.call("mcp__x__count", steps, timeout_seconds=0.4, extends=True)
+        outcome = await host.call("mcp__x__count", steps, timeout_seconds=0.4, reset_timeout_on_progress=True)
         assert outcome.text == "6"
 
 
@@ -637,7 +641,7 @@ async def test_after_progress_a_call_that_is_made_again_has_its_time_as_well():
 
         server.zoo._result = result  # type: ignore[method-assign]
         steps = {"to": 6, "pause": 0.1}
-        outcome = await host.call("mcp__x__count", steps, timeout_seconds=0.4, extends=True)
+        outcome = await host.call("mcp__x__count", steps, timeout_seconds=0.4, reset_timeout_on_progress=True)
         assert outcome.text == "6"
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman import CallTimeout, Host, MalformedReply, RemoteError, UnknownTool
 from dragoman.errors import SignInNeeded, Unreachable
-from dragoman.interaction import FormAnswer, FormQuestion, PermissionAnswer
+from dragoman.interaction import FormAnswer, FormElicitation, PermissionAnswer
 from tests.certificates import Authority, secured
 from tests.integration.embedding import Embedding
 from tests.integration.waiting import until
@@ -428,12 +428,12 @@ class Person:
 
     def __init__(self, *forms: FormAnswer) -> None:
         self._forms = list(forms)
-        self.asked: list[FormQuestion] = []
+        self.asked: list[FormElicitation] = []
 
     async def allow(self, question: Any) -> PermissionAnswer:
         return PermissionAnswer(True)
 
-    async def fill(self, question: FormQuestion) -> FormAnswer:
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         self.asked.append(question)
         return self._forms.pop(0) if len(self._forms) > 1 else self._forms[0]
 
@@ -504,7 +504,7 @@ async def test_rounds_without_end_are_ended():
 class Thinker(Person):
     """Never comes to an answer."""
 
-    async def fill(self, question: FormQuestion) -> FormAnswer:
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         self.asked.append(question)
         await asyncio.Event().wait()
         raise AssertionError

@@ -13,7 +13,7 @@ from dragoman.content.saving import mark_of
 from dragoman.errors import HostNotOpen, InputUnavailable, InvalidArguments
 from dragoman.events import ResourcesChanged
 from dragoman.hooks.declared import hook
-from dragoman.interaction import FormAnswer, FormQuestion, PermissionAnswer, PermissionQuestion
+from dragoman.interaction import FormAnswer, FormElicitation, PermissionAnswer, PermissionQuestion
 from dragoman.testing import ScriptedUser
 from tests.integration.libraries import LEGACY, MODERN, Way, ways
 from tests.integration.waiting import until
@@ -54,7 +54,7 @@ class Reader:
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         raise AssertionError(question)
 
-    async def fill(self, question: FormQuestion) -> FormAnswer:
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         return FormAnswer("accept", {"name": "Ada"})
 
 

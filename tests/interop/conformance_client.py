@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from dragoman import Host
-from dragoman.interaction import FormAnswer, FormQuestion, PermissionAnswer, PermissionQuestion
+from dragoman.interaction import FormAnswer, FormElicitation, PermissionAnswer, PermissionQuestion
 
 SAMPLES = {"string": "text", "integer": 2, "number": 2.5, "boolean": True, "array": [], "object": {}}
 
@@ -26,7 +26,7 @@ class Agreeable:
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         return PermissionAnswer(True)
 
-    async def fill(self, question: FormQuestion) -> FormAnswer:
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         return FormAnswer("accept", sample(question.schema))
 
 

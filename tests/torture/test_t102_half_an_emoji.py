@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import RemoteError
-from dragoman.interaction import FormAnswer, FormQuestion
+from dragoman.interaction import FormAnswer, FormElicitation
 from tests.servers import zoo
 from tests.servers.library import Client, Library
 from tests.servers.web import answers, http_sse, streamable, websocket
@@ -216,7 +216,7 @@ class Person:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def fill(self, question: FormQuestion) -> FormAnswer:
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         self.asked.append(question.message)
         return FormAnswer("accept", {})
 

@@ -94,8 +94,8 @@ async def test_t106_a_child_that_left_does_not_outlive_a_host_that_is_killed(are
 async def test_t106_if_the_warden_is_killed_too_the_next_host_ends_it(arena, program):
     async with arena():
         child = int(await asyncio.to_thread(program.stdout.readline))
-        (warden,) = [pid for pid in children_of(program.pid) if "dragoman-warden" in command_line(pid)]
-        os.kill(warden, signal.SIGKILL)
+        (watchdog,) = [pid for pid in children_of(program.pid) if "dragoman-watchdog" in command_line(pid)]
+        os.kill(watchdog, signal.SIGKILL)
         program.kill()
         await asyncio.to_thread(program.wait, 10)
         assert alive(child)
@@ -189,11 +189,11 @@ async def test_t106_closing_a_server_whose_pid_is_used_again_signals_nobody(aren
 
 @pytest.mark.parametrize(("off", "survives"), [(0, False), (1, True)], ids=["the same", "used again"])
 def test_t106_the_warden_ends_a_listed_group_only_if_it_is_still_the_same(stranger, off, survives):
-    warden = orphans._start_warden("0" * 16, {stranger.pid: start_of(stranger.pid) + off})
-    assert warden is not None
-    assert warden.stdin is not None
-    warden.stdin.close()
-    assert warden.wait(10) == 0
+    watchdog = orphans._start_watchdog("0" * 16, {stranger.pid: start_of(stranger.pid) + off})
+    assert watchdog is not None
+    assert watchdog.stdin is not None
+    watchdog.stdin.close()
+    assert watchdog.wait(10) == 0
     assert (stranger.poll() is None) is survives
 
 

@@ -14,7 +14,7 @@ import pytest
 from dragoman import ConfigError, Host, PermissionRefused
 from dragoman.adapters import openai
 from dragoman.calls.audit import AuditLog, Entry, read
-from dragoman.connections.inbound import page_question
+from dragoman.connections.server_requests import page_question
 from tests.servers import zoo
 from tests.torture.projects import write
 from tests.torture.test_t62_schema_attacks import ATTACKS

@@ -81,7 +81,7 @@ def test_t112_so_it_is_after_another_program_was_cut_off(tmp_path):
     assert entries(tmp_path) == ["other", "ours"]
 
 
-# A frozen warden.
+# A frozen watchdog.
 
 
 @pytest.fixture
@@ -92,22 +92,22 @@ def sleeper() -> Iterator[int]:
     process.wait()
 
 
-def freeze_warden(guard: Guard) -> int:
-    assert guard._warden is not None
-    os.kill(guard._warden.pid, signal.SIGSTOP)
-    return guard._warden.pid
+def freeze_watchdog(guard: Guard) -> int:
+    assert guard._watchdog is not None
+    os.kill(guard._watchdog.pid, signal.SIGSTOP)
+    return guard._watchdog.pid
 
 
 def test_t112_a_frozen_warden_is_not_waited_for(sleeper):
     def release_seconds(*, frozen: bool) -> float:
         guard = Guard()
         guard.watch(sleeper)
-        assert guard._warden is not None
-        warden = freeze_warden(guard) if frozen else guard._warden.pid
+        assert guard._watchdog is not None
+        watchdog = freeze_watchdog(guard) if frozen else guard._watchdog.pid
         began = time.monotonic()
         guard.release(sleeper)
         took = time.monotonic() - began
-        assert not alive(warden)
+        assert not alive(watchdog)
         return took
 
     calm = release_seconds(frozen=False)
@@ -118,7 +118,7 @@ def test_t112_a_frozen_warden_that_reads_no_more_is_replaced(sleeper):
     """Its pipe is full after some thousand lines; writing on must not wait for it."""
     guard = Guard()
     guard.watch(sleeper)
-    frozen = freeze_warden(guard)
+    frozen = freeze_watchdog(guard)
     done = threading.Event()
 
     def keep_telling() -> None:
@@ -129,8 +129,8 @@ def test_t112_a_frozen_warden_that_reads_no_more_is_replaced(sleeper):
     threading.Thread(target=keep_telling, daemon=True).start()
     try:
         assert done.wait(30)
-        assert guard._warden is not None
-        assert guard._warden.pid != frozen
+        assert guard._watchdog is not None
+        assert guard._watchdog.pid != frozen
     finally:
         os.kill(frozen, signal.SIGKILL) if alive(frozen) else None
         guard.release(sleeper)

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.connections.inbound import Inbound
-from dragoman.interaction import FormAnswer, FormQuestion
+from dragoman.connections.server_requests import Inbound
+from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.protocol import INVALID_PARAMS
 
 TRICK = "Amount\x1b[2K\u202e\u200b"
@@ -16,14 +16,14 @@ SHOWN = "Amount\\x1b[2K\\u202e\\u200b"
 
 class Person:
     def __init__(self) -> None:
-        self.asked: list[FormQuestion] = []
+        self.asked: list[FormElicitation] = []
 
-    async def fill(self, question: FormQuestion) -> FormAnswer:
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         self.asked.append(question)
         return FormAnswer("accept", {"n": "a"})
 
 
-async def asked(schema: dict[str, Any]) -> tuple[list[FormQuestion], dict[str, Any]]:
+async def asked(schema: dict[str, Any]) -> tuple[list[FormElicitation], dict[str, Any]]:
     person = Person()
     params = msgspec.Raw(json.dumps({"message": "?", "requestedSchema": schema}).encode())
     reply = await Inbound("s", person).reply(1, "elicitation/create", params)

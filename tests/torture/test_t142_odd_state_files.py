@@ -63,8 +63,8 @@ def test_t142_odd_names_for_completion_are_none(home: Path, what: str):
 
 
 def test_t142_a_pipe_among_the_ledgers_stops_no_sweep(home: Path):
-    orphans.ledger_dir().mkdir(parents=True)
-    os.mkfifo(orphans.ledger_dir() / "999999999-1")
-    (orphans.ledger_dir() / "999999999-2").write_text(json.dumps("odd"))
+    orphans.pid_file_dir().mkdir(parents=True)
+    os.mkfifo(orphans.pid_file_dir() / "999999999-1")
+    (orphans.pid_file_dir() / "999999999-2").write_text(json.dumps("odd"))
     assert orphans.sweep() == []
-    assert [each.name for each in orphans.ledger_dir().iterdir()] == ["999999999-1"]
+    assert [each.name for each in orphans.pid_file_dir().iterdir()] == ["999999999-1"]

@@ -23,9 +23,13 @@ async def test_t151_a_call_may_take_longer_than_any_other_request(arena, way: Wa
 
     async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
         server.on["tools/call"] = hold
-        for extends in (False, True):
+        for reset_timeout_on_progress in (False, True):
             too_long.clear()
-            calling = asyncio.create_task(a.host.call("mcp__hostile__ledger", {"key": "k"}, extends=extends))
+            calling = asyncio.create_task(
+                a.host.call(
+                    "mcp__hostile__ledger", {"key": "k"}, reset_timeout_on_progress=reset_timeout_on_progress
+                )
+            )
             ended = await end_of(a, "hold", seconds=0.9, key="h")  # so much time has passed
             assert isinstance(ended, CallTimeout)
             assert not calling.done()

@@ -40,7 +40,7 @@ async def doomed(how: str, **popen) -> AsyncIterator[tuple[subprocess.Popen, lis
 
 
 def warden_of(program: subprocess.Popen) -> int:
-    return next(pid for pid in children_of(program.pid) if "dragoman-warden" in command_line(pid))
+    return next(pid for pid in children_of(program.pid) if "dragoman-watchdog" in command_line(pid))
 
 
 async def survivors(pids: list[int]) -> list[int]:
@@ -116,18 +116,18 @@ async def test_t15_if_the_warden_is_killed_too_the_next_host_sweeps(arena):
                 assert await survivors(pids) == []
                 assert host.servers["next"].status == "connected"
         assert a.host.servers["bystander"].status == "connected", "the sweep spares hosts that live"
-        ledgers = Path(os.environ["DRAGOMAN_CONFIG_DIR"]) / "state" / "processes"
-        assert len(list(ledgers.iterdir())) == 1, "only the living host's ledger is left"
+        pid_files = Path(os.environ["DRAGOMAN_CONFIG_DIR"]) / "state" / "processes"
+        assert len(list(pid_files.iterdir())) == 1, "only the living host's pid_file is left"
 
 
 async def test_t15_a_warden_that_dies_alone_is_replaced(arena):
     """The next server that starts or ends brings a new one; no server is harmed meanwhile."""
     async with arena() as a:
-        warden = next(pid for pid in children_of(os.getpid()) if "dragoman-warden" in command_line(pid))
-        os.kill(warden, signal.SIGKILL)
-        await asyncio.to_thread(wait_for_deaths, [warden], 5)
+        watchdog = next(pid for pid in children_of(os.getpid()) if "dragoman-watchdog" in command_line(pid))
+        os.kill(watchdog, signal.SIGKILL)
+        await asyncio.to_thread(wait_for_deaths, [watchdog], 5)
         async with Host({"next": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
             await host.ready(timeout=10)
-            wardens = [pid for pid in children_of(os.getpid()) if "dragoman-warden" in command_line(pid)]
-            assert any(alive(pid) for pid in wardens)
+            watchdogs = [pid for pid in children_of(os.getpid()) if "dragoman-watchdog" in command_line(pid)]
+            assert any(alive(pid) for pid in watchdogs)
         assert a.host.servers["bystander"].status == "connected"

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from dragoman.connections import listening
+from dragoman.connections import subscription_stream
 from dragoman.transports import http
 from tests.servers.web import Answer, Streamable, answers
 from tests.servers.web.answers import EVENTS
@@ -81,7 +81,7 @@ async def test_t25_a_stream_that_will_not_stand_costs_no_call_and_is_not_reopene
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams are opened again soon."""
     monkeypatch.setattr(http, "RETRY_SECONDS", 0.2)
-    monkeypatch.setattr(listening, "FIRST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(subscription_stream, "FIRST_PAUSE_SECONDS", 0.2)
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import pytest
 
 from dragoman import RemoteError
-from dragoman.connections.inbound import page_question
-from dragoman.interaction import PageQuestion, PermissionAnswer
+from dragoman.connections.server_requests import page_question
+from dragoman.interaction import PermissionAnswer, UrlElicitation
 from tests.e2e.command import LIMIT_SECONDS, Terminal, plain
 from tests.servers.web import Streamable, answers, streamable
 from tests.servers.web.liar import liar
@@ -89,12 +89,12 @@ class Visitor:
     """Says yes to everything, and notes what it was asked."""
 
     def __init__(self) -> None:
-        self.visited: list[PageQuestion] = []
+        self.visited: list[UrlElicitation] = []
 
     async def allow(self, question: Any) -> PermissionAnswer:
         return PermissionAnswer(True)
 
-    async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
+    async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
         self.visited.append(question)
         return "accept"
 

@@ -212,7 +212,7 @@ async def test_t66_threads_that_start_and_end_servers_share_the_safeguards(arena
                 guard.release(server.pid)
                 server.kill()
                 server.wait()
-        gc.collect()  # a warden that was lost sight of shows here, not in the next test
+        gc.collect()  # a watchdog that was lost sight of shows here, not in the next test
         assert set(faults) == set()
 
 

@@ -39,11 +39,11 @@ class Person:
         self.asked.append(question)
         return PermissionAnswer(len(self.asked) == 1)
 
-    async def visit(self, question: object) -> Literal["accept"]:
+    async def elicit_url(self, question: object) -> Literal["accept"]:
         await self.meanwhile()
         return "accept"
 
-    async def fill(self, question: object) -> FormAnswer:
+    async def elicit_form(self, question: object) -> FormAnswer:
         await self.meanwhile()
         return FormAnswer("accept")
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from dragoman import DragomanError, Host
-from dragoman.interaction import FormAnswer, FormQuestion, PermissionAnswer
+from dragoman.interaction import FormAnswer, FormElicitation, PermissionAnswer
 from tests.e2e.command import config
 from tests.e2e.forked import run
 from tests.servers import zoo
@@ -53,7 +53,7 @@ class Person:
         self.shown.append(question)
         return PermissionAnswer(True)
 
-    async def fill(self, question: FormQuestion) -> FormAnswer:
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         self.shown.append(question)
         return FormAnswer("accept", {})
 

@@ -13,12 +13,12 @@ from dragoman.calls.pipeline import ToolCall
 from dragoman.calls.requests import Requests
 from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import BuiltinTool, ServerTool
-from dragoman.connections.inbound import Refusal
+from dragoman.connections.server_requests import Refusal
 from dragoman.errors import CallError, DragomanError
 from dragoman.hooks.points import NoHooks
 from dragoman.names import ServerName
+from dragoman.permissions.checker import call_of
 from dragoman.permissions.decide import Verdict, decide
-from dragoman.permissions.gate import call_of
 from dragoman.protocol import METHOD_NOT_FOUND
 from dragoman.wire.messages import MessageId, ToolDefinition
 

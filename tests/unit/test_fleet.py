@@ -8,10 +8,10 @@ from dragoman.catalog.pool import Catalog
 from dragoman.catalog.tools import ServerTool
 from dragoman.config.load import Configuration, Sources, load
 from dragoman.config.plan import compare, marks_of
-from dragoman.connections.factory import Seams
+from dragoman.connections.factory import TransportDependencies
 from dragoman.errors import ConfigError, HostClosed, NotConnected
 from dragoman.events import EventBus
-from dragoman.fleet import Fleet
+from dragoman.fleet import ServerRegistry
 from dragoman.hooks.forms import HookedForms
 from dragoman.hooks.points import NoHooks
 from dragoman.names import QualifiedName, ServerName
@@ -30,15 +30,15 @@ def configured(repeat: int = 0, **servers: dict[str, Any]) -> Configuration:
     return load(Sources.here(given=servers, only_given=True, overrides=overrides))
 
 
-def fleet_of(configuration: Configuration) -> Fleet:
-    return Fleet(
+def fleet_of(configuration: Configuration) -> ServerRegistry:
+    return ServerRegistry(
         configuration,
         catalog=Catalog(),
         bus=EventBus(),
         clock=FakeClock(),
         forms=HookedForms(None, NoHooks()),
         pages=None,
-        seams=Seams(),
+        dependencies=TransportDependencies(),
     )
 
 
@@ -64,7 +64,7 @@ async def test_a_call_may_be_repeated_only_on_the_word_of_a_trusted_server_where
     assert not fleet.is_harmless(UNSAFE)
 
 
-async def left() -> Fleet:
+async def left() -> ServerRegistry:
     """A fleet whose only server was removed from the configuration."""
     before, after = configured(1, box={**ENTRY, "trusted": True}), configured(1)
     fleet = fleet_of(before)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import programs
-from dragoman.programs import CommandTrouble, Ended
+from dragoman.programs import CommandFailure, Ended
 
 
 class Unwatched:
@@ -53,12 +53,12 @@ async def test_output_and_end_are_told(tmp_path: Path):
 
 async def test_output_of_exactly_the_limit_passes_and_one_byte_more_does_not(tmp_path: Path):
     assert (await run("printf 12345", tmp_path, limit_bytes=5)).stdout == b"12345"
-    with pytest.raises(CommandTrouble, match="printed more than"):
+    with pytest.raises(CommandFailure, match="printed more than"):
         await run("printf 123456", tmp_path, limit_bytes=5)
 
 
 async def test_one_that_never_stops_printing_is_ended(tmp_path: Path):
-    with pytest.raises(CommandTrouble, match="printed more than 64 kB"):
+    with pytest.raises(CommandFailure, match="printed more than 64 kB"):
         async with asyncio.timeout(5):
             await run("echo $$ > pid; yes", tmp_path)
     await dies(await pid_in(tmp_path / "pid"))

@@ -115,7 +115,7 @@ MODULES = [
     "dragoman.connections.factory",
     "dragoman.errors",
     "dragoman.host",
-    "dragoman.permissions.gate",
+    "dragoman.permissions.checker",
     "dragoman.testing",
     "dragoman.transports.orphans",
     "dragoman.transports.stdio",

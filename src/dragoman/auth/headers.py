@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from dragoman.errors import SignInNeeded
-from dragoman.programs import CommandTrouble, Watches, run
+from dragoman.programs import CommandFailure, Watches, run
 
 LIMIT_SECONDS: Final = 10.0
 OUTPUT_LIMIT_BYTES: Final = 256 * 1024
@@ -111,8 +111,8 @@ class HeadersHelper:
                 )
         except TimeoutError:
             raise self._failed(f"did not end within {LIMIT_SECONDS:g} s") from None
-        except CommandTrouble as trouble:
-            raise self._failed(str(trouble)) from None
+        except CommandFailure as failure:
+            raise self._failed(str(failure)) from None
         if ended.exit_code:
             raise self._failed(_end_in_words(ended.exit_code))
         try:

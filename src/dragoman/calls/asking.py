@@ -12,8 +12,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Raw, Struct
 
+from dragoman.calls.input_rounds import Answerer, Read, request_with_input
 from dragoman.calls.recovery import Changed, react
-from dragoman.calls.rounds import Answerer, Read, ask_in_rounds
 from dragoman.catalog.lists import Lists, ListsOf, offers, tells_of_changes
 from dragoman.clock import Clock
 from dragoman.connections.session import Session
@@ -111,7 +111,7 @@ class Asking:
             session = await self.session(server, self._left(deadline))
             check()  # between two attempts
             try:
-                return await ask_in_rounds(
+                return await request_with_input(
                     session,
                     method,
                     params,

@@ -1,6 +1,6 @@
 """Sends one `tools/call` request, with its parameters and headers, and reads the result.
 
-`rounds.py` handles several rounds and the time limit.
+`input_rounds.py` handles several rounds and the time limit.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from dragoman.calls.rounds import Answerer, ask_in_rounds
+from dragoman.calls.input_rounds import Answerer, request_with_input
 from dragoman.catalog.tools import ServerTool
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
@@ -29,10 +29,10 @@ def invoke(
     timeout_seconds: float,
     on_progress: ProgressCallback | None,
     answerer: Answerer,
-    extends: bool = False,
+    reset_timeout_on_progress: bool = False,
     check: Callable[[], None] | None = None,
 ) -> Awaitable[Result]:
-    return ask_in_rounds(
+    return request_with_input(
         session,
         "tools/call",
         {"name": tool.wire_name, "arguments": arguments},
@@ -42,7 +42,7 @@ def invoke(
         answerer=answerer,
         on_progress=on_progress,
         headers=argument_headers(tool.mirrored, arguments) if session.mirrors_arguments else None,
-        extends=extends,
+        reset_timeout_on_progress=reset_timeout_on_progress,
         check=check,
     )
 

@@ -19,12 +19,12 @@ from typing import Any, Final, NamedTuple, Protocol
 from msgspec import UNSET, Struct, field, structs
 
 from dragoman.calls.audit import AuditLog, Entry
+from dragoman.calls.input_rounds import Answerer
 from dragoman.calls.invoke import Result, invoke
 from dragoman.calls.outcome import CallOutcome, covered, outcome_of, outcome_of_error, with_context
-from dragoman.calls.pages import send_to_pages
 from dragoman.calls.progress import OnProgress, ProgressRelay
 from dragoman.calls.recovery import Changed, react
-from dragoman.calls.rounds import Answerer
+from dragoman.calls.url_elicitation import send_to_pages
 from dragoman.calls.validate import Checker, is_large
 from dragoman.catalog.pool import Catalog
 from dragoman.catalog.tools import BuiltinTool, Complete, Run, ServerTool, Tool
@@ -51,9 +51,9 @@ from dragoman.errors import (
 from dragoman.events import CallFinished, CallStarted, EventBus
 from dragoman.hooks.points import Hooks
 from dragoman.hooks.verdicts import HookWord
-from dragoman.interaction import VisitsPages
+from dragoman.interaction import ElicitsUrls
 from dragoman.names import ServerName
-from dragoman.permissions.gate import Decision
+from dragoman.permissions.checker import Decision
 from dragoman.wire.messages import ABSENT
 
 SETTLING_LIMIT: Final = 3
@@ -76,7 +76,7 @@ class ToolCall(Struct, frozen=True):
     on_progress: OnProgress | None = None
     own: Mapping[str, BuiltinTool] | None = None
     """The caller's built-in tools; they are found before those of servers."""
-    extends: bool = False
+    reset_timeout_on_progress: bool = False
     """Whether the time limit starts again with each progress notification."""
     raw: bool = False
     """Whether the result is wanted as the server sent it, whatever its size: for people and programs."""
@@ -87,7 +87,7 @@ class ToolCall(Struct, frozen=True):
     """By which events and hooks tell this call from others."""
 
 
-class Gate(Protocol):
+class PermissionChecker(Protocol):
     """Who decides whether a call may be made."""
 
     async def decide(
@@ -134,13 +134,13 @@ class Pipeline:
         *,
         catalog: Catalog,
         hooks: Hooks,
-        permissions: Gate,
+        permissions: PermissionChecker,
         links: Links,
         preparer: Preparer,
         bus: EventBus,
         clock: Clock,
         audit: AuditLog | None = None,
-        pages: VisitsPages | None = None,
+        pages: ElicitsUrls | None = None,
     ) -> None:
         self._catalog = catalog
         self._hooks = hooks
@@ -359,11 +359,13 @@ class Pipeline:
                     timeout_seconds=seconds,
                     on_progress=relay,
                     answerer=self._links.answerer_of(tool.server),
-                    extends=request.extends,
+                    reset_timeout_on_progress=request.reset_timeout_on_progress,
                     check=check,
                 )
             except (ConnectionLost, RemoteError, HttpError) as error:
-                if request.extends:  # progress has moved it; there are only so many attempts
+                if (
+                    request.reset_timeout_on_progress
+                ):  # progress has moved it; there are only so many attempts
                     deadline = self._clock.monotonic() + limit_seconds
                 session, tool = await self._recover(error, attempt, tool, judged.link, deadline)
                 attempt, seconds = attempt + 1, self._left(deadline)

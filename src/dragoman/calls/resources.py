@@ -27,7 +27,7 @@ from dragoman.catalog.resources import (
     read_contents,
 )
 from dragoman.clock import Clock
-from dragoman.connections.watching import Updates, Watching
+from dragoman.connections.resource_subscriptions import Updates, Watching
 from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
 from dragoman.errors import CallError, InvalidArguments, RemoteError
 from dragoman.names import ServerName

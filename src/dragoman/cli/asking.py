@@ -23,7 +23,7 @@ from dragoman.cli.questions import SHOWN_CHARACTERS, SHOWN_LINES, ask_key, colum
 from dragoman.cli.render.columns import cells, filled
 from dragoman.cli.render.progress import StatusLine
 from dragoman.config.scopes import Sources
-from dragoman.interaction import NobodyToAsk, PageQuestion, PermissionAnswer, PermissionQuestion
+from dragoman.interaction import NobodyToAsk, PermissionAnswer, PermissionQuestion, UrlElicitation
 
 SHOWN_NAME: Final = 24
 """Columns that names may take beside their values; longer ones have lines of their own."""
@@ -74,7 +74,7 @@ class Terminal:
             _show_arguments(question, whole=True)
         return key
 
-    async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
+    async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
         async with self._turn:
             StatusLine.hide_current()
             _show_page(question)
@@ -109,8 +109,8 @@ class CommandLineUser:
         why = "the server declares it destructive; " if question.risk == "destroys" else ""
         raise NobodyToAsk(f"{why}give --yes to call it")
 
-    async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
-        return await self._terminal.visit(question) if is_watched() else "cancel"
+    async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
+        return await self._terminal.elicit_url(question) if is_watched() else "cancel"
 
 
 def show(question: PermissionQuestion) -> None:
@@ -204,7 +204,7 @@ def _in(path: object) -> str:
     return f"\nin {one_line(str(path))}"
 
 
-def _show_page(question: PageQuestion) -> None:
+def _show_page(question: UrlElicitation) -> None:
     who = click.style(one_line(question.server, 80), bold=True)
     click.echo(
         f"\n{click.style('?', fg='yellow', bold=True)} {who} asks you to open a web page first:", err=True

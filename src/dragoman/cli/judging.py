@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import click
 from msgspec import Struct
 
+from dragoman.access_control import Rules
 from dragoman.calls.requests import KINDS
 from dragoman.catalog.tools import Tool
 from dragoman.cleaning import one_line
@@ -21,14 +22,13 @@ from dragoman.cli.options import parse_arguments, run_with_host, sources_of
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.servers import show_problem, show_problems
 from dragoman.config.load import Configuration
-from dragoman.guard import Rules
 from dragoman.hooks.configured import from_parts
 from dragoman.hooks.points import NO_ARGUMENTS
 from dragoman.hooks.verdicts import HookWord
 from dragoman.host import Host
+from dragoman.permissions.checker import call_of, judge
 from dragoman.permissions.conditions import HintCondition
 from dragoman.permissions.decide import Considered, Verdict, rule_for
-from dragoman.permissions.gate import call_of, judge
 from dragoman.permissions.rules import SHELL, Call, Rule
 
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}

@@ -74,8 +74,8 @@ def problems_of_the_rest(views: Collection[ServerView], problems: Collection[str
 
 
 def exit_code(configuration: Configuration, views: Collection[ServerView], server: str | None = None) -> int:
-    """Of a list. A server that needs approval or is disabled is a failure only if it is `server`, the one that
-    was asked about; a file that cannot be read is one unless there is such a server."""
+    """Of a list. A server that needs approval or is disabled is a failure only if it is the `server` asked
+    for; a file that cannot be read is one unless there is such a server."""
     if configuration.policy.broken or (server is None and has_unread_files(configuration)):
         return exit_codes.CONFIG
     if any(isinstance(view.error, ConfigError) for view in views if _is_our_fault(view)):

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman import paths
+from dragoman.config.atomic_write import PRIVATE_FILE, copy_aside, discard, put, resolved, tighten
 from dragoman.config.jsonc import SyntaxProblem
 from dragoman.config.reading import LIMIT_BYTES, decode, misread, parse_object, read_bytes
-from dragoman.config.replacing import PRIVATE_FILE, copy_aside, discard, put, resolved, tighten
 from dragoman.errors import ConfigFileError
 
 LOCK_WAIT_SECONDS: Final = 30.0

@@ -3,7 +3,7 @@
 All other tasks only set the wanted state and wait. So enabling, disabling and closing are safe from any task,
 in any order, more than once and while connecting; the last request is the one that is carried out. `close`
 returns in bounded time and leaves no process and no task. A server's failure is raised only by requests to
-that server. `linking.py` makes one attempt to connect; `ladder.py` limits how often further attempts follow.
+that server. `connector.py` makes one attempt to connect; `reconnect_backoff.py` decides about further attempts.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from msgspec import Raw
 
 from dragoman import events
 from dragoman.cleaning import one_line
+from dragoman.connections.connect_limiter import Kind
+from dragoman.connections.connector import ConnectionContext, Connector
 from dragoman.connections.factory import MakeTransport
+from dragoman.connections.failures import connect_error_of
 from dragoman.connections.handshake import Introduction
-from dragoman.connections.hearing import LOG_TEXT_LIMIT, Hearing
-from dragoman.connections.inbound import Inbound
-from dragoman.connections.knocking import Knock, pause
-from dragoman.connections.ladder import Ladder
-from dragoman.connections.linking import Linker, Surroundings
-from dragoman.connections.listening import ACKNOWLEDGED
+from dragoman.connections.reachability import Knock, pause
+from dragoman.connections.reconnect_backoff import ReconnectBackoff
+from dragoman.connections.resource_subscriptions import UPDATED, Watching
+from dragoman.connections.server_messages import LOG_TEXT_LIMIT, Hearing
+from dragoman.connections.server_requests import Inbound
 from dragoman.connections.session import End, Session
 from dragoman.connections.state import (
     AuthNeeded,
@@ -39,9 +41,7 @@ from dragoman.connections.state import (
     Start,
     next_state,
 )
-from dragoman.connections.troubles import connect_error_of
-from dragoman.connections.turns import Kind
-from dragoman.connections.watching import UPDATED, Watching
+from dragoman.connections.subscription_stream import ACKNOWLEDGED
 from dragoman.errors import (
     ConnectError,
     DragomanError,
@@ -51,7 +51,7 @@ from dragoman.errors import (
     StartFailed,
     Unreachable,
 )
-from dragoman.interaction import FillsForms, VisitsPages
+from dragoman.interaction import ElicitsForms, ElicitsUrls
 from dragoman.transports.base import Details
 
 LAST_REPLIES_SECONDS: Final = 1.0
@@ -71,7 +71,7 @@ class Connection:
         self,
         name: str,
         make_transport: MakeTransport,
-        surroundings: Surroundings,
+        surroundings: ConnectionContext,
         *,
         protocol: str,
         fingerprint: str | None,
@@ -81,8 +81,8 @@ class Connection:
         held: Hold | Disable | None = None,
         error: DragomanError | None = None,
         older_transport: MakeTransport | None = None,
-        forms: FillsForms | None = None,
-        pages: VisitsPages | None = None,
+        forms: ElicitsForms | None = None,
+        pages: ElicitsUrls | None = None,
         knock: Knock | None = None,
         idle_seconds: float | None = None,
         rests_first: bool = False,
@@ -95,7 +95,7 @@ class Connection:
         self.name = name
         self._around = surroundings
         self._inbound = Inbound(name, forms, pages)
-        self._linker = Linker(
+        self._linker = Connector(
             name,
             make_transport,
             older_transport,
@@ -335,7 +335,7 @@ class Connection:
 
     async def _live(self) -> None:
         """Connects, and reconnects after each loss; returns when there is no further attempt."""
-        ladder = Ladder.of(self._around.settings)
+        ladder = ReconnectBackoff.of(self._around.settings)
         self._was_up = False
         rests = self._rests_first
         while True:
@@ -383,7 +383,7 @@ class Connection:
         self._settle()
         await self._needed.wait()
 
-    async def _stay(self, ladder: Ladder) -> tuple[DragomanError, End] | None:
+    async def _stay(self, ladder: ReconnectBackoff) -> tuple[DragomanError, End] | None:
         """Waits for the link's end: why and how, or None if it was not needed any longer."""
         assert self._end is not None
         began = self._around.clock.monotonic()
@@ -414,7 +414,7 @@ class Connection:
             if end.done():
                 return end.result()
 
-    async def _try_again(self, ladder: Ladder, error: DragomanError, how: str) -> bool:
+    async def _try_again(self, ladder: ReconnectBackoff, error: DragomanError, how: str) -> bool:
         """Waits for the next attempt; false if there is to be none."""
         # A server that never connected is not tried again, unless only the network failed.
         hopeful = self._was_up or (isinstance(error, Unreachable) and self._kind == "remote")

@@ -12,12 +12,12 @@ from dragoman import events
 from dragoman.clock import SystemClock
 from dragoman.config.load import load
 from dragoman.config.scopes import Sources
+from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.connection import Connection
+from dragoman.connections.connector import ConnectionContext
 from dragoman.connections.eras import EraMemory
-from dragoman.connections.factory import Seams, kind_of, older_maker, transport_maker
-from dragoman.connections.linking import Surroundings
+from dragoman.connections.factory import TransportDependencies, kind_of, older_maker, transport_maker
 from dragoman.connections.session import Session
-from dragoman.connections.turns import Turns
 from dragoman.errors import ConfigError, PolicyRefused
 from dragoman.version import VERSION
 
@@ -59,25 +59,25 @@ async def open_session(
     if server.config is None:
         raise server.error or ConfigError("the entry cannot be used")
     config, values = server.config, configuration.settings
-    clock, seams = SystemClock(), Seams()
-    around = Surroundings(
+    clock, dependencies = SystemClock(), TransportDependencies()
+    around = ConnectionContext(
         values,
         clock,
         events.EventBus(),
         EraMemory(clock),
         {"name": "dragoman", "version": VERSION},
-        Turns(local=1, remote=1),
+        ConnectLimiter(local=1, remote=1),
     )
     connection = Connection(
         "server",
-        transport_maker("server", config, values, seams),
+        transport_maker("server", config, values, dependencies),
         around,
         protocol=config.protocol,
         fingerprint=config.fingerprint(),
         prepare=_nothing_to_prepare,
         on_notification=lambda _connection, _session, _method: None,
         kind=kind_of(config),
-        older_transport=older_maker("server", config, values, seams),
+        older_transport=older_maker("server", config, values, dependencies),
     )
     connection.start()
     try:

@@ -14,7 +14,7 @@ from dragoman import paths
 from dragoman.config.masking import masked_text
 from dragoman.config.model import ServerConfig, TlsConfig
 from dragoman.config.urls import parse_url
-from dragoman.connections.turns import Kind
+from dragoman.connections.connect_limiter import Kind
 from dragoman.errors import ConfigError, Unreachable
 from dragoman.settings import Settings
 from dragoman.transports.base import Transport
@@ -36,7 +36,7 @@ HELPED_TYPES = ("http", "sse", "ws")
 """Kinds of servers for which a `headersHelper` can give authentication headers."""
 
 
-class Seams:
+class TransportDependencies:
     """What an embedding program hands in for the transports that need it."""
 
     def __init__(
@@ -67,27 +67,31 @@ def kind_of(config: ServerConfig) -> Kind:
     return "remote" if config.url is not None or config.type in IDE_TYPES else "in-process"
 
 
-def transport_maker(name: str, config: ServerConfig, settings: Settings, seams: Seams) -> MakeTransport:
+def transport_maker(
+    name: str, config: ServerConfig, settings: Settings, dependencies: TransportDependencies
+) -> MakeTransport:
     """Something that makes a fresh transport for the entry each time it is called."""
     match config.type:
         case "stdio":
             return _stdio_maker(name, config, settings)
         case "sdk":
-            return _control_maker(name, seams)
+            return _control_maker(name, dependencies)
         case "http" | "sse" | "ws" | "claudeai-proxy" | "sse-ide" | "ws-ide":
-            return lambda: _remote(name, config, settings, seams)
+            return lambda: _remote(name, config, settings, dependencies)
         case _:
             raise ConfigError(f"server {name!r}: there is no transport {config.type!r}")
 
 
-def older_maker(name: str, config: ServerConfig, settings: Settings, seams: Seams) -> MakeTransport | None:
+def older_maker(
+    name: str, config: ServerConfig, settings: Settings, dependencies: TransportDependencies
+) -> MakeTransport | None:
     """The transport before Streamable HTTP, for servers that were never updated."""
     if config.type != "http":
         return None
 
     def make() -> Transport:
         network = network_of(config)
-        return _sse(name, network, settings, seams, _helper_of(name, config, network, seams))
+        return _sse(name, network, settings, dependencies, _helper_of(name, config, network, dependencies))
 
     return make
 
@@ -144,8 +148,8 @@ def _stdio_maker(name: str, config: ServerConfig, settings: Settings) -> MakeTra
     return make
 
 
-def _control_maker(name: str, seams: Seams) -> MakeTransport:
-    channel = seams.control
+def _control_maker(name: str, dependencies: TransportDependencies) -> MakeTransport:
+    channel = dependencies.control
     if channel is None:
         raise ConfigError(
             f"server {name!r} runs in an embedding program, and no program is connected",
@@ -160,27 +164,35 @@ def _control_maker(name: str, seams: Seams) -> MakeTransport:
     return make
 
 
-def _remote(name: str, config: ServerConfig, settings: Settings, seams: Seams) -> Transport:
+def _remote(
+    name: str, config: ServerConfig, settings: Settings, dependencies: TransportDependencies
+) -> Transport:
     if config.type in IDE_TYPES:
-        return _ide(name, config, settings, seams)
+        return _ide(name, config, settings, dependencies)
     network = network_of(config)
     match config.type:
         case "sse":
-            return _sse(name, network, settings, seams, _helper_of(name, config, network, seams))
+            return _sse(
+                name, network, settings, dependencies, _helper_of(name, config, network, dependencies)
+            )
         case "ws":
-            return _websocket(name, network, settings, _helper_of(name, config, network, seams))
+            return _websocket(name, network, settings, _helper_of(name, config, network, dependencies))
         case "claudeai-proxy":
-            if seams.bearer is None:
+            if dependencies.bearer is None:
                 raise ConfigError(
                     f"server {name!r} is reached through an organisation's proxy, which needs a sign-in",
                     hint="Pass `bearer=` to the host.",
                 )
-            return _http(name, network, settings, seams, seams.bearer(name))
+            return _http(name, network, settings, dependencies, dependencies.bearer(name))
         case _:
-            return _http(name, network, settings, seams, _helper_of(name, config, network, seams))
+            return _http(
+                name, network, settings, dependencies, _helper_of(name, config, network, dependencies)
+            )
 
 
-def _helper_of(name: str, config: ServerConfig, network: Network, seams: Seams) -> Credentials | None:
+def _helper_of(
+    name: str, config: ServerConfig, network: Network, dependencies: TransportDependencies
+) -> Credentials | None:
     """The command that prints authentication headers, if the entry has one.
 
     It gets as little of our environment as a server. It does not run in the folder the person works in:
@@ -197,11 +209,13 @@ def _helper_of(name: str, config: ServerConfig, network: Network, seams: Seams) 
         env=minimal_environment(os.environ, config.env),
         cwd=str(Path.home() / (config.cwd or "")),
         guard=guard,
-        learned=lambda values: seams.learned(name, values),
+        learned=lambda values: dependencies.learned(name, values),
     )
 
 
-def _ide(name: str, config: ServerConfig, settings: Settings, seams: Seams) -> Transport:
+def _ide(
+    name: str, config: ServerConfig, settings: Settings, dependencies: TransportDependencies
+) -> Transport:
     """An editor's server: at its address if the entry has one, else found by the editor's lockfile."""
     from dragoman.transports.ide import TOKEN_HEADER, find_ides
 
@@ -210,30 +224,40 @@ def _ide(name: str, config: ServerConfig, settings: Settings, seams: Seams) -> T
         network = network_of(config)
     else:
         wanted = "ws" if is_websocket else "sse"
-        found = find_ides(paths.config_dir() / "ide", seams.cwd)
+        found = find_ides(paths.config_dir() / "ide", dependencies.cwd)
         ides = [ide for ide in found if ide.transport == wanted and ide.workspace is not None]
         if not ides:
             raise Unreachable(
                 name, "start", "no editor is running here", hint="Start the editor, with its extension."
             )
         network = ides[0].network(config.token_header or TOKEN_HEADER)
-    return _websocket(name, network, settings) if is_websocket else _sse(name, network, settings, seams)
+    return (
+        _websocket(name, network, settings) if is_websocket else _sse(name, network, settings, dependencies)
+    )
 
 
 def _http(
-    name: str, network: Network, settings: Settings, seams: Seams, credentials: Credentials | None
+    name: str,
+    network: Network,
+    settings: Settings,
+    dependencies: TransportDependencies,
+    credentials: Credentials | None,
 ) -> Transport:
     from dragoman.transports.http import HttpTransport
 
-    return HttpTransport(name, network, credentials=credentials, **_http_options(settings, seams))
+    return HttpTransport(name, network, credentials=credentials, **_http_options(settings, dependencies))
 
 
 def _sse(
-    name: str, network: Network, settings: Settings, seams: Seams, credentials: Credentials | None = None
+    name: str,
+    network: Network,
+    settings: Settings,
+    dependencies: TransportDependencies,
+    credentials: Credentials | None = None,
 ) -> Transport:
     from dragoman.transports.sse import SseTransport
 
-    return SseTransport(name, network, credentials=credentials, **_http_options(settings, seams))
+    return SseTransport(name, network, credentials=credentials, **_http_options(settings, dependencies))
 
 
 def _websocket(
@@ -251,9 +275,9 @@ class _HttpOptions(TypedDict):
     client_session_id: str
 
 
-def _http_options(settings: Settings, seams: Seams) -> _HttpOptions:
+def _http_options(settings: Settings, dependencies: TransportDependencies) -> _HttpOptions:
     return {
-        "client_session_id": seams.session_id,
+        "client_session_id": dependencies.session_id,
         "limit_bytes": settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"],
         "request_seconds": settings.seconds("MCP_REQUEST_TIMEOUT_MS"),
     }

@@ -17,8 +17,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from dragoman.connections.failures import connect_error_of
 from dragoman.connections.session import Session
-from dragoman.connections.troubles import connect_error_of
 from dragoman.errors import (
     CallTimeout,
     ConnectError,

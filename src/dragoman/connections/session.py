@@ -18,12 +18,12 @@ from typing import Any, Final, Literal, Protocol, cast
 from msgspec import Raw
 
 from dragoman.cleaning import visible
+from dragoman.connections.failures import Health, error_of, why_renewed
 from dragoman.connections.flooding import FloodGauge
-from dragoman.connections.troubles import Health, error_of, why_renewed
 from dragoman.deadlines import Deadlines
 from dragoman.errors import CallTimeout, ConnectionLost, HttpError, RemoteError
 from dragoman.protocol import Era
-from dragoman.transports.base import About, Details, Transport, Trouble
+from dragoman.transports.base import About, Details, Transport, TransportFailure
 from dragoman.wire.codec import encode_notification
 from dragoman.wire.messages import MessageId
 from dragoman.wire.peer import Peer, Progress, ProgressCallback
@@ -172,19 +172,19 @@ class Session:
         courtesy_cancel: bool = True,
         headers: Mapping[str, str] | None = None,
         is_standing: bool = False,
-        extends: bool = False,
+        reset_timeout_on_progress: bool = False,
     ) -> Raw:
         """The raw result, or one of the errors under `CallError`.
 
-        `headers` go along where some are carried. `is_standing`: a stream meant to stay open. `extends`: the
-        time limit starts again with each progress notification.
+        `headers` are sent by transports that carry headers. `is_standing`: a stream meant to stay open.
+        `reset_timeout_on_progress`: the time limit starts again with each progress notification.
         """
         if self._lost_cause is not None:
             raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
         self._standing += is_standing
         future: asyncio.Future[Raw] = self._loop.create_future()
         deadline: _Deadline = (future, method, timeout_seconds, courtesy_cancel)
-        if extends:
+        if reset_timeout_on_progress:
             on_progress = self._extending(lambda: request_id, timeout_seconds, deadline, on_progress)
         request_id = self._peer.open_request(future, on_progress)
         self._deadlines.set(request_id, timeout_seconds, deadline)
@@ -202,7 +202,7 @@ class Session:
                         method,
                         {**mirrored, **headers} if headers else mirrored,
                         # The limit that progress extends is kept here; the transport's must not end it.
-                        math.inf if extends else timeout_seconds,
+                        math.inf if reset_timeout_on_progress else timeout_seconds,
                         is_standing,
                     )
                     self._transport.send(message, about)
@@ -372,16 +372,16 @@ class Session:
     def awaits(self, request_id: int) -> bool:
         return self._peer.awaits(request_id)
 
-    def failed(self, request_id: int | None, trouble: Trouble) -> None:
-        verdict = self._health.after(trouble)
+    def failed(self, request_id: int | None, failure: TransportFailure) -> None:
+        verdict = self._health.after(failure)
         if request_id is not None:
-            self._peer.fail(request_id, error_of(self.server, trouble, self._limit_bytes))
+            self._peer.fail(request_id, error_of(self.server, failure, self._limit_bytes))
         match verdict:
             case "keep":
                 if request_id is None:
-                    self._observer.logged("warning", f"a message was not taken: {trouble.cause}")
+                    self._observer.logged("warning", f"a message was not taken: {failure.cause}")
             case "renew":
-                self._end_as(trouble.cause, "lost")
+                self._end_as(failure.cause, "lost")
             case "session":
                 self._end_as("its session has ended", "session")
             case "unauthorized":

@@ -1,7 +1,7 @@
-"""All connections of a host: starts them concurrently, and closes them together in bounded time.
+"""All connections of a host: started concurrently, awaited until each has settled, and closed together.
 
-Also checks the connections after the machine was suspended. `turns.py` limits how many connect at the same
-time.
+Also detects that the machine was suspended. `connect_limiter.py` limits how many begin at the same time; the
+time for closing is bounded whatever a server does.
 """
 
 from __future__ import annotations

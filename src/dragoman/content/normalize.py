@@ -27,13 +27,13 @@ from dragoman.content.blocks import (
     UnknownBlock,
     read_block,
 )
+from dragoman.content.json_scan import Broken, Members, first_byte, members_of
 from dragoman.content.media import IMAGE_LIMIT, PART_LIMIT, Media, Shown, named
 from dragoman.content.redact import Redactor
 from dragoman.content.result import SMALL_PART_BYTES
 from dragoman.content.saving import NotSaved, Saver, handle_of
 from dragoman.content.sources import AsItCame, Escaped, Joined, Plain, Source
 from dragoman.content.spill import Kind, Saved
-from dragoman.content.walking import Broken, Members, first_byte, members_of
 from dragoman.wire.messages import ABSENT
 
 _LINK_WORDS: Final = 300

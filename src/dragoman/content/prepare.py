@@ -27,16 +27,16 @@ from dragoman.content.blocks import (
     read_block,
 )
 from dragoman.content.budget import Limits, cut_to_fit, fits
+from dragoman.content.dedupe_structured import is_said, is_said_at_length
+from dragoman.content.json_scan import first_byte
 from dragoman.content.media import Media
 from dragoman.content.normalize import Parts, gathered, opened
 from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
 from dragoman.content.result import ToolResult, Undecoded
-from dragoman.content.sameness import is_said, is_said_at_length
 from dragoman.content.saving import NotSaved, Saver
 from dragoman.content.sources import AsItCame, Joined, Plain, Source
 from dragoman.content.spill import Kind, Saved, note_of, spill
 from dragoman.content.tokens import MOST_PER_CHARACTER, Counter
-from dragoman.content.walking import first_byte
 from dragoman.wire.codec import Unreadable
 
 __all__ = ["Limits", "OutputCheck", "Prepared", "Preparer", "Redactor", "Saved"]

@@ -17,8 +17,8 @@ from msgspec import UNSET, Raw, Struct
 
 from dragoman.cleaning import value_for_model
 from dragoman.content.blocks import Block, KnownBlock, LargeBlock, read_block
+from dragoman.content.json_scan import Broken, Members, TooIntricate, Walk, first_byte, members_of
 from dragoman.content.redact import Redactor
-from dragoman.content.walking import Broken, Members, TooIntricate, Walk, first_byte, members_of
 from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as, is_slow
 from dragoman.wire.messages import ABSENT
 

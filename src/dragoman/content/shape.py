@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
-from dragoman.content.walking import Broken, TooIntricate, Walk
+from dragoman.content.json_scan import Broken, TooIntricate, Walk
 
 KEY_LIMIT: Final = 30
 INNER_KEY_LIMIT: Final = 12

@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.content.budget import Limits, head_of, tail_of
+from dragoman.content.json_scan import Broken, TooIntricate, Walk, first_byte
 from dragoman.content.saving import Saver, handle_of
 from dragoman.content.shape import Shape, shape_of
-from dragoman.content.walking import Broken, TooIntricate, Walk, first_byte
 
 SAMPLE_BYTES: Final = 8 * 1024 * 1024
 """How much of JSON is looked at to tell its shape."""

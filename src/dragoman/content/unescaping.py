@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from dragoman.content.walking import whole_escapes
+from dragoman.content.json_scan import whole_escapes
 
 PIECE_BYTES: Final = 256 * 1024
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from dragoman import programs
-from dragoman.programs import CommandTrouble, Ended
+from dragoman.programs import CommandFailure, Ended
 from dragoman.transports.orphans import group_members, guard
 
-__all__ = ["CommandTrouble", "Ended", "environment", "run"]
+__all__ = ["CommandFailure", "Ended", "environment", "run"]
 
 OUTPUT_LIMIT_BYTES: Final = 1024 * 1024
 REAP_SECONDS: Final = 2.0
@@ -32,7 +32,7 @@ def environment(environ: Mapping[str, str], facts: Mapping[str, str]) -> dict[st
     depth = kept.get(DEPTH, "0")
     deeper = int(depth) + 1 if depth.isascii() and depth.isdigit() and len(depth) < 4 else DEPTH_LIMIT + 1
     if deeper > DEPTH_LIMIT:
-        raise CommandTrouble("hooks that call tools that have hooks: too deep")
+        raise CommandFailure("hooks that call tools that have hooks: too deep")
     # The folder may be a repository's: `python -m json.tool` is not to run its `json/tool.py`.
     return {**kept, **facts, DEPTH: str(deeper), "PYTHONSAFEPATH": "1"}
 
@@ -44,8 +44,8 @@ async def run(command: str, given: bytes, *, env: Mapping[str, str], cwd: str) -
         return await programs.run(
             command, given, env=env, cwd=cwd, limit_bytes=OUTPUT_LIMIT_BYTES, guard=group
         )
-    except CommandTrouble as trouble:
-        raise CommandTrouble(f"it {trouble}") from None
+    except CommandFailure as failure:
+        raise CommandFailure(f"it {failure}") from None
     finally:
         await _group_gone(group.number)
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from dragoman.content.redact import RedactorOf, no_redactor
 from dragoman.hooks.notices import Notices
 from dragoman.hooks.points import Hooks
-from dragoman.interaction import FillsForms, FormAnswer, FormQuestion, PageQuestion, VisitsPages
+from dragoman.interaction import ElicitsForms, ElicitsUrls, FormAnswer, FormElicitation, UrlElicitation
 from dragoman.names import ServerName
 
 
@@ -33,9 +33,11 @@ class _Hooked:
 
 
 class HookedForms(_Hooked):
-    """A `FillsForms` around another, or around none: then only hooks answer."""
+    """A `ElicitsForms` around another, or around none: then only hooks answer."""
 
-    def __init__(self, forms: FillsForms | None, hooks: Hooks, redactor_of: RedactorOf = no_redactor) -> None:
+    def __init__(
+        self, forms: ElicitsForms | None, hooks: Hooks, redactor_of: RedactorOf = no_redactor
+    ) -> None:
         super().__init__(hooks, redactor_of)
         self._forms = forms
 
@@ -43,13 +45,13 @@ class HookedForms(_Hooked):
         """Whether a person or a hook may answer the forms of this server."""
         return self._forms is not None or self._hooks.wants("Elicitation", server)
 
-    async def fill(self, question: FormQuestion) -> FormAnswer:
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         if redact := self._redactor_of(ServerName(question.server)):
             question = redact.struct(question, frozenset({"server"}))
         answer = await self._answered(question.server, question.message, question.schema)
         if answer is None and self._forms is not None:
             self._notify(question.server)
-            answer = await self._forms.fill(question)
+            answer = await self._forms.elicit_form(question)
         answer = answer or FormAnswer("cancel")
         if self._hooks.wants("ElicitationResult", question.server):
             answer = await self._hooks.elicitation_answered(question.server, answer)
@@ -57,20 +59,20 @@ class HookedForms(_Hooked):
 
 
 class HookedPages(_Hooked):
-    """A `VisitsPages` around another."""
+    """A `ElicitsUrls` around another."""
 
-    def __init__(self, pages: VisitsPages, hooks: Hooks, redactor_of: RedactorOf = no_redactor) -> None:
+    def __init__(self, pages: ElicitsUrls, hooks: Hooks, redactor_of: RedactorOf = no_redactor) -> None:
         super().__init__(hooks, redactor_of)
         self._pages = pages
 
-    async def visit(self, question: PageQuestion) -> Literal["accept", "decline", "cancel"]:
+    async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
         if redact := self._redactor_of(ServerName(question.server)):
             question = redact.struct(question, frozenset({"server", "url"}))
         answer = await self._answered(question.server, f"{question.message} {question.url}".strip(), {})
         if answer is not None and answer.action != "accept":
             return answer.action
         self._notify(question.server)
-        action = await self._pages.visit(question)
+        action = await self._pages.elicit_url(question)
         if self._hooks.wants("ElicitationResult", question.server):
             return (await self._hooks.elicitation_answered(question.server, FormAnswer(action))).action
         return action

@@ -24,7 +24,7 @@ from dragoman.copying import copied
 from dragoman.errors import ConfigError
 from dragoman.hooks import commands, verdicts
 from dragoman.hooks.declared import Command, Function, Given, Hook, Post, Unusable
-from dragoman.hooks.posts import Postman, PostTrouble
+from dragoman.hooks.http import HttpHookFailure, HttpHooks
 from dragoman.hooks.verdicts import Answer
 from dragoman.surrogates import replace_lone_surrogates
 from dragoman.wire.codec import Unreadable, decode_as
@@ -83,7 +83,7 @@ class Runner:
         self._cwd = cwd
         self._environ = environ
         self._places = asyncio.Semaphore(COMMANDS_AT_ONCE)
-        self._postman = Postman()
+        self._postman = HttpHooks()
         self._tasks: set[asyncio.Task[Answer]] = set()
         self._limits: dict[asyncio.Timeout, asyncio.Future[None]] = {}
         """Of hooks whose time runs, in tasks of their own or in their callers', and when each is over."""
@@ -213,15 +213,15 @@ class Runner:
                     return _failure(hook, _CLOSING)
                 command = commands.run(what.command, given, env=env, cwd=self._cwd)
                 return _judged(hook, await self._in_time(hook, command))
-        except commands.CommandTrouble as trouble:
-            return _failure(hook, str(trouble))
+        except commands.CommandFailure as failure:
+            return _failure(hook, str(failure))
 
     async def _post(self, hook: Hook, what: Post, occasion: Occasion) -> Answer:
         given = occasion.as_json
         try:
             return _decided(hook, await self._in_time(hook, self._postman.send(what, given)))
-        except (PostTrouble, ConfigError) as trouble:
-            return _failure(hook, str(trouble))
+        except (HttpHookFailure, ConfigError) as failure:
+            return _failure(hook, str(failure))
 
     def _facts(self, occasion: Occasion) -> dict[str, str]:
         return {

@@ -14,7 +14,7 @@ from typing import Final, Literal, Protocol
 from msgspec import Struct
 
 CONNECT_HINT: Final = "Are the host and port right? With TLS, the url begins with https:// or wss://."
-"""For trouble that says nothing about itself, such as an end before any answer."""
+"""For failure that says nothing about itself, such as an end before any answer."""
 
 
 ADDRESS_QUESTION: Final = "is the URL right?"
@@ -48,7 +48,7 @@ class About(Struct, frozen=True):
 TroubleKind = Literal["unreachable", "broken", "timeout", "status", "malformed", "too-large"]
 
 
-class Trouble(Struct, frozen=True):
+class TransportFailure(Struct, frozen=True):
     """Why one message failed."""
 
     kind: TroubleKind
@@ -97,7 +97,7 @@ class Sink(Receiver, Protocol):
         """So much input came that is not a message: comments of a stream, pings, empty frames."""
         ...
 
-    def failed(self, request_id: int | None, trouble: Trouble) -> None:
+    def failed(self, request_id: int | None, failure: TransportFailure) -> None:
         """A message failed; None if it was not a request. Ignored once the reply has come."""
         ...
 

@@ -21,7 +21,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from dragoman.cleaning import one_line
 from dragoman.errors import Unreachable
 from dragoman.surrogates import as_written, replace_lone_surrogates
-from dragoman.transports.base import About, OneLink, Sink, Trouble
+from dragoman.transports.base import About, OneLink, Sink, TransportFailure
 from dragoman.transports.lines import Flood, LineFramer
 
 UNDER_WAY_LIMIT: Final = 1024
@@ -33,9 +33,9 @@ READ_BYTES: Final = 256 * 1024
 class ControlFailed(Exception):
     """A message failed; `trouble` says why."""
 
-    def __init__(self, trouble: Trouble) -> None:
-        super().__init__(trouble.cause)
-        self.trouble = trouble
+    def __init__(self, failure: TransportFailure) -> None:
+        super().__init__(failure.cause)
+        self.failure = failure
 
 
 class ServerLink(Protocol):
@@ -148,16 +148,18 @@ class ControlTransport(OneLink):
         try:
             reply = await self._channel.mcp_message(self._server, message)
         except ControlFailed as failure:
-            self._fail(request_id, failure.trouble)
+            self._fail(request_id, failure.failure)
         except Exception as error:  # border: whatever the program's code raises concerns this message only
-            self._fail(request_id, Trouble("broken", one_line(f"{type(error).__name__}: {error}", 200)))
+            self._fail(
+                request_id, TransportFailure("broken", one_line(f"{type(error).__name__}: {error}", 200))
+            )
         else:
             if reply is not None:
                 self._deliver(reply)
 
-    def _fail(self, request_id: int | None, trouble: Trouble) -> None:
+    def _fail(self, request_id: int | None, failure: TransportFailure) -> None:
         if self._sink is not None:
-            self._sink.failed(request_id, trouble)
+            self._sink.failed(request_id, failure)
 
     def _done(self, task: asyncio.Task[None], request_id: int | None) -> None:
         self._tasks.discard(task)
@@ -222,7 +224,7 @@ class LineControlChannel:
         self._framer.end()
         self._ended = cause
         for request_id in list(self._waiters):
-            self._fail(request_id, Trouble("broken", cause))
+            self._fail(request_id, TransportFailure("broken", cause))
         links, self._links = self._links, {}
         for link in links.values():
             link.hang_up(cause)
@@ -238,7 +240,7 @@ class LineControlChannel:
 
     async def mcp_message(self, server: str, message: bytes) -> bytes | None:
         if self._ended is not None:
-            raise ControlFailed(Trouble("broken", self._ended, may_have_run=False))
+            raise ControlFailed(TransportFailure("broken", self._ended, may_have_run=False))
         request_id = f"{self._prefix}{next(self._numbers)}"
         waiter: asyncio.Future[bytes] | None = None
         if _wants_reply(message):
@@ -279,7 +281,9 @@ class LineControlChannel:
                 self._pass_on(line)
         elif response.subtype == "error":
             said = response.error if isinstance(response.error, str) else "no reason given"
-            self._fail(response.request_id, Trouble("broken", f"the program says: {one_line(said, 500)}"))
+            self._fail(
+                response.request_id, TransportFailure("broken", f"the program says: {one_line(said, 500)}")
+            )
         else:
             self._resolve(response.request_id, response.response, line, readable)
 
@@ -287,16 +291,18 @@ class LineControlChannel:
         try:
             reply = msgspec.json.decode(bytes(payload), type=_Payload).mcp_response
         except _UNREADABLE:
-            self._fail(request_id, Trouble("malformed", "the program's answer holds no mcp_response"))
+            self._fail(
+                request_id, TransportFailure("malformed", "the program's answer holds no mcp_response")
+            )
             return
         waiter = self._waiters.pop(request_id)
         if not waiter.done():
             waiter.set_result(as_written(bytes(reply), line, readable))
 
-    def _fail(self, request_id: str, trouble: Trouble) -> None:
+    def _fail(self, request_id: str, failure: TransportFailure) -> None:
         waiter = self._waiters.pop(request_id, None)
         if waiter is not None and not waiter.done():
-            waiter.set_exception(ControlFailed(trouble))
+            waiter.set_exception(ControlFailed(failure))
 
     def _pushed(self, request_id: str, server: str, message: bytes) -> None:
         if link := self._links.get(server):
@@ -313,7 +319,7 @@ class LineControlChannel:
         owners = mentioned & self._waiters.keys()
         for request_id in owners:
             cause = f"the reply is larger than the limit of {self._limit_bytes} bytes"
-            self._fail(request_id, Trouble("too-large", cause))
+            self._fail(request_id, TransportFailure("too-large", cause))
         return bool(owners)
 
 

@@ -15,7 +15,7 @@ import aiohttp
 
 from dragoman.cleaning import one_line
 from dragoman.errors import ConnectError
-from dragoman.transports.base import Trouble
+from dragoman.transports.base import TransportFailure
 
 
 class Credentials(Protocol):
@@ -31,7 +31,7 @@ class NoCredentials(aiohttp.ClientError):
 
     def __init__(self, cause: str, hint: str | None = None) -> None:
         super().__init__(cause)
-        self.trouble = Trouble(
+        self.failure = TransportFailure(
             "status", one_line(cause, 500), may_have_run=False, hint=hint, status=401, was_sent=False
         )
 

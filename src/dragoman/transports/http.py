@@ -21,7 +21,7 @@ from yarl import URL
 from dragoman.cleaning import one_line
 from dragoman.deadlines import Deadlines
 from dragoman.protocol import LEGACY_REVISIONS, REVISION_IN_HEADER, era_of
-from dragoman.transports.base import ADDRESS_HINT, ADDRESS_QUESTION, About, Details, Sink, Trouble
+from dragoman.transports.base import ADDRESS_HINT, ADDRESS_QUESTION, About, Details, Sink, TransportFailure
 from dragoman.transports.credentials import Credentials, NoCredentials, Signer, secrets_of, send_signed
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.sse_events import EventTooLarge, SseParser, in_pieces
@@ -33,10 +33,10 @@ from dragoman.transports.web import (
     TooLarge,
     body_of,
     content_type_of,
+    failure_of,
     open_client,
     patience,
     read_body,
-    trouble_of,
     trouble_of_status,
     with_session,
 )
@@ -170,40 +170,40 @@ class HttpTransport:
     # One message.
 
     async def _post(self, message: bytes, about: About, key: int | str) -> None:
-        trouble: Trouble | None = None
+        failure: TransportFailure | None = None
         try:
-            trouble = await self._exchange(message, about, key)
+            failure = await self._exchange(message, about, key)
         except TooLarge:
-            trouble = Trouble("too-large", f"the answer is larger than {self._limit_bytes} bytes")
+            failure = TransportFailure("too-large", f"the answer is larger than {self._limit_bytes} bytes")
         except NoCredentials as error:
-            trouble = error.trouble
+            failure = error.failure
         except EventTooLarge:
-            trouble = Trouble("too-large", f"an event is larger than {self._limit_bytes} bytes")
+            failure = TransportFailure("too-large", f"an event is larger than {self._limit_bytes} bytes")
         except FAULTS as error:
-            trouble = trouble_of(error)
+            failure = failure_of(error)
         except asyncio.CancelledError:
             if key not in self._expired:
                 raise
-            trouble = Trouble("timeout", "no answer in time")
+            failure = TransportFailure("timeout", "no answer in time")
         except Exception as error:  # border: in a task, an unexpected error would not be reported
-            trouble = Trouble("malformed", one_line(f"{type(error).__name__}: {error}", 200))
+            failure = TransportFailure("malformed", one_line(f"{type(error).__name__}: {error}", 200))
         finally:
             self._posts.pop(key, None)
             self._expired.discard(key)
             self._deadlines.clear(key)
             if not self._room.is_set() and not self.congested:
                 self._room.set()
-        if trouble is not None and self._sink is not None:
-            self._sink.failed(about.request_id, trouble)
+        if failure is not None and self._sink is not None:
+            self._sink.failed(about.request_id, failure)
 
-    async def _exchange(self, message: bytes, about: About, key: int | str) -> Trouble | None:
+    async def _exchange(self, message: bytes, about: About, key: int | str) -> TransportFailure | None:
         """Sends the message and delivers the reply. Returns the failure, if any."""
         if self._introduced is not None and about.method != INITIALIZED:
             await self._until_introduced()
         response = await self._answer_to(message, about)
         try:
             if not 200 <= response.status < 300:
-                return await self._trouble_of(response)
+                return await self._failure_of(response)
             if about.method == "initialize":
                 self._take_session(response.headers.get("Mcp-Session-Id"))
             request_id = about.request_id
@@ -217,7 +217,7 @@ class HttpTransport:
             # Closed, not released, unless it is read to its end: the rest is not needed.
             response.close()
 
-    async def _trouble_of(self, response: aiohttp.ClientResponse) -> Trouble:
+    async def _failure_of(self, response: aiohttp.ClientResponse) -> TransportFailure:
         return await trouble_of_status(
             response,
             in_session=self._session_id is not None,
@@ -263,7 +263,7 @@ class HttpTransport:
                 return target
         return None
 
-    async def _take_reply(self, response: aiohttp.ClientResponse, request_id: int) -> Trouble | None:
+    async def _take_reply(self, response: aiohttp.ClientResponse, request_id: int) -> TransportFailure | None:
         body = await read_body(response, self._limit_bytes)
         if self._sink is None:
             return None
@@ -272,18 +272,18 @@ class HttpTransport:
             what = content_type if body else f"nothing (HTTP {response.status})"
             cause = f"it answered a request with {what} instead of JSON or events"
             if content_type == "text/html":
-                return Trouble("malformed", f"{cause}: {ADDRESS_QUESTION}", hint=ADDRESS_HINT)
-            return Trouble("malformed", cause)
+                return TransportFailure("malformed", f"{cause}: {ADDRESS_QUESTION}", hint=ADDRESS_HINT)
+            return TransportFailure("malformed", cause)
         self._sink.received(body)
         if self._is_awaited(request_id):
-            return Trouble("malformed", "what it answered is no reply to this request")
+            return TransportFailure("malformed", "what it answered is no reply to this request")
         return None
 
     # Streams of events.
 
     async def _follow(
         self, response: aiohttp.ClientResponse, request_id: int, is_standing: bool
-    ) -> Trouble | None:
+    ) -> TransportFailure | None:
         """Delivers a stream until its request is answered, taking it up again where that is possible."""
         parser = SseParser(self._limit_bytes)
         cause = "the stream ended without the reply"
@@ -291,22 +291,24 @@ class HttpTransport:
         try:
             await self._deliver(response, parser, request_id)
         except FAULTS as error:
-            cause = trouble_of(error).cause
+            cause = failure_of(error).cause
         while self._is_awaited(request_id):
             if not parser.last_id or self._revision not in LEGACY_REVISIONS or failures >= RESUME_LIMIT:
-                return Trouble("broken", cause, is_standing=is_standing)
+                return TransportFailure("broken", cause, is_standing=is_standing)
             await asyncio.sleep(_pause(parser, failures))
             try:
                 async with self._get(parser.last_id) as resumed:
                     if resumed.status != 200 or content_type_of(resumed) != EVENTS:
-                        trouble = await self._trouble_of(resumed)
-                        return Trouble("broken", f"{cause}, and cannot be taken up again: {trouble.cause}")
+                        failure = await self._failure_of(resumed)
+                        return TransportFailure(
+                            "broken", f"{cause}, and cannot be taken up again: {failure.cause}"
+                        )
                     failures = 0
                     parser = _successor(parser, self._limit_bytes)
                     await self._deliver(resumed, parser, request_id)
             except FAULTS as error:
                 failures += 1
-                cause = trouble_of(error).cause
+                cause = failure_of(error).cause
         return None
 
     def _is_awaited(self, request_id: int) -> bool:
@@ -372,8 +374,8 @@ class HttpTransport:
             try:
                 async with self._get(parser.last_id) as response:
                     if response.status != 200 or content_type_of(response) != EVENTS:
-                        trouble = await self._trouble_of(response)
-                        if not self._goes_on_after(trouble, stood):
+                        failure = await self._failure_of(response)
+                        if not self._goes_on_after(failure, stood):
                             return
                     else:
                         stood = True
@@ -384,21 +386,21 @@ class HttpTransport:
             except NoCredentials:
                 return  # whoever calls next is told why
             except FAULTS as error:
-                self._tell_if_gone(trouble_of(error))
+                self._tell_if_gone(failure_of(error))
             failures = 0 if loop.time() - began > LASTING_SECONDS else failures + 1
             await asyncio.sleep(_pause(parser, failures - 1))
 
-    def _goes_on_after(self, trouble: Trouble, stood: bool) -> bool:
-        status = trouble.status or 0
+    def _goes_on_after(self, failure: TransportFailure, stood: bool) -> bool:
+        status = failure.status or 0
         # Where there never was a stream, 404 says no more than 405: many a server has no route for GET.
         if status == 404 and stood and self._sink is not None:
-            self._sink.failed(None, trouble)
+            self._sink.failed(None, failure)
         return status >= 500 or status == 429
 
-    def _tell_if_gone(self, trouble: Trouble) -> None:
+    def _tell_if_gone(self, failure: TransportFailure) -> None:
         """The stream shows that a server has ended while no request is under way."""
-        if trouble.kind == "unreachable" and self._sink is not None:
-            self._sink.failed(None, trouble)
+        if failure.kind == "unreachable" and self._sink is not None:
+            self._sink.failed(None, failure)
 
     # Session and headers.
 

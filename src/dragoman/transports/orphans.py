@@ -1,11 +1,10 @@
-"""No server outlives the program that started it, however that program ends.
+"""Ends servers when the program that started them ends without closing them.
 
-Two safeguards cover the case that it dies without closing its servers. The *warden* is a tiny shell that
-holds the read end of a pipe: when this program ends, the pipe closes, and the warden ends every process group
-still listed and every process that carries a marker of this program in its environment. The kernel's own
-parent-death signal reaches only the direct child, and is tied to the thread that forked. The *ledger* is a
-file that lists what was started: should the warden be killed as well, the next start finds it and ends what
-is left. A process is only ever signalled if its start time or its marker shows that it is the listed one.
+The *watchdog* is a small shell process with the read end of a pipe: when this program ends, the pipe closes,
+and the watchdog ends every listed process group and every process with the marker of this program in its
+environment. (The kernel's parent-death signal reaches only the direct child, and is bound to the thread that
+forked.) The *pid registry* is a file that lists the started processes: if the watchdog was killed too, the
+next start ends what is left. A process is signalled only if its start time or its marker matches the record.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from dragoman.processes import (
     start_of,
 )
 
-_WARDEN_SCRIPT: Final = """
+_WATCHDOG_SCRIPT: Final = """
 groups=
 while read -r op group started; do
   case $op in
@@ -70,8 +69,8 @@ class Guard:
         self._lock = threading.Lock()
         self._groups: dict[int, int] = {}
         """The processes that lead the groups, and when each was started."""
-        self._warden: subprocess.Popen[bytes] | None = None
-        self._ledger: Path | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
+        self._pid_file: Path | None = None
         self._token = os.urandom(8).hex()
         """Begins the markers of everything this program starts."""
         self._numbers = itertools.count(1)
@@ -97,56 +96,56 @@ class Guard:
                 self._note(f"- {pid}\n")
             else:
                 self._stop_warden()
-                self._drop_ledger()
+                self._drop_pid_file()
 
     def _tell_warden(self, line: str) -> None:
         for _ in range(2):
-            if self._warden is None:
-                self._warden = _start_warden(self._token, self._groups)
+            if self._watchdog is None:
+                self._watchdog = _start_watchdog(self._token, self._groups)
                 return
-            if self._warden.stdin is None:
+            if self._watchdog.stdin is None:
                 return
             try:
                 # Does not block, and a line is so short that it goes out whole or not at all.
-                os.write(self._warden.stdin.fileno(), line.encode())
+                os.write(self._watchdog.stdin.fileno(), line.encode())
             except (BrokenPipeError, BlockingIOError):  # it was killed, or is frozen and reads no more
                 self._stop_warden()
             else:
                 return
 
     def _stop_warden(self) -> None:
-        warden, self._warden = self._warden, None
-        if warden is not None and warden.stdin is not None:
+        watchdog, self._watchdog = self._watchdog, None
+        if watchdog is not None and watchdog.stdin is not None:
             # Killed, not asked to end: one that is frozen would not heed it.
-            warden.kill()
-            warden.stdin.close()
+            watchdog.kill()
+            watchdog.stdin.close()
             try:
-                warden.wait(0.02)
+                watchdog.wait(0.02)
             except subprocess.TimeoutExpired:
-                threading.Thread(target=warden.wait, daemon=True).start()
+                threading.Thread(target=watchdog.wait, daemon=True).start()
 
     def _note(self, line: str) -> None:
         # A state folder that cannot be written costs the second safeguard, not the server.
         with contextlib.suppress(OSError):
-            if self._ledger is None:
-                folder = ledger_dir()
+            if self._pid_file is None:
+                folder = pid_file_dir()
                 paths.make_private(folder)
-                self._ledger = folder / f"{os.getpid()}-{start_of(os.getpid())}"
+                self._pid_file = folder / f"{os.getpid()}-{start_of(os.getpid())}"
                 line = f"boot {_boot_id()}\ntoken {self._token}\n{line}"
-            with self._ledger.open("a") as file:
+            with self._pid_file.open("a") as file:
                 file.write(line)
 
-    def _drop_ledger(self) -> None:
-        ledger, self._ledger = self._ledger, None
-        if ledger is not None:
+    def _drop_pid_file(self) -> None:
+        pid_file, self._pid_file = self._pid_file, None
+        if pid_file is not None:
             with contextlib.suppress(OSError):
-                ledger.unlink()
+                pid_file.unlink()
 
     def forget_after_fork(self) -> None:
-        """In a forked child: the servers and the warden belong to the parent."""
-        if self._warden is not None and self._warden.stdin is not None:
+        """In a forked child: the servers and the watchdog belong to the parent."""
+        if self._watchdog is not None and self._watchdog.stdin is not None:
             with contextlib.suppress(OSError):
-                os.close(self._warden.stdin.fileno())
+                os.close(self._watchdog.stdin.fileno())
         self.__init__()
 
 
@@ -155,11 +154,11 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=guard.forget_after_fork)
 
 
-def _start_warden(token: str, groups: Mapping[int, int]) -> subprocess.Popen[bytes] | None:
+def _start_watchdog(token: str, groups: Mapping[int, int]) -> subprocess.Popen[bytes] | None:
     listed = "".join(f"+ {group} {started}\n" for group, started in groups.items())
     try:
-        warden = subprocess.Popen(
-            ["/bin/sh", "-c", _WARDEN_SCRIPT, "dragoman-warden", f"{MARKER}={token}."],
+        watchdog = subprocess.Popen(
+            ["/bin/sh", "-c", _WATCHDOG_SCRIPT, "dragoman-watchdog", f"{MARKER}={token}."],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -170,14 +169,14 @@ def _start_warden(token: str, groups: Mapping[int, int]) -> subprocess.Popen[byt
         )
     except OSError:
         return None
-    if warden.stdin is not None:
+    if watchdog.stdin is not None:
         with contextlib.suppress(OSError):
-            warden.stdin.write(listed.encode())
-        os.set_blocking(warden.stdin.fileno(), False)
-    return warden
+            watchdog.stdin.write(listed.encode())
+        os.set_blocking(watchdog.stdin.fileno(), False)
+    return watchdog
 
 
-def ledger_dir() -> Path:
+def pid_file_dir() -> Path:
     return paths.state_dir() / "processes"
 
 
@@ -185,21 +184,21 @@ def sweep() -> list[int]:
     """Ends what hosts that died left behind; returns the groups that were ended."""
     swept: list[int] = []
     try:
-        ledgers = list(ledger_dir().iterdir())
+        pid_files = list(pid_file_dir().iterdir())
     except OSError:
         return swept
-    for ledger in ledgers:
-        if _host_is_alive(ledger.name) or not ledger.is_file():
+    for pid_file in pid_files:
+        if _host_is_alive(pid_file.name) or not pid_file.is_file():
             continue
         with contextlib.suppress(OSError):
-            text = ledger.read_text(errors="replace")
+            text = pid_file.read_text(errors="replace")
             for pid, started in _leftovers(text):
                 if _is_ours(pid, started):
                     with contextlib.suppress(OSError):
                         os.killpg(pid, signal.SIGKILL)
                         swept.append(pid)
             _sweep_marked(text)
-            ledger.unlink()
+            pid_file.unlink()
     return swept
 
 
@@ -213,8 +212,8 @@ def _sweep_marked(text: str) -> None:
             signal_process(facts.pid, facts.started, signal.SIGKILL)
 
 
-def _host_is_alive(ledger_name: str) -> bool:
-    pid, _, started = ledger_name.partition("-")
+def _host_is_alive(pid_file_name: str) -> bool:
+    pid, _, started = pid_file_name.partition("-")
     if not (_NUMBER.fullmatch(pid) and _NUMBER.fullmatch(started)):
         return True  # not one of ours: leave it
     facts = read_process(int(pid))

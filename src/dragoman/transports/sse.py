@@ -24,7 +24,7 @@ from yarl import URL
 
 from dragoman.cleaning import one_line
 from dragoman.errors import ConnectError, Unreachable
-from dragoman.transports.base import ADDRESS_QUESTION, About, Details, Sink, Trouble
+from dragoman.transports.base import ADDRESS_QUESTION, About, Details, Sink, TransportFailure
 from dragoman.transports.credentials import (
     Credentials,
     NoCredentials,
@@ -43,10 +43,10 @@ from dragoman.transports.web import (
     body_of,
     connect_error,
     content_type_of,
+    failure_of,
     open_client,
     patience,
     read_body,
-    trouble_of,
     trouble_of_status,
     with_session,
 )
@@ -212,7 +212,7 @@ class SseTransport:
                 self._deliver(event, announced)
             cause = f"it sent an event far over the limit of {self._limit_bytes} bytes"
         except FAULTS as error:
-            cause = trouble_of(error).cause
+            cause = failure_of(error).cause
         finally:
             self._stream_ended(cause, announced)
 
@@ -284,14 +284,16 @@ class SseTransport:
     async def _post(self, message: bytes, about: About) -> None:
         posting = asyncio.create_task(self._exchange(message))
         try:
-            trouble = await self._in_time(posting, about)
+            failure = await self._in_time(posting, about)
         finally:
             posting.cancel()
             await asyncio.wait([posting])
-        if trouble is not None and self._sink is not None:
-            self._sink.failed(about.request_id, trouble)
+        if failure is not None and self._sink is not None:
+            self._sink.failed(about.request_id, failure)
 
-    async def _in_time(self, posting: asyncio.Task[Trouble | None], about: About) -> Trouble | None:
+    async def _in_time(
+        self, posting: asyncio.Task[TransportFailure | None], about: About
+    ) -> TransportFailure | None:
         """Waits for a POST as long as its reply may take: some servers answer it when its work is done.
 
         One that stays unanswered although its reply has come, or is not wanted any more, is left after the
@@ -305,13 +307,13 @@ class SseTransport:
             if posting.done():
                 return posting.result()
             if loop.time() >= last or not self._is_awaited(about.request_id):
-                return Trouble("timeout", "no answer in time")
+                return TransportFailure("timeout", "no answer in time")
 
     def _is_awaited(self, request_id: int | None) -> bool:
         return request_id is not None and self._sink is not None and self._sink.awaits(request_id)
 
-    async def _exchange(self, message: bytes) -> Trouble | None:
-        """Sends a message; the trouble if it was not taken."""
+    async def _exchange(self, message: bytes) -> TransportFailure | None:
+        """Sends a message; the failure if it was not taken."""
         client, endpoint = self._client, self._endpoint
         assert client is not None
         assert endpoint is not None
@@ -334,8 +336,8 @@ class SseTransport:
             return _trouble_in(error)
 
 
-def _trouble_in(error: BaseException) -> Trouble:
-    return error.trouble if isinstance(error, NoCredentials) else trouble_of(error)
+def _trouble_in(error: BaseException) -> TransportFailure:
+    return error.failure if isinstance(error, NoCredentials) else failure_of(error)
 
 
 async def _finish(response: aiohttp.ClientResponse) -> None:

@@ -1,9 +1,8 @@
-"""What all HTTP-based transports share: aiohttp clients with proxy and certificates, size limits, and failure
-causes.
+"""Network access for all remote transports: proxy, certificates, limits, and error messages.
 
-Response bodies are read up to a limit on decoded bytes. `trouble_of` is the only table from aiohttp's
-exceptions to `Trouble`. No redirect is followed, no cookie is stored, `.netrc` is not read, and a failed TLS
-connection is never repeated without TLS.
+Makes aiohttp clients, reads bodies up to a limit on decoded bytes, and maps aiohttp's exceptions to
+`TransportFailure` in one table. Redirects are not followed here, cookies are not kept, `.netrc` is not read,
+and nothing is retried without TLS.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from yarl import URL
 
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError, ConnectError, SignInNeeded, Unreachable
-from dragoman.transports.base import CONNECT_HINT, About, Trouble
+from dragoman.transports.base import CONNECT_HINT, About, TransportFailure
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
@@ -204,7 +203,7 @@ async def read_start(response: aiohttp.ClientResponse, limit_bytes: int = ERROR_
 
 async def trouble_of_status(
     response: aiohttp.ClientResponse, *, in_session: bool = False, hide: Iterable[str] = ()
-) -> Trouble:
+) -> TransportFailure:
     """What an answer that is no success means for the message it answers.
 
     `hide`: what was sent along and may be secret; some servers say it back.
@@ -217,7 +216,7 @@ async def trouble_of_status(
     said = "" if status in (401, 407) else _in_words(body, content_type_of(response), hide)
     if said and said != response.reason:
         cause += f": {said}"
-    return Trouble(
+    return TransportFailure(
         "status",
         cause,
         # Refused before anything ran, unless the far end broke while working on it: some proxies say 503
@@ -249,7 +248,7 @@ _HINTS: Final = {
 }
 
 
-def _redirected(response: aiohttp.ClientResponse) -> Trouble:
+def _redirected(response: aiohttp.ClientResponse) -> TransportFailure:
     target = response.headers.get("Location", "")
     where = "nowhere"
     if target:
@@ -266,7 +265,7 @@ def _redirected(response: aiohttp.ClientResponse) -> Trouble:
             )
         except ValueError:
             where = "a URL that cannot be read"
-    return Trouble(
+    return TransportFailure(
         "status",
         f"HTTP {response.status}: it redirects to {one_line(where, 300)}",
         may_have_run=False,
@@ -342,19 +341,19 @@ def retry_after(value: str | None) -> float | None:
     return max(0.0, seconds)
 
 
-def connect_error(server: str, trouble: Trouble) -> ConnectError:
-    """The same trouble, met while connecting."""
-    if trouble.status in (401, 403):
-        refused = SignInNeeded(server, "connect", trouble.cause, hint=trouble.hint, status=trouble.status)
-        refused.challenge = trouble.challenge
+def connect_error(server: str, failure: TransportFailure) -> ConnectError:
+    """The same failure, met while connecting."""
+    if failure.status in (401, 403):
+        refused = SignInNeeded(server, "connect", failure.cause, hint=failure.hint, status=failure.status)
+        refused.challenge = failure.challenge
         return refused
-    hint = trouble.hint or (CONNECT_HINT if trouble.kind == "broken" else None)
-    error = Unreachable(server, "connect", trouble.cause, hint=hint, status=trouble.status)
-    error.retry_after_seconds = trouble.retry_after_seconds
+    hint = failure.hint or (CONNECT_HINT if failure.kind == "broken" else None)
+    error = Unreachable(server, "connect", failure.cause, hint=hint, status=failure.status)
+    error.retry_after_seconds = failure.retry_after_seconds
     return error
 
 
-def trouble_of(error: BaseException) -> Trouble:
+def failure_of(error: BaseException) -> TransportFailure:
     """What an exception of aiohttp or of the network means for the message it concerns."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
@@ -383,21 +382,23 @@ def trouble_of(error: BaseException) -> Trouble:
                 return _unreachable(
                     "no connection in time", "Is the URL right, and is the network available?"
                 )
-            return Trouble("timeout", "no answer in time")
+            return TransportFailure("timeout", "no answer in time")
         case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError():
-            return Trouble("broken", "the connection ended before the answer was complete")
+            return TransportFailure("broken", "the connection ended before the answer was complete")
         case aiohttp.ClientResponseError():
-            return Trouble("malformed", f"it does not answer in HTTP: {one_line(error.message, 200)}")
+            return TransportFailure(
+                "malformed", f"it does not answer in HTTP: {one_line(error.message, 200)}"
+            )
         case aiohttp.InvalidURL():
             return _unreachable("its URL, or the proxy's, cannot be used", "Check `url` and `proxy`.")
         case OSError() | aiohttp.ClientConnectionError():
-            return Trouble("broken", _os_reason(error))
+            return TransportFailure("broken", _os_reason(error))
         case _:
-            return Trouble("malformed", one_line(f"{type(error).__name__}: {error}", 200))
+            return TransportFailure("malformed", one_line(f"{type(error).__name__}: {error}", 200))
 
 
-def _unreachable(cause: str, hint: str) -> Trouble:
-    return Trouble("unreachable", cause, may_have_run=False, hint=hint)
+def _unreachable(cause: str, hint: str) -> TransportFailure:
+    return TransportFailure("unreachable", cause, may_have_run=False, hint=hint)
 
 
 def _tls_reason(error: BaseException) -> str:

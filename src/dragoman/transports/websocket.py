@@ -23,7 +23,7 @@ from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from dragoman.cleaning import one_line
-from dragoman.transports.base import About, OneLink, Sink, Trouble
+from dragoman.transports.base import About, OneLink, Sink, TransportFailure
 from dragoman.transports.credentials import Credentials, NoCredentials, Signer, secrets_of
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.web import (
@@ -31,8 +31,8 @@ from dragoman.transports.web import (
     FAULTS,
     Network,
     connect_error,
+    failure_of,
     open_client,
-    trouble_of,
     trouble_of_status,
 )
 
@@ -52,9 +52,9 @@ _WebSocket = aiohttp.ClientWebSocketResponse[Literal[False]]
 class _Refused(aiohttp.ClientError):
     """The handshake failed; `trouble` says why."""
 
-    def __init__(self, trouble: Trouble) -> None:
-        super().__init__(trouble.cause)
-        self.trouble = trouble
+    def __init__(self, failure: TransportFailure) -> None:
+        super().__init__(failure.cause)
+        self.failure = failure
 
 
 class WebSocketTransport(OneLink):
@@ -88,8 +88,8 @@ class WebSocketTransport(OneLink):
             await self.close()
             if isinstance(error, FAULTS):
                 known = isinstance(error, _Refused | NoCredentials)
-                trouble = error.trouble if known else trouble_of(error)
-                raise connect_error(self._server, trouble) from None
+                failure = error.failure if known else failure_of(error)
+                raise connect_error(self._server, failure) from None
             raise
         self._sink = sink
         self._loops.append(asyncio.create_task(self._read(link), name=f"messages from {self._server}"))
@@ -136,7 +136,7 @@ class WebSocketTransport(OneLink):
         try:
             return await self._shake_hands(client, signed.headers)
         except _Refused as refused:
-            if refused.trouble.status != 401:
+            if refused.failure.status != 401:
                 raise
         signed = await self._signer.sign_again(self._network.headers, signed)
         return await self._shake_hands(client, signed.headers)
@@ -256,7 +256,7 @@ def describe_fault(error: BaseException | None, limit_bytes: int) -> str:
         return f"it violates the WebSocket protocol: {one_line(str(error), 200)}"
     if isinstance(error, aiohttp.ServerTimeoutError):
         return "it no longer answers pings"
-    return "the connection ended without a close frame" if error is None else trouble_of(error).cause
+    return "the connection ended without a close frame" if error is None else failure_of(error).cause
 
 
 # The handshake. aiohttp's own would follow redirects, with all headers; what watches it can stop it.
@@ -290,7 +290,7 @@ async def _on_answer(
     chosen = seen.response.headers.get("Sec-WebSocket-Protocol", SUBPROTOCOL)
     if chosen.strip() != SUBPROTOCOL:
         raise _Refused(
-            Trouble(
+            TransportFailure(
                 "malformed",
                 f"it speaks the subprotocol {one_line(chosen, 80)} and not {SUBPROTOCOL}",
                 may_have_run=False,
@@ -329,7 +329,7 @@ class _TunnelConnector(aiohttp.BaseConnector):
             async with asyncio.timeout(CONNECT_SECONDS):
                 tunnel = await open_tunnel(self._proxy, req.url)
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            raise _proxy_trouble(f"the proxy cannot be reached: {trouble_of(error).cause}") from None
+            raise _proxy_trouble(f"the proxy cannot be reached: {failure_of(error).cause}") from None
         try:
             _, protocol = await self._loop.create_connection(self._factory, sock=tunnel)
         except BaseException:
@@ -368,4 +368,6 @@ def _connect_request(proxy: URL, target: URL) -> bytes:
 
 
 def _proxy_trouble(cause: str) -> _Refused:
-    return _Refused(Trouble("unreachable", cause, may_have_run=False, hint="Check HTTP_PROXY or `proxy`."))
+    return _Refused(
+        TransportFailure("unreachable", cause, may_have_run=False, hint="Check HTTP_PROXY or `proxy`.")
+    )

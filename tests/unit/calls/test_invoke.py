@@ -42,7 +42,7 @@ class Session:
         timeout_seconds: float,
         on_progress: Any,
         headers: Any,
-        extends: bool,
+        reset_timeout_on_progress: bool,
     ) -> Raw:
         self.sent.append(encode_request("d1", method, params))
         self.headers.append(headers)

@@ -33,7 +33,7 @@ from dragoman.events import CallFinished, CallProgressed, CallStarted, EventBus
 from dragoman.hooks.points import After, Before
 from dragoman.hooks.verdicts import HookWord
 from dragoman.names import ServerName
-from dragoman.permissions.gate import Decision
+from dragoman.permissions.checker import Decision
 from dragoman.testing import FakeClock
 from dragoman.wire.messages import ToolDefinition
 from dragoman.wire.peer import Progress
@@ -186,7 +186,7 @@ class World:
         timeout_seconds: float,
         on_progress: Any,
         headers: Any,
-        extends: bool,
+        reset_timeout_on_progress: bool,
     ) -> Raw:
         self.story.append((method, params, timeout_seconds))
         self.headers = headers
@@ -746,7 +746,7 @@ class ChangingWorld(World):
         await super().list_again(server, session, seconds)
         self._change("list_again")
 
-    async def visit(self, question: Any) -> str:
+    async def elicit_url(self, question: Any) -> str:
         self._change("visit")
         return "accept"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dragoman import paths
-from dragoman.config import replacing, writer
+from dragoman.config import atomic_write, writer
 from dragoman.config.jsonc import set_value
 from dragoman.config.writer import edit, edit_state
 from dragoman.errors import ConfigFileError
@@ -237,7 +237,7 @@ def test_a_file_stays_its_owners(monkeypatch: pytest.MonkeyPatch):
         fields[4] += 1
         return os.stat_result(fields)
 
-    monkeypatch.setattr(replacing.os, "fstat", as_someone_else)
+    monkeypatch.setattr(atomic_write.os, "fstat", as_someone_else)
     add(FILE, "newer")
     assert given_to == [(os.getuid(), FILE.stat().st_gid)]
 
@@ -268,7 +268,7 @@ def test_leftovers_of_dead_writers_are_swept_and_those_of_living_ones_are_not():
 def test_a_planted_temporary_file_is_not_followed(home: Path, monkeypatch: pytest.MonkeyPatch):
     victim = home / "victim"
     victim.write_text("mine")
-    monkeypatch.setattr(replacing.secrets, "token_hex", lambda _: "planted")
+    monkeypatch.setattr(atomic_write.secrets, "token_hex", lambda _: "planted")
     Path(f".settings.json.{os.getpid()}.planted.tmp").symlink_to(victim)
     assert "exists" in refusal().reason
     assert victim.read_text() == "mine"

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from dragoman import events
+from dragoman.connections.connect_limiter import ConnectLimiter, Kind
 from dragoman.connections.connection import Connection
+from dragoman.connections.connector import ConnectionContext
 from dragoman.connections.eras import EraMemory
-from dragoman.connections.hearing import QUESTIONS_LIMIT
-from dragoman.connections.linking import Surroundings
+from dragoman.connections.server_messages import QUESTIONS_LIMIT
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
-from dragoman.connections.turns import Kind, Turns
 from dragoman.errors import ConnectError, NotConnected, SignInNeeded, StartFailed, Unreachable
-from dragoman.interaction import FormAnswer, FormQuestion
+from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.settings import Settings
 from dragoman.testing import FakeClock
 from dragoman.transports.base import About, Details, Sink
@@ -97,13 +97,13 @@ class Bench:
         self, *, kind: Kind = "local", settings: dict[str, int] | None = None, **more: Any
     ) -> Connection:
         clock = FakeClock()
-        around = Surroundings(
+        around = ConnectionContext(
             Settings({**SETTINGS, **(settings or {})}, {}),
             clock,
             self.bus,
             EraMemory(clock),
             {"name": "test", "version": "1"},
-            Turns(local=3, remote=3),
+            ConnectLimiter(local=3, remote=3),
         )
         made = Connection(
             "box",
@@ -473,7 +473,7 @@ class Ponders:
         self.asked = 0
         self.may_answer = asyncio.Event()
 
-    async def fill(self, question: FormQuestion) -> FormAnswer:
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         self.asked += 1
         await self.may_answer.wait()
         return FormAnswer("decline")

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.config.model import ServerConfig, TlsConfig
 from dragoman.connections.factory import (
-    Seams,
+    TransportDependencies,
     inprocess_maker,
     kind_of,
     network_of,
@@ -150,8 +150,8 @@ class Channel:
     ids=lambda value: getattr(value, "type", ""),
 )
 async def test_each_type_has_its_transport_and_each_time_a_fresh_one(entry: ServerConfig, transport: type):
-    seams = Seams(control=Channel(), bearer=lambda server: Bearer())  # type: ignore[arg-type]
-    make = transport_maker("box", entry, Settings({}, {}), seams)
+    dependencies = TransportDependencies(control=Channel(), bearer=lambda server: Bearer())  # type: ignore[arg-type]
+    make = transport_maker("box", entry, Settings({}, {}), dependencies)
     one, other = make(), make()
 
     assert type(one) is transport
@@ -160,17 +160,19 @@ async def test_each_type_has_its_transport_and_each_time_a_fresh_one(entry: Serv
 
 def test_a_type_that_does_not_exist_is_refused():
     with pytest.raises(ConfigError, match="there is no transport 'carrier-pigeon'"):
-        transport_maker("box", config("carrier-pigeon"), Settings({}, {}), Seams())
+        transport_maker("box", config("carrier-pigeon"), Settings({}, {}), TransportDependencies())
 
 
 def test_an_embedded_server_needs_an_embedding_program():
     with pytest.raises(ConfigError, match="embedding program") as caught:
-        transport_maker("box", config("sdk"), Settings({}, {}), Seams())
+        transport_maker("box", config("sdk"), Settings({}, {}), TransportDependencies())
     assert caught.value.hint
 
 
 async def test_an_organisations_connector_needs_a_sign_in():
-    make = transport_maker("box", config("claudeai-proxy", url=URL), Settings({}, {}), Seams())
+    make = transport_maker(
+        "box", config("claudeai-proxy", url=URL), Settings({}, {}), TransportDependencies()
+    )
     with pytest.raises(ConfigError, match="sign-in") as caught:
         make()
     assert caught.value.hint
@@ -178,14 +180,14 @@ async def test_an_organisations_connector_needs_a_sign_in():
 
 @pytest.mark.parametrize("kind", ["sse-ide", "ws-ide"])
 async def test_an_editor_that_is_not_running_is_unreachable(kind: str):
-    make = transport_maker("box", config(kind), Settings({}, {}), Seams())
+    make = transport_maker("box", config(kind), Settings({}, {}), TransportDependencies())
     with pytest.raises(Unreachable, match="no editor") as caught:
         make()
     assert caught.value.hint
 
 
 async def test_only_streamable_http_has_something_older_to_fall_back_to():
-    make = older_maker("box", remote(), Settings({}, {}), Seams())
+    make = older_maker("box", remote(), Settings({}, {}), TransportDependencies())
     assert make is not None
     assert type(make()) is SseTransport
 
@@ -195,7 +197,7 @@ async def test_only_streamable_http_has_something_older_to_fall_back_to():
         config("ws", url="wss://b"),
         config("sdk"),
     ):
-        assert older_maker("box", other, Settings({}, {}), Seams()) is None
+        assert older_maker("box", other, Settings({}, {}), TransportDependencies()) is None
 
 
 def test_an_entry_that_cannot_be_used_says_so_when_it_is_to_be_connected():

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.connections.session import Session
 from dragoman.errors import CallError, CallTimeout, ConnectionLost, HttpError, RemoteError
-from dragoman.transports.base import About, Details, Sink, Trouble
+from dragoman.transports.base import About, Details, Sink, TransportFailure
 from dragoman.wire.legacy import LegacyDriver
 from dragoman.wire.messages import MessageId
 from dragoman.wire.modern import ModernDriver
@@ -265,7 +265,7 @@ async def remote(web: Wire) -> Session:
     return session
 
 
-def fail(web: Wire, trouble: Trouble, number: int = 1) -> None:
+def fail(web: Wire, trouble: TransportFailure, number: int = 1) -> None:
     """The first, second … request that was sent comes to nothing."""
     assert web.sink is not None
     web.sink.failed([message["id"] for message in web.sent if "id" in message][number - 1], trouble)
@@ -317,7 +317,7 @@ async def test_the_transport_learns_the_revision(remote: Session, web: Wire):
 
 async def test_the_trouble_of_one_request_is_told_of_that_request_alone(remote: Session, web: Wire):
     one, other = await started(remote), await started(remote)
-    fail(web, Trouble("status", "HTTP 500", status=500))
+    fail(web, TransportFailure("status", "HTTP 500", status=500))
 
     with pytest.raises(HttpError, match="HTTP 500"):
         await one
@@ -328,7 +328,7 @@ async def test_the_trouble_of_one_request_is_told_of_that_request_alone(remote: 
 
 
 async def test_a_notification_that_was_not_taken_is_noted(remote: Session, web: Wire):
-    remote.failed(None, Trouble("status", "HTTP 500", status=500))
+    remote.failed(None, TransportFailure("status", "HTTP 500", status=500))
 
     assert web.told == [("logged", "warning", "a message was not taken: HTTP 500")]
 
@@ -339,7 +339,7 @@ async def test_the_third_terminal_error_in_a_row_ends_the_link_once(remote: Sess
         task = asyncio.create_task(remote.request("x", {}, timeout_seconds=30))
         await asyncio.sleep(0)
         if number < 4:
-            fail(web, Trouble("broken", "reset"), number)
+            fail(web, TransportFailure("broken", "reset"), number)
         with pytest.raises(ConnectionLost) as caught:
             await task
         assert caught.value.may_have_run is (number < 4)
@@ -352,7 +352,7 @@ async def test_a_good_answer_in_between_keeps_the_link(remote: Session, web: Wir
     for number in range(1, 10):
         task = await started(remote)
         if number % 3:
-            fail(web, Trouble("broken", "reset"), number)
+            fail(web, TransportFailure("broken", "reset"), number)
             with pytest.raises(ConnectionLost):
                 await task
         else:
@@ -366,15 +366,17 @@ async def test_a_good_answer_in_between_keeps_the_link(remote: Session, web: Wir
 @pytest.mark.parametrize(
     ("trouble", "end"),
     [
-        (Trouble("unreachable", "refused", may_have_run=False), ("ended", "refused", "lost")),
+        (TransportFailure("unreachable", "refused", may_have_run=False), ("ended", "refused", "lost")),
         (
-            Trouble("status", "HTTP 404", status=404, in_session=True, may_have_run=False),
+            TransportFailure("status", "HTTP 404", status=404, in_session=True, may_have_run=False),
             ("ended", "its session has ended", "session"),
         ),
     ],
     ids=lambda value: str(value)[:60],
 )
-async def test_what_ends_the_link_at_once(remote: Session, web: Wire, trouble: Trouble, end: tuple[str, ...]):
+async def test_what_ends_the_link_at_once(
+    remote: Session, web: Wire, trouble: TransportFailure, end: tuple[str, ...]
+):
     one, other = await started(remote), await started(remote)
     fail(web, trouble)
     with pytest.raises(CallError):

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from dragoman.content import walking
+from dragoman.content import json_scan
+from dragoman.content.json_scan import Broken, Members, TooIntricate, Walk, members_of
 from dragoman.content.unescaping import unescaped
-from dragoman.content.walking import Broken, Members, TooIntricate, Walk, members_of
 
 pytestmark = pytest.mark.requirement("CAL-7")
 
@@ -47,8 +47,8 @@ def test_the_members_of_an_object_are_found_where_they_stand(values: Any, is_asc
     "inside", [b"\\" * 8, b'\\"' * 9, b"\\\\" * 3000 + b'\\"', b"x" * 9000, b'\\"x' * 4000, b"\\\\\\" + b'"x']
 )
 def test_a_string_ends_at_the_first_quote_that_is_not_escaped(inside: bytes, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(walking, "SHORT_BYTES", 5)
-    monkeypatch.setattr(walking, "STEP_BYTES", 7)
+    monkeypatch.setattr(json_scan, "SHORT_BYTES", 5)
+    monkeypatch.setattr(json_scan, "STEP_BYTES", 7)
     data = memoryview(inside + b'", "more"')
 
     assert Walk(data).string_end(0) == len(inside)
@@ -67,7 +67,7 @@ class Wanted(Members):
     b: Raw = Raw()
 
 
-@pytest.mark.parametrize("step_limit", [walking.STEP_LIMIT, 3])
+@pytest.mark.parametrize("step_limit", [json_scan.STEP_LIMIT, 3])
 def test_the_members_that_are_wanted_are_found_however_intricate_the_rest_is(
     step_limit: int, monkeypatch: pytest.MonkeyPatch
 ):

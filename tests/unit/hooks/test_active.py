@@ -12,7 +12,7 @@ from dragoman.hooks.declared import Hook, Unusable, hook
 from dragoman.hooks.points import After, Before, NoHooks
 from dragoman.hooks.verdicts import HookWord
 from dragoman.interaction import FormAnswer
-from dragoman.permissions.gate import names_of
+from dragoman.permissions.checker import names_of
 from tests.unit.fakes import tool
 
 TOOL = tool(server="gh", name="list")

@@ -45,7 +45,7 @@ def test_commands_and_addresses_are_read_as_people_write_them(home: Path):
         user={
             "PreToolUse": [
                 group(
-                    command("python3 ./guard.py --token abc", timeout=10, onError="block"),
+                    command("python3 ./access_control.py --token abc", timeout=10, onError="block"),
                     {
                         "type": "http",
                         "url": "https://hooks.example.com/secret/path",
@@ -59,8 +59,8 @@ def test_commands_and_addresses_are_read_as_people_write_them(home: Path):
     )
     assert found.problems == ()
     first, second, third = found.hooks
-    assert (first.what, first.timeout_seconds) == (Command("python3 ./guard.py --token abc"), 10)
-    assert first.name == "python3 ./guard.py"
+    assert (first.what, first.timeout_seconds) == (Command("python3 ./access_control.py --token abc"), 10)
+    assert first.name == "python3 ./access_control.py"
     assert first.blocks_on_error
     assert first.matches("mcp__gh__x")
     assert not first.matches("mcp__db__x")
@@ -251,8 +251,8 @@ def test_the_published_schema_knows_hooks_where_they_count(name: str):
     [
         ("./check.sh --key abc", "./check.sh"),
         ("TOKEN=abc ./check.sh", "./check.sh"),
-        ("python3 -u guard.py abc", "python3 guard.py"),
-        ("/usr/bin/env python3 guard.py", "/usr/bin/env python3"),
+        ("python3 -u access_control.py abc", "python3 access_control.py"),
+        ("/usr/bin/env python3 access_control.py", "/usr/bin/env python3"),
         ('"$CLAUDE_PROJECT_DIR"/hook.sh', "$CLAUDE_PROJECT_DIR"),
         ("jq -e .x", "jq"),
         ("'", "a command"),

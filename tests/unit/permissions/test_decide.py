@@ -183,7 +183,7 @@ def test_who_decides(written: str, subject: str, mode: PermissionMode, letter: s
 
 
 SAYS: dict[str, HookWord] = {
-    behaviour: HookWord(behaviour, "because", "guard.py")
+    behaviour: HookWord(behaviour, "because", "access_control.py")
     for behaviour in ("allow", "ask", "deny")  # type: ignore[misc]
 }
 
@@ -219,7 +219,7 @@ def test_hooks_and_grants_come_after_stricter_rules(
 
     assert letter_of(verdict) == letters[number]
     if verdict.rule is None and word is not None and letters[number] == says[0]:  # type: ignore[index]
-        assert number == 4 or ("guard.py" in verdict.reason and "because" in verdict.reason)
+        assert number == 4 or ("access_control.py" in verdict.reason and "because" in verdict.reason)
 
 
 ENV_CASES = [

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 
 from aiohttp import web
 
-from dragoman.transports.base import Trouble
+from dragoman.transports.base import TransportFailure
 
 WAIT_SECONDS = 10.0
 
@@ -20,7 +20,7 @@ class RecordingSink:
     def __init__(self, *, knows_owner: bool = False) -> None:
         self.messages: list[bytes] = []
         self.large: list[tuple[bytes, bytes]] = []
-        self.failures: list[tuple[str | None, Trouble]] = []
+        self.failures: list[tuple[str | None, TransportFailure]] = []
         self.ends: list[str] = []
         self.answered: set[str] = set()
         """Requests whose replies nobody waits for any more."""
@@ -44,7 +44,7 @@ class RecordingSink:
     def awaits(self, request_id: str) -> bool:
         return request_id not in self.answered
 
-    def failed(self, request_id: str | None, trouble: Trouble) -> None:
+    def failed(self, request_id: str | None, trouble: TransportFailure) -> None:
         self.failures.append((request_id, trouble))
         self._tell()
 

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from dragoman.transports import http
-from dragoman.transports.base import About, Trouble
+from dragoman.transports.base import About, TransportFailure
 from dragoman.transports.http import HttpTransport
 from dragoman.transports.web import Network
 from tests.unit.transports.sinks import RecordingSink, open_files, other_tasks, settled, site
@@ -34,7 +34,7 @@ class Waits(RecordingSink):
             self.awaited.discard(json.loads(message).get("id"))
         super().received(message)
 
-    def failed(self, request_id: str | None, trouble: Trouble) -> None:
+    def failed(self, request_id: str | None, trouble: TransportFailure) -> None:
         self.awaited.discard(request_id or "")
         super().failed(request_id, trouble)
 
@@ -121,7 +121,7 @@ class Line:
             self.sink.awaited.add(request_id)
         self.transport.send(json.dumps(message).encode(), About(request_id, method, **about))
 
-    async def ask(self, request_id: str = "r1", method: str = "x", **about: Any) -> Trouble | None:
+    async def ask(self, request_id: str = "r1", method: str = "x", **about: Any) -> TransportFailure | None:
         """Sends a request and waits for its end: the trouble, or None if the reply came."""
         self.post(request_id, method, **about)
         await self.sink.until(lambda: request_id not in self.sink.awaited)

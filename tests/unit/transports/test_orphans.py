@@ -1,4 +1,4 @@
-"""The ledger of started processes: what is read from it, and which processes may be touched."""
+"""The pid_file of started processes: what is read from it, and which processes may be touched."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.processes import ProcessFacts, group_members, read_process
 from dragoman.transports import orphans
-from dragoman.transports.orphans import _boot_id, _host_is_alive, _is_ours, _leftovers, ledger_dir, sweep
+from dragoman.transports.orphans import _boot_id, _host_is_alive, _is_ours, _leftovers, pid_file_dir, sweep
 
 ME = os.getpid()
 BOOT = f"boot {_boot_id()}\n"
@@ -35,7 +35,7 @@ def facts(pid: int, *, started: int, group: int | None = None) -> ProcessFacts:
         pytest.param(BOOT + "+ ² 500\n+ 10 ²\n", {}, id="digits that are no numbers"),
     ],
 )
-def test_what_a_ledger_says_is_left(text: str, left: dict[int, int]):
+def test_what_a_pid_file_says_is_left(text: str, left: dict[int, int]):
     assert dict(_leftovers(text)) == left
 
 
@@ -90,9 +90,9 @@ def test_the_members_of_our_own_group_are_found_only_if_it_is_a_session():
     assert group_members(2**22 + 1) == []
 
 
-def ledger(name: str, text: str | bytes) -> Path:
-    ledger_dir().mkdir(parents=True, exist_ok=True)
-    path = ledger_dir() / name
+def pid_file(name: str, text: str | bytes) -> Path:
+    pid_file_dir().mkdir(parents=True, exist_ok=True)
+    path = pid_file_dir() / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
 
@@ -124,7 +124,7 @@ def test_a_ledger_is_named_after_a_host_and_its_start_time():
 
 @pytest.mark.parametrize("name", ["notes.txt", "12", "-", "12-", "-12", "1-2-3", ".tmp", "²-3"])
 def test_a_file_that_is_no_ledger_is_left_alone(name: str, killed: list[int]):
-    path = ledger(name, BOOT + f"+ {ME} 1\n")
+    path = pid_file(name, BOOT + f"+ {ME} 1\n")
 
     assert sweep() == []
     assert path.exists()
@@ -144,7 +144,7 @@ def test_sweeping_ends_only_what_is_still_the_listed_process(
     }
     monkeypatch.setattr(orphans, "read_process", alive.get)
     monkeypatch.setattr(orphans, "group_members", lambda group, since=0: [])
-    path = ledger(DEAD_HOST, BOOT + "+ 70 500\n+ 71 501\n+ 72 502\n- 72\n+ 73 503\n")
+    path = pid_file(DEAD_HOST, BOOT + "+ 70 500\n+ 71 501\n+ 72 502\n- 72\n+ 73 503\n")
 
     assert sweep() == killed == [70]
     assert not path.exists()
@@ -153,7 +153,7 @@ def test_sweeping_ends_only_what_is_still_the_listed_process(
 def test_a_living_hosts_ledger_is_not_swept(killed: list[int]):
     me = read_process(ME)
     assert me is not None
-    path = ledger(f"{ME}-{me.started}", BOOT + f"+ {ME} {me.started}\n")
+    path = pid_file(f"{ME}-{me.started}", BOOT + f"+ {ME} {me.started}\n")
 
     assert sweep() == killed == []
     assert path.exists()
@@ -161,7 +161,7 @@ def test_a_living_hosts_ledger_is_not_swept(killed: list[int]):
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"+ 10", "+ ² ²\n".encode()], ids=repr)
 def test_a_corrupt_ledger_is_removed_and_stops_nothing(content: bytes, killed: list[int]):
-    corrupt = ledger(DEAD_HOST, content)
+    corrupt = pid_file(DEAD_HOST, content)
 
     assert sweep() == killed == []
     assert not corrupt.exists()

@@ -22,12 +22,13 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from dragoman.errors import ConfigError, SignInNeeded, Unreachable
-from dragoman.transports.base import Trouble
+from dragoman.transports.base import TransportFailure
 from dragoman.transports.web import (
     ERROR_BODY_BYTES,
     Network,
     TooLarge,
     connect_error,
+    failure_of,
     knock,
     open_client,
     proxy_for,
@@ -35,7 +36,6 @@ from dragoman.transports.web import (
     read_start,
     retry_after,
     tls_of,
-    trouble_of,
     trouble_of_status,
 )
 from tests.unit.transports.sinks import site
@@ -209,7 +209,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("error", "kind", "words"), FAULTS, ids=[type(row[0]).__name__ for row in FAULTS])
 def test_what_a_fault_means(error: Exception, kind: str, words: str):
-    trouble = trouble_of(error)
+    trouble = failure_of(error)
 
     assert trouble.kind == kind
     assert words.lower() in trouble.cause.lower()
@@ -219,7 +219,7 @@ def test_what_a_fault_means(error: Exception, kind: str, words: str):
 
 @pytest.mark.parametrize("row", FAULTS, ids=lambda row: type(row[0]).__name__)
 def test_what_never_reached_the_server_did_not_run(row: tuple[Exception, str, str]):
-    assert trouble_of(row[0]).may_have_run is (row[1] != "unreachable")
+    assert failure_of(row[0]).may_have_run is (row[1] != "unreachable")
 
 
 def test_every_fault_of_the_client_has_a_row():
@@ -249,7 +249,7 @@ def test_every_fault_of_the_client_has_a_row():
     "error", [aiohttp.ClientOSError("\x1b[2J" * 10_000), ValueError("\x1b]0;x\x07" * 10_000)]
 )
 def test_what_a_fault_says_is_short_and_harmless(error: Exception):
-    cause = trouble_of(error).cause
+    cause = failure_of(error).cause
 
     assert len(cause) < 1000
     assert "\x1b" not in cause
@@ -393,7 +393,7 @@ async def test_compressed_rubbish_is_a_fault_like_any_other():
         with pytest.raises(aiohttp.ClientError) as caught:
             await read_body(response, 1000)
 
-    assert trouble_of(caught.value).kind in ("broken", "malformed")
+    assert failure_of(caught.value).kind in ("broken", "malformed")
 
 
 async def test_of_an_error_only_the_beginning_is_read():
@@ -427,7 +427,7 @@ def refusing(status: int, body: bytes = b"", content_type: str = "text/plain", *
     return handle
 
 
-async def trouble_from(handler: Handler, **more: Any) -> Trouble:
+async def trouble_from(handler: Handler, **more: Any) -> TransportFailure:
     async with answered(handler) as response:
         return await trouble_of_status(response, **more)
 
@@ -536,15 +536,15 @@ async def test_a_redirect_to_an_endless_name_is_said_shortly():
 @pytest.mark.parametrize(
     ("trouble", "kind"),
     [
-        (Trouble("status", "HTTP 401", status=401, challenge="Bearer"), SignInNeeded),
-        (Trouble("status", "HTTP 403", status=403), SignInNeeded),
-        (Trouble("status", "HTTP 503", status=503, retry_after_seconds=7.0), Unreachable),
-        (Trouble("unreachable", "refused", hint="do"), Unreachable),
-        (Trouble("timeout", "slow"), Unreachable),
+        (TransportFailure("status", "HTTP 401", status=401, challenge="Bearer"), SignInNeeded),
+        (TransportFailure("status", "HTTP 403", status=403), SignInNeeded),
+        (TransportFailure("status", "HTTP 503", status=503, retry_after_seconds=7.0), Unreachable),
+        (TransportFailure("unreachable", "refused", hint="do"), Unreachable),
+        (TransportFailure("timeout", "slow"), Unreachable),
     ],
     ids=lambda value: getattr(value, "cause", ""),
 )
-def test_the_same_trouble_met_while_connecting(trouble: Trouble, kind: type):
+def test_the_same_trouble_met_while_connecting(trouble: TransportFailure, kind: type):
     error = connect_error("box", trouble)
 
     assert type(error) is kind

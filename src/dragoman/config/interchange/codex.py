@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from dragoman.config.interchange import variables
-from dragoman.config.interchange.arriving import NOTHING_LIKE_IT
 from dragoman.config.interchange.fields import (
     Entry,
     address_of,
@@ -27,6 +26,7 @@ from dragoman.config.interchange.fields import (
     text_of,
     texts_of,
 )
+from dragoman.config.interchange.import_entries import NOTHING_LIKE_IT
 from dragoman.config.interchange.notes import Page, Unusable
 
 DIALECT: Final = variables.none_at_all("Codex")

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.config.interchange import arriving, documents, texts
+from dragoman.config.interchange import documents, import_entries, texts
 from dragoman.config.interchange.fields import says_nothing
 from dragoman.config.interchange.hosts import FORMATS, Format, host
 from dragoman.config.interchange.notes import Note, Notebook, Page, Unusable, silent_page
@@ -78,11 +78,11 @@ def read(format_key: str, text: str, *, source: str, project: Path | None = None
 
 def _with_inputs(row: Format, document: Mapping[str, Any]) -> Format:
     """The row with the defaults of what VS Code would ask for."""
-    if row.key != "vscode" or row.manner is None:
+    if row.key != "vscode" or row.dialect is None:
         return row
-    dialect = structs.replace(row.manner.dialect, inputs=documents.input_defaults(document))
-    manner = structs.replace(row.manner, dialect=dialect)
-    return structs.replace(row, entry_in=partial(arriving.entry_in, manner))
+    syntax = structs.replace(row.dialect.syntax, inputs=documents.input_defaults(document))
+    dialect = structs.replace(row.dialect, syntax=syntax)
+    return structs.replace(row, entry_in=partial(import_entries.entry_in, dialect))
 
 
 def _switched_off(
@@ -103,7 +103,7 @@ def _read_entries(row: Format, raw: Mapping[str, Any], book: Notebook) -> dict[s
         try:
             _check_name(name)
             servers[name] = row.entry_in(documents.without_switch(entry), page)
-            arriving.point_out(servers[name], page)
+            import_entries.point_out(servers[name], page)
         except Unusable as problem:
             page.say(problem.field, f"the server is left out: {problem.reason}")
     return servers

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dragoman.config.interchange import arriving, codex, leaving, manners, places
-from dragoman.config.interchange.manners import Manner
+from dragoman.config.interchange import codex, dialects, export_entries, import_entries, places
+from dragoman.config.interchange.dialects import Dialect
 from dragoman.config.interchange.notes import Page
 from dragoman.config.interchange.places import Place
 from dragoman.errors import ConfigError
@@ -32,7 +32,7 @@ class Format(Struct, frozen=True, kw_only=True):
     comments: bool = False
     """The host accepts comments and trailing commas."""
     is_toml: bool = False
-    manner: Manner | None = None
+    dialect: Dialect | None = None
     """How entries are written; None for Codex."""
     entry_in: Translate
     entry_out: Translate
@@ -50,24 +50,24 @@ class Format(Struct, frozen=True, kw_only=True):
         return self.find(home, project, platform, environ)
 
 
-def _json(key: str, manner: Manner, find: Places, **more: Any) -> Format:
+def _json(key: str, dialect: Dialect, find: Places, **more: Any) -> Format:
     return Format(
         key=key,
-        title=manner.host,
+        title=dialect.host,
         find=find,
-        manner=manner,
-        entry_in=partial(arriving.entry_in, manner),
-        entry_out=partial(leaving.entry_out, manner),
+        dialect=dialect,
+        entry_in=partial(import_entries.entry_in, dialect),
+        entry_out=partial(export_entries.entry_out, dialect),
         **more,
     )
 
 
 _ROWS = (
-    _json("claude-code", manners.CLAUDE_CODE, places.claude_code),
-    _json("claude-desktop", manners.CLAUDE_DESKTOP, places.claude_desktop),
-    _json("cursor", manners.CURSOR, places.cursor, comments=True),
+    _json("claude-code", dialects.CLAUDE_CODE, places.claude_code),
+    _json("claude-desktop", dialects.CLAUDE_DESKTOP, places.claude_desktop),
+    _json("cursor", dialects.CURSOR, places.cursor, comments=True),
     # In a settings.json the block stands one level deeper.
-    _json("vscode", manners.VSCODE, places.vscode, comments=True, blocks=(("servers",), ("mcp", "servers"))),
+    _json("vscode", dialects.VSCODE, places.vscode, comments=True, blocks=(("servers",), ("mcp", "servers"))),
     Format(
         key="codex",
         title="Codex",
@@ -79,8 +79,8 @@ _ROWS = (
         names=codex.NAMES,
         off=("enabled", False),
     ),
-    _json("gemini", manners.GEMINI, places.gemini, comments=True, off_list=("mcp", "excluded")),
-    _json("windsurf", manners.WINDSURF, places.windsurf, off=("disabled", True)),
+    _json("gemini", dialects.GEMINI, places.gemini, comments=True, off_list=("mcp", "excluded")),
+    _json("windsurf", dialects.WINDSURF, places.windsurf, off=("disabled", True)),
 )
 
 FORMATS: Final[Mapping[str, Format]] = MappingProxyType({row.key: row for row in _ROWS})

@@ -26,7 +26,7 @@ NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORKSPACE: Final = "${WORKSPACE_FOLDER:-.}"
 
 
-class Dialect(Struct, frozen=True, kw_only=True):
+class VariableSyntax(Struct, frozen=True, kw_only=True):
     """How one host writes variables."""
 
     host: str
@@ -54,29 +54,29 @@ _EDITOR_WORDS = {
 }
 
 
-def like_ours(host: str) -> Dialect:
+def like_ours(host: str) -> VariableSyntax:
     """`${X}` and `${X:-default}`: Claude Code."""
-    return Dialect(host=host, placeholder=OURS, spelling="${{{}}}", defaults=True)
+    return VariableSyntax(host=host, placeholder=OURS, spelling="${{{}}}", defaults=True)
 
 
-def like_an_editor(host: str) -> Dialect:
+def like_an_editor(host: str) -> VariableSyntax:
     """`${env:X}`, and words such as `${workspaceFolder}`: VS Code and Cursor."""
-    return Dialect(host=host, placeholder=_BRACES, spelling="${{env:{}}}", words=_EDITOR_WORDS)
+    return VariableSyntax(host=host, placeholder=_BRACES, spelling="${{env:{}}}", words=_EDITOR_WORDS)
 
 
-def like_an_editor_without_words(host: str) -> Dialect:
+def like_an_editor_without_words(host: str) -> VariableSyntax:
     """`${env:X}` alone: Windsurf."""
-    return Dialect(host=host, placeholder=_BRACES, spelling="${{env:{}}}")
+    return VariableSyntax(host=host, placeholder=_BRACES, spelling="${{env:{}}}")
 
 
-def like_a_shell(host: str) -> Dialect:
+def like_a_shell(host: str) -> VariableSyntax:
     """`$X` and `${X}`: Gemini CLI. A variable that is not set stays as text there."""
-    return Dialect(host=host, placeholder=_SHELL, spelling="${{{}}}")
+    return VariableSyntax(host=host, placeholder=_SHELL, spelling="${{{}}}")
 
 
-def none_at_all(host: str) -> Dialect:
+def none_at_all(host: str) -> VariableSyntax:
     """Text is text: Claude Desktop and Codex."""
-    return Dialect(host=host, placeholder=None, spelling=None)
+    return VariableSyntax(host=host, placeholder=None, spelling=None)
 
 
 def has_variable(text: str) -> bool:
@@ -104,50 +104,50 @@ def whole_variable(text: str) -> tuple[str, str | None] | None:
 # ---- their text, in our words
 
 
-def incoming(dialect: Dialect, text: str, page: Page, field: str) -> str:
+def incoming(syntax: VariableSyntax, text: str, page: Page, field: str) -> str:
     """The host's text with variables spelled our way."""
-    if dialect.placeholder is OURS:
+    if syntax.placeholder is OURS:
         return text
-    if dialect.placeholder is None:
+    if syntax.placeholder is None:
         if has_variable(text):
-            page.say(field, f"{dialect.host} passes ${{…}} on as text; here it is a variable")
+            page.say(field, f"{syntax.host} passes ${{…}} on as text; here it is a variable")
         return text
-    return _substitute(dialect.placeholder, _reader(dialect, page, field), text)
+    return _substitute(syntax.placeholder, _reader(syntax, page, field), text)
 
 
-def _reader(dialect: Dialect, page: Page, field: str) -> Callable[[Match[str]], str]:
+def _reader(syntax: VariableSyntax, page: Page, field: str) -> Callable[[Match[str]], str]:
     def read(found: Match[str]) -> str:
         named, word = found.group("env"), found.group("word")
         if word is not None:
-            return _word(dialect, word, found.group(), page, field)
+            return _word(syntax, word, found.group(), page, field)
         if OURS.fullmatch("${" + named + "}") is None:
-            return _left(dialect, found.group(), page, field)
+            return _left(syntax, found.group(), page, field)
         if found.group()[1] != "{" and found.start() and found.string[found.start() - 1].isalnum():
             # Its name is not told: it may as well be the end of a password with a $ in it.
-            page.say(field, f"a $ inside the text is read as a variable, as {dialect.host} does")
+            page.say(field, f"a $ inside the text is read as a variable, as {syntax.host} does")
         return "${" + named + "}"
 
     return read
 
 
-def _word(dialect: Dialect, word: str, written: str, page: Page, field: str) -> str:
+def _word(syntax: VariableSyntax, word: str, written: str, page: Page, field: str) -> str:
     """Whatever stands in `${…}` without `env:`."""
-    if word in dialect.words:
-        meant = dialect.words[word]
+    if word in syntax.words:
+        meant = syntax.words[word]
         page.say(field, f"{written} became {meant}")
         return meant
     if word.startswith("input:"):
-        return _input(dialect, word.removeprefix("input:"), written, page, field)
-    if dialect.placeholder is _SHELL and whole_variable(written):
+        return _input(syntax, word.removeprefix("input:"), written, page, field)
+    if syntax.placeholder is _SHELL and whole_variable(written):
         return written
     if ours := whole_variable(written):  # its default may be secret, so only the name is told
-        page.say(field, f"${{{ours[0]}}} has no meaning in {dialect.host}; here it is a variable")
+        page.say(field, f"${{{ours[0]}}} has no meaning in {syntax.host}; here it is a variable")
         return written
-    return _left(dialect, written, page, field)
+    return _left(syntax, written, page, field)
 
 
-def _input(dialect: Dialect, identifier: str, written: str, page: Page, field: str) -> str:
-    name, default = input_variable(identifier), dialect.inputs.get(identifier)
+def _input(syntax: VariableSyntax, identifier: str, written: str, page: Page, field: str) -> str:
+    name, default = input_variable(identifier), syntax.inputs.get(identifier)
     text = f"what is asked for as {written} is here the environment variable {name}"
     if default is None or "}" in default or "${" in default:
         page.say(field, f"{text}: set it")
@@ -156,9 +156,9 @@ def _input(dialect: Dialect, identifier: str, written: str, page: Page, field: s
     return "${" + name + ":-" + default + "}"
 
 
-def _left(dialect: Dialect, written: str, page: Page, field: str) -> str:
-    if dialect.placeholder is not _SHELL:
-        page.say(field, f"a variable of {dialect.host} has no equivalent here and is kept as text")
+def _left(syntax: VariableSyntax, written: str, page: Page, field: str) -> str:
+    if syntax.placeholder is not _SHELL:
+        page.say(field, f"a variable of {syntax.host} has no equivalent here and is kept as text")
     elif not written[1:].isalnum():
         page.say(field, "a variable with an unusual name is kept as text")
     return written
@@ -172,35 +172,35 @@ def input_variable(identifier: str) -> str:
 # ---- our text, in their words
 
 
-def outgoing(dialect: Dialect, text: str, page: Page, field: str) -> str | None:
+def outgoing(syntax: VariableSyntax, text: str, page: Page, field: str) -> str | None:
     """Our text with variables spelled the host's way, or None if it knows no variables and one is there."""
-    spelling = dialect.spelling
+    spelling = syntax.spelling
     if spelling is None:
         return None if has_variable(text) else text
-    if dialect.placeholder is OURS:
+    if syntax.placeholder is OURS:
         return text
-    written = _substitute(OURS, lambda found: _spelled(dialect, spelling, found), text)
+    written = _substitute(OURS, lambda found: _spelled(syntax, spelling, found), text)
     found = OURS.finditer(_closed(text))
-    for name in sorted({each.group(1) for each in found if _loses_default(dialect, each)}):
-        page.say(field, f"{dialect.host} knows no defaults: set the variable {name} there")
-    if incoming(dialect, written, silent_page(), field) != _without_defaults(dialect, text):
-        page.say(field, f"{dialect.host} reads part of the text as a variable of its own")
+    for name in sorted({each.group(1) for each in found if _loses_default(syntax, each)}):
+        page.say(field, f"{syntax.host} knows no defaults: set the variable {name} there")
+    if incoming(syntax, written, silent_page(), field) != _without_defaults(syntax, text):
+        page.say(field, f"{syntax.host} reads part of the text as a variable of its own")
     return written
 
 
-def _spelled(dialect: Dialect, spelling: str, found: Match[str]) -> str:
-    if found.group() == _WORKSPACE and "workspaceFolder" in dialect.words:
+def _spelled(syntax: VariableSyntax, spelling: str, found: Match[str]) -> str:
+    if found.group() == _WORKSPACE and "workspaceFolder" in syntax.words:
         return "${workspaceFolder}"
     return spelling.format(found.group(1))
 
 
-def _loses_default(dialect: Dialect, found: Match[str]) -> bool:
-    kept = found.group() == _WORKSPACE and "workspaceFolder" in dialect.words
+def _loses_default(syntax: VariableSyntax, found: Match[str]) -> bool:
+    kept = found.group() == _WORKSPACE and "workspaceFolder" in syntax.words
     return found.group(2) is not None and not kept
 
 
-def _without_defaults(dialect: Dialect, text: str) -> str:
+def _without_defaults(syntax: VariableSyntax, text: str) -> str:
     def plain(found: Match[str]) -> str:
-        return "${" + found.group(1) + "}" if _loses_default(dialect, found) else found.group()
+        return "${" + found.group(1) + "}" if _loses_default(syntax, found) else found.group()
 
     return _substitute(OURS, plain, text)

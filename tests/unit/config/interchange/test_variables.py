@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dragoman.config.interchange import variables
 from dragoman.config.interchange.notes import Notebook
-from dragoman.config.interchange.variables import Dialect, incoming, outgoing
+from dragoman.config.interchange.variables import VariableSyntax, incoming, outgoing
 
 DIALECTS = {
     "ours": variables.like_ours("Host"),
@@ -17,19 +17,19 @@ DIALECTS = {
 }
 
 
-def into_ours(dialect: Dialect, text: str) -> tuple[str, int]:
+def into_ours(syntax: VariableSyntax, text: str) -> tuple[str, int]:
     book = Notebook()
-    return incoming(dialect, text, book.page("s"), "f"), len(book.notes())
+    return incoming(syntax, text, book.page("s"), "f"), len(book.notes())
 
 
-def into_theirs(dialect: Dialect, text: str) -> tuple[str | None, int]:
+def into_theirs(syntax: VariableSyntax, text: str) -> tuple[str | None, int]:
     book = Notebook()
-    return outgoing(dialect, text, book.page("s"), "f"), len(book.notes())
+    return outgoing(syntax, text, book.page("s"), "f"), len(book.notes())
 
 
 @pytest.mark.requirement("CFG-12")
 @pytest.mark.parametrize(
-    ("dialect", "written", "meant", "notes"),
+    ("syntax", "written", "meant", "notes"),
     [
         ("ours", "${X}/${Y:-z}/$Z/${env:W}", "${X}/${Y:-z}/$Z/${env:W}", 0),
         ("editor", "a${env:X}b${env:Y}", "a${X}b${Y}", 0),
@@ -57,13 +57,13 @@ def into_theirs(dialect: Dialect, text: str) -> tuple[str | None, int]:
         ("none", "${X}", "${X}", 1),
     ],
 )
-def test_a_hosts_text_in_our_words(dialect: str, written: str, meant: str, notes: int):
-    assert into_ours(DIALECTS[dialect], written) == (meant, notes)
+def test_a_hosts_text_in_our_words(syntax: str, written: str, meant: str, notes: int):
+    assert into_ours(DIALECTS[syntax], written) == (meant, notes)
 
 
 @pytest.mark.requirement("CFG-12")
 @pytest.mark.parametrize(
-    ("dialect", "ours", "written", "notes"),
+    ("syntax", "ours", "written", "notes"),
     [
         ("ours", "${X}/${Y:-z}", "${X}/${Y:-z}", 0),
         ("editor", "a${X}b", "a${env:X}b", 0),
@@ -80,8 +80,8 @@ def test_a_hosts_text_in_our_words(dialect: str, written: str, meant: str, notes
         ("none", "a${X}", None, 0),
     ],
 )
-def test_our_text_in_a_hosts_words(dialect: str, ours: str, written: str | None, notes: int):
-    assert into_theirs(DIALECTS[dialect], ours) == (written, notes)
+def test_our_text_in_a_hosts_words(syntax: str, ours: str, written: str | None, notes: int):
+    assert into_theirs(DIALECTS[syntax], ours) == (written, notes)
 
 
 PIECES = st.lists(
@@ -107,19 +107,19 @@ PIECES = st.lists(
 
 
 @pytest.mark.requirement("CFG-12")
-@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=list(DIALECTS))
+@pytest.mark.parametrize("syntax", DIALECTS.values(), ids=list(DIALECTS))
 @given(text=PIECES)
-def test_a_text_comes_back_the_same_unless_it_was_noted(dialect: Dialect, text: str):
-    written, noted = into_theirs(dialect, text)
+def test_a_text_comes_back_the_same_unless_it_was_noted(syntax: VariableSyntax, text: str):
+    written, noted = into_theirs(syntax, text)
     if written is None:
-        assert dialect.spelling is None
+        assert syntax.spelling is None
         return
-    back, noted_again = into_ours(dialect, written)
+    back, noted_again = into_ours(syntax, written)
     assert back == text or noted or noted_again
 
 
-@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=list(DIALECTS))
-def test_a_note_tells_no_value_and_no_default(dialect: Dialect):
+@pytest.mark.parametrize("syntax", DIALECTS.values(), ids=list(DIALECTS))
+def test_a_note_tells_no_value_and_no_default(syntax: VariableSyntax):
     book = Notebook()
     page = book.page("s")
     for text in (
@@ -129,8 +129,8 @@ def test_a_note_tells_no_value_and_no_default(dialect: Dialect):
         "a$hunter2",
         "${file:hunter2}",
     ):
-        incoming(dialect, text, page, "f")
-        outgoing(dialect, text, page, "f")
+        incoming(syntax, text, page, "f")
+        outgoing(syntax, text, page, "f")
     assert "hunter2" not in repr(book.notes())
 
 
@@ -138,6 +138,6 @@ def test_a_note_tells_no_value_and_no_default(dialect: Dialect):
     "text", ["${" * 50_000, "}" + "$A" * 50_000, "${A:-" * 50_000, "${env:" * 50_000 + "}"]
 )
 def test_a_text_full_of_beginnings_takes_linear_time(text: str):
-    for dialect in DIALECTS.values():
-        incoming(dialect, text, Notebook().page("s"), "f")
-        outgoing(dialect, text, Notebook().page("s"), "f")
+    for syntax in DIALECTS.values():
+        incoming(syntax, text, Notebook().page("s"), "f")
+        outgoing(syntax, text, Notebook().page("s"), "f")

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from dragoman.access_control import Rules
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.options import json_option
@@ -14,7 +15,6 @@ from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import show_problem
 from dragoman.config.load import load
 from dragoman.config.scopes import Sources
-from dragoman.guard import Rules
 from dragoman.permissions.modes import MEANINGS
 from dragoman.permissions.rules import BEHAVIOURS
 

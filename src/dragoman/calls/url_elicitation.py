@@ -1,7 +1,7 @@
-"""URLs that a person has to open before a server continues with a call (error -32042).
+"""URLs that a person must open before a server continues a call (error -32042).
 
-Reads the URLs from the error and shows them to the person one by one. Nothing is fetched. If one of the URLs
-cannot be shown in full, or is not https (or http on this machine), none is shown.
+Reads the URLs of the error and shows them to the person one by one. Nothing is fetched. A URL that cannot be
+shown in full, or that is not http or https, is not shown.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from dragoman.connections.inbound import page_question
+from dragoman.connections.server_requests import page_question
 from dragoman.errors import RemoteError
-from dragoman.interaction import PageQuestion, VisitsPages
+from dragoman.interaction import ElicitsUrls, UrlElicitation
 
 PAGE_LIMIT: Final = 5
 
@@ -27,7 +27,7 @@ class _Data(Struct):
     elicitations: list[_Elicitation]
 
 
-def pages_of(error: RemoteError) -> tuple[PageQuestion, ...]:
+def pages_of(error: RemoteError) -> tuple[UrlElicitation, ...]:
     """The pages an error names; none, if one of them cannot be put to a person."""
     try:
         named = msgspec.convert(error.remote_data, _Data).elicitations
@@ -38,14 +38,14 @@ def pages_of(error: RemoteError) -> tuple[PageQuestion, ...]:
     return usable if len(usable) == len(named) else ()
 
 
-async def send_to_pages(pages: VisitsPages | None, error: RemoteError) -> bool:
+async def send_to_pages(pages: ElicitsUrls | None, error: RemoteError) -> bool:
     """Whether the person has been to every page, so that the call can be made again."""
     questions = pages_of(error)
     if pages is None or not questions:
         return False
     for question in questions:
         try:
-            answer = await pages.visit(question)
+            answer = await pages.elicit_url(question)
         except Exception:  # border: a front end's code; without an answer nothing is repeated
             return False
         if answer != "accept":

@@ -1,8 +1,8 @@
-"""Subscriptions on a connection: to changes of lists, and to updates of resources.
+"""Change notifications of one connection: of lists, and of resources with subscribers.
 
-Keeps the subscribers, subscribes at the server in the way of its era, subscribes again after a reconnect, and
-delivers updates. Several updates of one resource are delivered as one. Memory is bounded: when there are too
-many updates, the subscriber is told that everything may have changed.
+Subscribes in the way of the server's era, subscribes again after a reconnect, and delivers updates. Several
+updates of one resource are delivered as one; above a limit, subscribers are told that everything may have
+changed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 
 from msgspec import Raw, Struct
 
-from dragoman.connections.listening import Listening, wanted_changes
 from dragoman.connections.session import Session
+from dragoman.connections.subscription_stream import Listening, wanted_changes
 from dragoman.errors import CallError, ConnectionLost, DragomanError
 from dragoman.events import EventBus, ResourceUpdated
 from dragoman.wire.codec import Unreadable, decode_as

@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.connections.ladder import REFILL_SECONDS, SPREAD, Ladder
+from dragoman.connections.reconnect_backoff import REFILL_SECONDS, SPREAD, ReconnectBackoff
 from dragoman.settings import Settings
 
 pytestmark = pytest.mark.requirement("LIF-5")
 
 
-def ladder(attempts: int = 5, *, chance: float = 0.0) -> Ladder:
-    return Ladder(attempts, 1.0, 30.0, lambda: chance)
+def ladder(attempts: int = 5, *, chance: float = 0.0) -> ReconnectBackoff:
+    return ReconnectBackoff(attempts, 1.0, 30.0, lambda: chance)
 
 
-def waits(of: Ladder, number: int = 20) -> list[float | None]:
+def waits(of: ReconnectBackoff, number: int = 20) -> list[float | None]:
     return [of.next_wait() for _ in range(number)]
 
 
@@ -40,7 +40,7 @@ def test_the_numbers_are_those_of_the_settings():
         },
         {},
     )
-    first, second, third = waits(Ladder.of(settings), 3)
+    first, second, third = waits(ReconnectBackoff.of(settings), 3)
 
     assert first == pytest.approx(0.09, abs=0.0101)
     assert second == pytest.approx(0.135, abs=0.0151)

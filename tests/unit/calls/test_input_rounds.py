@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from dragoman.calls import rounds
-from dragoman.calls.rounds import QUESTION_LIMIT, next_round
-from dragoman.connections.inbound import Inbound
+from dragoman.calls import input_rounds
+from dragoman.calls.input_rounds import QUESTION_LIMIT, next_round
+from dragoman.connections.server_requests import Inbound
 from dragoman.errors import InputUnavailable, MalformedReply
-from dragoman.interaction import FormAnswer, FormQuestion
+from dragoman.interaction import FormAnswer, FormElicitation
 from tests.unit.fakes import Nobody
 
 
@@ -73,11 +73,11 @@ async def test_a_state_alone_is_sent_back_after_a_pause(monkeypatch: pytest.Monk
     async def pause(seconds: float) -> None:
         paused.append(seconds)
 
-    monkeypatch.setattr(rounds.asyncio, "sleep", pause)
+    monkeypatch.setattr(input_rounds.asyncio, "sleep", pause)
     answers = Answers()
 
     assert await carried(answers, requestState="s") == {"requestState": "s"}
-    assert (paused, answers.asked) == ([rounds.PAUSE_SECONDS], [])
+    assert (paused, answers.asked) == ([input_rounds.PAUSE_SECONDS], [])
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ async def test_a_question_that_nobody_answers_ends_the_call(method: str):
 
 async def test_a_person_who_declines_is_an_answer_like_any_other():
     class Declines:
-        async def fill(self, question: FormQuestion) -> FormAnswer:
+        async def elicit_form(self, question: FormElicitation) -> FormAnswer:
             return FormAnswer("decline")
 
     found = await carried(Inbound("box", Declines()), inputRequests={"a": QUESTION})

@@ -1,7 +1,7 @@
-"""Converts an entry of another host's JSON file to Dragoman's form, by the host's row in `manners`. Pure.
+"""Converts an entry of another host's JSON file to a Dragoman entry. Pure.
 
-A field without a counterpart is noted; one that cannot be understood raises `Unusable`, which names the
-field.
+The host's row in `dialects` describes its format. Fields without an equivalent are noted; an entry that
+cannot be converted raises `Unusable` with the field.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from dragoman.config.interchange import variables
+from dragoman.config.interchange.dialects import Dialect, SignIn
 from dragoman.config.interchange.fields import (
     TOOL_LISTS,
     Entry,
@@ -25,7 +26,6 @@ from dragoman.config.interchange.fields import (
     text_of,
     texts_of,
 )
-from dragoman.config.interchange.manners import Manner, SignIn
 from dragoman.config.interchange.notes import Page, Unusable
 
 _REMOTE: Final = ("http", "sse", "ws")
@@ -41,74 +41,74 @@ _POINTED_OUT: Final = {
 """Fields of our form that run a command, or send messages to another host than the URL names."""
 
 
-def entry_in(manner: Manner, raw: Any, page: Page) -> dict[str, Any]:
+def entry_in(dialect: Dialect, raw: Any, page: Page) -> dict[str, Any]:
     """The host's entry in our form, or `Unusable`."""
     entry = as_entry(raw)
-    kind = kind_of(entry, tuple(manner.addresses))
-    taken = {"type", *manner.fields.values()}
+    kind = kind_of(entry, tuple(dialect.addresses))
+    taken = {"type", *dialect.fields.values()}
     if kind == "stdio":
-        ours = _program_in(manner, entry, page, taken)
+        ours = _program_in(dialect, entry, page, taken)
     else:
-        ours = _address_in(manner, entry, kind, page, taken)
-    _shared_in(manner, entry, ours, page)
-    if manner.sign_in is not None and ours["type"] != "stdio":
-        taken.add(manner.sign_in.field)
-        _sign_in(manner, manner.sign_in, entry, ours, page)
-    _leftovers(manner, entry, ours, page, taken)
+        ours = _address_in(dialect, entry, kind, page, taken)
+    _shared_in(dialect, entry, ours, page)
+    if dialect.sign_in is not None and ours["type"] != "stdio":
+        taken.add(dialect.sign_in.field)
+        _sign_in(dialect, dialect.sign_in, entry, ours, page)
+    _leftovers(dialect, entry, ours, page, taken)
     if kind == "stdio" and "type" not in entry:
         del ours["type"]
     return ours
 
 
-def _program_in(manner: Manner, entry: Entry, page: Page, taken: set[str]) -> dict[str, Any]:
+def _program_in(dialect: Dialect, entry: Entry, page: Page, taken: set[str]) -> dict[str, Any]:
     taken |= {"command", "args", "env", "cwd"}
     ours: dict[str, Any] = {"type": "stdio"}
-    ours["command"] = _read(manner, needed_text(entry, "command"), page, "command")
+    ours["command"] = _read(dialect, needed_text(entry, "command"), page, "command")
     if entry.get("args") is not None:
         ours["args"] = [
-            _read(manner, item, page, f"args[{number}]")
+            _read(dialect, item, page, f"args[{number}]")
             for number, item in enumerate(texts_of(entry["args"], "args"))
         ]
     if entry.get("env") is not None:
-        ours["env"] = _read_map(manner, entry["env"], page, "env")
+        ours["env"] = _read_map(dialect, entry["env"], page, "env")
     if entry.get("cwd") is not None:
-        ours["cwd"] = _read(manner, text_of(entry["cwd"], "cwd"), page, "cwd")
+        ours["cwd"] = _read(dialect, text_of(entry["cwd"], "cwd"), page, "cwd")
     return ours
 
 
 def _address_in(
-    manner: Manner, entry: Entry, kind: str | None, page: Page, taken: set[str]
+    dialect: Dialect, entry: Entry, kind: str | None, page: Page, taken: set[str]
 ) -> dict[str, Any]:
-    field = next((name for name in manner.addresses if entry.get(name) is not None), "url")
+    field = next((name for name in dialect.addresses if entry.get(name) is not None), "url")
     url = address_of(entry, field)
     taken |= {field, "headers"}
-    ours: dict[str, Any] = {"type": kind or _implied(manner, field, url, page)}
-    _check_kind(ours["type"], manner)
-    ours["url"] = _read(manner, url, page, field)
+    ours: dict[str, Any] = {"type": kind or _implied(dialect, field, url, page)}
+    _check_kind(ours["type"], dialect)
+    ours["url"] = _read(dialect, url, page, field)
     if entry.get("headers") is not None:
-        ours["headers"] = _read_map(manner, entry["headers"], page, "headers")
+        ours["headers"] = _read_map(dialect, entry["headers"], page, "headers")
     return ours
 
 
-def _implied(manner: Manner, field: str, url: str, page: Page) -> str:
-    meant = manner.addresses[field]
+def _implied(dialect: Dialect, field: str, url: str, page: Page) -> str:
+    meant = dialect.addresses[field]
     if meant is None:
         page.say(
             field,
-            f"{manner.host} read a URL without a type as SSE at first, as HTTP in newer versions; "
+            f"{dialect.host} read a URL without a type as SSE at first, as HTTP in newer versions; "
             "here it is sse",
         )
         return "sse"
     return meant or kind_of_address(url)
 
 
-def _check_kind(kind: str, manner: Manner) -> None:
-    if kind not in (_OF_OUR_FORM if manner.keeps_unknown else _REMOTE):
+def _check_kind(kind: str, dialect: Dialect) -> None:
+    if kind not in (_OF_OUR_FORM if dialect.keeps_unknown else _REMOTE):
         raise Unusable("type", "the type is not supported")
 
 
-def _shared_in(manner: Manner, entry: Entry, ours: dict[str, Any], page: Page) -> None:
-    for field, theirs in manner.fields.items():
+def _shared_in(dialect: Dialect, entry: Entry, ours: dict[str, Any], page: Page) -> None:
+    for field, theirs in dialect.fields.items():
         value = entry.get(theirs)
         if field == "cwd" or value is None:
             continue
@@ -117,7 +117,7 @@ def _shared_in(manner: Manner, entry: Entry, ours: dict[str, Any], page: Page) -
         elif field in TOOL_LISTS:
             ours[field] = texts_of(value, theirs)
         else:
-            ours[field] = _read(manner, text_of(value, theirs), page, theirs)
+            ours[field] = _read(dialect, text_of(value, theirs), page, theirs)
 
 
 def _timeout_in(value: Any, theirs: str, ours: dict[str, Any], page: Page) -> None:
@@ -128,7 +128,7 @@ def _timeout_in(value: Any, theirs: str, ours: dict[str, Any], page: Page) -> No
         ours["timeout"] = limit
 
 
-def _sign_in(manner: Manner, sign_in: SignIn, entry: Entry, ours: dict[str, Any], page: Page) -> None:
+def _sign_in(dialect: Dialect, sign_in: SignIn, entry: Entry, ours: dict[str, Any], page: Page) -> None:
     given = entry.get(sign_in.field)
     if not isinstance(given, Mapping):
         if not is_idle(given):
@@ -144,9 +144,9 @@ def _sign_in(manner: Manner, sign_in: SignIn, entry: Entry, ours: dict[str, Any]
         if name == "scopes":
             oauth[name] = value if sign_in.scopes_are_text else scopes_of(value, place)
         else:
-            oauth[name] = _read(manner, value, page, place) if isinstance(value, str) else value
+            oauth[name] = _read(dialect, value, page, place) if isinstance(value, str) else value
     for rest, value in theirs.items():
-        if manner.keeps_unknown:
+        if dialect.keeps_unknown:
             oauth[rest] = value
         elif not is_idle(value) and (rest, value) != ("enabled", True):
             page.say(f"{sign_in.field}.{rest}", NOTHING_LIKE_IT)
@@ -154,18 +154,18 @@ def _sign_in(manner: Manner, sign_in: SignIn, entry: Entry, ours: dict[str, Any]
         ours["oauth"] = oauth
 
 
-def _leftovers(manner: Manner, entry: Entry, ours: dict[str, Any], page: Page, taken: set[str]) -> None:
+def _leftovers(dialect: Dialect, entry: Entry, ours: dict[str, Any], page: Page, taken: set[str]) -> None:
     for field, value in entry.items():
-        if field in taken or field in manner.unremarkable:
+        if field in taken or field in dialect.unremarkable:
             continue
-        if field == "trusted" and manner.keeps_unknown:
+        if field == "trusted" and dialect.keeps_unknown:
             # In this scope `trusted` has effect, and the author of the imported file must not set it.
             if not is_idle(value):
                 page.say(field, NOT_TAKEN_OVER)
-        elif manner.keeps_unknown:
+        elif dialect.keeps_unknown:
             ours[field] = value
         elif not is_idle(value):
-            page.say(field, manner.reasons.get(field, NOTHING_LIKE_IT))
+            page.say(field, dialect.reasons.get(field, NOTHING_LIKE_IT))
 
 
 def point_out(ours: Entry, page: Page) -> None:
@@ -177,9 +177,11 @@ def point_out(ours: Entry, page: Page) -> None:
             page.say(field, text)
 
 
-def _read(manner: Manner, text: str, page: Page, field: str) -> str:
-    return variables.incoming(manner.dialect, text, page, field)
+def _read(dialect: Dialect, text: str, page: Page, field: str) -> str:
+    return variables.incoming(dialect.syntax, text, page, field)
 
 
-def _read_map(manner: Manner, value: Any, page: Page, field: str) -> dict[str, str]:
-    return {name: _read(manner, text, page, f"{field}.{name}") for name, text in map_of(value, field).items()}
+def _read_map(dialect: Dialect, value: Any, page: Page, field: str) -> dict[str, str]:
+    return {
+        name: _read(dialect, text, page, f"{field}.{name}") for name, text in map_of(value, field).items()
+    }

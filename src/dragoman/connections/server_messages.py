@@ -1,7 +1,7 @@
-"""Handles what a server sends without being asked: log messages, requests, and notifications.
+"""Messages that a server sends on its own: log messages, requests and notifications.
 
-Text is cut and cleaned, and at most `QUESTIONS_LIMIT` requests wait for a person at the same time.
-`inbound.py` makes the answers.
+Each is passed to its handler and bounded: text is cut and cleaned, and at most `QUESTIONS_LIMIT` requests
+wait for a person at the same time. `server_requests.py` makes the answers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from dragoman import events
 from dragoman.cleaning import one_line
-from dragoman.connections.inbound import Inbound
+from dragoman.connections.server_requests import Inbound
 from dragoman.connections.session import Session
 from dragoman.protocol import INTERNAL_ERROR
 from dragoman.wire.codec import Unreadable, decode_as, encode_error

@@ -1,7 +1,7 @@
-"""The table of how hosts with JSON files write an entry: their fields, transports and values.
+"""How each host with a JSON file writes an entry: one table row per host.
 
-`arriving` and `leaving` convert entries by it, `formats` handles files and blocks, and `codex` the entries of
-Codex, which have a different form.
+`import_entries` and `export_entries` convert entries, `formats` handles files and blocks, and `codex` handles
+Codex, whose entries have another structure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from dragoman.config.interchange import variables
-from dragoman.config.interchange.variables import Dialect
+from dragoman.config.interchange.variables import VariableSyntax
 
 
 class SignIn(Struct, frozen=True, kw_only=True):
@@ -23,10 +23,10 @@ class SignIn(Struct, frozen=True, kw_only=True):
     scopes_are_text: bool = False
 
 
-class Manner(Struct, frozen=True, kw_only=True):
+class Dialect(Struct, frozen=True, kw_only=True):
     """How one host writes an entry."""
 
-    dialect: Dialect
+    syntax: VariableSyntax
     addresses: Mapping[str, str | None]
     """Fields that hold an address → the transport they mean by themselves; "" looks at the address, None
     is in doubt. What stands first wins."""
@@ -48,13 +48,13 @@ class Manner(Struct, frozen=True, kw_only=True):
 
     @property
     def host(self) -> str:
-        return self.dialect.host
+        return self.syntax.host
 
 
 _ENV_FILE = "files of variables are not read: set what it holds, or write it under env"
 
-CLAUDE_CODE: Final = Manner(
-    dialect=variables.like_ours("Claude Code"),
+CLAUDE_CODE: Final = Dialect(
+    syntax=variables.like_ours("Claude Code"),
     addresses={"url": "http"},
     spelled={"http": "url", "sse": "url", "ws": "url"},
     # An address without a type is taken for a stdio server there, and skipped.
@@ -69,12 +69,12 @@ CLAUDE_CODE: Final = Manner(
     keeps_unknown=True,
 )
 
-CLAUDE_DESKTOP: Final = Manner(
-    dialect=variables.none_at_all("Claude Desktop"), spelled={}, typed="never", addresses={"url": ""}
+CLAUDE_DESKTOP: Final = Dialect(
+    syntax=variables.none_at_all("Claude Desktop"), spelled={}, typed="never", addresses={"url": ""}
 )
 
-CURSOR: Final = Manner(
-    dialect=variables.like_an_editor("Cursor"),
+CURSOR: Final = Dialect(
+    syntax=variables.like_an_editor("Cursor"),
     addresses={"url": ""},
     spelled={"http": "url", "sse": "url"},
     sign_in=SignIn(
@@ -83,8 +83,8 @@ CURSOR: Final = Manner(
     reasons={"envFile": _ENV_FILE},
 )
 
-VSCODE: Final = Manner(
-    dialect=variables.like_an_editor("VS Code"),
+VSCODE: Final = Dialect(
+    syntax=variables.like_an_editor("VS Code"),
     addresses={"url": "http"},
     spelled={"http": "url", "sse": "url"},
     typed="always",
@@ -99,8 +99,8 @@ VSCODE: Final = Manner(
     unremarkable=frozenset({"gallery", "version"}),
 )
 
-GEMINI: Final = Manner(
-    dialect=variables.like_a_shell("Gemini CLI"),
+GEMINI: Final = Dialect(
+    syntax=variables.like_a_shell("Gemini CLI"),
     # Both are read by every version; `url` alone was SSE first and is tried as HTTP since.
     addresses={"httpUrl": "http", "url": None},
     spelled={"http": "httpUrl", "sse": "url"},
@@ -117,8 +117,8 @@ GEMINI: Final = Manner(
     unremarkable=frozenset({"description"}),
 )
 
-WINDSURF: Final = Manner(
-    dialect=variables.like_an_editor_without_words("Windsurf"),
+WINDSURF: Final = Dialect(
+    syntax=variables.like_an_editor_without_words("Windsurf"),
     addresses={"serverUrl": "", "url": ""},
     spelled={"http": "serverUrl", "sse": "serverUrl"},
     typed="never",

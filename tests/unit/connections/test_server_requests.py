@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dragoman.connections.inbound import Inbound
-from dragoman.interaction import FormAnswer, FormQuestion
+from dragoman.connections.server_requests import Inbound
+from dragoman.interaction import FormAnswer, FormElicitation
 
 FORM = {
     "message": "who are you?",
@@ -21,9 +21,9 @@ FORM = {
 class Filler:
     def __init__(self, answer: FormAnswer) -> None:
         self.answer = answer
-        self.asked: list[FormQuestion] = []
+        self.asked: list[FormElicitation] = []
 
-    async def fill(self, question: FormQuestion) -> FormAnswer:
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         self.asked.append(question)
         return self.answer
 

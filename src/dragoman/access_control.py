@@ -1,7 +1,6 @@
-"""The rules, hooks and audit log of a host, made from configuration and replaced when it changes.
+"""Permission rules, hooks and the audit log of a host, built from configuration and updated when it changes.
 
-`permissions/` decides about calls, `hooks/` runs hooks, and `calls/audit.py` composes the lines of the audit
-log.
+`permissions/` decides, `hooks/` runs hooks, and `calls/audit.py` writes the audit log.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.configured import from_parts
 from dragoman.hooks.declared import Hook
 from dragoman.interaction import Interaction
+from dragoman.permissions.checker import PermissionChecker, names_of
 from dragoman.permissions.classifier import ByAnnotations, Classifier
-from dragoman.permissions.gate import Gate, names_of
 from dragoman.permissions.modes import MODES, PermissionMode, effective
 from dragoman.permissions.rules import Rulebook
 from dragoman.permissions.rules import parse as parse_rule
@@ -131,7 +130,7 @@ class Guard:
             names_of=names_of,
             say=self._hook_said,
         )
-        self.gate = Gate(
+        self.gate = PermissionChecker(
             found.book,
             found.mode,
             interaction=interaction,

@@ -1,8 +1,7 @@
-"""Whether a result's text already contains its structured content. Pure.
+"""Decides whether a result's text already contains its structured content. Pure.
 
-Servers repeat structured content as JSON in one text block, as the bare value where the structured content
-wraps it in an object with one member, such as `{"result": …}`, or as one block for each element. Large ones
-are compared undecoded, ignoring white space.
+Recognises JSON in one text block, the bare value of an object with one member such as `{"result": …}`, and
+one block per element. Large values are compared as received, without blanks and without decoding.
 """
 
 from __future__ import annotations

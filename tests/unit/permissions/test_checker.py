@@ -10,8 +10,8 @@ from dragoman.config.schema import PermissionRules
 from dragoman.events import EventBus, PermissionAsked
 from dragoman.hooks.points import NoHooks
 from dragoman.interaction import PermissionAnswer, PermissionQuestion
+from dragoman.permissions.checker import Decision, PermissionChecker
 from dragoman.permissions.classifier import ByAnnotations
-from dragoman.permissions.gate import Decision, Gate
 from dragoman.permissions.modes import MODES, PermissionMode
 from dragoman.permissions.rules import Rulebook
 from dragoman.testing import ScriptedUser
@@ -28,10 +28,12 @@ async def _keep(scope: str, rule: str) -> None:
     KEPT.append((scope, rule))
 
 
-def gate_of(mode: PermissionMode, user: Any, bus: EventBus, **rules: tuple[str, ...]) -> Gate:
+def gate_of(mode: PermissionMode, user: Any, bus: EventBus, **rules: tuple[str, ...]) -> PermissionChecker:
     book = Rulebook.of([("user", "settings.json", PermissionRules(**rules))])
     classifier = ByAnnotations(lambda server: False)
-    return Gate(book, mode, interaction=user, hooks=NoHooks(), classifier=classifier, bus=bus, keep=_keep)
+    return PermissionChecker(
+        book, mode, interaction=user, hooks=NoHooks(), classifier=classifier, bus=bus, keep=_keep
+    )
 
 
 async def decide(mode: PermissionMode, user: ScriptedUser | None, bus: EventBus | None = None) -> Decision:

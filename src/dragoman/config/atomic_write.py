@@ -1,9 +1,8 @@
 """Replaces one file atomically.
 
-Handles temporary files and permissions, and makes sure that the new content is on the disk before it gets the
-file's name. Only `writer` calls it, and holds its lock. If anything fails, the file stays as it was;
-permissions are never widened. Hard links, access lists and extended attributes are not preserved: that is the
-cost of never writing in place.
+Handles temporary files, permissions, and writing to disk before the rename. `writer.py` calls it and holds
+the lock. Guarantees: after a failure the file is unchanged, and permissions are never widened. Hard links,
+access lists and extended attributes are not kept, because the file is never written in place.
 """
 
 from __future__ import annotations

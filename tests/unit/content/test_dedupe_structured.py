@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.content.sameness import is_said, is_said_at_length
+from dragoman.content.dedupe_structured import is_said, is_said_at_length
 from dragoman.content.sources import AsItCame, Escaped, Plain
 
 pytestmark = pytest.mark.requirement("CAL-7")

@@ -1,9 +1,8 @@
-"""Decides whether a call may be made, with the reason and who decided.
+"""Decides whether one call is allowed, with the reason and the source of the decision.
 
-Rules and the mode come first (`decide.py`), then a classifier, a hook that answers for the person, and the
-person, one question at a time. An answer for the session is bound to the tool's definition: a tool whose
-definition changed is asked about again. Where no person can be asked, the call is denied, and the reason
-names the rule that would allow it.
+Order: rules and mode (`decide.py`), the classifier, a `PermissionRequest` hook, the person (one question at a
+time). An approval for the session is bound to the tool's definition. If no person can be asked, the call is
+refused.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ _asking: ContextVar[_Asking | None] = ContextVar("dragoman is asking", default=N
 """The question whose answer this is work for: whoever is asked may call tools to find out."""
 
 
-class Gate:
+class PermissionChecker:
     def __init__(
         self,
         book: Rulebook,

@@ -1,7 +1,7 @@
-"""Hooks that are URLs: the event is sent there as JSON, and the response decides.
+"""Hooks of type `http`: sends the event as JSON with POST and reads the answer.
 
-Uses one client per URL, limits the size of responses, and describes failures in words. Redirects are not
-followed: they would send arguments and headers to another place. The caller sets time limits.
+Keeps one client per URL and limits the size of bodies. Redirects are not followed, because they would send
+arguments and headers to another host. The caller sets time limits.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:  # aiohttp is loaded when the first hook is sent
 ANSWER_LIMIT_BYTES: Final = 1024 * 1024
 
 
-class PostTrouble(Exception):
+class HttpHookFailure(Exception):
     """Why there is no answer, in words."""
 
 
-class Postman:
+class HttpHooks:
     def __init__(self) -> None:
         self._clients: dict[Post, ClientSession] = {}
 
@@ -34,12 +34,14 @@ class Postman:
         try:
             async with client.post(address, data=given, headers=headers, allow_redirects=False) as response:
                 if not 200 <= response.status < 300:
-                    raise PostTrouble(f"it answered with HTTP {response.status}")
+                    raise HttpHookFailure(f"it answered with HTTP {response.status}")
                 return await web.read_body(response, ANSWER_LIMIT_BYTES)
         except web.TooLarge:
-            raise PostTrouble(f"its answer has more than {ANSWER_LIMIT_BYTES // 1024 // 1024} MB") from None
+            raise HttpHookFailure(
+                f"its answer has more than {ANSWER_LIMIT_BYTES // 1024 // 1024} MB"
+            ) from None
         except web.FAULTS as error:
-            raise PostTrouble(web.trouble_of(error).cause) from None
+            raise HttpHookFailure(web.failure_of(error).cause) from None
 
     def _client(self, post: Post) -> ClientSession:
         client = self._clients.get(post)

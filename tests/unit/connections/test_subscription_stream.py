@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dragoman.connections import listening
-from dragoman.connections.listening import Listening, wanted_changes
+from dragoman.connections import subscription_stream
+from dragoman.connections.subscription_stream import Listening, wanted_changes
 from dragoman.errors import (
     CallError,
     CallTimeout,
@@ -94,7 +94,7 @@ class Pauses:
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
     pauses = Pauses()
-    monkeypatch.setattr(listening.asyncio, "sleep", pauses.sleep)
+    monkeypatch.setattr(subscription_stream.asyncio, "sleep", pauses.sleep)
     return pauses
 
 
@@ -156,7 +156,7 @@ async def test_after_a_stream_that_stood_the_pauses_begin_anew(
     async with asyncio.timeout(5):
         await heard.streams.opened.acquire()
     heard.streams.opened.release()
-    monkeypatch.setattr(listening, "STOOD_SECONDS", -1.0)
+    monkeypatch.setattr(subscription_stream, "STOOD_SECONDS", -1.0)
     await heard.streams.end()
     async with asyncio.timeout(5):
         await heard.streams.opened.acquire()
@@ -214,7 +214,7 @@ async def test_when_the_link_is_gone_it_is_over(heard: Heard):
 
 
 async def test_it_has_begun_once_the_server_acknowledges(heard: Heard, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(listening, "ACKNOWLEDGE_SECONDS", 60.0)
+    monkeypatch.setattr(subscription_stream, "ACKNOWLEDGE_SECONDS", 60.0)
     begun = asyncio.create_task(heard.listening.begun())
     async with asyncio.timeout(5):
         await heard.streams.opened.acquire()
@@ -224,7 +224,7 @@ async def test_it_has_begun_once_the_server_acknowledges(heard: Heard, monkeypat
 
 
 async def test_it_has_begun_once_the_server_will_not_listen(heard: Heard, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(listening, "ACKNOWLEDGE_SECONDS", 60.0)
+    monkeypatch.setattr(subscription_stream, "ACKNOWLEDGE_SECONDS", 60.0)
     begun = asyncio.create_task(heard.listening.begun())
     await heard.streams.end(RemoteError("box", -32601, "no such method"))
     async with asyncio.timeout(5):
@@ -234,7 +234,7 @@ async def test_it_has_begun_once_the_server_will_not_listen(heard: Heard, monkey
 async def test_a_server_that_never_acknowledges_is_not_waited_for(
     heard: Heard, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(listening, "ACKNOWLEDGE_SECONDS", 0.01)
+    monkeypatch.setattr(subscription_stream, "ACKNOWLEDGE_SECONDS", 0.01)
     async with asyncio.timeout(5):
         await heard.listening.begun()
 
@@ -242,7 +242,7 @@ async def test_a_server_that_never_acknowledges_is_not_waited_for(
 async def test_what_changes_before_a_late_acknowledgement_counts_as_missed(
     heard: Heard, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(listening, "ACKNOWLEDGE_SECONDS", 0.01)
+    monkeypatch.setattr(subscription_stream, "ACKNOWLEDGE_SECONDS", 0.01)
     async with asyncio.timeout(5):
         await heard.listening.begun()
     assert heard.missed == 0

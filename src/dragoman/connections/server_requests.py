@@ -1,8 +1,7 @@
-"""The requests that servers may send to the host, and the answers to them.
+"""Requests that servers may send to the host, the capabilities declared for them, and the answers.
 
-Contains the table of these requests, which come as a JSON-RPC request in the legacy era and inside a result
-in the modern era, and the client capabilities that are declared for them. A request whose capability was not
-declared is refused as unknown without asking a person.
+The same table serves requests of the legacy era and `input_required` results of the modern era. A request
+whose capability was not declared is refused, and no person is asked.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from msgspec import Raw, Struct
 from dragoman.cleaning import is_safe, visible
 from dragoman.config.urls import ServerUrl, parse_url
 from dragoman.errors import ConfigError
-from dragoman.interaction import FillsForms, FormQuestion, PageQuestion, VisitsPages
+from dragoman.interaction import ElicitsForms, ElicitsUrls, FormElicitation, UrlElicitation
 from dragoman.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
 from dragoman.wire.codec import Unreadable, decode_as, encode_error, encode_result
 from dragoman.wire.messages import ABSENT, MessageId
@@ -47,7 +46,7 @@ class Refusal(Exception):
 
 class Inbound:
     def __init__(
-        self, server: str, forms: FillsForms | None = None, pages: VisitsPages | None = None
+        self, server: str, forms: ElicitsForms | None = None, pages: ElicitsUrls | None = None
     ) -> None:
         self._server = server
         self._forms = forms
@@ -98,15 +97,15 @@ class Inbound:
             return {"action": "cancel"}
         raise Refusal(INVALID_PARAMS, f"this client does not offer the mode {asked.mode[:50]!r}")
 
-    async def _visit(self, pages: VisitsPages, asked: ElicitParams) -> Mapping[str, Any]:
+    async def _visit(self, pages: ElicitsUrls, asked: ElicitParams) -> Mapping[str, Any]:
         question = page_question(self._server, asked.url, asked.message)
         if question is None:
             raise Refusal(INVALID_PARAMS, "the address cannot be shown to a person")
-        return {"action": await pages.visit(question)}
+        return {"action": await pages.elicit_url(question)}
 
-    async def _fill(self, forms: FillsForms, asked: ElicitParams) -> Mapping[str, Any]:
-        answer = await forms.fill(
-            FormQuestion(
+    async def _fill(self, forms: ElicitsForms, asked: ElicitParams) -> Mapping[str, Any]:
+        answer = await forms.elicit_form(
+            FormElicitation(
                 server=self._server,
                 message=visible(asked.message, 4096),
                 schema=_shown_schema(asked.requested_schema),
@@ -139,7 +138,7 @@ def _shown(field: str, part: Any) -> Any:
     return part
 
 
-def page_question(server: str, url: str, message: str) -> PageQuestion | None:
+def page_question(server: str, url: str, message: str) -> UrlElicitation | None:
     """The question about a page; None if its address is not safe on the web, or could not be seen in full."""
     if not is_usable(url) or not _PLAIN.fullmatch(url):
         return None
@@ -149,7 +148,7 @@ def page_question(server: str, url: str, message: str) -> PageQuestion | None:
         return None
     if address.scheme != "https" and not (address.scheme == "http" and _is_here(address.host)):
         return None
-    return PageQuestion(server=server, message=visible(message, 4096), url=_with_plain_host(url, address))
+    return UrlElicitation(server=server, message=visible(message, 4096), url=_with_plain_host(url, address))
 
 
 def _with_plain_host(url: str, address: ServerUrl) -> str:

@@ -1,8 +1,7 @@
-"""The stream of change notifications from a modern server: `subscriptions/listen`.
+"""The `subscriptions/listen` stream of a modern server: opened, kept open, and opened again when it ends.
 
-Requests the notifications that are wanted, and opens the stream again when it ends, with a minimum wait
-between attempts. At most one stream is open at a time. A server that does not offer the method is not asked.
-`watching.py` knows who subscribes to what.
+There is one stream at a time, and it is not reopened without a pause. A server that does not offer the method
+is not asked again. `resource_subscriptions.py` knows which changes are wanted.
 """
 
 from __future__ import annotations

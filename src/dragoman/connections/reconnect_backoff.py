@@ -1,8 +1,7 @@
-"""How many times, and after which waits, a lost server is connected again.
+"""How often, and after which waits, a connection to a lost server is attempted.
 
-Waits double up to a limit. Attempts are counted, and time spent connected restores them: a server that was
-unreachable for one night is still connected again later, and a server that ends soon after each start is
-given up after few attempts.
+Waits double up to a limit. Attempts are counted; time spent connected resets the count, so a server that dies
+right after each start is soon given up.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ DOUBLINGS_LIMIT: Final = 60
 """Beyond this no wait is longer than its limit, and the numbers would become too large to count with."""
 
 
-class Ladder:
+class ReconnectBackoff:
     def __init__(
         self,
         attempts: int,
@@ -36,7 +35,7 @@ class Ladder:
         self._used = 0.0
 
     @classmethod
-    def of(cls, settings: Settings) -> Ladder:
+    def of(cls, settings: Settings) -> ReconnectBackoff:
         return cls(
             settings["DRAGOMAN_RECONNECT_ATTEMPTS"],
             settings.seconds("DRAGOMAN_RECONNECT_WAIT_MS"),

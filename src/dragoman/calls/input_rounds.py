@@ -1,9 +1,8 @@
-"""Requests that take several rounds: a modern server answers with input requests, and the request is sent
-again with the answers.
+"""Requests of the modern era that a server answers with `input_required`: sent again with the answers.
 
-Used for `tools/call`, `resources/read` and `prompts/get`. Reads the input requests, composes the parameters
-of the next round, and limits the number of rounds and the time for all of them. `connections/inbound.py`
-answers the input requests. The request state that a server sends is returned to it byte for byte.
+Handles `tools/call`, `resources/read` and `prompts/get`: the input requests, the parameters of the next
+round, the limit on rounds, and one time limit over all of them. `requestState` is returned byte for byte.
+`connections/server_requests.py` makes the answers.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Raw, Struct
 
-from dragoman.connections.inbound import Refusal
+from dragoman.connections.server_requests import Refusal
 from dragoman.connections.session import Session
 from dragoman.errors import (
     CallTimeout,
@@ -57,7 +56,7 @@ Read = Callable[[Raw], "tuple[str, T] | Awaitable[tuple[str, T]]"]
 while."""
 
 
-async def ask_in_rounds(
+async def request_with_input(
     session: Session,
     method: str,
     params: Mapping[str, Any],
@@ -68,13 +67,13 @@ async def ask_in_rounds(
     answerer: Answerer,
     on_progress: ProgressCallback | None = None,
     headers: Mapping[str, str] | None = None,
-    extends: bool = False,
+    reset_timeout_on_progress: bool = False,
     check: Callable[[], None] | None = None,
 ) -> T:
     """The complete result. `about`: what the request names, for the error if it cannot be encoded.
 
-    `extends`: the time limit starts again with each progress notification. `check`: called before each round
-    after the first; raises if the request must not be sent any more.
+    `reset_timeout_on_progress`: the time limit starts again with each progress notification. `check`: called
+    before each round after the first; raises if the request must not be sent any more.
     """
     carried = params
     limit_seconds = timeout_seconds
@@ -87,7 +86,7 @@ async def ask_in_rounds(
                 timeout_seconds=timeout_seconds,
                 on_progress=on_progress,
                 headers=headers,
-                extends=extends,
+                reset_timeout_on_progress=reset_timeout_on_progress,
             )
         except ConnectionLost as lost:
             if not round_number:
@@ -107,7 +106,7 @@ async def ask_in_rounds(
             raise MalformedReply(session.server, problem.detail) from None
         if kind == "complete":
             return result
-        if extends:  # progress has moved it; there are only so many rounds
+        if reset_timeout_on_progress:  # progress has moved it; there are only so many rounds
             deadline = asyncio.get_running_loop().time() + limit_seconds
         if kind != "input_required" or session.driver.era != "modern":
             # Nothing that would let a server answer otherwise has been declared to it.

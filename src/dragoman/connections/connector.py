@@ -1,7 +1,7 @@
-"""One attempt to connect: makes the transport, performs the handshake, and falls back to an older transport.
+"""One attempt to connect to a server: transport, handshake, and errors with details.
 
-One time limit covers the whole attempt. An error contains everything that helps to find the cause.
-`connection.py` decides about further attempts.
+Keeps one time limit over all steps and falls back to the older transport. `connection.py` decides about
+further attempts.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from msgspec import Struct
 from dragoman import events
 from dragoman.cleaning import one_line, visible
 from dragoman.clock import Clock
+from dragoman.connections.connect_limiter import ConnectLimiter, Kind
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import MakeTransport
 from dragoman.connections.handshake import Handshake, Introduction
 from dragoman.connections.session import Session, SessionObserver
-from dragoman.connections.turns import Kind, Turns
 from dragoman.errors import (
     ConnectError,
     ConnectionLost,
@@ -39,7 +39,7 @@ _SLOW = {
 }
 
 
-class Surroundings(Struct, frozen=True):
+class ConnectionContext(Struct, frozen=True):
     """What the connections of a host share."""
 
     settings: Settings
@@ -47,7 +47,7 @@ class Surroundings(Struct, frozen=True):
     bus: events.EventBus
     eras: EraMemory
     client_info: Mapping[str, Any]
-    turns: Turns
+    turns: ConnectLimiter
 
 
 class LinkObserver(SessionObserver, Protocol):
@@ -56,13 +56,13 @@ class LinkObserver(SessionObserver, Protocol):
         ...
 
 
-class Linker:
+class Connector:
     def __init__(
         self,
         server: str,
         make_transport: MakeTransport,
         older_transport: MakeTransport | None,
-        around: Surroundings,
+        around: ConnectionContext,
         observer: LinkObserver,
         *,
         protocol: str,

@@ -1,8 +1,7 @@
-"""Waits until an unreachable server accepts connections again.
+"""Waits until an unreachable server accepts TCP connections again.
 
-Probes once a second with a connection over which nothing is sent. The wait ends early only when a connection
-failed before and succeeds now: some machines accept connections on every port, whether or not a
-server runs there.
+Probes once a second with a bare connection; sends nothing. Only a port that was closed and then opens ends
+the wait: some machines accept connections on every port, whether or not a server runs.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.connections.turns import PATIENCE_SECONDS, Kind, Turns
+from dragoman.connections.connect_limiter import PATIENCE_SECONDS, ConnectLimiter, Kind
 from dragoman.settings import TABLE
 
 T = TypeVar("T")
@@ -69,7 +69,9 @@ class Watch:
         return most
 
 
-async def connect(turns: Turns, kind: Kind, seconds: float, watch: Watch, *, fails: bool = False) -> None:
+async def connect(
+    turns: ConnectLimiter, kind: Kind, seconds: float, watch: Watch, *, fails: bool = False
+) -> None:
     loop = asyncio.get_running_loop()
     async with turns.taken(kind):
         begin = loop.time()
@@ -93,7 +95,7 @@ def test_never_more_than_so_many_at_once_whoever_fails_or_is_given_up(
     count: int, connecting: list[tuple[float, bool, float | None]]
 ):
     """Twice, one after the other: a turn given back twice would let too many in the second time."""
-    turns: list[Turns] = []
+    turns: list[ConnectLimiter] = []
 
     async def wave() -> Watch:
         watch = Watch()
@@ -108,7 +110,7 @@ def test_never_more_than_so_many_at_once_whoever_fails_or_is_given_up(
         return watch
 
     async def both() -> tuple[Watch, Watch]:
-        turns.append(Turns(count, 1))
+        turns.append(ConnectLimiter(count, 1))
         return await wave(), await wave()
 
     for watch in run(both()):
@@ -119,7 +121,7 @@ def test_never_more_than_so_many_at_once_whoever_fails_or_is_given_up(
 @given(st.integers(1, 4), CONNECTING)
 def test_every_turn_is_given_back(count: int, connecting: list[tuple[float, bool, float | None]]):
     async def work() -> list[float]:
-        turns = Turns(count, 1)
+        turns = ConnectLimiter(count, 1)
         tasks = [
             asyncio.create_task(connect(turns, "local", seconds, Watch(), fails=fails))
             for seconds, fails, _ in connecting
@@ -139,7 +141,7 @@ def test_every_turn_is_given_back(count: int, connecting: list[tuple[float, bool
 @pytest.mark.requirement("CFG-9")
 def test_quick_ones_go_in_batches():
     async def work() -> list[float]:
-        turns, watch = Turns(3, 1), Watch()
+        turns, watch = ConnectLimiter(3, 1), Watch()
         await asyncio.gather(*(connect(turns, "local", 0.5, watch) for _ in range(7)))
         return watch.begun
 
@@ -148,7 +150,7 @@ def test_quick_ones_go_in_batches():
 
 def test_a_slow_one_gives_way_and_goes_on():
     async def work() -> tuple[list[float], float]:
-        turns, watch = Turns(1, 1), Watch()
+        turns, watch = ConnectLimiter(1, 1), Watch()
         await asyncio.gather(*(connect(turns, "local", 60, watch) for _ in range(4)))
         return watch.begun, asyncio.get_running_loop().time()
 
@@ -159,7 +161,7 @@ def test_a_slow_one_gives_way_and_goes_on():
 
 def test_local_and_remote_do_not_wait_for_each_other():
     async def work() -> list[list[float]]:
-        turns, local, remote = Turns(1, 2), Watch(), Watch()
+        turns, local, remote = ConnectLimiter(1, 2), Watch(), Watch()
         await asyncio.gather(
             *(connect(turns, "local", 0.5, local) for _ in range(2)),
             *(connect(turns, "remote", 0.5, remote) for _ in range(4)),
@@ -171,7 +173,7 @@ def test_local_and_remote_do_not_wait_for_each_other():
 
 def test_what_lives_in_this_process_needs_no_turn():
     async def work() -> list[float]:
-        turns, watch = Turns(1, 1), Watch()
+        turns, watch = ConnectLimiter(1, 1), Watch()
         await asyncio.gather(*(connect(turns, "in-process", 5, watch) for _ in range(5)))
         return watch.begun
 
@@ -180,7 +182,7 @@ def test_what_lives_in_this_process_needs_no_turn():
 
 def test_an_error_passes_through_unchanged():
     async def work() -> None:
-        await connect(Turns(1, 1), "local", 0, Watch(), fails=True)
+        await connect(ConnectLimiter(1, 1), "local", 0, Watch(), fails=True)
 
     with pytest.raises(OSError, match="does not start"):
         run(work())
@@ -188,7 +190,7 @@ def test_an_error_passes_through_unchanged():
 
 def test_one_given_up_while_it_waits_takes_no_turn():
     async def work() -> list[float]:
-        turns, watch = Turns(1, 1), Watch()
+        turns, watch = ConnectLimiter(1, 1), Watch()
         first = asyncio.create_task(connect(turns, "local", 0.5, watch))
         waiting = asyncio.create_task(connect(turns, "local", 0.5, watch))
         last = asyncio.create_task(connect(turns, "local", 0.5, watch))
@@ -205,7 +207,7 @@ def test_one_given_up_while_it_waits_takes_no_turn():
 @pytest.mark.requirement("LIF-2")
 def test_servers_that_take_longer_than_a_turn_no_longer_count_and_the_setting_says_so():
     async def connecting_after(seconds: float) -> int:
-        turns, under_way = Turns(local=3, remote=20), 0
+        turns, under_way = ConnectLimiter(local=3, remote=20), 0
 
         async def connect() -> None:
             nonlocal under_way

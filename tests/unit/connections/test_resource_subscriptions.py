@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dragoman.connections import watching as module
-from dragoman.connections.watching import PENDING_LIMIT, Updates, Watching
+from dragoman.connections import resource_subscriptions as module
+from dragoman.connections.resource_subscriptions import PENDING_LIMIT, Updates, Watching
 from dragoman.errors import CallError, ConnectionLost, RemoteError
 from dragoman.events import EventBus, ResourceUpdated
 from tests.integration.waiting import until

@@ -1,9 +1,8 @@
-"""Finds the parts of large JSON without decoding it. Pure.
+"""Finds the parts of large JSON values without decoding them. Pure.
 
-Finds where the members of an object or the elements of an array begin and end, in JSON that is known to be
-well-formed (the wire has checked it). A decoder holds the interpreter's lock from the first byte to the last;
-here no single step takes more than a few milliseconds, so that a worker thread lets the event loop run. Work
-is bounded: JSON with millions of brackets raises `TooIntricate`.
+Expects well-formed JSON (the wire layer has checked it). A decoder holds the interpreter lock for the whole
+text; here no single step takes more than a few milliseconds, so a worker thread does not block the event
+loop. Work is bounded: values with too many brackets raise `TooIntricate`.
 """
 
 from __future__ import annotations

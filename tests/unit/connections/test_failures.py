@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.connections.troubles import (
+from dragoman.connections.failures import (
     TERMINAL_LIMIT,
     Health,
     Verdict,
@@ -25,7 +25,7 @@ from dragoman.errors import (
     SignInNeeded,
     Unreachable,
 )
-from dragoman.transports.base import Trouble, TroubleKind
+from dragoman.transports.base import TransportFailure, TroubleKind
 
 
 def body(code: int, message: str = "", **more: Any) -> bytes:
@@ -33,8 +33,8 @@ def body(code: int, message: str = "", **more: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": None, **more, "error": error}).encode()
 
 
-def status(number: int, content: bytes = b"", **more: Any) -> Trouble:
-    return Trouble("status", f"HTTP {number}", status=number, body=content, **more)
+def status(number: int, content: bytes = b"", **more: Any) -> TransportFailure:
+    return TransportFailure("status", f"HTTP {number}", status=number, body=content, **more)
 
 
 # --- the protocol's own error in a body ---
@@ -84,11 +84,11 @@ def test_everything_else_is_no_error_of_the_protocol(content: bytes):
 @pytest.mark.parametrize(
     ("trouble", "kind"),
     [
-        (Trouble("unreachable", "refused", may_have_run=False), ConnectionLost),
-        (Trouble("broken", "reset"), ConnectionLost),
-        (Trouble("timeout", "no answer in time"), ConnectionLost),
-        (Trouble("malformed", "html"), MalformedReply),
-        (Trouble("too-large", "much"), MessageTooLarge),
+        (TransportFailure("unreachable", "refused", may_have_run=False), ConnectionLost),
+        (TransportFailure("broken", "reset"), ConnectionLost),
+        (TransportFailure("timeout", "no answer in time"), ConnectionLost),
+        (TransportFailure("malformed", "html"), MalformedReply),
+        (TransportFailure("too-large", "much"), MessageTooLarge),
         (status(400), HttpError),
         (status(401), HttpError),
         (status(403), HttpError),
@@ -111,7 +111,7 @@ def test_everything_else_is_no_error_of_the_protocol(content: bytes):
     ],
     ids=repr,
 )
-def test_which_error_a_caller_gets(trouble: Trouble, kind: type[CallError]):
+def test_which_error_a_caller_gets(trouble: TransportFailure, kind: type[CallError]):
     error = error_of("box", trouble, 1000)
 
     assert type(error) is kind
@@ -120,7 +120,7 @@ def test_which_error_a_caller_gets(trouble: Trouble, kind: type[CallError]):
 
 @pytest.mark.parametrize("may_have_run", [True, False])
 def test_whether_it_may_have_run_is_passed_on(may_have_run: bool):
-    lost = error_of("box", Trouble("broken", "reset", may_have_run, hint="do"), 1)
+    lost = error_of("box", TransportFailure("broken", "reset", may_have_run, hint="do"), 1)
     refused = error_of("box", status(503, may_have_run=may_have_run, hint="do"), 1)
 
     assert isinstance(lost, ConnectionLost)
@@ -219,20 +219,20 @@ NEAR_MISSES = [
     ("401", status(401, body(-32001, "Session not found"), in_session=True)),
     ("410", status(410, body(-32001, "Session not found"), in_session=True)),
     ("500", status(500, body(-32001, "Session not found"), in_session=True)),
-    ("no status", Trouble("broken", "session not found", in_session=True)),
+    ("no status", TransportFailure("broken", "session not found", in_session=True)),
 ]
 
 
 @pytest.mark.requirement("LIF-7")
 @pytest.mark.parametrize("trouble", [pytest.param(row[1], id=row[0]) for row in LOSSES])
-def test_a_lost_session_is_known_however_it_is_said(trouble: Trouble):
+def test_a_lost_session_is_known_however_it_is_said(trouble: TransportFailure):
     assert is_session_loss(trouble)
     assert Health().after(trouble) == "session"
 
 
 @pytest.mark.requirement("LIF-7")
 @pytest.mark.parametrize("trouble", [pytest.param(row[1], id=row[0]) for row in NEAR_MISSES])
-def test_what_only_looks_like_a_lost_session_is_none(trouble: Trouble):
+def test_what_only_looks_like_a_lost_session_is_none(trouble: TransportFailure):
     assert not is_session_loss(trouble)
     assert Health().after(trouble) != "session"
 
@@ -285,12 +285,12 @@ def test_an_endless_message_is_judged_quickly():
 @pytest.mark.parametrize(
     ("trouble", "verdict"),
     [
-        (Trouble("unreachable", "refused"), "renew"),
-        (Trouble("unreachable", "refused", is_standing=True), "renew"),
-        (Trouble("broken", "reset"), "keep"),
-        (Trouble("timeout", "slow"), "keep"),
-        (Trouble("malformed", "html"), "keep"),
-        (Trouble("too-large", "much"), "keep"),
+        (TransportFailure("unreachable", "refused"), "renew"),
+        (TransportFailure("unreachable", "refused", is_standing=True), "renew"),
+        (TransportFailure("broken", "reset"), "keep"),
+        (TransportFailure("timeout", "slow"), "keep"),
+        (TransportFailure("malformed", "html"), "keep"),
+        (TransportFailure("too-large", "much"), "keep"),
         (status(400), "keep"),
         (status(401), "unauthorized"),
         (status(401, challenge="Bearer"), "unauthorized"),
@@ -305,7 +305,7 @@ def test_an_endless_message_is_judged_quickly():
     ],
     ids=repr,
 )
-def test_what_becomes_of_a_healthy_link(trouble: Trouble, verdict: Verdict):
+def test_what_becomes_of_a_healthy_link(trouble: TransportFailure, verdict: Verdict):
     assert Health().after(trouble) == verdict
 
 
@@ -317,36 +317,48 @@ TERMINAL: list[TroubleKind] = ["broken", "timeout"]
 def test_the_third_terminal_error_in_a_row_makes_the_link_anew(kind: TroubleKind):
     health = Health()
 
-    assert [health.after(Trouble(kind, "")) for _ in range(TERMINAL_LIMIT)] == ["keep", "keep", "renew"]
+    assert [health.after(TransportFailure(kind, "")) for _ in range(TERMINAL_LIMIT)] == [
+        "keep",
+        "keep",
+        "renew",
+    ]
 
 
 @pytest.mark.requirement("LIF-6")
 def test_terminal_errors_of_different_kinds_are_counted_together():
     health = Health()
 
-    assert [health.after(Trouble(kind, "")) for kind in ("broken", "timeout", "broken")][-1] == "renew"
+    assert [health.after(TransportFailure(kind, "")) for kind in ("broken", "timeout", "broken")][
+        -1
+    ] == "renew"
 
 
 @pytest.mark.requirement("LIF-6")
 def test_something_good_in_between_begins_the_count_anew():
     health = Health()
     for _ in range(5):
-        assert health.after(Trouble("broken", "")) == "keep"
-        assert health.after(Trouble("timeout", "")) == "keep"
+        assert health.after(TransportFailure("broken", "")) == "keep"
+        assert health.after(TransportFailure("timeout", "")) == "keep"
         health.good()
 
 
 @pytest.mark.requirement("LIF-6")
 @pytest.mark.parametrize(
     "harmless",
-    [Trouble("malformed", ""), Trouble("too-large", ""), status(500), status(429), status(403)],
+    [
+        TransportFailure("malformed", ""),
+        TransportFailure("too-large", ""),
+        status(500),
+        status(429),
+        status(403),
+    ],
     ids=repr,
 )
-def test_what_is_not_terminal_neither_counts_nor_begins_the_count_anew(harmless: Trouble):
+def test_what_is_not_terminal_neither_counts_nor_begins_the_count_anew(harmless: TransportFailure):
     health = Health()
     verdicts: list[str] = []
     for _ in range(TERMINAL_LIMIT):
-        verdicts += [health.after(harmless), health.after(Trouble("broken", ""))]
+        verdicts += [health.after(harmless), health.after(TransportFailure("broken", ""))]
 
     assert verdicts == ["keep"] * 5 + ["renew"]
 
@@ -354,4 +366,4 @@ def test_what_is_not_terminal_neither_counts_nor_begins_the_count_anew(harmless:
 def test_the_end_of_a_standing_stream_is_never_terminal():
     health = Health()
 
-    assert {health.after(Trouble("broken", "", is_standing=True)) for _ in range(10)} == {"keep"}
+    assert {health.after(TransportFailure("broken", "", is_standing=True)) for _ in range(10)} == {"keep"}

@@ -1,7 +1,7 @@
-"""What the failure of one message means for its caller and for the connection. Pure.
+"""Decides what the failure of one message means: the error for the caller, and the state of the connection.
+Pure.
 
-Decides which error the caller gets, whether the server's session has ended, and when a connection that is
-still open is replaced by a new one. `session.py` carries these decisions out.
+`session.py` acts on the decisions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dragoman.errors import (
 )
 from dragoman.protocol import INVALID_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, Era
 from dragoman.surrogates import replace_lone_surrogates
-from dragoman.transports.base import CONNECT_HINT, Trouble
+from dragoman.transports.base import CONNECT_HINT, TransportFailure
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ErrorObject, ErrorReply
 
@@ -52,34 +52,34 @@ def error_in(body: bytes) -> ErrorObject | None:
         return None
 
 
-def error_of(server: str, trouble: Trouble, limit_bytes: int) -> CallError:
+def error_of(server: str, failure: TransportFailure, limit_bytes: int) -> CallError:
     """What the caller of the message is told."""
-    said = error_in(trouble.body)
-    if said is not None and not is_session_loss(trouble) and trouble.status not in (401, 403, 429):
-        return RemoteError(server, said.code, said.message, said.data, status=trouble.status)
-    match trouble.kind:
-        case "status" if not is_session_loss(trouble):
+    said = error_in(failure.body)
+    if said is not None and not is_session_loss(failure) and failure.status not in (401, 403, 429):
+        return RemoteError(server, said.code, said.message, said.data, status=failure.status)
+    match failure.kind:
+        case "status" if not is_session_loss(failure):
             return HttpError(
                 server,
-                trouble.status or 0,
-                trouble.cause,
-                may_have_run=trouble.may_have_run,
-                retry_after_seconds=trouble.retry_after_seconds,
-                challenge=trouble.challenge,
-                hint=trouble.hint,
-                was_sent=trouble.was_sent,
+                failure.status or 0,
+                failure.cause,
+                may_have_run=failure.may_have_run,
+                retry_after_seconds=failure.retry_after_seconds,
+                challenge=failure.challenge,
+                hint=failure.hint,
+                was_sent=failure.was_sent,
             )
         case "malformed":
-            return MalformedReply(server, trouble.cause, hint=trouble.hint)
+            return MalformedReply(server, failure.cause, hint=failure.hint)
         case "too-large":
             return MessageTooLarge(server, limit_bytes)
         case _:
             return ConnectionLost(
                 server,
-                trouble.cause,
-                may_have_run=trouble.may_have_run,
-                hint=trouble.hint,
-                was_refused=trouble.kind == "status",
+                failure.cause,
+                may_have_run=failure.may_have_run,
+                hint=failure.hint,
+                was_refused=failure.kind == "status",
             )
 
 
@@ -111,12 +111,12 @@ def list_failed(server: str, error: DragomanError | Unreadable) -> ConnectError:
     return HandshakeFailed(server, phase, cause, hint=hint or "Its log may say more.")
 
 
-def is_session_loss(trouble: Trouble) -> bool:
+def is_session_loss(failure: TransportFailure) -> bool:
     """A 404 or 400 that means: the session has ended, initialize again. Servers say it in several ways."""
-    if trouble.status not in (400, 404) or not trouble.in_session:
+    if failure.status not in (400, 404) or not failure.in_session:
         return False
-    said = error_in(trouble.body)
-    if trouble.status == 404:
+    said = error_in(failure.body)
+    if failure.status == 404:
         # Without a body, or with one for people, the session is what was not found.
         return said is None or said.code in _SESSION_CODES
     return said is not None and names_lost_session(said.code, said.message)
@@ -160,20 +160,20 @@ class Health:
         self._expired += 1
         return self._expired % TERMINAL_LIMIT == 0
 
-    def after(self, trouble: Trouble) -> Verdict:
-        match trouble.kind:
+    def after(self, failure: TransportFailure) -> Verdict:
+        match failure.kind:
             case "unreachable":
                 return "renew"
-            case "broken" | "timeout" if not trouble.is_standing:
+            case "broken" | "timeout" if not failure.is_standing:
                 self._terminal += 1
                 return "renew" if self._terminal >= TERMINAL_LIMIT else "keep"
             case "status":
-                return self._after_status(trouble)
+                return self._after_status(failure)
             case _:
                 return "keep"
 
-    def _after_status(self, trouble: Trouble) -> Verdict:
-        if is_session_loss(trouble):
+    def _after_status(self, failure: TransportFailure) -> Verdict:
+        if is_session_loss(failure):
             return "session"
         # A 403, with or without a challenge, is about the request, not about the credentials.
-        return "unauthorized" if trouble.status == 401 else "keep"
+        return "unauthorized" if failure.status == 401 else "keep"

@@ -1,9 +1,7 @@
-"""Limits how many servers connect at the same time.
+"""Limits how many servers begin to connect at the same time, separately for local and remote servers.
 
-There is one limit for local servers, which are processes, and one for remote servers. A server counts for at
-most `PATIENCE_SECONDS`: one that takes longer goes on connecting and no longer counts, and the next one
-starts. So many fast servers do not all start at once, and a server that hangs delays others only for this
-time. It is not a limit on slow servers: any number of them may be connecting at the same time.
+A place is kept for at most `PATIENCE_SECONDS`: a server that takes longer continues to connect, but no longer
+counts. So the number of slow servers that connect at the same time is not limited.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ Kind = Literal["local", "remote", "in-process"]
 PATIENCE_SECONDS: Final = 1.0
 
 
-class Turns:
+class ConnectLimiter:
     def __init__(self, local: int, remote: int) -> None:
         self._free = {"local": asyncio.Semaphore(local), "remote": asyncio.Semaphore(remote)}
 
