@@ -3,7 +3,7 @@
 All other tasks only set the wanted state and wait. So enabling, disabling and closing are safe from any task,
 in any order, more than once and while connecting; the last request is the one that is carried out. `close`
 returns in bounded time and leaves no process and no task. A server's failure is raised only by requests to
-that server. `connector.py` makes one attempt to connect; `reconnect_backoff.py` decides about further attempts.
+that server. `connector.py` makes one attempt to connect; `reconnect_backoff.py` decides about the next ones.
 """
 
 from __future__ import annotations
@@ -335,7 +335,7 @@ class Connection:
 
     async def _live(self) -> None:
         """Connects, and reconnects after each loss; returns when there is no further attempt."""
-        ladder = ReconnectBackoff.of(self._around.settings)
+        backoff = ReconnectBackoff.of(self._around.settings)
         self._was_up = False
         rests = self._rests_first
         while True:
@@ -345,7 +345,7 @@ class Connection:
                 await self._connect()
                 self._rests_first = self._idle_seconds is not None
                 self._settle()
-                ended = await self._stay(ladder)
+                ended = await self._stay(backoff)
                 rests = ended is None
                 if ended is None:
                     continue
@@ -362,7 +362,7 @@ class Connection:
                 await self._drop(None)
                 self._settle()
                 return
-            if not await self._try_again(ladder, error, how):
+            if not await self._try_again(backoff, error, how):
                 return
 
     async def _finish_calls(self) -> None:
@@ -383,7 +383,7 @@ class Connection:
         self._settle()
         await self._needed.wait()
 
-    async def _stay(self, ladder: ReconnectBackoff) -> tuple[DragomanError, End] | None:
+    async def _stay(self, backoff: ReconnectBackoff) -> tuple[DragomanError, End] | None:
         """Waits for the link's end: why and how, or None if it was not needed any longer."""
         assert self._end is not None
         began = self._around.clock.monotonic()
@@ -396,7 +396,7 @@ class Connection:
                     return None
                 cause, how = found
         finally:
-            ladder.stood(self._around.clock.monotonic() - began)
+            backoff.stood(self._around.clock.monotonic() - began)
         refusal = self._session.refusal if self._session is not None else None
         if how == "sign-in" and refusal is not None:
             return connect_error_of(refusal, self.name, "connection"), how
@@ -414,20 +414,20 @@ class Connection:
             if end.done():
                 return end.result()
 
-    async def _try_again(self, ladder: ReconnectBackoff, error: DragomanError, how: str) -> bool:
+    async def _try_again(self, backoff: ReconnectBackoff, error: DragomanError, how: str) -> bool:
         """Waits for the next attempt; false if there is to be none."""
         # A server that never connected is not tried again, unless only the network failed.
         hopeful = self._was_up or (isinstance(error, Unreachable) and self._kind == "remote")
         asked = error.retry_after_seconds if isinstance(error, Unreachable) else None
         at_least = min(asked or 0.0, LONGEST_ASKED_SECONDS)
-        wait = ladder.next_wait(at_once=how == "session", at_least=at_least) if hopeful else None
+        wait = backoff.next_wait(at_once=how == "session", at_least=at_least) if hopeful else None
         if wait is None:
             await self._drop(None)
             self._fail(error)
             self._settle()
             return False
         if self._was_up:
-            self._signal(Lost(_reason(error), ladder.attempt - 1))
+            self._signal(Lost(_reason(error), backoff.attempt - 1))
         else:
             self._fail(error)
             self._settle()

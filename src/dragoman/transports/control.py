@@ -31,7 +31,7 @@ READ_BYTES: Final = 256 * 1024
 
 
 class ControlFailed(Exception):
-    """A message failed; `trouble` says why."""
+    """A message failed; `failure` says why."""
 
     def __init__(self, failure: TransportFailure) -> None:
         super().__init__(failure.cause)

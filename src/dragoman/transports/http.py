@@ -37,7 +37,7 @@ from dragoman.transports.web import (
     open_client,
     patience,
     read_body,
-    trouble_of_status,
+    failure_of_status,
     with_session,
 )
 
@@ -218,7 +218,7 @@ class HttpTransport:
             response.close()
 
     async def _failure_of(self, response: aiohttp.ClientResponse) -> TransportFailure:
-        return await trouble_of_status(
+        return await failure_of_status(
             response,
             in_session=self._session_id is not None,
             hide=secrets_of(self._network.headers, self._signer),

@@ -125,7 +125,7 @@ class ServerProcess:
             self.left_behind = await asyncio.shield(self._ending.future)
             self._successor = None
         except asyncio.CancelledError:
-            # At once then: the program may end before the waits of the ladder are over.
+            # At once then: the program may end before the waits between signals are over.
             close_input()
             self._family.signal(signal.SIGKILL, ())
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def due_signals(elapsed_seconds: float) -> int:
-    """How many of the ladder's signals are due by then."""
+    """How many of the signals are due by then."""
     due, total = 0, 0.0
     for seconds, _ in LADDER:
         total += seconds
@@ -77,14 +77,14 @@ class Ending(_Told[tuple[str, ...]]):
         super().__init__(())
         self._family = family
         self._on_end = on_end
-        # The ladder has a wait of its own before the first signal.
+        # The sequence of signals has a wait of its own before the first signal.
         self._began = time.monotonic() + max(0.0, patience_seconds - LADDER[0][0])
-        """When the ladder begins."""
+        """When the sequence of signals begins."""
         self._leads = family.exit_code is None
         self._sent = 0
 
     def hurry(self) -> None:
-        """Begins the ladder now, if it has not begun."""
+        """Begins the sequence of signals now, if it has not begun."""
         self._began = min(self._began, time.monotonic())
 
     def advance(self, scan: Callable[[], Snapshot], now: float) -> bool:

@@ -47,7 +47,7 @@ from dragoman.transports.web import (
     open_client,
     patience,
     read_body,
-    trouble_of_status,
+    failure_of_status,
     with_session,
 )
 
@@ -108,7 +108,7 @@ class SseTransport:
         except BaseException as error:
             await self.close()
             if isinstance(error, FAULTS):
-                raise connect_error(self._server, _trouble_in(error)) from None
+                raise connect_error(self._server, _failure_in(error)) from None
             raise
 
     def send(self, message: bytes, about: About | None = None) -> None:
@@ -175,7 +175,7 @@ class SseTransport:
         if stream.status != 200:
             raise connect_error(
                 self._server,
-                await trouble_of_status(stream, hide=secrets_of(self._network.headers, self._signer)),
+                await failure_of_status(stream, hide=secrets_of(self._network.headers, self._signer)),
             )
         content_type = content_type_of(stream)
         if content_type != EVENTS:
@@ -329,14 +329,14 @@ class SseTransport:
                     await _finish(response)
                     return None
                 # The address was given out for this one stream, as a session's would be.
-                return await trouble_of_status(
+                return await failure_of_status(
                     response, in_session=True, hide=secrets_of(self._network.headers, self._signer)
                 )
         except FAULTS as error:
-            return _trouble_in(error)
+            return _failure_in(error)
 
 
-def _trouble_in(error: BaseException) -> TransportFailure:
+def _failure_in(error: BaseException) -> TransportFailure:
     return error.failure if isinstance(error, NoCredentials) else failure_of(error)
 
 

@@ -201,7 +201,7 @@ async def read_start(response: aiohttp.ClientResponse, limit_bytes: int = ERROR_
     return b"".join(parts)[:limit_bytes]
 
 
-async def trouble_of_status(
+async def failure_of_status(
     response: aiohttp.ClientResponse, *, in_session: bool = False, hide: Iterable[str] = ()
 ) -> TransportFailure:
     """What an answer that is no success means for the message it answers.

@@ -33,7 +33,7 @@ from dragoman.transports.web import (
     connect_error,
     failure_of,
     open_client,
-    trouble_of_status,
+    failure_of_status,
 )
 
 SUBPROTOCOL: Final = "mcp"
@@ -50,7 +50,7 @@ _WebSocket = aiohttp.ClientWebSocketResponse[Literal[False]]
 
 
 class _Refused(aiohttp.ClientError):
-    """The handshake failed; `trouble` says why."""
+    """The handshake failed; `failure` says why."""
 
     def __init__(self, failure: TransportFailure) -> None:
         super().__init__(failure.cause)
@@ -275,7 +275,7 @@ def _watching_the_handshake(
 async def _on_redirect(
     session: aiohttp.ClientSession, context: SimpleNamespace, seen: aiohttp.TraceRequestRedirectParams
 ) -> None:
-    raise _Refused(await trouble_of_status(seen.response))
+    raise _Refused(await failure_of_status(seen.response))
 
 
 async def _on_answer(
@@ -286,7 +286,7 @@ async def _on_answer(
     seen: aiohttp.TraceRequestEndParams,
 ) -> None:
     if seen.response.status != 101:
-        raise _Refused(await trouble_of_status(seen.response, hide=secrets()))
+        raise _Refused(await failure_of_status(seen.response, hide=secrets()))
     chosen = seen.response.headers.get("Sec-WebSocket-Protocol", SUBPROTOCOL)
     if chosen.strip() != SUBPROTOCOL:
         raise _Refused(
@@ -329,7 +329,7 @@ class _TunnelConnector(aiohttp.BaseConnector):
             async with asyncio.timeout(CONNECT_SECONDS):
                 tunnel = await open_tunnel(self._proxy, req.url)
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            raise _proxy_trouble(f"the proxy cannot be reached: {failure_of(error).cause}") from None
+            raise _proxy_failure(f"the proxy cannot be reached: {failure_of(error).cause}") from None
         try:
             _, protocol = await self._loop.create_connection(self._factory, sock=tunnel)
         except BaseException:
@@ -341,7 +341,7 @@ class _TunnelConnector(aiohttp.BaseConnector):
 async def open_tunnel(proxy: URL, target: URL) -> socket.socket:
     """A socket that leads to the target, through the proxy."""
     if proxy.scheme != "http" or proxy.host is None:
-        raise _proxy_trouble(f"a {target.scheme}: address cannot be reached through a {proxy.scheme}: proxy")
+        raise _proxy_failure(f"a {target.scheme}: address cannot be reached through a {proxy.scheme}: proxy")
     reader, writer = await asyncio.open_connection(proxy.host, proxy.port)
     try:
         writer.write(_connect_request(proxy, target))
@@ -349,7 +349,7 @@ async def open_tunnel(proxy: URL, target: URL) -> socket.socket:
         status = head.split(b"\r\n", 1)[0].split(b" ")[1:2]
         if not head.startswith(b"HTTP/1.") or not status or not status[0].startswith(b"2"):
             said = one_line(head.split(b"\r\n", 1)[0].decode("latin-1"), 100)
-            raise _proxy_trouble(f"the proxy refused: {said}")
+            raise _proxy_failure(f"the proxy refused: {said}")
         # The streams read nothing beyond the head, because a server waits for the handshake to speak.
         return socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
     finally:
@@ -367,7 +367,7 @@ def _connect_request(proxy: URL, target: URL) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def _proxy_trouble(cause: str) -> _Refused:
+def _proxy_failure(cause: str) -> _Refused:
     return _Refused(
         TransportFailure("unreachable", cause, may_have_run=False, hint="Check HTTP_PROXY or `proxy`.")
     )

@@ -36,7 +36,7 @@ from dragoman.transports.web import (
     read_start,
     retry_after,
     tls_of,
-    trouble_of_status,
+    failure_of_status,
 )
 from tests.unit.transports.sinks import site
 
@@ -429,7 +429,7 @@ def refusing(status: int, body: bytes = b"", content_type: str = "text/plain", *
 
 async def trouble_from(handler: Handler, **more: Any) -> TransportFailure:
     async with answered(handler) as response:
-        return await trouble_of_status(response, **more)
+        return await failure_of_status(response, **more)
 
 
 @pytest.mark.parametrize(
