@@ -141,7 +141,7 @@ def test_results_go_to_stdout_and_errors_to_stderr() -> None:
     assert (good.stdout, good.stderr) == ('3\n{\n  "sum": 3\n}\n', "")
     failed = run("call", "mcp__demo__fail", *DEMO)
     assert failed.stdout == ""
-    assert "the caravan was held at the border" in failed.stderr
+    assert "the deployment was rejected" in failed.stderr
     mixed = run("tools", *DEMO, "--mcp-config", config(gone={"command": "no-such-program"}))
     assert "mcp__demo__add" in mixed.stdout
     assert "no-such-program" not in mixed.stdout
@@ -173,7 +173,7 @@ def test_a_reader_that_leaves_early_causes_no_noise(tmp_path: Path) -> None:
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr) as process,
     ):
         assert process.stdout is not None
-        assert process.stdout.readline() == b"year,river,good,bales\n"
+        assert process.stdout.readline() == b"number,service,region,seconds\n"
         process.stdout.close()
         process.wait(timeout=40)
     assert (tmp_path / "stderr").read_text() == ""

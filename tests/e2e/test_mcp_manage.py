@@ -384,7 +384,7 @@ def test_switching_off_is_remembered(desk: Desk) -> None:
     assert "mcp__stays__echo" in tools.stdout
     called = run("call", "mcp__it__echo")
     assert called.returncode == 4
-    assert "off" in called.stderr
+    assert "disabled in" in called.stderr
     assert documents("enable", "it") == {"servers": [{"name": "it", "standing": "ready"}]}
     assert standings() == {"it": "ready", "stays": "ready"}
 
@@ -517,7 +517,7 @@ def test_the_first_command_in_a_terminal_asks_by_itself(desk: Desk) -> None:
 def test_nothing_to_approve_is_said() -> None:
     done = run("mcp", "approve")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Nothing waits" in done.stdout
+    assert "No server needs approval" in done.stdout
 
 
 @pytest.mark.requirement("CFG-9")
@@ -542,7 +542,7 @@ def test_choices_of_a_project_can_be_forgotten(desk: Desk) -> None:
     assert run("mcp", "approve", "--yes", "a").returncode == 0
     assert run("mcp", "approve", "--no", "b").returncode == 0
     assert standings() == {"a": "ready", "b": "rejected"}
-    assert "2 answers" in run("mcp", "reset-project-choices").stdout
+    assert "2 decisions" in run("mcp", "reset-project-choices").stdout
     assert standings() == {"a": "pending", "b": "pending"}
     assert documents("reset-project-choices") == {"forgotten": 0}
 

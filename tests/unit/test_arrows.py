@@ -38,7 +38,7 @@ FLOORS: list[set[str]] = [
     {"connections"},
     {"catalog", "permissions", "hooks", "content"},
     {"calls"},
-    {"host", "fleet", "guard", "view", "agent_servers", "toolbox"},
+    {"host", "fleet", "access_control", "view", "agent_servers", "toolbox"},
     {FACE, "public"},
     {"agent", "adapters", "demo", "testing"},
     {"cli", "tui", "gateway"},

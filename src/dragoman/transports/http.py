@@ -34,10 +34,10 @@ from dragoman.transports.web import (
     body_of,
     content_type_of,
     failure_of,
+    failure_of_status,
     open_client,
     patience,
     read_body,
-    failure_of_status,
     with_session,
 )
 

@@ -44,10 +44,10 @@ from dragoman.transports.web import (
     connect_error,
     content_type_of,
     failure_of,
+    failure_of_status,
     open_client,
     patience,
     read_body,
-    failure_of_status,
     with_session,
 )
 

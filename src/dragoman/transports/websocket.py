@@ -32,8 +32,8 @@ from dragoman.transports.web import (
     Network,
     connect_error,
     failure_of,
-    open_client,
     failure_of_status,
+    open_client,
 )
 
 SUBPROTOCOL: Final = "mcp"

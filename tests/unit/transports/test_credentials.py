@@ -76,7 +76,7 @@ async def test_a_renewal_that_fails_is_told_to_all_who_share_it_and_not_tried_by
     ends = await asyncio.gather(*(signer.sign_again({}, each) for each in signed), return_exceptions=True)
     assert keys.runs == 1
     assert all(isinstance(end, NoCredentials) for end in ends)
-    trouble = ends[0].trouble  # type: ignore[union-attr]
+    trouble = ends[0].failure  # type: ignore[union-attr]
     assert (trouble.cause, trouble.hint, trouble.status, trouble.may_have_run) == (cause, hint, 401, False)
     await signer.sign_again({}, await signer.sign({}))
     assert keys.runs == 2, "the next refusal is another matter"

@@ -29,6 +29,7 @@ from dragoman.transports.web import (
     TooLarge,
     connect_error,
     failure_of,
+    failure_of_status,
     knock,
     open_client,
     proxy_for,
@@ -36,7 +37,6 @@ from dragoman.transports.web import (
     read_start,
     retry_after,
     tls_of,
-    failure_of_status,
 )
 from tests.unit.transports.sinks import site
 
