@@ -29,8 +29,8 @@ CASES = {
     "null is the end": ([page("a", nextCursor=None)], "a", None),
     "empty pages between": ([page("a", nextCursor="1"), page(nextCursor="2"), page("b")], "ab", None),
     "an empty list": ([page()], "", None),
-    "the same cursor again": ([page("a", nextCursor="1"), page("b", nextCursor="1")], "ab", "the same cursor twice"),
-    "a circle": ([*TWO_OF_THREE, page("c", nextCursor="1")], "abc", "the same cursor twice"),
+    "the same cursor again": ([page("a", nextCursor="1"), page("b", nextCursor="1")], "ab", "cursor twice"),
+    "a circle": ([*TWO_OF_THREE, page("c", nextCursor="1")], "abc", "cursor twice"),
     "an error on page three": ([*TWO_OF_THREE, {"error": -32603}], "ab", "incomplete"),
     "the same tool on two pages": ([page("a", nextCursor="1"), page("a", "b")], "ab", "used twice"),
 }  # fmt: skip
