@@ -114,7 +114,7 @@ _MARKS: Final = re.compile(r"([\x1d-\x1f])")
 
 
 def fold(text: str) -> str:
-    """The same for texts that differ in case, in look-alike characters, or in what nobody sees.
+    """The same for texts that differ in case, in look-alike characters, or in invisible characters.
 
     Decomposed (NFKD), not composed: two texts are equal in one exactly if they are in the other, and only
     here does `cafe*` still fit an `e` that got an accent.

@@ -11,7 +11,7 @@
     │   ├── StartFailed           the program is there but did not start or stay up
     │   ├── ConnectTimeout        it did not answer in time
     │   ├── Unreachable           the network, TLS or HTTP stands between: refused, not found, status 503 …
-    │   ├── SignInNeeded          it wants to know who asks
+    │   ├── SignInNeeded          the server requires authentication
     │   └── HandshakeFailed       it answered, but not as MCP asks
     ├── CallError                 one call failed; the server may be fine
     │   ├── UnknownTool           no tool of that name                    (an outcome, not raised by `call`)
@@ -362,7 +362,7 @@ class HttpError(CallError):
         hint: str | None = None,
         was_sent: bool = True,
     ) -> None:
-        """`was_sent`: the server itself said so, and not whoever was to say who asks."""
+        """`was_sent`: the server answered so; false if the credentials could not be obtained."""
         self.status = status
         self.cause = one_line(cause, 2048)
         self.may_have_run = may_have_run

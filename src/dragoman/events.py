@@ -88,7 +88,7 @@ class PromptsChanged(ServerEvent, frozen=True, kw_only=True):
 
 
 class ResourceUpdated(ServerEvent, frozen=True, kw_only=True):
-    """A resource that somebody watches has changed, or may have while nobody could be told."""
+    """A subscribed resource has changed, or may have changed while there was no connection."""
 
     uri: str
     """The one that is watched, or a part of it; as its server spells it."""
@@ -170,7 +170,7 @@ class EventBus:
         self._listeners: WeakSet[Listening] = WeakSet()
         self._closed = False
         self.cover: Callable[[Event], Event] | None = None
-        """Takes out of an event what nobody is to see."""
+        """Removes secrets from an event."""
         self.has_listeners = False
         """Asked before an event is made; may stay true for a while after the last one has gone."""
 
@@ -205,7 +205,7 @@ class EventBus:
 
 
 class Listening:
-    """Events as they come, until the bus is closed or nobody wants more (`aclose`)."""
+    """Events as they come, until the bus is closed or `aclose` is called."""
 
     def __init__(self, bus: EventBus) -> None:
         self._bus = bus

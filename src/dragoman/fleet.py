@@ -258,7 +258,7 @@ class ServerRegistry:
         return await self._connection(server).awaited_session(seconds)
 
     def _connection(self, server: ServerName) -> Connection:
-        """It may have left while somebody waited for it."""
+        """It may have been removed while a caller waited for it."""
         connection = self._connections.get(server)
         if connection is None:
             raise NotConnected(server, "removed", "it is no longer configured")
@@ -309,7 +309,7 @@ class ServerRegistry:
         return self._redactors.get(server) or None
 
     def _learn(self, server: str, secrets: Iterable[str]) -> None:
-        """What a server is told of who asks is covered in its answers, too."""
+        """Credentials that are sent to a server are redacted in its answers, too."""
         known = self._redactors.get(ServerName(server))
         if known is not None:
             known.learn(secrets)
@@ -468,7 +468,7 @@ def _knocker(config: ServerConfig) -> Knock | None:
 
 
 def _takes_part_in_naming(server: ConfiguredServer) -> bool:
-    """An entry that nobody approved renames no tool: rules and hooks are written for names.
+    """An entry that is not approved renames no tool: rules and hooks are written for names.
 
     A disabled server that is approved, or needs no approval, takes part: otherwise a look-alike would inherit
     its allow rules.

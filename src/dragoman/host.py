@@ -461,7 +461,7 @@ class Host:
         return await take_turn(calls, self.call, parallel.__contains__)
 
     async def reconnect(self, name: str) -> ServerView:
-        """Connects a server anew, with all its attempts before it; returns when that succeeded or failed."""
+        """Reconnects a server, with a new count of attempts; returns when that succeeded or failed."""
         return await self._wanted(name, self._fleet.reconnect)
 
     async def enable(self, name: str, *, remember: bool = True) -> ServerView:

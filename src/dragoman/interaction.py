@@ -51,7 +51,7 @@ class NobodyToAsk(Exception):
 
 
 class FormElicitation(Struct, frozen=True, kw_only=True):
-    """A server asks for some values. Its words are not ours: show who asks."""
+    """A server asks for some values. Its text is untrusted: show the server's name with it."""
 
     server: str
     message: str
@@ -68,7 +68,7 @@ class FormAnswer(Struct, frozen=True):
 
 
 class UrlElicitation(Struct, frozen=True, kw_only=True):
-    """A server wants a page to be visited before it goes on. Show who asks and the whole address.
+    """A server asks the person to open a URL before it continues. Show the server's name and the whole URL.
 
     Nothing has been fetched from it, and nothing may be before the person said yes.
     """

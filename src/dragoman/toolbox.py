@@ -314,7 +314,7 @@ def _is_coming(view: ServerView) -> bool:
 
 
 def _same(tools: Sequence[Tool], others: Sequence[Tool]) -> bool:
-    """The pool makes its tools anew for each change; most of their definitions stay."""
+    """The pool creates new tool objects for each change; most of their definitions stay."""
     return len(tools) == len(others) and all(
         one.definition is other.definition and one.name == other.name for one, other in zip(tools, others)
     )

@@ -1,4 +1,4 @@
-"""Tools for pydantic-ai agents: a toolset, asked anew before every step, so that it follows the servers."""
+"""Tools for pydantic-ai agents: a toolset that is read before every step, so that it follows the servers."""
 
 from __future__ import annotations
 

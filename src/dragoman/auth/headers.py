@@ -75,7 +75,7 @@ class HeadersHelper:
     ) -> None:
         """`env`: all that the command gets, besides the names under which it is told which server this is.
 
-        `learned` is told the words of every value that is given, so that nobody is shown them.
+        `learned` is called with every value, so that it is redacted everywhere.
         """
         self._server = server
         self._command = command

@@ -140,7 +140,7 @@ class Requests:
         """One server's list, or those of all servers that have one.
 
         Only if one server is named, its absence or a refusal is an error. Without a name, a server that rules
-        deny is not shown, and nobody is asked about one that rules want a question about.
+        deny is not shown, and no question is asked about one to which an ask rule applies.
         """
 
         def one(name: ServerName) -> Awaitable[Listed[L]]:

@@ -94,7 +94,7 @@ def _marked(mark: str, text: str) -> Iterator[str]:
 def _shown(text: str) -> list[str]:
     """The text in short lines, so that a change in the middle of a long one is seen, and none is cut.
 
-    Made visible before they are compared: what differs only in what nobody sees has to look different.
+    Made visible before they are compared: texts that differ only in invisible characters must look different.
     """
     sentences = (part for line in text.split("\n") for part in _SENTENCE_END.split(line))
     pieces = (visible(part[at : at + WIDTH_LIMIT]) for part in sentences for at in _starts(part))

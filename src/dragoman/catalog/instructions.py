@@ -70,7 +70,7 @@ def _bounded(texts: Mapping[str, str]) -> list[str]:
 
 
 def _within(text: str) -> str:
-    """Quoted line by line, so that no line of it can pass for a heading or a section of somebody else's."""
+    """Quoted line by line, so that no line of it looks like a heading or a section of another server."""
     return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
 
 

@@ -84,7 +84,7 @@ class ListsOf(Generic[T]):
         self._reading: dict[tuple[str, int], asyncio.Task[ServerList[T]]] = {}
 
     def known(self, server: ServerName, link: object) -> ServerList[T] | None:
-        """What was read last, fresh or not; nobody is asked."""
+        """What was read last, fresh or not; no request is sent."""
         return self._cache.last_known((server, ""), link)
 
     async def of(
@@ -212,7 +212,7 @@ class Lists:
         return (self.resources, self.templates, self.prompts)
 
     def opened(self, server: ServerName, asker: Asker, capabilities: Mapping[str, Any]) -> None:
-        """A server is connected: what it offers is read in the background, and keeps nobody waiting."""
+        """A server is connected: its lists are read in the background."""
         self.forget(server)
         for capability in ("resources", "prompts"):
             if offers(capabilities, capability):
@@ -238,7 +238,7 @@ class Lists:
             self._ahead.pop(key).cancel()
 
     def close(self) -> None:
-        # What somebody waits for ends with its session, and says so.
+        # A reading that a caller waits for ends with its session, with an error.
         for task in self._ahead.values():
             task.cancel()
 

@@ -230,7 +230,7 @@ def as_text(lock: Lock) -> str:
 
 
 def _escaped(unsafe: str) -> str:
-    """What nobody would see in a review, as JSON escapes it."""
+    """Characters that are invisible in a review, as JSON escapes."""
     return json.dumps(unsafe)[1:-1].replace("\x7f", "\\u007f")
 
 

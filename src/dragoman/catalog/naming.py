@@ -25,7 +25,7 @@ HASH_LENGTHS: Final = (0, 8, 16, 32)
 """How much of a hash sets a tool apart: none usually, more for as long as two would share a name."""
 
 NEAR_LIMIT: Final = 500
-"""Names that one is compared with which nobody has; among more, a near one would take too long to find."""
+"""At most so many names are compared to find one near an unknown name; more would take too long."""
 
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 _ALL_LEGAL = re.compile(r"[a-zA-Z0-9_-]*")

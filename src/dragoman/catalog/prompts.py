@@ -216,7 +216,7 @@ def _cleaned(block: Block) -> Block:
 
 
 def _with_cleaned_texts(part: S) -> S:
-    """All its texts, but for data in base64, which nobody reads."""
+    """All its texts, without data in base64."""
     fields = {name: getattr(part, name) for name in part.__struct_fields__ if name not in ("data", "blob")}
     texts = {name: for_model(said, TEXT_LIMIT) for name, said in fields.items() if isinstance(said, str)}
     return structs.replace(part, **texts)

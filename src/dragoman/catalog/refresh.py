@@ -59,7 +59,7 @@ class Refresher:
         self._again: set[ServerName] = set()
         """Servers that told of a change since their list was last asked for."""
         self._askers: dict[ServerName, Asker] = {}
-        """Whom to ask: of a server that was connected anew, the newest session."""
+        """The session to ask: the newest one of a server that was reconnected."""
         self._fresh_until: dict[ServerName, float] = {}
         """When a list is to be read again, if its server said how long it keeps."""
         self._numbers = count(1)

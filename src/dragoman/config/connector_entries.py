@@ -153,7 +153,7 @@ def check_token_target(name: str, config: ServerConfig, scope: Scope, origins: C
 
 
 def _detour(config: ServerConfig) -> str | None:
-    """A field by which requests reach somebody else than the address says."""
+    """A field that sends requests to another host than the URL names."""
     if config.proxy is not None:
         return "proxy"
     if config.tls is not None:

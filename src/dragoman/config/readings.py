@@ -2,7 +2,7 @@
 
 While a host runs, the version of a file that was read before stays in effect. Without an earlier version a
 file that can only name servers is left out; one that can forbid something (`files.CAN_DENY`) makes the host
-refuse every server and call, since nobody knows what it forbids. `ignore_broken_settings` leaves out the
+refuse every server and call, since what it forbids is unknown. `ignore_broken_settings` leaves out the
 person's and the project's files for one run, never the administrator's.
 """
 

@@ -79,7 +79,7 @@ class Inbound:
             return encode_error(request_id, refusal.code, refusal.message)
 
     async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
-        """The bare result of what somebody has to answer, or `Refusal`."""
+        """The result of a request that has to be answered, or `Refusal`."""
         if self.needs_nobody(method):
             raise Refusal(METHOD_NOT_FOUND, _not_offered(method))
         try:

@@ -115,7 +115,7 @@ class Session:
         self._health = Health()
         self._is_introduced = False
         self._is_used = False
-        """Whether a request was answered that somebody made, so that the server may have work to finish."""
+        """Whether a caller's request was answered, so that the server may have work to finish."""
         self.refusal: HttpError | None = None
         """What the server said to credentials that are dead."""
         self._standing = 0

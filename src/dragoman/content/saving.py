@@ -37,7 +37,7 @@ KEEP_SECONDS: Final = 7 * 24 * 3600.0
 
 _NAME = re.compile(r"\d{8}-\d{6}-(?:([0-9a-f]{8})-)?[0-9a-f]{16}\.[a-z0-9]{1,5}")
 _handed_out: set[str] = set()
-"""Names of files whose handles somebody in this process was told."""
+"""Names of files whose handles were given out in this process."""
 
 _HANDLE = re.compile(r"[0-9a-f]{16}")
 
@@ -200,7 +200,7 @@ class Saver:
             try:
                 found = os.fstat(folder)
                 if found.st_uid != os.geteuid():
-                    raise NotSaved(f"the folder {self.folder} belongs to somebody else")
+                    raise NotSaved(f"the folder {self.folder} belongs to another user")
                 if stat.S_IMODE(found.st_mode) & 0o077:
                     os.fchmod(folder, 0o700)
             except BaseException:

@@ -155,11 +155,11 @@ def _is_complete(schema: Json) -> bool:
     return all(map(LEGAL_NAME.fullmatch, required) if known is None else (name in known for name in required))
 
 
-# --- names that nobody sees ---
+# --- invisible names ---
 
 
 def unsafe_names(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of parameters with characters in them that nobody sees; the first few."""
+    """Names of parameters with invisible characters; the first few."""
     found: dict[str, None] = {}
     waiting: list[Any] = [schema]
     while waiting and len(found) < UNSAFE_LIMIT:
