@@ -44,6 +44,9 @@ _LOGIN: Final = re.compile(r"^[^/]*@|^[^/@:]*:[^@]*[^/@]@")
 _INNER_LOGIN: Final = re.compile(r"(?<=://)[^/\s@]*:[^/\s]*@")
 """A login in a second URL, inside the path of the first."""
 _BETWEEN_PARAMETERS: Final = re.compile(r"[\s,;]+")
+_BETWEEN_KEYS: Final = re.compile(r"[,;:\s]+")
+PART_LIMIT: Final = 40
+"""Parts of one secret that are looked for beside the whole."""
 _VALUES_COVERED: Final = frozenset({"env", "headers"})
 _SHOWN_WHOLE: Final = frozenset({"type", "protocol"})
 
@@ -71,8 +74,11 @@ def secrets_of(
     `given`: the entry as written. What a variable with a secret name stands for is secret wherever the entry
     uses it: `--gh ${GITHUB_TOKEN}`.
     """
-    found = [value for name, value in filled_in(given, environ) if SECRET_NAME.search(name)]
-    found += [value for name, value in config.env.items() if SECRET_NAME.search(name)]
+    named = [
+        value for name, value in (*filled_in(given, environ), *config.env.items()) if SECRET_NAME.search(name)
+    ]
+    found = [part for value in named for part in _parts_of_secret(value)]
+    found += named
     found += [secret for value in config.env.values() for secret in _secrets_in_value(value)]
     found += [secret for name, value in config.headers.items() for secret in _secrets_in_header(name, value)]
     found += [*_secrets_in_url(config.url or ""), *_secrets_in_url(config.proxy or "")]
@@ -81,6 +87,15 @@ def secrets_of(
     if config.oauth is not None and config.oauth.client_secret:
         found.append(config.oauth.client_secret)
     return tuple(dict.fromkeys(value for value in found if value not in _HARMLESS))
+
+
+def _parts_of_secret(value: str) -> list[str]:
+    """What a server may say back of a secret: it without quotes or a header's name, with real line ends, and
+    each key of a list."""
+    plain = value.strip("\"'")
+    lines = plain.replace("\\r", "").replace("\\n", "\n")
+    parts = [plain, lines, lines.replace("\n", "\r\n"), *lines.splitlines(), *_BETWEEN_KEYS.split(plain)]
+    return parts[:PART_LIMIT]
 
 
 def _secrets_in_header(name: str, value: str) -> Iterator[str]:
@@ -171,6 +186,11 @@ def _as_written(value: str) -> Iterator[str]:
 
 def _keys_in(path: str) -> Iterator[str]:
     for piece in path.split("/"):
+        yield from (
+            value
+            for name, _, value in (part.partition("=") for part in piece.split(";"))
+            if value and SECRET_NAME.search(name)
+        )
         yield from (found.group() for found in _KEY_LIKE.finditer(piece) if _covered_key(found) == COVER)
 
 
@@ -194,7 +214,7 @@ def masked_url(url: str) -> str:
     scheme = found.group() if found else ""
     address = _INNER_LOGIN.sub(f"{COVER}@", _LOGIN.sub(f"{COVER}@", rest[len(scheme) :]))
     host, slash, path = address.partition("/")
-    shown = scheme + _around_variables(host, str) + slash + "/".join(map(_masked_piece, path.split("/")))
+    shown = scheme + _around_variables(host, str) + slash + "/".join(map(_masked_segment, path.split("/")))
     return shown + ("?" + "&".join(map(_masked_pair, query.split("&"))) if question else "")
 
 
@@ -230,6 +250,16 @@ def _masked_path(text: str) -> str:
 def _masked_pair(pair: str) -> str:
     name, equals, value = pair.partition("=")
     return f"{name}={masked_value(value)}" if equals else masked_value(name)
+
+
+def _masked_segment(text: str) -> str:
+    """A part of a path, in which `name=value` may name a secret."""
+    return ";".join(
+        _masked_pair(part)
+        if SECRET_NAME.search(part.partition("=")[0]) and "=" in part
+        else _masked_piece(part)
+        for part in text.split(";")
+    )
 
 
 def _masked_piece(text: str) -> str:
@@ -271,22 +301,29 @@ def _masked(field: str, value: Any) -> Any:
         return masked_text(value)
     if isinstance(value, Mapping):
         inner = cast("Mapping[str, Any]", value)
-        if field in _VALUES_COVERED:
+        if _is_covered(field):
             return {key: masked_value(item) for key, item in inner.items()}
         return {key: _masked(key, item) for key, item in inner.items()}
     return _masked_plain(field, value)
 
 
+def _is_covered(field: str) -> bool:
+    """Whether no value in the field is shown: variables and headers in any spelling, and named secrets."""
+    name = "".join(filter(str.isalpha, field)).lower()
+    return name.endswith(("env", "environment", "headers")) or (
+        SECRET_NAME.search(field) is not None and name != "oauth"
+    )
+
+
 def _masked_plain(field: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         items = cast("list[Any]", value)
-        is_secret = field in _VALUES_COVERED or SECRET_NAME.search(field) is not None
-        if is_secret or not all(isinstance(item, str) for item in items):
+        if _is_covered(field) or not all(isinstance(item, str) for item in items):
             return [masked_value(item) for item in items]
         return masked_words(cast("list[str]", items))
     if value is None or isinstance(value, bool):
         return value
-    if field in _VALUES_COVERED or (SECRET_NAME.search(field) and field != "oauth"):
+    if _is_covered(field):
         return masked_value(value)
     return masked_text(value) if isinstance(value, str) else value
 

@@ -16,8 +16,10 @@ stdio servers.
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal, cast
 
@@ -427,14 +429,22 @@ def _as_list(said: Any) -> list[Any] | None:
 
 
 def _rules(entries: Iterable[Any], source: str, field: str, problems: list[str]) -> Iterator[Rule]:
+    """Of an allow list, an entry that cannot be read admits nothing; of a deny list, it denies what can be read
+    of it, or everything."""
     wrong = 0
     for number, entry in enumerate(entries):
+        deny = field == DENIED
         try:
-            yield _rule(_meant(entry) if field == DENIED else entry, source, deny=field == DENIED)
+            yield _rule(_meant(entry) if deny else entry, source, deny=deny)
         except ConfigError as error:
             wrong += 1
+            found = list(_readable_rules(entry, source)) if deny else []
             if wrong <= PROBLEM_LIMIT:
-                problems.append(f"{_place(source, f'{field}[{number}]')}: {error}")
+                effect = "" if found or not deny else "; everything is denied until it is corrected"
+                problems.append(f"{_place(source, f'{field}[{number}]')}: {error}{effect}")
+            if deny:
+                everything = Rule("name", "*", source, f"{DENIED}[{number}], which cannot be read,")
+                yield from found or [everything]
     if wrong > PROBLEM_LIMIT:
         problems.append(f"{_place(source, field)}: and {wrong - PROBLEM_LIMIT} more problems")
 
@@ -447,6 +457,26 @@ def _meant(entry: Any) -> Any:
         return entry
     pairs = cast("dict[Any, Any]", entry).items()
     return {_KEYS_MEANT.get(str(key).casefold(), key): value for key, value in pairs}
+
+
+def _readable_rules(entry: Any, source: str) -> Iterator[Rule]:
+    """Of a deny entry in the wrong form, one rule for each known key and each of its values."""
+    meant = _meant(entry)
+    pairs = cast("dict[str, Any]", meant).items() if isinstance(meant, dict) else ()
+    for key, value in pairs:
+        if key in _KINDS:
+            for each in _values_meant(key, value):
+                with contextlib.suppress(ConfigError):
+                    yield _rule({key: each}, source, deny=True)
+
+
+def _values_meant(key: str, value: Any) -> list[Any]:
+    if key != "serverCommand":
+        return _as_list(value) or [value]
+    try:
+        return [shlex.split(value)] if isinstance(value, str) else [value]
+    except ValueError:  # a quote that does not end
+        return []
 
 
 _KEYS_MEANT: Final = {

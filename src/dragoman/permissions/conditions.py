@@ -46,6 +46,9 @@ class _TooLarge(Exception):
     """More than a condition looks through."""
 
 
+_MARKS: Final = re.compile("[\x1c-\x1f]")
+
+
 class _Budget:
     """What one condition may still look at."""
 
@@ -63,6 +66,11 @@ class _Budget:
         if self._characters < 0:
             raise _TooLarge
         return text
+
+
+def _without_marks(text: str) -> str:
+    """Without the control characters that `fold` keeps for shell patterns."""
+    return _MARKS.sub("", text)
 
 
 class HintCondition(Struct, frozen=True, tag=True):
@@ -117,7 +125,11 @@ class ArgumentCondition(Struct, frozen=True, tag=True):
         """Whether anything in it fits, however it is written."""
         path = tuple(map(fold, self.path))
         values = _leaves(_loosely(arguments, path, budget), budget, into_objects=True)
-        return any(self.glob.fits_loosely(budget.text(text)) for value in values for text in _texts(value))
+        return any(
+            self.glob.fits_loosely(_without_marks(budget.text(text)))
+            for value in values
+            for text in _texts(value)
+        )
 
     def spelled(self) -> str:
         return f"{'.'.join(self.path)}{'!=' if self.is_negated else '='}{_spelled_value(self.glob)}"
@@ -162,7 +174,7 @@ def _has_double(node: Mapping[str, Any], rest: tuple[str, ...], budget: _Budget)
     names = {".".join(rest[:count]) for count in range(1, len(rest) + 1)}
     folded = {fold(name) for name in names}
     budget.parts(len(node))
-    return any(fold(budget.text(str(key))) in folded for key in node if key not in names)
+    return any(fold(_without_marks(budget.text(str(key)))) in folded for key in node if key not in names)
 
 
 def _loosely(arguments: Mapping[str, Any], path: tuple[str, ...], budget: _Budget) -> Iterator[Any]:
@@ -176,7 +188,7 @@ def _loosely(arguments: Mapping[str, Any], path: tuple[str, ...], budget: _Budge
             ways = {".".join(rest[:count]): count for count in range(1, len(rest) + 1)}
             budget.parts(len(cast("Mapping[Any, Any]", node)))
             for key, value in cast("Mapping[Any, Any]", node).items():
-                count = ways.get(fold(budget.text(str(key))).strip())
+                count = ways.get(fold(_without_marks(budget.text(str(key)))).strip())
                 if count is not None:
                     todo.append((value, rest[count:]))
         elif isinstance(node, list | tuple):

@@ -71,9 +71,12 @@ class _Options(Struct, frozen=True):
             or (self.words is not None and self.words.match(word))
         ):
             return True
-        if word.startswith("--"):
-            name, _, _ = word[2:].partition("=")
-            return bool(name) and any(_is_short_for(name, each) for each in self.names)
+        name = word.lstrip("-").partition("=")[0].removeprefix("config.")
+        # npm and others also take long options with one dash; a single letter is a short option.
+        if word.startswith("--") or (word.startswith("-") and len(name) > 1):
+            is_named = bool(name) and any(_is_short_for(name, each) for each in self.names)
+            if is_named or word.startswith("--"):
+                return is_named
         cluster = word[1:] if word.startswith("-") else ""
         return bool(self.letters) and any(letter in cluster for letter in (*self.letters, UNKNOWN))
 
