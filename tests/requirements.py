@@ -185,6 +185,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CFG-7",
             "allow and deny policy by name, URL and command; deny wins, in every scope",
+            "tests/torture/test_t147_other_spellings.py::test_t147_an_odd_deny_entry_denies_what_can_be_read_or_everything",
             "tests/torture/test_t120_entries_without_an_address.py::test_t120_an_editor_found_by_its_lockfile_is_denied_by_its_address",
             "tests/torture/test_t120_entries_without_an_address.py::test_t120_no_address_admits_an_editor_whose_port_is_not_known",
             "tests/torture/test_t120_entries_without_an_address.py::test_t120_a_variable_is_not_hidden_in_the_name_of_another",
@@ -374,6 +375,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CFG-9",
             "one table of settings, from environment, files and managed settings",
+            "tests/torture/test_t147_other_spellings.py::test_t147_no_entry_is_shown_with_a_secret",
             "tests/e2e/test_config_commands.py::test_a_setting_that_cannot_be_used_is_told_and_passed_over",
             "tests/e2e/test_config_commands.py::test_settings_are_explained_with_the_values_they_beat",
             "tests/e2e/test_mcp_manage.py::test_the_administrators_variables_are_confirmed_once",
@@ -1098,6 +1100,10 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAT-1",
             "names mcp__server__tool: cleaned, at most 64 characters, never shared",
+            "tests/torture/test_t148_odd_scalars.py::test_t148_an_odd_value_beside_a_list_costs_no_item",
+            "tests/torture/test_t148_odd_scalars.py::test_t148_an_odd_value_in_an_introduction_is_left_out",
+            "tests/torture/test_t148_odd_scalars.py::test_t148_what_is_needed_has_to_be_right",
+            "tests/torture/test_t148_odd_scalars.py::test_t148_large_values_beside_what_is_needed_are_not_decoded",
             "tests/torture/test_t44_names.py::test_t44_a_deny_by_any_of_its_names_hits_a_tool",
             "tests/torture/test_t44_names.py::test_t44_a_name_does_not_change_when_the_look_alike_server_comes_later",
             "tests/torture/test_t44_names.py::test_t44_an_agents_own_server_that_looks_like_a_shared_one_has_other_names",
@@ -1618,6 +1624,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAL-7",
             "results of every kind; too large ones are saved and described",
+            "tests/torture/test_t147_other_spellings.py::test_t147_credentials_inside_a_secret_are_covered",
             "tests/unit/content/test_prepare.py::test_images_that_were_shown_make_room_for_everything_else",
             "tests/unit/content/test_prepare.py::test_an_image_is_saved_as_it_came_even_where_the_model_gets_a_smaller_one",
             "tests/integration/test_results.py::test_a_model_asks_large_json_by_path",
@@ -1728,6 +1735,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-1",
             "allow, ask and deny rules in every scope",
+            "tests/torture/test_t147_other_spellings.py::test_t147_no_control_character_in_an_argument_escapes_a_deny",
+            "tests/torture/test_t147_other_spellings.py::test_t147_options_with_one_dash_that_name_a_program_are_asked_about",
             "tests/torture/test_t92_no_second_way.py::test_t92_a_server_that_is_found_by_an_address_is_judged_like_one_that_is_named",
             "tests/torture/test_t92_no_second_way.py::test_t92_a_server_that_a_rule_hides_is_not_found_by_an_address_and_not_named",
             "tests/e2e/test_permissions_commands.py::test_hooks_that_decide_are_named_by_explain_and_run_by_test",

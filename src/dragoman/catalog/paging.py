@@ -27,6 +27,9 @@ LONGEST_TTL_SECONDS: Final = 24 * 3600.0
 
 T = TypeVar("T")
 _CURSOR: Any = str | None
+_ANY: Any = Any
+SCALAR_LIMIT_BYTES: Final = 1024
+"""A number or a keyword is not larger."""
 
 FetchPage = Callable[[Mapping[str, Any]], Awaitable[Raw]]
 
@@ -64,7 +67,6 @@ async def read_pages(
         try:
             result = await fetch_page(params)
             page = decode_as(_page_type(key), result)
-            cursor = _cursor(result, page.next_cursor)
             array = _checked(page, key)
             size += len(array)
             if size > LIST_LIMIT_BYTES:
@@ -81,6 +83,11 @@ async def read_pages(
         room = ITEM_LIMIT - len(pages.items)
         pages.items += items[:room]
         pages.ttl_seconds = _shorter(pages.ttl_seconds, page.ttl_ms)
+        try:
+            cursor = _cursor(result, page.next_cursor)
+        except Unreadable:
+            pages.problems.append(f"the list of {what} may be incomplete: its nextCursor is not a text")
+            return pages
         if len(items) > room:
             pages.problems.append(f"more than {ITEM_LIMIT} {what}: the rest is left out")
             return pages
@@ -102,8 +109,8 @@ def _page_type(key: str) -> Any:
     fields = [
         ("items", Raw, ABSENT),
         ("next_cursor", Raw, ABSENT),
-        ("result_type", str, "complete"),
-        ("ttl_ms", Any, None),
+        ("result_type", Raw, ABSENT),
+        ("ttl_ms", Raw, ABSENT),
     ]
     names = {"items": key, "next_cursor": "nextCursor", "result_type": "resultType", "ttl_ms": "ttlMs"}
     return defstruct("Page", fields, rename=names)
@@ -120,8 +127,9 @@ def _cursor(result: Raw, spelled: Raw) -> str | Raw | None:
 
 def _checked(page: Any, key: str) -> bytes:
     """The page's array, if it is one that can be taken apart in time."""
-    if page.result_type != "complete":
-        raise Unreadable(f"it came as {one_line(page.result_type, 50)!r} instead of a list")
+    kind = scalar(page.result_type)
+    if kind not in (None, "complete"):
+        raise Unreadable(f"it came as {one_line(str(kind), 50)!r} instead of a list")
     if page.items is ABSENT:
         raise Unreadable(f"it has no {key!r}")
     array = bytes(page.items)
@@ -131,7 +139,15 @@ def _checked(page: Any, key: str) -> bytes:
     return array
 
 
-def _shorter(known: float | None, ttl_ms: Any) -> float | None:
+def scalar(raw: Raw) -> Any:
+    """A small value, or None if there is none; a text that says so for one too large to be a scalar."""
+    if raw is ABSENT:
+        return None
+    return decode_as(_ANY, raw) if memoryview(raw).nbytes <= SCALAR_LIMIT_BYTES else "a large value"
+
+
+def _shorter(known: float | None, raw: Raw) -> float | None:
+    ttl_ms = scalar(raw)
     if ttl_ms is None:
         return known
     seconds = lifetime_seconds(ttl_ms)

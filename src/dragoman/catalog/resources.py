@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Raw, Struct
 
-from dragoman.catalog.paging import lifetime_seconds
+from dragoman.catalog.paging import lifetime_seconds, scalar
 from dragoman.catalog.texts import DESCRIPTION_LIMIT, TITLE_LIMIT, text
 from dragoman.cleaning import for_model, one_line
 from dragoman.content.blocks import Resource as Content
 from dragoman.errors import InvalidArguments
 from dragoman.names import ServerName
 from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.messages import ABSENT
 from dragoman.wire.uris import URI_LIMIT, is_usable
 
 if TYPE_CHECKING:  # loaded when the first template is listed
@@ -231,7 +232,7 @@ def _parse(template: str) -> URITemplate:
 class _ReadResult(Struct, rename="camel"):
     contents: list[Raw] | None = None
     result_type: str = "complete"
-    ttl_ms: Any = None
+    ttl_ms: Raw = ABSENT
 
 
 class ReadReply(Struct, frozen=True):
@@ -258,7 +259,8 @@ def read_contents(raw: Raw) -> tuple[str, ReadReply]:
             problems.append(f"part {number} is left out: {error.detail}")
     if len(raws) > CONTENT_LIMIT:
         problems.append(f"more than {CONTENT_LIMIT} parts: the rest is left out")
-    ttl = None if result.ttl_ms is None else lifetime_seconds(result.ttl_ms)
+    ttl_ms = scalar(result.ttl_ms)
+    ttl = None if ttl_ms is None else lifetime_seconds(ttl_ms)
     return result.result_type, ReadReply(tuple(parts), tuple(problems), ttl, memoryview(raw).nbytes)
 
 

@@ -429,8 +429,8 @@ def _as_list(said: Any) -> list[Any] | None:
 
 
 def _rules(entries: Iterable[Any], source: str, field: str, problems: list[str]) -> Iterator[Rule]:
-    """Of an allow list, an entry that cannot be read admits nothing; of a deny list, it denies what can be read
-    of it, or everything."""
+    """Of an allow list, an entry that cannot be read admits nothing; of a deny list, it denies what can be
+    read of it, or everything."""
     wrong = 0
     for number, entry in enumerate(entries):
         deny = field == DENIED
