@@ -375,7 +375,6 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CFG-9",
             "one table of settings, from environment, files and managed settings",
-            "tests/torture/test_t147_other_spellings.py::test_t147_no_entry_is_shown_with_a_secret",
             "tests/e2e/test_config_commands.py::test_a_setting_that_cannot_be_used_is_told_and_passed_over",
             "tests/e2e/test_config_commands.py::test_settings_are_explained_with_the_values_they_beat",
             "tests/e2e/test_mcp_manage.py::test_the_administrators_variables_are_confirmed_once",
@@ -2113,6 +2112,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "AUT-11",
             "nothing secret in logs, errors, reprs, transcripts, process listings",
+            "tests/torture/test_t147_other_spellings.py::test_t147_no_entry_is_shown_with_a_secret",
             "tests/integration/test_headers_helper.py::test_a_handshake_that_says_the_token_back_does_not_get_it_shown",
             "tests/integration/test_headers_helper.py::test_a_server_that_says_the_token_back_does_not_get_it_shown",
             "tests/integration/test_headers_helper.py::test_a_tool_that_says_the_token_back_does_not_get_it_into_a_result",

@@ -75,7 +75,7 @@ async def test_t147_credentials_inside_a_secret_are_covered(name: str, value: st
     assert "[secret]" in shown
 
 
-@pytest.mark.requirement("CFG-9")
+@pytest.mark.requirement("AUT-11")
 @pytest.mark.parametrize(
     "entry",
     [

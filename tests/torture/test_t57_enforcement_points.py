@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -450,7 +451,7 @@ def _put_remote(stage: Stage, place: str, entry: dict[str, Any]) -> dict[str, An
             listed = {"url": "http://127.0.0.1:1/"}  # a list of this machine may name servers of this machine
             projects.user(stage.home, {"connectors": listed})
             cache = Sources.here().connectors_cache
-            connectors._keep(cache, ConnectorsConfig(**listed), {NAME: entry}, None)  # type: ignore[reportPrivateUsage]
+            connectors._keep(cache, ConnectorsConfig(**listed), {NAME: entry}, None, time.time())  # type: ignore[reportPrivateUsage]
         case _:
             return {NAME: entry}
     return {}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def fill(desk: Desk, scope: str, name: str, entry: dict[str, Any]) -> dict[str, 
         case "connectors":
             settings = json.loads(desk.user_file.read_text()) if desk.user_file.exists() else {}
             desk.write(desk.user_file, **{**settings, "connectors": {"url": URL}})
-            keep_list(Sources.here().connectors_cache, ConnectorsConfig(URL), {name: entry}, None)
+            cache = Sources.here().connectors_cache
+            keep_list(cache, ConnectorsConfig(URL), {name: entry}, None, time.time())
         case "plugin":
             desk.write(desk.plugin_file("tools"), {name: entry})
         case "user":
