@@ -31,6 +31,7 @@ CASES = {
     "an empty list": ([page()], "", None),
     "the same cursor again": ([page("a", nextCursor="1"), page("b", nextCursor="1")], "ab", "cursor twice"),
     "a circle": ([*TWO_OF_THREE, page("c", nextCursor="1")], "abc", "cursor twice"),
+    "a cursor that is a number": ([page("a", nextCursor=5)], "a", "its nextCursor is not a text"),
     "an error on page three": ([*TWO_OF_THREE, {"error": -32603}], "ab", "incomplete"),
     "the same tool on two pages": ([page("a", nextCursor="1"), page("a", "b")], "ab", "used twice"),
 }  # fmt: skip
@@ -80,7 +81,6 @@ async def test_t63_a_hundred_thousand_tools_are_cut_at_the_limit(arena, pages):
 NOTHING_TO_READ = {
     "an error": [{"error": -32603}],
     "no such method": [{"error": -32601}],
-    "a cursor that is a number": [page("a", nextCursor=5)],
     "tools that are no list": [{"tools": "many"}],
     "tools that are null": [{"tools": None}],
 }
