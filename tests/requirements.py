@@ -1100,8 +1100,6 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "CAT-1",
             "names mcp__server__tool: cleaned, at most 64 characters, never shared",
             "tests/torture/test_t148_odd_scalars.py::test_t148_an_odd_value_beside_a_list_costs_no_item",
-            "tests/torture/test_t148_odd_scalars.py::test_t148_an_odd_value_in_an_introduction_is_left_out",
-            "tests/torture/test_t148_odd_scalars.py::test_t148_what_is_needed_has_to_be_right",
             "tests/torture/test_t148_odd_scalars.py::test_t148_large_values_beside_what_is_needed_are_not_decoded",
             "tests/torture/test_t44_names.py::test_t44_a_deny_by_any_of_its_names_hits_a_tool",
             "tests/torture/test_t44_names.py::test_t44_a_name_does_not_change_when_the_look_alike_server_comes_later",

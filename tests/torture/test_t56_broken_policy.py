@@ -298,8 +298,7 @@ def test_t56_wrong_entries_are_told_by_the_commands_too(office: Office):
     for words in (["tools"], ["mcp", "list"], ["config", "explain"], ["call", "mcp__plugged__echo"]):
         done = run(*words)
         assert "deniedMcpServers[0]" in done.stderr, words
-    assert "mine" not in office.canary.started
-    assert "plugged" in office.canary.started
+    assert not office.canary.started, "an entry that cannot be read denies everything"
 
 
 def test_t56_a_broken_file_of_the_person_takes_away_no_rule_of_the_administrator(office: Office):

@@ -11,9 +11,8 @@ that is stored.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -186,7 +185,7 @@ class Handshake:
             raw = await session.request(
                 "server/discover", {}, timeout_seconds=self._connect_seconds, courtesy_cancel=False
             )
-            return Discovered(read_introduction(DiscoverResult, raw))
+            return Discovered(decode_as(DiscoverResult, raw))
         except RemoteError as error:
             if error.status is not None and not is_verdict(error.status):
                 raise connect_error_of(error, self._server) from None
@@ -288,7 +287,7 @@ class Handshake:
 
     def _accept(self, session: Session, raw: Raw, offer: str) -> Introduction:
         try:
-            result = read_introduction(InitializeResult, raw)
+            result = decode_as(InitializeResult, raw)
         except Unreadable as problem:
             cause = f"its answer to initialize cannot be read ({problem.detail})"
             raise self._failed(cause, FAULT_OF_SERVER) from None
@@ -345,29 +344,3 @@ def _implementation(value: Any) -> Implementation | None:
         return msgspec.convert(value, Implementation)
     except msgspec.ValidationError:
         return None
-
-
-OPTIONAL: Final = frozenset({"capabilities", "serverInfo", "instructions", "_meta"})
-OPTIONAL_LIMIT_BYTES: Final = 1024 * 1024
-T = TypeVar("T")
-
-
-def read_introduction(shape: type[T], raw: Raw) -> T:
-    """The answer to `initialize` or `server/discover`, or `Unreadable`.
-
-    An optional field of a wrong type, or larger than `OPTIONAL_LIMIT_BYTES`, is left out.
-    """
-    if memoryview(raw).nbytes <= OPTIONAL_LIMIT_BYTES:
-        try:
-            return decode_as(shape, raw)
-        except Unreadable:
-            pass
-    fields = decode_as(dict[str, Raw], raw)
-    needed = {name: value for name, value in fields.items() if name not in OPTIONAL}
-    kept = dict(needed)
-    for name in fields.keys() & OPTIONAL:
-        if memoryview(fields[name]).nbytes <= OPTIONAL_LIMIT_BYTES:
-            with contextlib.suppress(Unreadable):
-                decode_as(shape, msgspec.json.encode({**needed, name: fields[name]}))
-                kept[name] = fields[name]
-    return decode_as(shape, msgspec.json.encode(kept))
