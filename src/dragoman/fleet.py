@@ -44,7 +44,7 @@ from dragoman.connections.factory import (
     transport_maker,
 )
 from dragoman.connections.failures import list_failed
-from dragoman.connections.reachability import Knock
+from dragoman.connections.reachability import TcpProbe
 from dragoman.connections.resource_subscriptions import Watching
 from dragoman.connections.server_requests import Inbound
 from dragoman.connections.session import Session
@@ -454,7 +454,7 @@ def _being_replaced(view: ServerView) -> ServerView:
     )
 
 
-def _knocker(config: ServerConfig) -> Knock | None:
+def _knocker(config: ServerConfig) -> TcpProbe | None:
     """How to find out that a remote server can be reached again."""
     if config.url is None or kind_of(config) != "remote":
         return None

@@ -37,7 +37,7 @@ class ServerView(Struct, frozen=True, kw_only=True):
     attempt: int
     """Which try to connect this is."""
     error: DragomanError | None
-    """The same as an exception, with hint and, for a process, its last words."""
+    """The failure as an exception, with a hint and, for a process, its last output on stderr."""
     protocol_version: str | None
     server_info: Mapping[str, Any]
     capabilities: Mapping[str, Any]

@@ -21,7 +21,7 @@ from dragoman.connections.connector import ConnectionContext, Connector
 from dragoman.connections.factory import MakeTransport
 from dragoman.connections.failures import connect_error_of
 from dragoman.connections.handshake import Introduction
-from dragoman.connections.reachability import Knock, pause
+from dragoman.connections.reachability import TcpProbe, pause
 from dragoman.connections.reconnect_backoff import ReconnectBackoff
 from dragoman.connections.resource_subscriptions import UPDATED, Watching
 from dragoman.connections.server_messages import LOG_TEXT_LIMIT, Hearing
@@ -83,7 +83,7 @@ class Connection:
         older_transport: MakeTransport | None = None,
         forms: ElicitsForms | None = None,
         pages: ElicitsUrls | None = None,
-        knock: Knock | None = None,
+        knock: TcpProbe | None = None,
         idle_seconds: float | None = None,
         rests_first: bool = False,
     ) -> None:

@@ -12,10 +12,10 @@ from typing import Final
 
 KNOCK_SECONDS: Final = 1.0
 
-Knock = Callable[[], Awaitable[bool]]
+TcpProbe = Callable[[], Awaitable[bool]]
 
 
-async def pause(seconds: float, knock: Knock | None) -> None:
+async def pause(seconds: float, knock: TcpProbe | None) -> None:
     """Waits for this time, or until a server that could not be connected to can be again."""
     if knock is None:
         await asyncio.sleep(seconds)

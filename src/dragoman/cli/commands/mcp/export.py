@@ -88,7 +88,7 @@ class _Chosen:
         return write(host, text, self.servers, source=str(path), replace=replace, disabled=self.disabled)
 
     def preview(self, host: str, path: Path, names: Collection[str]) -> str:
-        """Only what would be added, and with secrets masked: it is shown to whoever looks."""
+        """Only what would be added, with secrets masked."""
         shown = {name: masked_entry(self.servers[name]) for name in names}
         return write(host, None, shown, source=str(path), disabled=self.disabled).text
 
