@@ -11,7 +11,7 @@ from typing import Any
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Hosts": (
         "dragoman.host:Host",
-        "dragoman.view:ServerView",
+        "dragoman.servers.status:ServerStatus",
         "dragoman.toolbox:Toolbox",
         "dragoman.toolbox:Found",
         "dragoman.agent_servers:AgentServers",
@@ -25,7 +25,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Resources": (
         "dragoman.calls.resources:Resources",
-        "dragoman.calls.asking:Listed",
+        "dragoman.calls.sending:Listed",
         "dragoman.catalog.resources:Resource",
         "dragoman.catalog.resources:Template",
         "dragoman.catalog.resources:ResourceContents",
@@ -45,7 +45,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 """By section: module and name; `*` for everything public that the module defines."""
 INTERNAL = frozenset(
-    {"EventBus", "Listening", "LargeBlock", "ServerView.of", "Updates.put", "Updates.finish"}
+    {"EventBus", "Listening", "LargeBlock", "ServerStatus.of", "Updates.put", "Updates.finish"}
 )
 """Not for programs, though their names are public."""
 

@@ -7,8 +7,8 @@ from msgspec import Raw
 
 from bench.clients import ToolClient, entry_of
 from dragoman import Host
+from dragoman.catalog.catalog import Catalog, ServerTools
 from dragoman.catalog.listing import read_list
-from dragoman.catalog.pool import Catalog
 from dragoman.names import ServerName
 from dragoman.wire.codec import decode_envelope
 
@@ -44,9 +44,10 @@ class Client(ToolClient):
         async def fetch(params: Mapping[str, Any]) -> Raw:
             return raw
 
-        pool = Catalog()
-        pool.set_list(ServerName("s0"), await read_list(fetch))
-        return len([(tool.name, tool.title, tool.description) for tool in pool.tools()])
+        tools, catalog = ServerTools(ServerName("s0")), Catalog()
+        tools.set(await read_list(fetch))
+        catalog.add(tools)
+        return len([(tool.name, tool.title, tool.description) for tool in catalog.tools()])
 
     async def close(self) -> None:
         await self.host.__aexit__(None, None, None)

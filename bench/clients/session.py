@@ -5,8 +5,8 @@ from typing import Any
 
 from bench.clients import ToolClient, entry_of
 from bench.clients.raw import decode_called
+from bench.direct import open_session
 from dragoman.catalog.listing import read_list
-from dragoman.connections.direct import open_session
 
 
 class Client(ToolClient):
@@ -22,7 +22,7 @@ class Client(ToolClient):
 
     async def list_tools(self) -> int:
         listed = await read_list(lambda params: self.first.request("tools/list", params))
-        return len(listed.definitions)
+        return len(listed.items)
 
     async def close(self) -> None:
         await asyncio.gather(*(session.close() for session in self.sessions))

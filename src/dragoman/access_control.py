@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dragoman import paths
 from dragoman.calls.audit import AuditLog
@@ -42,7 +42,7 @@ from dragoman.permissions.modes import MODES, PermissionMode, effective
 from dragoman.permissions.rules import Rulebook
 from dragoman.permissions.rules import parse as parse_rule
 
-LAST_WORDS_SECONDS: Final = 5.0
+HOOKS_END_SECONDS: Final = 5.0
 CONNECTION_EVENTS: Final = frozenset({"ServerConnected", "ServerFailed", "NeedsAuth", "ToolsChanged"})
 
 
@@ -83,33 +83,37 @@ def _checked_hooks(hooks: Sequence[object]) -> tuple[Hook, ...]:
             what = getattr(each, "__name__", type(each).__name__)
             raise ConfigError(
                 f"hooks: {one_line(str(what), 80)} is not a hook",
-                hint='Make one of it: `hook(function, "PreToolUse")`, from `dragoman.hooks.declared`.',
+                hint='Make one of it: `hook(function, "PreToolUse")`, from `dragoman`.',
             )
         found.append(each)
     return tuple(found)
 
 
-class Guard:
+class AccessOptions(Struct, frozen=True, kw_only=True):
+    """What a program says about access, besides what files say."""
+
+    mode: PermissionMode | None = None
+    rules: Mapping[str, Any] | PermissionRules | None = None
+    hooks: Sequence[Hook] = ()
+    classifier: Classifier | None = None
+    interaction: Interaction | None = None
+    audit: bool = False
+
+
+class AccessControl:
     def __init__(
         self,
         configuration: Configuration,
-        *,
-        mode: PermissionMode | None,
-        rules: Mapping[str, Any] | PermissionRules | None,
-        hooks: Sequence[Hook],
-        classifier: Classifier | None,
-        interaction: Interaction | None,
-        is_trusted: Callable[[str], bool],
+        options: AccessOptions,
         bus: EventBus,
-        audit: bool,
+        is_trusted: Callable[[str], bool],
         reloading: asyncio.Lock,
     ) -> None:
-        """`rules` and `hooks`: those of the program, besides what files say. `reloading`: held while
-        configuration is read and adopted."""
+        """`is_trusted`: by server. `reloading`: held while configuration is read and adopted."""
         self._reloading = reloading
-        self._wanted: PermissionMode | None = _checked_mode(mode)
-        self._rules = rules_in_code(rules)
-        self._own_hooks = _checked_hooks(hooks)
+        self._wanted: PermissionMode | None = _checked_mode(options.mode)
+        self._rules = rules_in_code(options.rules)
+        self._own_hooks = _checked_hooks(options.hooks)
         self._bus = bus
         self._configuration = configuration
         self._told: asyncio.Task[None] | None = None
@@ -119,27 +123,27 @@ class Guard:
         self._context: tuple[str, ...] = ()
         """What `SessionStart` hooks have to say to a model."""
         found, declared = self._read(configuration)
-        if mode is not None and found.mode != mode:
+        if options.mode is not None and found.mode != options.mode:
             raise ConfigError(found.problems[-1], hint="Use another permission_mode.")
         self.hooks = ActiveHooks(
             declared,
             session_id=self.session_id,
             cwd=str(configuration.sources.cwd),
-            permission_mode=lambda: self.gate.mode,
+            permission_mode=lambda: self.permissions.mode,
             report=self._hook_failed,
             names_of=names_of,
             say=self._hook_said,
         )
-        self.gate = PermissionChecker(
+        self.permissions = PermissionChecker(
             found.book,
             found.mode,
-            interaction=interaction,
+            interaction=options.interaction,
             hooks=self.hooks,
-            classifier=classifier or ByAnnotations(is_trusted),
+            classifier=options.classifier or ByAnnotations(is_trusted),
             bus=bus,
             keep=None if configuration.sources.only_given else self._keep,
         )
-        self.audit = AuditLog(paths.logs_dir(), self._complain, self.session_id) if audit else None
+        self.audit = AuditLog(paths.logs_dir(), self._complain, self.session_id) if options.audit else None
 
     # Following configuration.
 
@@ -147,7 +151,7 @@ class Guard:
         """Goes by what configuration says now."""
         self._configuration = configuration
         rules, declared = self._read(configuration)
-        self.gate.adopt(rules.book, rules.mode)
+        self.permissions.adopt(rules.book, rules.mode)
         self.hooks.replace(declared)
         if self._told is not None or self._wants_connection_events:
             self.listen()
@@ -169,7 +173,7 @@ class Guard:
             async with self._reloading:  # what was read before must not be adopted after what came later
                 configuration = await asyncio.to_thread(load, known.sources, before=self._configuration)
                 rules = Rules.of(configuration, self._rules, self._wanted)
-                self.gate.adopt(rules.book, rules.mode)
+                self.permissions.adopt(rules.book, rules.mode)
         except (DragomanError, OSError) as error:
             self._complain(f"the rule could not be kept: {error}")
 
@@ -200,18 +204,18 @@ class Guard:
 
     async def close(self) -> None:
         """Questions end; hooks that are being told something have a moment to hear it out."""
-        self.gate.close()
+        self.permissions.close()
         if self._events is not None:
             await self._events.aclose()
         telling = [task for task in (self._told, self._starting) if task is not None]
         if telling:
-            _, late = await asyncio.wait(telling, timeout=LAST_WORDS_SECONDS)
+            _, late = await asyncio.wait(telling, timeout=HOOKS_END_SECONDS)
             for task in late:
                 task.cancel()
             await asyncio.gather(*telling, return_exceptions=True)
         if self.hooks.wants("SessionEnd", "close"):
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LAST_WORDS_SECONDS):
+                async with asyncio.timeout(HOOKS_END_SECONDS):
                     await self.hooks.tell("SessionEnd", {"reason": "close"})
         await self.hooks.close()
         if self.audit is not None:

@@ -17,17 +17,17 @@ from dragoman.calls.progress import OnProgress
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.errors import ConfigError, HostClosed, UnknownTool
 from dragoman.events import Event
-from dragoman.view import ServerView
+from dragoman.servers.status import ServerStatus
 
 
 class HasTools(Protocol):
     """Who has servers and their tools: a host, or the part of one that an agent may use."""
 
     @property
-    def servers(self) -> Mapping[str, ServerView]: ...
+    def servers(self) -> Mapping[str, ServerStatus]: ...
     async def ready(
         self, timeout: float | None = None, *, only: Collection[str] | None = None
-    ) -> Mapping[str, ServerView]: ...
+    ) -> Mapping[str, ServerStatus]: ...
     def tools(self, *, include_app_tools: bool = False, include_denied: bool = False) -> list[ServerTool]: ...
     def is_app_tool(self, name: str) -> bool:
         """Whether there is a tool of this name that is for apps only, and not for models."""
@@ -48,7 +48,7 @@ class HasTools(Protocol):
         *,
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
-        own: Mapping[str, BuiltinTool] | None = None,
+        builtin_tools: Mapping[str, BuiltinTool] | None = None,
         call_id: str | None = None,
     ) -> CallOutcome: ...
 
@@ -90,14 +90,14 @@ class AgentServers:
             await self._relay
 
     @property
-    def servers(self) -> Mapping[str, ServerView]:
+    def servers(self) -> Mapping[str, ServerStatus]:
         """How each of the agent's servers is at this moment, by name."""
         shared = {name: view for name, view in self._host.servers.items() if name in self._shared}
         return {**shared, **(self._own.servers if self._own is not None else {})}
 
     async def ready(
         self, timeout: float | None = None, *, only: Collection[str] | None = None
-    ) -> Mapping[str, ServerView]:
+    ) -> Mapping[str, ServerStatus]:
         """Waits until the agent's servers (or those of `only`) are connected or failed, or the time is up."""
         shared = self._shared if only is None else self._shared.intersection(only)
         waits = [self._host.ready(timeout, only=shared)]
@@ -135,13 +135,13 @@ class AgentServers:
         *,
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
-        own: Mapping[str, BuiltinTool] | None = None,
+        builtin_tools: Mapping[str, BuiltinTool] | None = None,
         call_id: str | None = None,
     ) -> CallOutcome:
         """Like `Host.call`; a tool of a server that is not the agent's does not exist for it."""
         if not self._is_open:
             raise HostClosed
-        host = self._host if own and name in own else self._host_of(name)
+        host = self._host if builtin_tools and name in builtin_tools else self._host_of(name)
         if host is None:
             return outcome_of_error("", name, UnknownTool(name))
         return await host.call(
@@ -149,7 +149,7 @@ class AgentServers:
             arguments,
             timeout_seconds=timeout_seconds,
             on_progress=on_progress,
-            own=own,
+            builtin_tools=builtin_tools,
             call_id=call_id,
         )
 

@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from weakref import WeakSet
 
 from msgspec import structs
 
-from dragoman.access_control import Guard
+from dragoman.access_control import AccessControl, AccessOptions
 from dragoman.agent_servers import AgentServers, split
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline, ToolCall, new_call_id
@@ -23,8 +23,8 @@ from dragoman.calls.prompts import Prompts
 from dragoman.calls.requests import Requests
 from dragoman.calls.resources import ResourceReader, Resources
 from dragoman.calls.turn import take_turn
+from dragoman.catalog.catalog import Admit, Catalog
 from dragoman.catalog.instructions import cleaned
-from dragoman.catalog.pool import Admit, Catalog
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.clock import Clock, SystemClock
 from dragoman.config import approval, connectors
@@ -36,15 +36,12 @@ from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import ServerConfig, fingerprint
 from dragoman.config.plan import Plan, compare, marks_of, remember
 from dragoman.config.scopes import IN_PROJECT, Sources
-from dragoman.connections.factory import (
-    TransportDependencies,
-)
+from dragoman.connections.factory import TransportDependencies
 from dragoman.content.prepare import Limits, Preparer
 from dragoman.content.redact import Redactor
 from dragoman.content.tokens import installed_counter
 from dragoman.errors import ConfigError, DragomanError, HostClosed, HostNotOpen, WrongLoop
 from dragoman.events import ConfigurationChanged, Event, EventBus
-from dragoman.fleet import ServerRegistry
 from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.declared import Hook
 from dragoman.hooks.forms import HookedForms, HookedPages
@@ -52,12 +49,51 @@ from dragoman.interaction import ElicitsForms, ElicitsUrls, Interaction
 from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
 from dragoman.permissions.modes import PermissionMode
-from dragoman.view import ServerView
+from dragoman.servers.registry import ServerRegistry
+from dragoman.servers.server import Server
+from dragoman.servers.status import ServerStatus
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
     from dragoman.toolbox import Toolbox
     from dragoman.transports.control import ControlChannel
     from dragoman.transports.http import Credentials
+
+
+class HostOptions(TypedDict, total=False):
+    """The keyword arguments of `Host` and `Host.configured`."""
+
+    permission_mode: PermissionMode | None
+    """How calls are decided that no rule decides; if not given, `defaultMode` of the files counts."""
+    rules: Mapping[str, Sequence[str]] | None
+    """Permission rules by kind, `{"allow": ["mcp__box"]}`, besides those of files."""
+    hooks: Sequence[Hook]
+    """Hooks of the program, made with `dragoman.hook`, besides those of files."""
+    interaction: Interaction | None
+    """Answers questions: permission, forms, URLs. Without one, what needs an answer is refused."""
+    classifier: Classifier | None
+    """Decides in permission mode `auto`."""
+    audit: bool | None
+    """Whether calls are written to the audit log; if not given, for hosts that read configuration files."""
+    settings: Mapping[str, int] | None
+    """Values of settings, before those of files and environment."""
+    clock: Clock | None
+    """The time; tests give another one."""
+    watch: bool
+    """Whether changes of the configuration files are followed while running."""
+    only: Collection[str] | None
+    """Of all servers, these."""
+    tool_lock: Path | None
+    """A tool lock; tools that are not as it says are left out."""
+    ignore_broken_settings: bool
+    """Settings of the person or the project that cannot be read are left out, and what they forbid does not
+    count; otherwise nothing is started or called. Never the administrator's."""
+    control: ControlChannel | None
+    """Carries the messages of servers that live in an embedding program (type `sdk`)."""
+    bearer: Callable[[str], Credentials] | None
+    """By server: the credentials for an organisation's connectors (type `claudeai-proxy`)."""
+    bearer_origins: Collection[str]
+    """Origins at which these connectors are connected, besides those named in `connectors` of the
+    settings."""
 
 
 class Host:
@@ -72,102 +108,40 @@ class Host:
         self,
         servers: Mapping[str, ServerConfig | Mapping[str, Any] | object] | Sources,
         *,
-        permission_mode: PermissionMode | None = None,
-        rules: Mapping[str, Sequence[str]] | None = None,
-        hooks: Sequence[Hook] = (),
-        interaction: Interaction | None = None,
-        classifier: Classifier | None = None,
-        audit: bool | None = None,
-        settings: Mapping[str, int] | None = None,
-        clock: Clock | None = None,
-        watch: bool = False,
-        only: Collection[str] | None = None,
-        control: ControlChannel | None = None,
-        bearer: Callable[[str], Credentials] | None = None,
-        bearer_origins: Collection[str] = (),
-        frozen: Path | None = None,
-        ignore_broken_settings: bool = False,
-        guard: Guard | None = None,
-        previous: Configuration | None = None,
+        parent: Host | None = None,
+        **options: Unpack[HostOptions],
     ) -> None:
-        """`rules`: permission rules by kind, `{"allow": ["mcp__box"]}`, besides those of files. Without
-        `permission_mode` the files' `defaultMode` counts. `hooks`: see `dragoman.hooks.declared.hook`.
-        `classifier` decides in mode `auto`. `audit`: whether calls are written down; if not said, for hosts
-        that read configuration files.
-
-        `watch`: follow changes of the configuration files while running. `only`: of all servers, these.
-        `frozen`: a tool lock; tools that are not as it says are left out.
-
-        `ignore_broken_settings`: settings of the person or the project that cannot be read are left out, and
-        what they forbid does not count; otherwise nothing is started or called. Never the administrator's.
-
-        `guard`: another host's rules, hooks and audit log, in place of one's own. `previous`: the
-        configuration of that host; of a file that cannot be read now, the version in it counts.
-
-        `control` carries the messages of servers that live in an embedding program (type `sdk`); `bearer`
-        gives, by server, who signs requests to an organisation's connectors (type `claudeai-proxy`). They are
-        connected only at the origins named in `connectors` of the settings, or in `bearer_origins`.
-        """
+        """`options`: see `HostOptions`. `parent`: a host whose rules, hooks, audit log and person this one
+        shares; of a settings file that cannot be read now, the version that the parent has read counts."""
         if not isinstance(servers, Sources):
             servers = Sources.here(given=servers, only_given=True)
-        if settings:
+        if settings := options.get("settings"):
             servers = structs.replace(servers, overrides={**servers.overrides, **settings})
-        if ignore_broken_settings:
+        if options.get("ignore_broken_settings"):
             servers = structs.replace(servers, ignore_broken_settings=True)
         self._sources = servers
-        self._interaction = interaction
-        self._frozen = frozen
+        self._options = options
+        only = options.get("only")
         self._only = None if only is None else frozenset(only)
-        self._watch = watch
-        configuration = self._narrowed(load(servers, before=previous))
-        self._clock = clock or SystemClock()
+        self._parent = parent
+        known = None if parent is None else parent.configuration
+        configuration = self._narrowed(load(servers, before=known))
+        clock = options.get("clock") or SystemClock()
         self._bus = EventBus()
-        self._catalog = Catalog(_admission(frozen) if frozen is not None else None)
+        tool_lock = options.get("tool_lock")
+        self._catalog = Catalog(_admission(tool_lock) if tool_lock is not None else None)
         self._reloading = asyncio.Lock()
-        self._is_guarded_by_another = guard is not None
-        self._guard = guard or Guard(
-            configuration,
-            mode=permission_mode,
-            rules=rules,
-            hooks=hooks,
-            classifier=classifier,
-            interaction=interaction,
-            is_trusted=self._is_trusted,
-            bus=self._bus,
-            audit=not servers.only_given if audit is None else audit,
-            reloading=self._reloading,
-        )
-        hooked = self._guard.hooks
-        dependencies = TransportDependencies(control, bearer, servers.cwd, self._guard.session_id)
-        dependencies.bearer_origins = safe_origins(bearer_origins)
-        cover = self._redactor_of
-        forms = HookedForms(interaction if isinstance(interaction, ElicitsForms) else None, hooked, cover)
-        pages = HookedPages(interaction, hooked, cover) if isinstance(interaction, ElicitsUrls) else None
-        self._fleet = ServerRegistry(
-            configuration,
-            catalog=self._catalog,
-            bus=self._bus,
-            clock=self._clock,
-            forms=forms,
-            pages=pages,
-            dependencies=dependencies,
-        )
+        self._access = self._access_control(configuration) if parent is None else parent._access
+        self._servers, pages = self._registry(configuration, clock)
         self._preparer = Preparer(limits=_limits(configuration), counter=installed_counter())
+        access = self._access
         self._pipeline = Pipeline(
-            catalog=self._catalog,
-            hooks=self._guard.hooks,
-            permissions=self._guard.gate,
-            links=self._fleet,
-            preparer=self._preparer,
-            bus=self._bus,
-            clock=self._clock,
-            audit=self._guard.audit,
-            pages=pages,
+            self._servers, access.hooks, access.permissions, self._preparer, access.audit, pages
         )
-        requests = Requests(self._pipeline.call, self._guard.hooks, self._guard.gate)
-        self._reader = ResourceReader(self._fleet, self._clock)
+        requests = Requests(self._pipeline.call, access.hooks, access.permissions)
+        self._reader = ResourceReader(self._servers)
         self._resources = Resources(self._reader, requests)
-        self._prompts = Prompts(self._fleet, self._clock, requests)
+        self._prompts = Prompts(self._servers, requests)
         self._stage = "new"
         self._loop: asyncio.AbstractEventLoop | None = None
         """The event loop that everything of this host runs in; known once it is open."""
@@ -179,6 +153,44 @@ class Host:
         self._children: WeakSet[Host] = WeakSet()
         """Hosts of agents' own servers: they end with this one, and policy that changes reaches them."""
 
+    def _access_control(self, configuration: Configuration) -> AccessControl:
+        options = self._options
+        audit = options.get("audit")
+        return AccessControl(
+            configuration,
+            AccessOptions(
+                mode=options.get("permission_mode"),
+                rules=options.get("rules"),
+                hooks=options.get("hooks", ()),
+                classifier=options.get("classifier"),
+                interaction=options.get("interaction"),
+                audit=not self._sources.only_given if audit is None else audit,
+            ),
+            self._bus,
+            lambda server: self._servers.is_trusted(server),
+            self._reloading,
+        )
+
+    def _registry(
+        self, configuration: Configuration, clock: Clock
+    ) -> tuple[ServerRegistry, ElicitsUrls | None]:
+        options, hooks = self._options, self._access.hooks
+        dependencies = TransportDependencies(
+            options.get("control"), options.get("bearer"), self._sources.cwd, self._access.session_id
+        )
+        dependencies.bearer_origins = safe_origins(options.get("bearer_origins", ()))
+        interaction = options.get("interaction")
+        forms = HookedForms(
+            interaction if isinstance(interaction, ElicitsForms) else None, hooks, self._redactor_of
+        )
+        pages = None
+        if isinstance(interaction, ElicitsUrls):
+            pages = HookedPages(interaction, hooks, self._redactor_of)
+        registry = ServerRegistry(
+            configuration, self._catalog, self._bus, clock, dependencies, (forms, pages)
+        )
+        return registry, pages
+
     @classmethod
     def configured(
         cls,
@@ -186,17 +198,14 @@ class Host:
         cwd: Path | str | None = None,
         servers: Mapping[str, object] | None = None,
         strict: bool = False,
-        settings: Mapping[str, int] | None = None,
-        **options: Any,
+        **options: Unpack[HostOptions],
     ) -> Self:
         """A host with the servers of every configuration file, seen from `cwd`.
 
         `servers` are added in scope `dynamic`; `strict` leaves all others out. The remaining options are
         those of `Host`.
         """
-        sources = Sources.here(
-            Path(cwd) if cwd is not None else None, given=servers, only_given=strict, overrides=settings
-        )
+        sources = Sources.here(Path(cwd) if cwd is not None else None, given=servers, only_given=strict)
         return cls(sources, **options)
 
     # Life.
@@ -206,12 +215,12 @@ class Host:
             raise HostClosed
         self._stage = "open"
         self._loop = asyncio.get_running_loop()
-        if not self._is_guarded_by_another:
-            self._guard.start()
-        self._fleet.start()
-        for work in (self._ask_for_connectors(), self._keep_in_mind(self._fleet.configuration)):
+        if self._parent is None:
+            self._access.start()
+        self._servers.start()
+        for work in (self._ask_for_connectors(), self._keep_in_mind(self._servers.configuration)):
             self._background.append(asyncio.create_task(work, name="dragoman settle in"))
-        if self._watch:
+        if self._options.get("watch"):
             self._background.append(asyncio.create_task(self._follow(), name="dragoman watch"))
         return self
 
@@ -222,7 +231,7 @@ class Host:
 
     async def ready(
         self, timeout: float | None = None, *, only: Collection[str] | None = None
-    ) -> Mapping[str, ServerView]:
+    ) -> Mapping[str, ServerStatus]:
         """Waits until every server (or those of `only`) is connected or has failed, or the time is up.
 
         A server that failed does not raise; see its `reason`.
@@ -231,7 +240,7 @@ class Host:
         try:
             async with asyncio.timeout(timeout):
                 await self._connectors_known.wait()
-                await self._fleet.settled(only)
+                await self._servers.settled(only)
         except TimeoutError:
             pass
         return self.servers
@@ -264,29 +273,29 @@ class Host:
     def _hurry(self) -> None:
         for child in self._children:
             child._hurry()
-        self._fleet.hurry()
+        self._servers.hurry()
 
     async def _close(self) -> None:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, *self._reloads, return_exceptions=True)
-        if not self._is_guarded_by_another:
-            self._guard.gate.close()
+        if self._parent is None:
+            self._access.permissions.close()
         await asyncio.gather(*(child.close() for child in self._children))
-        await self._fleet.close()
-        if self._is_guarded_by_another:
-            for name in self._fleet.names():
-                self._guard.gate.forget(name)
+        await self._servers.close()
+        if self._parent is not None:
+            for name in self._servers:
+                self._access.permissions.forget(name)
         else:
-            await self._guard.close()
+            await self._access.close()
         self._bus.close()
 
     # What there is.
 
     @property
-    def servers(self) -> Mapping[str, ServerView]:
+    def servers(self) -> Mapping[str, ServerStatus]:
         """How every server is at this moment, by name."""
-        return self._fleet.views()
+        return self._servers.statuses()
 
     def tools(self, *, include_app_tools: bool = False, include_denied: bool = False) -> list[ServerTool]:
         """Every tool that a model can call, in a stable order; of servers that are coming back, too.
@@ -295,7 +304,7 @@ class Host:
         can call them by name; a toolbox and the adapters refuse them. `include_denied`: also those of which a
         rule denies every call; calling one is refused with the rule.
         """
-        tools = self._fleet.tools()
+        tools = self._servers.tools()
         if not include_app_tools:
             tools = [tool for tool in tools if tool.is_for_models]
         if not include_denied and (denied := self.denied(tools)):
@@ -309,12 +318,12 @@ class Host:
 
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
         """The names of those tools of which a rule denies every call; models are not shown them."""
-        return self._guard.gate.denied(tools)
+        return self._access.permissions.denied(tools)
 
     @property
     def hooks(self) -> ActiveHooks:
         """The hooks in effect, of code and of files: to say what they would do, without a call."""
-        return self._guard.hooks
+        return self._access.hooks
 
     @property
     def resources(self) -> Resources:
@@ -337,7 +346,7 @@ class Host:
             {
                 name: view.instructions
                 for name, view in self.servers.items()
-                if view.status == "connected" and not self._guard.gate.denies_server(name)
+                if view.status == "connected" and not self._access.permissions.denies_server(name)
             }
         )
         return {name: self._without_secrets(name, text) for name, text in texts.items()}
@@ -346,7 +355,7 @@ class Host:
         """What `SessionStart` hooks want a model to be told at the beginning of a conversation, one text per
         hook (`additionalContext`). Waits until those hooks have ended."""
         self._check_open()
-        return await self._guard.session_context()
+        return await self._access.session_context()
 
     def _without_secrets(self, server: str, text: str) -> str:
         redact = self._redactor_of(ServerName(server))
@@ -378,18 +387,18 @@ class Host:
     @property
     def configuration(self) -> Configuration:
         """What every source says, and what follows from it: origins, what was dropped, problems."""
-        return self._fleet.configuration
+        return self._servers.configuration
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What configuration says about permission and hooks that cannot be used, in words."""
-        return self._guard.problems
+        return self._access.problems
 
     # What can be done.
 
     async def plan(self) -> Plan:
         """What `reload` would change now."""
-        return compare(marks_of(self._fleet.configuration), marks_of(await self._look_again()))
+        return compare(marks_of(self._servers.configuration), marks_of(await self._look_again()))
 
     async def _edit_and_reload(self, edit: Callable[[], object]) -> None:
         async with self._editing:  # in the order in which they were said
@@ -411,7 +420,7 @@ class Host:
     async def _reload_now(self) -> Plan:
         async with self._reloading:
             new = await self._look_again()
-            plan = compare(marks_of(self._fleet.configuration), marks_of(new))
+            plan = compare(marks_of(self._servers.configuration), marks_of(new))
             await self._apply(new, plan)
         return plan
 
@@ -422,12 +431,12 @@ class Host:
         *,
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
-        own: Mapping[str, BuiltinTool] | None = None,
+        builtin_tools: Mapping[str, BuiltinTool] | None = None,
         reset_timeout_on_progress: bool = False,
         raw: bool = False,
         call_id: str | None = None,
     ) -> CallOutcome:
-        """Calls a tool by its qualified name; first among the caller's `own`, if there are any.
+        """Calls a tool by its qualified name; first among the caller's `builtin_tools`, if there are any.
 
         `reset_timeout_on_progress`: the time limit starts again with each progress notification. `raw`: the
         result as the server sent it, not cleaned and cut to fit a model; only secrets of the server's entry
@@ -445,7 +454,7 @@ class Host:
                 arguments or {},
                 timeout_seconds,
                 on_progress,
-                own,
+                builtin_tools,
                 reset_timeout_on_progress,
                 raw,
                 call_id=call_id or new_call_id(),
@@ -457,41 +466,41 @@ class Host:
 
         Each has its outcome, in the order of the calls; unlike `call`, nothing of one call is raised.
         """
-        parallel = {str(tool.name) for tool in self._fleet.tools() if tool.hints.is_parallel}
+        parallel = {str(tool.name) for tool in self._servers.tools() if tool.hints.is_parallel}
         return await take_turn(calls, self.call, parallel.__contains__)
 
-    async def reconnect(self, name: str) -> ServerView:
+    async def reconnect(self, name: str) -> ServerStatus:
         """Reconnects a server, with a new count of attempts; returns when that succeeded or failed."""
-        return await self._wanted(name, self._fleet.reconnect)
+        return await self._wanted(name, Server.reconnect)
 
-    async def enable(self, name: str, *, remember: bool = True) -> ServerView:
+    async def enable(self, name: str, *, remember: bool = True) -> ServerStatus:
         """Connects a server that was disabled. `remember`: for later hosts too, if it is in a file."""
         if remember and self._is_in_file(name):
             await self._edit_and_reload(lambda: switch_on(self.configuration, name))
-        return await self._wanted(name, self._fleet.enable)
+        return await self._wanted(name, Server.enable)
 
-    async def disable(self, name: str, *, remember: bool = True) -> ServerView:
+    async def disable(self, name: str, *, remember: bool = True) -> ServerStatus:
         """Ends a connection and leaves it so. `remember`: for later hosts too, if it is in a file."""
         if not (remember and self._is_in_file(name)):
-            return await self._wanted(name, self._fleet.disable)
+            return await self._wanted(name, Server.disable)
         try:
             await self._edit_and_reload(
                 lambda: switch_off(self.configuration, self.configuration.servers[name])
             )
         except (ConfigError, OSError) as error:
-            await self._wanted(name, self._fleet.disable)
+            await self._wanted(name, Server.disable)
             raise ConfigError(
                 f"server {name!r} is disabled in this host, but that could not be written down: {error}",
                 hint=getattr(error, "hint", None) or "Correct that, and disable it again.",
             ) from None
         return self._view_of(name)
 
-    async def _wanted(self, name: str, act: Callable[[str], Awaitable[None]]) -> ServerView:
+    async def _wanted(self, name: str, act: Callable[[Server], Awaitable[None]]) -> ServerStatus:
         self._check_open()
-        await act(name)
+        await act(self._servers.named(name))
         return self._view_of(name)
 
-    def _view_of(self, name: str) -> ServerView:
+    def _view_of(self, name: str) -> ServerStatus:
         view = self.servers.get(name)
         if view is None:
             raise ConfigError(f"server {name!r} was removed from configuration meanwhile")
@@ -510,7 +519,7 @@ class Host:
         """
         shared, inline = split(servers)
         for name in inline:
-            if name in self._fleet.configuration.servers:
+            if name in self._servers.configuration.servers:
                 # It would stand under the rules, and have the trust, that are meant for the other.
                 raise ConfigError(
                     f"the agent's own server {name!r} has the name of one of the host's",
@@ -525,7 +534,7 @@ class Host:
         own = self._child(inline) if inline else None
         borrowed = [name for name in dict.fromkeys((*shared, *required)) if name not in inline]
         for name in borrowed:
-            _check_usable(name, self._fleet.configuration.servers.get(name))
+            _check_usable(name, self._servers.configuration.servers.get(name))
         for name in required:
             if own is not None and name in inline:
                 _check_usable(name, own.configuration.servers.get(name))
@@ -548,23 +557,19 @@ class Host:
         sources = structs.replace(self._sources, given=servers, given_source="agent", only_given=True)
         child = Host(
             sources,
-            interaction=self._interaction,
-            clock=self._clock,
-            frozen=self._frozen,
-            guard=self._guard,
-            previous=self._fleet.configuration,
+            parent=self,
+            interaction=self._options.get("interaction"),
+            clock=self._options.get("clock"),
+            tool_lock=self._options.get("tool_lock"),
         )
-        child._catalog.stand_beside(self._fleet.naming_servers())
+        child._catalog.stand_beside(self._servers.naming_servers())
         self._children.add(child)
         return child
 
     # Configuration while running.
 
-    def _redactor_of(self, server: ServerName) -> Redactor | None:
-        return self._fleet.redactor_of(server)
-
-    def _is_trusted(self, server: str) -> bool:
-        return self._fleet.is_trusted(server)
+    def _redactor_of(self, server: str) -> Redactor | None:
+        return self._servers.redactor_of(server)
 
     def _narrowed(self, configuration: Configuration) -> Configuration:
         return configuration if self._only is None else configuration.narrowed(self._only)
@@ -572,21 +577,21 @@ class Host:
     async def _look_again(self) -> Configuration:
         running = {
             server.name: fingerprint(server.candidate.given)
-            for server in self._fleet.servers
+            for server in (each.entry for each in self._servers.values())
             if server.scope in IN_PROJECT and server.standing == "ready"
         }
-        known = self._fleet.configuration
+        known = self._servers.configuration
         return self._narrowed(await asyncio.to_thread(load, self._sources, running=running, before=known))
 
     async def _apply(self, new: Configuration, plan: Plan) -> None:
-        known = self._fleet.configuration.problems
+        known = self._servers.configuration.problems
         for name in (*plan.removed, *plan.changed, *plan.added):
-            self._guard.gate.forget(name)
-        if not self._is_guarded_by_another:
-            self._guard.adopt(new)
+            self._access.permissions.forget(name)
+        if self._parent is None:
+            self._access.adopt(new)
         self._preparer.limits = _limits(new)
         await self._resources.end_denied()
-        await self._fleet.adopt(new, plan)
+        await self._servers.apply(new, plan)
         if self._stage != "open":
             return
         if not plan.is_empty or new.problems != known:
@@ -597,12 +602,12 @@ class Host:
             )
         await self._keep_in_mind(new)
         for child in list(self._children):
-            child._catalog.stand_beside(self._fleet.naming_servers())
+            child._catalog.stand_beside(self._servers.naming_servers())
             await child._reload_quietly()
 
     async def _ask_for_connectors(self) -> None:
         """Fetches the organisation's list if it is not fresh, and applies it."""
-        wanted, cache = self._fleet.configuration.connectors, self._sources.connectors_cache
+        wanted, cache = self._servers.configuration.connectors, self._sources.connectors_cache
         try:
             if wanted is None or self._sources.only_given:
                 return
@@ -610,7 +615,7 @@ class Host:
                 return
             from dragoman.transports.web import proxy_for
 
-            environ = self._fleet.configuration.environ
+            environ = self._servers.configuration.environ
             if await connectors.refresh(cache, wanted, environ, proxy_for=proxy_for):
                 await self._reload_quietly()
         except DragomanError as error:

@@ -51,7 +51,7 @@ from dragoman.errors import (
 )
 from dragoman.host import Host
 from dragoman.interaction import Interaction, PermissionAnswer, PermissionQuestion
-from dragoman.view import ServerView
+from dragoman.servers.status import ServerStatus
 from dragoman.wire.peer import Progress
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ __all__ = [
     "ResourceBlock",
     "ResourceLinkBlock",
     "ServerConfig",
-    "ServerView",
+    "ServerStatus",
     "SignInNeeded",
     "StartFailed",
     "TextBlock",

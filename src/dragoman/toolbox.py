@@ -31,7 +31,7 @@ from dragoman.catalog.tokens import cost_of
 from dragoman.catalog.tools import FOR_APPS, BuiltinTool, Tool
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError, UnknownTool
-from dragoman.view import ServerView
+from dragoman.servers.status import ServerStatus
 
 SEARCH: Final = "tool_search"
 WAIT_SECONDS: Final = 5.0
@@ -166,7 +166,7 @@ class Toolbox:
             arguments,
             timeout_seconds=timeout_seconds,
             on_progress=on_progress,
-            own=self._own,
+            builtin_tools=self._own,
             call_id=call_id,
         )
 
@@ -253,7 +253,7 @@ class Toolbox:
         if coming:
             await self._host.ready(WAIT_SECONDS, only=coming)
 
-    def _concerned(self, server: str | None) -> list[ServerView]:
+    def _concerned(self, server: str | None) -> list[ServerStatus]:
         return [view for name, view in self._host.servers.items() if server in (None, name)]
 
     # The built-in tool.
@@ -308,7 +308,7 @@ SEARCH_SCHEMA: Final[Mapping[str, Any]] = {
 _ADVICE: Final = "Try other or fewer words, words of the tool's name, or the name of its server."
 
 
-def _is_coming(view: ServerView) -> bool:
+def _is_coming(view: ServerStatus) -> bool:
     """Whether it is on its way. One that waits for approval, or rests until it is needed, says so."""
     return view.status == "pending" and (view.phase is not None or not view.reason)
 

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from dragoman.cli import exit_codes
 from dragoman.cli.render.watching import age, table
-from dragoman.view import ServerView
+from dragoman.servers.status import ServerStatus
 from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, Terminal, config, is_alive, run
 from tests.servers import zoo
 
@@ -27,7 +27,7 @@ NEVER_MS = "3600000"
 QUICK = {"DRAGOMAN_RECONNECT_WAIT_MS": "50", "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": "50"}
 
 
-class Watching:
+class ResourceSubscriptions:
     """The command at work, with its output line by line."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
@@ -57,7 +57,7 @@ class Watching:
 
 
 @contextmanager
-def watching(*words: str) -> Iterator[Watching]:
+def watching(*words: str) -> Iterator[ResourceSubscriptions]:
     command = [str(DRAGOMAN), "mcp", "list", "--watch", *words]
     with subprocess.Popen(
         command,
@@ -68,7 +68,7 @@ def watching(*words: str) -> Iterator[Watching]:
         env={**os.environ, **QUICK},
     ) as process:
         try:
-            yield Watching(process)
+            yield ResourceSubscriptions(process)
         finally:
             if process.poll() is None:
                 process.kill()
@@ -171,7 +171,7 @@ def test_watching_without_connecting_makes_no_sense_and_is_a_usage_error() -> No
 # The table by itself.
 
 
-def view(name: str, status: str = "connected", **more: Any) -> ServerView:
+def view(name: str, status: str = "connected", **more: Any) -> ServerStatus:
     facts: dict[str, Any] = {
         "scope": "user",
         "source": "code",
@@ -192,10 +192,10 @@ def view(name: str, status: str = "connected", **more: Any) -> ServerView:
         "stderr_tail": "",
         "ignored": {},
     }
-    return ServerView(name=name, status=status, **{**facts, **more})
+    return ServerStatus(name=name, status=status, **{**facts, **more})
 
 
-def lines(*views: ServerView, width: int = 100, now: float = 1090.0) -> list[str]:
+def lines(*views: ServerStatus, width: int = 100, now: float = 1090.0) -> list[str]:
     console = Console(width=width, color_system=None)
     with console.capture() as captured:
         console.print(table(views, now, width))

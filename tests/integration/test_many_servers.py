@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.direct import open_session
 from dragoman import (
     CommandNotFound,
     ConfigError,
@@ -13,7 +14,6 @@ from dragoman import (
     Host,
     StartFailed,
 )
-from dragoman.connections.direct import open_session
 from tests.integration.waiting import until
 from tests.integration.workshop import fastmcp_server, our_server, sdk_server, workshop
 from tests.servers import zoo

@@ -299,7 +299,7 @@ async def test_a_connector_is_signed_for_and_a_401_renews_once(era):
             assert names.pop()
             await host.reconnect("x")
             sessions = {ask.headers["X-Mcp-Client-Session-Id"] for ask in server.asks}
-            assert sessions == {host._guard.session_id}, "another connection of the same host"
+            assert sessions == {host._access.session_id}, "another connection of the same host"
         every = {ask.method for ask in server.asks}
         assert every >= ({"POST", "GET", "DELETE"} if era == LEGACY else {"POST"})
         assert all(ask.headers.get("X-Mcp-Client-Session-Id") for ask in server.asks)
@@ -316,7 +316,7 @@ async def test_every_request_names_the_hosts_session(leg):
                 await works(host)
                 await host.reconnect("x")
             sessions = {ask.headers.get("X-Mcp-Client-Session-Id") for ask in server.asks[seen:]}
-            assert sessions == {host._guard.session_id}
+            assert sessions == {host._access.session_id}
             named.append(sessions)
         assert named[0] != named[1], "another host, another session"
         seen = len(server.asks)

@@ -130,12 +130,12 @@ async def test_a_model_lists_freely_and_reads_only_with_permission(home: Path):
     person = ScriptedUser(False, True)
     async with Way("in-process", MODERN)(permission_mode="default", interaction=person) as host:
         own = {tool.name: tool for tool in resource_tools(host.resources, host._reader)}
-        listed = await host.call("list_mcp_resources", {}, own=own)
+        listed = await host.call("list_mcp_resources", {}, builtin_tools=own)
         assert [each["uri"] for each in json.loads(listed.text)["resources"]] == BOOKS
         assert person.asked == []
         wanted = {"server": "lib", "uri": "book://divan"}
-        assert "not allowed" in (await host.call("read_mcp_resource", wanted, own=own)).text
-        assert (await host.call("read_mcp_resource", wanted, own=own)).text == "Poems"
+        assert "not allowed" in (await host.call("read_mcp_resource", wanted, builtin_tools=own)).text
+        assert (await host.call("read_mcp_resource", wanted, builtin_tools=own)).text == "Poems"
         assert [question.tool for question in person.asked] == ["read_mcp_resource"] * 2
 
 
@@ -144,7 +144,7 @@ async def test_a_model_is_shown_images_and_told_where_other_data_is(home: Path):
         own = {tool.name: tool for tool in resource_tools(host.resources, host._reader)}
 
         async def read(uri: str, server: str = "lib") -> Any:
-            return await host.call("read_mcp_resource", {"server": server, "uri": uri}, own=own)
+            return await host.call("read_mcp_resource", {"server": server, "uri": uri}, builtin_tools=own)
 
         atlas = await read("book://atlas")
         assert isinstance(atlas.content[0], ImageBlock)
@@ -157,7 +157,7 @@ async def test_a_model_is_shown_images_and_told_where_other_data_is(home: Path):
         assert missing.is_error
         assert "no such book" in missing.text
         assert "not configured" in (await read("book://divan", server="nobody")).text
-        wrong = await host.call("read_mcp_resource", {"server": "lib"}, own=own)
+        wrong = await host.call("read_mcp_resource", {"server": "lib"}, builtin_tools=own)
         assert wrong.is_error
 
 

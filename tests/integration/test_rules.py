@@ -196,9 +196,9 @@ async def test_built_in_tools_pass_the_same_gate():
     rules = {"allow": ["Read", "Bash(git status)", "mcp__*"], "deny": ["Write"]}
     async with Host({}, rules=rules) as host:
         tools = {**own, "Bash": shell}
-        words = [verdict(await host.call(name, {}, own=tools)) for name in own]
+        words = [verdict(await host.call(name, {}, builtin_tools=tools)) for name in own]
         commands = [
-            verdict(await host.call("Bash", {"command": command}, own=tools))
+            verdict(await host.call("Bash", {"command": command}, builtin_tools=tools))
             for command in ("git status", "git status; rm x")
         ]
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dragoman import CallOutcome, Host, ServerView
+from dragoman import CallOutcome, Host, ServerStatus
 
 CONNECT_SECONDS = 50.0
 
@@ -15,7 +15,7 @@ class Visit:
         self.host = host
 
     @property
-    def view(self) -> ServerView:
+    def view(self) -> ServerStatus:
         return self.host.servers["visited"]
 
     def tool_names(self) -> set[str]:

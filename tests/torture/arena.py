@@ -20,7 +20,7 @@ import msgspec
 
 from dragoman import CallOutcome, Host
 from dragoman.events import Event, ServerLogged
-from dragoman.view import ServerView
+from dragoman.servers.status import ServerStatus
 from tests.census import leftovers, running_processes
 from tests.servers import zoo
 
@@ -225,7 +225,7 @@ class Arena:
     # What tests use.
 
     @property
-    def view(self) -> ServerView:
+    def view(self) -> ServerStatus:
         return self.host.servers[HOSTILE]
 
     async def call(self, tool: str, **arguments: Any) -> str:

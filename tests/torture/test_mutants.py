@@ -23,7 +23,7 @@ from tests.torture.test_t41_terminal_injection import HOSTILE, UncleanedPerson, 
 # --- retry-on-drop (T27) ---
 
 
-def repeats_what_was_dropped(error: CallError, *, attempt: int, harmless: bool) -> Step:
+def repeats_what_was_dropped(error: CallError, *, attempt: int, retry_safe: bool) -> Step:
     return Step("repeat") if attempt < 2 else GIVE_UP
 
 
@@ -43,7 +43,7 @@ async def test_t27_finds_a_build_that_repeats_what_was_dropped(
 
 @pytest.mark.requirement("LIF-5")
 async def test_t27_finds_a_table_in_which_a_row_lost_its_condition(arena, monkeypatch: pytest.MonkeyPatch):
-    careless = tuple(row._replace(if_harmless=False) for row in recovery.TABLE)
+    careless = tuple(row._replace(if_retry_safe=False) for row in recovery.TABLE)
     monkeypatch.setattr(recovery, "TABLE", careless)
     async with lanes(arena, HTTP_WAYS[0], count=1) as cut:
         await cut.lanes[0].cut_at("down", [0])

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from bench.direct import open_session
 from dragoman import Host
 from dragoman.calls.outcome import CallOutcome
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.cli import exit_codes
 from dragoman.config.load import load
 from dragoman.config.scopes import Sources
-from dragoman.connections.direct import open_session
 from dragoman.errors import PolicyRefused
 from tests.e2e.command import config
 from tests.e2e.forked import run
@@ -156,7 +156,7 @@ async def test_t100_nothing_starts_and_no_call_is_made_through_the_library(desk:
             async with host.for_agent([{"inline": entry}]) as agent:
                 await agent.ready(timeout=30)
                 assert agent.tools() == []
-            outcome = await host.call("write_file", {}, own={"write_file": own})
+            outcome = await host.call("write_file", {}, builtin_tools={"write_file": own})
             assert outcome.is_error
             assert str(desk.file) in outcome.text
     with pytest.raises(PolicyRefused):
@@ -329,7 +329,7 @@ async def test_t100_a_broken_administrators_file_refuses_built_in_tools_too(desk
 
     own = BuiltinTool("write_file", act, description="writes", input_schema={"type": "object"})
     async with Host({}, permission_mode="bypassPermissions", ignore_broken_settings=True) as host:
-        outcome = await host.call("write_file", {}, own={"write_file": own})
+        outcome = await host.call("write_file", {}, builtin_tools={"write_file": own})
         assert outcome.is_error
         assert str(desk.file) in outcome.text
 
@@ -417,5 +417,5 @@ async def test_t100_a_rule_that_is_kept_meanwhile_does_not_lift_the_others(desk:
         await host.ready(timeout=30)
         comma(desk.file)
         async with asyncio.timeout(30):
-            await host._guard._keep("local", "mcp__mine__echo")  # pyright: ignore[reportPrivateUsage]
+            await host._access._keep("local", "mcp__mine__echo")  # pyright: ignore[reportPrivateUsage]
         assert "deny rule mcp__mine__echo" in (await called(host)).text

@@ -43,7 +43,7 @@ async def test_a_changed_part_is_noticed_and_left_out_by_a_frozen_host(
         assert shown in describe(found)
         write_lock(lock, updated(locked, host.tools(include_app_tools=True), read=["s"]))
         assert compare(read_lock(lock), host.tools(include_app_tools=True)) == ()
-    async with Host({"s": entry}, frozen=_written(lock, locked)) as host:
+    async with Host({"s": entry}, tool_lock=_written(lock, locked)) as host:
         await host.ready()
         assert [tool.wire_name for tool in host.tools()] == ["calm", "turn"]
 
@@ -78,13 +78,13 @@ async def test_a_changed_prompt_or_template_is_noticed_and_left_out_by_a_frozen_
     async with Host({"s": _library(*SEEN)}) as host:
         write_lock(lock, updated(Lock(), await _offered(host), read=["s"]))
         assert compare(read_lock(lock), await _offered(host)) == ()
-    async with Host({"s": _library(*SEEN)}, frozen=lock) as host:
+    async with Host({"s": _library(*SEEN)}, tool_lock=lock) as host:
         assert len(await _offered(host)) == 2
     async with Host({"s": _library(*other)}) as host:
         (change,) = compare(read_lock(lock), await _offered(host))
         assert (change.tool, change.kind) == (key, "changed")
         assert len(describe(change).split("\n")) > 2
-    async with Host({"s": _library(*other)}, frozen=lock) as host:
+    async with Host({"s": _library(*other)}, tool_lock=lock) as host:
         assert len(await _offered(host)) == 1
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.connections.server_requests import Inbound
+from dragoman.connections.server_requests import ServerRequests
 from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.protocol import INVALID_PARAMS
 
@@ -26,7 +26,7 @@ class Person:
 async def asked(schema: dict[str, Any]) -> tuple[list[FormElicitation], dict[str, Any]]:
     person = Person()
     params = msgspec.Raw(json.dumps({"message": "?", "requestedSchema": schema}).encode())
-    reply = await Inbound("s", person).reply(1, "elicitation/create", params)
+    reply = await ServerRequests("s", person).reply(1, "elicitation/create", params)
     return person.asked, json.loads(reply)
 
 

@@ -273,7 +273,7 @@ async def test_t38_no_outcome_error_question_or_configuration_holds_one(home: Pa
     assert hits_in_files(home, home / "none") == {}
 
 
-@pytest.mark.parametrize("kind", ["ServerView", "ServerLogged", "CallProgressed"])
+@pytest.mark.parametrize("kind", ["ServerStatus", "ServerLogged", "CallProgressed"])
 async def test_t38_no_event_and_no_view_holds_one(kind: str):
     seen: list[tuple[str, str]] = []
 
@@ -286,7 +286,7 @@ async def test_t38_no_event_and_no_view_holds_one(kind: str):
         await host.ready(timeout=20)
         for name in ("progress", "log"):
             await host.call(f"mcp__near__{name}", {})
-        seen.append(("ServerView", repr(host.servers["near"])))
+        seen.append(("ServerStatus", repr(host.servers["near"])))
     await listening
 
     assert any(found == kind for found, _ in seen), "there was something to look at"

@@ -61,7 +61,9 @@ async def test_t43_a_frozen_host_leaves_out_what_changed_and_says_why(
     async with Host({"s": coat(change, tmp_path)}) as host:
         await host.ready()
         write_lock(lock, updated(Lock(), host.tools(), read=["s"]))
-    async with Host({"s": coat(change, tmp_path)}, permission_mode="bypassPermissions", frozen=lock) as host:
+    async with Host(
+        {"s": coat(change, tmp_path)}, permission_mode="bypassPermissions", tool_lock=lock
+    ) as host:
         await host.ready()
         assert {tool.wire_name for tool in host.tools()} == {"add", "calm", "turn"}
         await host.call("mcp__s__turn")
@@ -100,7 +102,7 @@ async def test_t43_a_yes_for_the_session_lapses_with_the_change(
 async def test_t43_an_agents_own_servers_are_frozen_too(tmp_path: Path):
     lock = tmp_path / ".mcp.lock"
     write_lock(lock, Lock())
-    async with Host({}, frozen=lock) as host, host.for_agent([{"own": coat({}, tmp_path)}]) as agent:
+    async with Host({}, tool_lock=lock) as host, host.for_agent([{"own": coat({}, tmp_path)}]) as agent:
         await agent.ready()
 
         assert agent.servers["own"].status == "connected"

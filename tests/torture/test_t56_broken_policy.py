@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from bench.direct import open_session
 from dragoman import Host
 from dragoman.cli import exit_codes
-from dragoman.connections.direct import open_session
 from dragoman.errors import PolicyRefused
 from tests.e2e.command import config, in_terminal
 from tests.e2e.forked import run

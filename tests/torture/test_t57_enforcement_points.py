@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bench.direct import open_session
 from dragoman import Host
 from dragoman.cli import exit_codes
 from dragoman.config import approval, connectors
@@ -16,7 +17,6 @@ from dragoman.config.load import load
 from dragoman.config.model import ServerConfig
 from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.scopes import Sources
-from dragoman.connections.direct import open_session
 from dragoman.errors import ConfigError, DragomanError, PolicyRefused
 from dragoman.testing import InMemoryServer
 from tests.e2e.command import config
@@ -343,12 +343,10 @@ async def test_t57_every_new_transport_is_judged_anew(stage: Stage, what: str):
     """A server that is lost is connected again long after configuration was read."""
     projects.user(stage.home, servers(box=stage.entry))
     host = Host.configured()
-    server = host.configuration.servers[NAME]
-    fleet = host._fleet
-    make = fleet._maker(NAME, server, fleet._make_transport)
+    make = host._servers[NAME].connection._target.make_transport
     make()
     verdict = stage.rule(what)
-    fleet.configuration = load(Sources.here())
+    host._servers.configuration = load(Sources.here())
     if verdict:
         make()
     else:

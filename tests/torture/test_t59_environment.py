@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from bench.direct import open_session
 from dragoman import Host
 from dragoman.config.policy import loader_variables
 from dragoman.config.scopes import SCOPES, Sources
-from dragoman.connections.direct import open_session
 from dragoman.transports.process import INHERITED
 from tests.e2e.command import DRAGOMAN, run
 from tests.servers import zoo

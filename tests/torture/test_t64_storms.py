@@ -27,7 +27,7 @@ def lists_asked(server) -> int:
 
 @pytest.fixture(autouse=True)
 def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.catalog.refresh.PAUSE_SECONDS", PAUSE_SECONDS)
+    monkeypatch.setattr("dragoman.servers.lists.PAUSE_SECONDS", PAUSE_SECONDS)
 
 
 async def a_while(a) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from bench.direct import open_session
 from dragoman import ConnectionLost, DragomanError, Host, HostClosed
-from dragoman.connections.direct import open_session
 from dragoman.hooks.declared import hook
 from dragoman.testing import ScriptedUser
 from dragoman.transports.orphans import Guard

@@ -18,8 +18,8 @@ from dragoman.catalog.tokens import cost_of, estimate
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.errors import ConfigError
 from dragoman.names import ServerName
+from dragoman.servers.status import ServerStatus
 from dragoman.toolbox import SEARCH, Toolbox
-from dragoman.view import ServerView
 from tests.data.catalogue import make
 from tests.unit.fakes import definition
 
@@ -44,10 +44,10 @@ def builtin(name: str) -> BuiltinTool:
 
 def view(
     name: str, status: str = "connected", reason: str | None = None, phase: str | None = None
-) -> ServerView:
+) -> ServerStatus:
     """With what a toolbox looks at."""
-    values: dict[str, Any] = {field.name: None for field in msgspec.structs.fields(ServerView)}
-    return ServerView(**values | {"name": name, "status": status, "reason": reason, "phase": phase})
+    values: dict[str, Any] = {field.name: None for field in msgspec.structs.fields(ServerStatus)}
+    return ServerStatus(**values | {"name": name, "status": status, "reason": reason, "phase": phase})
 
 
 class Host:
@@ -55,18 +55,18 @@ class Host:
 
     def __init__(self, *tools: ServerTool) -> None:
         self.offered = list(tools)
-        self.views: dict[str, ServerView] = {}
+        self.views: dict[str, ServerStatus] = {}
         self.calls: list[tuple[str, Mapping[str, Any] | None]] = []
         self.waits: list[tuple[float | None, list[str]]] = []
         self.arriving: list[ServerTool] = []
 
     @property
-    def servers(self) -> Mapping[str, ServerView]:
+    def servers(self) -> Mapping[str, ServerStatus]:
         return {one.server: view(one.server) for one in self.offered} | self.views
 
     async def ready(
         self, timeout: float | None = None, *, only: Collection[str] | None = None
-    ) -> Mapping[str, ServerView]:
+    ) -> Mapping[str, ServerStatus]:
         self.waits.append((timeout, sorted(only or ())))
         await asyncio.sleep(0)
         self.offered += self.arriving

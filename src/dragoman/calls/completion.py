@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from msgspec import Raw, structs
 
-from dragoman.calls.asking import Asking
 from dragoman.calls.requests import COMPLETE, COMPLETION, Requests
-from dragoman.catalog.lists import offers
+from dragoman.calls.sending import Sender
 from dragoman.catalog.prompts import Completion, read_completion
 from dragoman.errors import RemoteError
 from dragoman.protocol import LEGACY_REVISIONS
@@ -27,7 +26,7 @@ WITHOUT_CONTEXT: Final = ("2024-11-05", "2025-03-26")
 
 async def complete(
     requests: Requests,
-    asking: Asking,
+    sender: Sender,
     subject: Mapping[str, str],
     argument: str,
     value: str,
@@ -37,13 +36,13 @@ async def complete(
     arguments: dict[str, Any] = {**subject, "argument": argument, "value": value}
     if given:
         arguments["given"] = dict(given)
-    return await requests.make(COMPLETE, arguments, lambda asked: _complete(asking, asked), COMPLETION)
+    return await requests.make(COMPLETE, arguments, lambda asked: _complete(sender, asked), COMPLETION)
 
 
-async def _complete(asking: Asking, asked: Mapping[str, Any]) -> Completion:
-    server = asking.known(asked["server"])
-    revision = (await asking.session(server)).driver.revision
-    announced = offers(asking.servers.capabilities_of(server), "completions")
+async def _complete(sender: Sender, asked: Mapping[str, Any]) -> Completion:
+    server = sender.known(asked["server"])
+    revision = (await sender.session(server)).driver.revision
+    announced = server.offers("completions")
     if not announced and revision != UNANNOUNCED:
         return Completion()
     is_prompt = "name" in asked
@@ -56,9 +55,9 @@ async def _complete(asking: Asking, asked: Mapping[str, Any]) -> Completion:
     params: dict[str, Any] = {"ref": ref, "argument": argument}
     if asked.get("given") and revision not in WITHOUT_CONTEXT:
         params["context"] = {"arguments": asked["given"]}
-    redact = asking.servers.redactor_of(server)
+    redact = server.redactor
     try:
-        found = await asking.ask(
+        found = await sender.send(
             server,
             "completion/complete",
             params,

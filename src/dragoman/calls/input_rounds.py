@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Raw, Struct
 
-from dragoman.connections.server_requests import Refusal
+from dragoman.connections.server_requests import Refusal, ServerRequests
 from dragoman.connections.session import Session
 from dragoman.errors import (
     CallTimeout,
@@ -35,10 +35,6 @@ ROUND_LIMIT: Final = 10
 QUESTION_LIMIT: Final = 20
 PAUSE_SECONDS: Final = 0.2
 """Before a round that asks nothing: the server only wants to be asked again."""
-
-
-class Answerer(Protocol):
-    async def answer(self, method: str, params: Raw) -> Mapping[str, Any]: ...
 
 
 class Question(Struct):
@@ -64,7 +60,7 @@ async def request_with_input(
     *,
     about: str,
     timeout_seconds: float,
-    answerer: Answerer,
+    answerer: ServerRequests,
     on_progress: ProgressCallback | None = None,
     headers: Mapping[str, str] | None = None,
     reset_timeout_on_progress: bool = False,
@@ -123,7 +119,7 @@ async def request_with_input(
     raise MalformedReply(session.server, f"it requires more than {ROUND_LIMIT} rounds of input")
 
 
-async def next_round(server: str, raw: Raw, answerer: Answerer) -> dict[str, Any]:
+async def next_round(server: str, raw: Raw, answerer: ServerRequests) -> dict[str, Any]:
     """What the next round carries besides the call itself."""
     try:
         asked = decode_as(InputRequired, raw)
@@ -147,7 +143,7 @@ async def next_round(server: str, raw: Raw, answerer: Answerer) -> dict[str, Any
     return carried
 
 
-async def _answer(server: str, question: Question, answerer: Answerer) -> Mapping[str, Any]:
+async def _answer(server: str, question: Question, answerer: ServerRequests) -> Mapping[str, Any]:
     try:
         return await answerer.answer(question.method, question.params)
     except Refusal as refusal:

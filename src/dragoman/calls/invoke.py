@@ -10,8 +10,9 @@ from typing import Any
 
 from msgspec import Raw
 
-from dragoman.calls.input_rounds import Answerer, request_with_input
+from dragoman.calls.input_rounds import request_with_input
 from dragoman.catalog.tools import ServerTool
+from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
 from dragoman.content.result import ToolResult, is_large, read_large, read_result
@@ -28,7 +29,7 @@ def invoke(
     *,
     timeout_seconds: float,
     on_progress: ProgressCallback | None,
-    answerer: Answerer,
+    answerer: ServerRequests,
     reset_timeout_on_progress: bool = False,
     check: Callable[[], None] | None = None,
 ) -> Awaitable[Result]:

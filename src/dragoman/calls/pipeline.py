@@ -12,24 +12,21 @@ import contextlib
 import itertools
 import os
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, Struct, field, structs
 
 from dragoman.calls.audit import AuditLog, Entry
-from dragoman.calls.input_rounds import Answerer
 from dragoman.calls.invoke import Result, invoke
-from dragoman.calls.outcome import CallOutcome, covered, outcome_of, outcome_of_error, with_context
+from dragoman.calls.outcome import CallOutcome, outcome_of, outcome_of_error, with_context
 from dragoman.calls.progress import OnProgress, ProgressRelay
 from dragoman.calls.recovery import Changed, react
 from dragoman.calls.url_elicitation import send_to_pages
 from dragoman.calls.validate import Checker, is_large
-from dragoman.catalog.pool import Catalog
 from dragoman.catalog.tools import BuiltinTool, Complete, Run, ServerTool, Tool
 from dragoman.cleaning import one_line
-from dragoman.clock import Clock
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block, TextBlock
 from dragoman.content.prepare import Prepared, Preparer
@@ -48,12 +45,12 @@ from dragoman.errors import (
     RemoteError,
     UnknownTool,
 )
-from dragoman.events import CallFinished, CallStarted, EventBus
+from dragoman.events import CallFinished, CallStarted
 from dragoman.hooks.points import Hooks
-from dragoman.hooks.verdicts import HookWord
 from dragoman.interaction import ElicitsUrls
-from dragoman.names import ServerName
-from dragoman.permissions.checker import Decision
+from dragoman.permissions.checker import Decision, PermissionChecker
+from dragoman.servers.registry import ServerRegistry
+from dragoman.servers.server import Server
 from dragoman.wire.messages import ABSENT
 
 SETTLING_LIMIT: Final = 3
@@ -74,7 +71,7 @@ class ToolCall(Struct, frozen=True):
     arguments: Mapping[str, Any]
     timeout_seconds: float | None = None
     on_progress: OnProgress | None = None
-    own: Mapping[str, BuiltinTool] | None = None
+    builtin_tools: Mapping[str, BuiltinTool] | None = None
     """The caller's built-in tools; they are found before those of servers."""
     reset_timeout_on_progress: bool = False
     """Whether the time limit starts again with each progress notification."""
@@ -87,68 +84,38 @@ class ToolCall(Struct, frozen=True):
     """By which events and hooks tell this call from others."""
 
 
-class PermissionChecker(Protocol):
-    """Who decides whether a call may be made."""
-
-    async def decide(
-        self,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        word: HookWord | None = None,
-        *,
-        is_own_request: bool = False,
-        call_id: str = "",
-    ) -> Decision: ...
-
-
 class _Judged(NamedTuple):
-    """A call that was allowed, and with it what must not have changed when it is sent."""
+    """A call that was allowed, and for what."""
 
     tool: ServerTool | BuiltinTool
-    server: ServerName
-    """The tool's server, or the one that a built-in tool deals with; empty if there is none."""
-    link: object
-    """The connection of the entry it was allowed for."""
+    server: Server | None
+    """The tool's server, or the one that a built-in tool deals with."""
+    server_name: str
+    """Its name, also where there is no such server; empty if the tool deals with none."""
     arguments: Mapping[str, Any]
     redactor: Redactor | None
     """Of the same entry: another one may have its name by the time the answer arrives."""
-
-
-class Links(Protocol):
-    """The way to servers, as far as a call needs it."""
-
-    def server_in(self, name: str) -> ServerName | None: ...
-    def link_of(self, server: ServerName) -> object: ...
-    def session_of(self, server: ServerName) -> Session | None: ...
-    async def awaited_session(self, server: ServerName, seconds: float) -> Session: ...
-    def timeout_of(self, server: ServerName) -> float: ...
-    def answerer_of(self, server: ServerName) -> Answerer: ...
-    def redactor_of(self, server: ServerName) -> Redactor | None: ...
-    def is_harmless(self, tool: Tool) -> bool: ...
-    async def list_again(self, server: ServerName, session: Session, seconds: float) -> None: ...
+    check: Callable[[], None]
+    """Raises `Changed` unless tool and server are still those that were judged. Called after every wait."""
 
 
 class Pipeline:
     def __init__(
         self,
-        *,
-        catalog: Catalog,
+        servers: ServerRegistry,
         hooks: Hooks,
         permissions: PermissionChecker,
-        links: Links,
         preparer: Preparer,
-        bus: EventBus,
-        clock: Clock,
         audit: AuditLog | None = None,
         pages: ElicitsUrls | None = None,
     ) -> None:
-        self._catalog = catalog
+        self._servers = servers
+        self._catalog = servers.catalog
+        self._bus = servers.bus
+        self._clock = servers.clock
         self._hooks = hooks
         self._permissions = permissions
-        self._links = links
         self._preparer = preparer
-        self._bus = bus
-        self._clock = clock
         self._audit = audit
         self._pages = pages
         self._checker = Checker()
@@ -187,32 +154,22 @@ class Pipeline:
         return outcome_of_error(entry.server, request.name, refused)
 
     async def _make(self, request: ToolCall, entry: Entry) -> CallOutcome:
+        """The order of one call: find, validate, hooks, permission, send, prepare, hooks."""
         hooks, word, context = self._hooks, None, ()
         try:
             tool = await self._find(request)
             # A copy: what was judged is what is sent, whatever the caller does with its own.
-            arguments = _copied(tool, request.arguments)
-            entry.server = server = _server_of(tool, arguments)
-            link = self._links.link_of(server) if server else None
-            if is_large(arguments):
-                await self._checker.check_large(tool, arguments)
-            else:
-                self._checker.check(tool, arguments)
-            if isinstance(tool, BuiltinTool) and tool.complete is not None:
-                arguments = await _completed(tool, tool.complete, arguments, request.timeout_seconds)
-                entry.server = server = _server_of(tool, arguments)
-                link = self._links.link_of(server) if server else None
+            arguments = await self._checked(tool, request.arguments, request.timeout_seconds)
+            entry.server = name = _server_of(tool, arguments)
+            server = self._servers.get(name)
             if hooks.wants("PreToolUse", tool, arguments):
                 before = await hooks.before_call(tool, arguments, call_id=request.call_id)
                 word, context = before.word, before.context
                 if before.arguments is not arguments:
-                    arguments = _copied(tool, before.arguments)
-                    await self._checker.check_large(tool, arguments)
-                    if isinstance(tool, BuiltinTool) and tool.complete is not None:
-                        arguments = await _completed(tool, tool.complete, arguments, request.timeout_seconds)
-                    if (named := _server_of(tool, arguments)) != server:
-                        entry.server = server = named
-                        link = self._links.link_of(server) if server else None
+                    arguments = await self._checked(tool, before.arguments, request.timeout_seconds)
+                    if (named := _server_of(tool, arguments)) != name:
+                        entry.server = name = named
+                        server = self._servers.get(name)
         except (UnknownTool, InvalidArguments) as error:
             return outcome_of_error(error.server or "", request.name, error)
         decision = await self._permissions.decide(
@@ -224,50 +181,68 @@ class Pipeline:
         )
         _note(entry, decision, tool)
         if not decision.allowed:
-            refused = PermissionRefused(server, tool.name, decision.reason)
+            refused = PermissionRefused(name, tool.name, decision.reason)
             return with_context(outcome_of_error(tool.server, tool.name, refused), context)
-        redactor = self._links.redactor_of(server) if server else None
-        judged = _Judged(tool, server, link, arguments, redactor)
-        outcome = await self._carry_out(judged, request)
+
+        def check() -> None:
+            is_builtin = isinstance(tool, BuiltinTool)
+            now = self._servers.get(name) if is_builtin else self._catalog.find(tool.name)
+            if now is not (server if is_builtin else tool):
+                raise Changed
+
+        redactor = server.redactor if server is not None else None
+        outcome = await self._carry_out(_Judged(tool, server, name, arguments, redactor, check), request)
         if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool, arguments):
-            outcome = await self._look_over(tool, arguments, outcome, request.call_id)
+            outcome = await self._after_hooks(tool, arguments, outcome, request.call_id)
+        if outcome.error is not None and _is_raised(tool, outcome.error):
+            raise outcome.error from None
         return with_context(outcome, context) if context else outcome
+
+    async def _checked(
+        self, tool: ServerTool | BuiltinTool, arguments: Mapping[str, Any], seconds: float | None
+    ) -> Mapping[str, Any]:
+        """A copy of the arguments, valid, and with what the caller left out and the tool can find."""
+        arguments = _copied(tool, arguments)
+        if is_large(arguments):
+            await self._checker.check_large(tool, arguments)
+        else:
+            self._checker.check(tool, arguments)
+        if isinstance(tool, BuiltinTool) and tool.complete is not None:
+            return await _completed(tool, tool.complete, arguments, seconds)
+        return arguments
 
     async def _find(self, request: ToolCall) -> ServerTool | BuiltinTool:
         """The tool. A server that is still connecting is waited for; `NotConnected` if it is not."""
         try:
             return self._resolve(request)
         except UnknownTool:
-            server = self._links.server_in(request.name)
-            if server is None or self._links.session_of(server) is not None:
+            server = self._servers.server_in(request.name)
+            if server is None or server.session() is not None:
                 raise
             seconds = request.timeout_seconds
-            await self._links.awaited_session(
-                server, self._links.timeout_of(server) if seconds is None else seconds
-            )
+            await server.wait_for_session(server.timeout_seconds if seconds is None else seconds)
             return self._resolve(request)
 
     def _resolve(self, request: ToolCall) -> ServerTool | BuiltinTool:
-        own = request.own.get(request.name) if request.own is not None else None
-        return self._catalog.resolve(request.name) if own is None else own
+        builtin = request.builtin_tools.get(request.name) if request.builtin_tools is not None else None
+        return self._catalog.resolve(request.name) if builtin is None else builtin
 
     # The call itself, allowed by now.
 
     async def _carry_out(self, judged: _Judged, request: ToolCall) -> CallOutcome:
-        """Reports the start and the end of the call. A failed connection is passed to hooks, and raised."""
-        tool, arguments, redact = judged.tool, judged.arguments, judged.redactor
+        """Makes the call, and reports its start and its end. A failed connection is an outcome, too."""
+        tool, redact = judged.tool, judged.redactor
         if self._bus.has_listeners and request.perform is None:
             self._bus.publish(CallStarted(server=tool.server, tool=tool.name, call_id=request.call_id))
         started = self._clock.monotonic()
         is_error, error_code = True, "cancelled"
         try:
             if isinstance(tool, BuiltinTool):
-                if judged.server and self._links.link_of(judged.server) is not judged.link:
-                    raise Changed
-                result, content = await _run(tool, request.perform, arguments, request.timeout_seconds)
+                judged.check()
+                result, content = await _run(tool, request.perform, judged.arguments, request.timeout_seconds)
                 if request.perform is not None:  # the caller has the result; this is what hooks see of it
                     is_error, error_code = False, None
-                    return CallOutcome(server=judged.server, tool=tool.name, content=content)
+                    return CallOutcome(server=judged.server_name, tool=tool.name, content=content)
             else:
                 result, content = await self._deliver(tool, judged, request)
             prepared = self._prepared(judged, result, content, request)
@@ -279,20 +254,8 @@ class Pipeline:
             return outcome
         except CallError as failed:
             error_code = failed.code
-            if isinstance(tool, BuiltinTool) or isinstance(failed, _ANSWERS):
-                took = self._clock.monotonic() - started
-                return outcome_of_error(judged.server, tool.name, failed, took, redact)
-            error = covered(failed, redact)
-            if self._hooks.wants("PostToolUseFailure", tool, arguments):
-                await self._hooks.after_call(
-                    tool,
-                    arguments,
-                    str(error),
-                    is_error=True,
-                    error_code=error.code,
-                    call_id=request.call_id,
-                )
-            raise error from None
+            took = self._clock.monotonic() - started
+            return outcome_of_error(judged.server_name, tool.name, failed, took, redact)
         except Changed:
             error_code = "changed"
             raise
@@ -316,68 +279,62 @@ class Pipeline:
             )
 
     async def _deliver(self, tool: ServerTool, judged: _Judged, request: ToolCall) -> Result:
-        """Gets the session, sends the call and waits for the answer."""
-        links = self._links
-        seconds = request.timeout_seconds
-        if seconds is None:
-            seconds = links.timeout_of(tool.server)
-        deadline = self._clock.monotonic() + seconds
-        session = links.session_of(tool.server)
+        """Gets the session, sends the call, and again where `recovery` decides so."""
+        server, check = judged.server, judged.check
+        assert server is not None
+        limit_seconds = request.timeout_seconds
+        if limit_seconds is None:
+            limit_seconds = server.timeout_seconds
+        deadline, seconds = self._clock.monotonic() + limit_seconds, limit_seconds
+        session = server.session()
         if session is None:
-            session = await links.awaited_session(tool.server, seconds)
-            seconds = self._left(deadline)
-        self._check_unchanged(tool, judged.link)
-        relay = self._relay(tool, request, judged.redactor)
-        if relay is None:
-            return await self._invoke(session, tool, judged, request, seconds, deadline, None)
+            session = await self._session(server, limit_seconds, check)
+            limit_seconds = seconds = self._left(deadline)
+        check()
+        relay, attempt = self._relay(tool, request, judged.redactor), 1
         try:
-            result = await self._invoke(session, tool, judged, request, seconds, deadline, relay)
-            await relay.finish()
+            while True:
+                try:
+                    result = await invoke(
+                        session,
+                        tool,
+                        judged.arguments,
+                        timeout_seconds=seconds,
+                        on_progress=relay,
+                        answerer=server.requests,
+                        reset_timeout_on_progress=request.reset_timeout_on_progress,
+                        check=check,
+                    )
+                    break
+                except (ConnectionLost, RemoteError, HttpError) as error:
+                    if request.reset_timeout_on_progress:
+                        # Progress has moved it; there are only so many attempts.
+                        deadline = self._clock.monotonic() + limit_seconds
+                    session = await self._recover(error, attempt, judged, deadline)
+                    attempt, seconds = attempt + 1, self._left(deadline)
+            if relay is not None:
+                await relay.finish()
             return result
         finally:
-            relay.stop()
+            if relay is not None:
+                relay.stop()
 
-    async def _invoke(
-        self,
-        session: Session,
-        tool: ServerTool,
-        judged: _Judged,
-        request: ToolCall,
-        seconds: float,
-        deadline: float,
-        relay: ProgressRelay | None,
-    ) -> Result:
-        """Sends the call, and again where `recovery` decides so."""
-        attempt, limit_seconds = 1, seconds
-        check = partial(self._check_unchanged, tool, judged.link)
-        while True:
-            try:
-                return await invoke(
-                    session,
-                    tool,
-                    judged.arguments,
-                    timeout_seconds=seconds,
-                    on_progress=relay,
-                    answerer=self._links.answerer_of(tool.server),
-                    reset_timeout_on_progress=request.reset_timeout_on_progress,
-                    check=check,
-                )
-            except (ConnectionLost, RemoteError, HttpError) as error:
-                if (
-                    request.reset_timeout_on_progress
-                ):  # progress has moved it; there are only so many attempts
-                    deadline = self._clock.monotonic() + limit_seconds
-                session, tool = await self._recover(error, attempt, tool, judged.link, deadline)
-                attempt, seconds = attempt + 1, self._left(deadline)
+    async def _session(self, server: Server, seconds: float, check: Callable[[], None]) -> Session:
+        try:
+            return await server.wait_for_session(seconds)
+        except NotConnected:
+            if server.name in self._servers:
+                check()  # if the entry was replaced, the call starts again with the new one
+            raise
 
-    async def _recover(
-        self, error: CallError, attempt: int, tool: ServerTool, link: object, deadline: float
-    ) -> tuple[Session, ServerTool]:
-        """The session and tool for the next attempt; raises the error if there is none.
+    async def _recover(self, error: CallError, attempt: int, judged: _Judged, deadline: float) -> Session:
+        """The session for the next attempt; raises the error if there is none.
 
-        After every wait, entry and tool are compared with what was judged.
+        After every wait, server and tool are compared with what was judged.
         """
-        step = react(error, attempt=attempt, harmless=self._links.is_harmless(tool))
+        tool, server = judged.tool, judged.server
+        assert server is not None
+        step = react(error, attempt=attempt, retry_safe=server.is_retry_safe(tool))
         if step.reaction == "give up" or step.wait_seconds >= self._left(deadline):
             raise error
         pages_first = step.reaction == "ask the person to open the URL and retry"
@@ -385,34 +342,16 @@ class Pipeline:
             raise error
         if step.wait_seconds:
             await asyncio.sleep(step.wait_seconds)
-        self._check_after(error, tool, link)
+        _check_after(error, judged.check)
         try:
-            session = await self._links.awaited_session(tool.server, self._left(deadline))
+            session = await server.wait_for_session(self._left(deadline))
         except NotConnected:
-            self._check_after(error, tool, link)
+            _check_after(error, judged.check)
             raise error from None  # it says what became of the call
         if step.reaction == "list again and retry":
-            await self._links.list_again(tool.server, session, self._left(deadline))
-        self._check_after(error, tool, link)
-        return session, self._catalog.resolve(tool.name)
-
-    def _check_after(self, error: CallError, tool: ServerTool, link: object) -> None:
-        """Like `_check_unchanged`; a call that may have run is not made again for what changed."""
-        try:
-            self._check_unchanged(tool, link)
-        except Changed:
-            if isinstance(error, ConnectionLost | HttpError) and error.may_have_run:
-                raise error from None
-            raise
-
-    def _check_unchanged(self, tool: ServerTool, link: object) -> None:
-        """Raises `Changed` unless the tool has the definition, and its server the entry, that was judged."""
-        if self._links.link_of(tool.server) is not link:
-            raise Changed
-        if (now := self._catalog.find(tool.name)) is tool:
-            return
-        if now is None or (now.server, now.digest) != (tool.server, tool.digest):
-            raise Changed
+            await server.read_tools_again(session, self._left(deadline))
+        _check_after(error, judged.check)
+        return session
 
     # What it came to.
 
@@ -429,10 +368,10 @@ class Pipeline:
         if prepared is not None:
             return prepared
         return self._preparer.prepare(
-            result, content, redact=redactor, output_check=check, owner=judged.server
+            result, content, redact=redactor, output_check=check, owner=judged.server_name
         )
 
-    async def _look_over(
+    async def _after_hooks(
         self, tool: Tool, arguments: Mapping[str, Any], outcome: CallOutcome, call_id: str
     ) -> CallOutcome:
         """Hooks are given the text that the model will see, and may replace it or add to it."""
@@ -475,11 +414,26 @@ def _copied(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidArguments(tool.server, tool.name, ("they are nested too deeply",)) from None
 
 
+def _check_after(error: CallError, check: Callable[[], None]) -> None:
+    """Like `check`; a call that may have run is not made again for what changed."""
+    try:
+        check()
+    except Changed:
+        if isinstance(error, ConnectionLost | HttpError) and error.may_have_run:
+            raise error from None
+        raise
+
+
 _ANSWERS: Final = (RemoteError, InputUnavailable, InvalidArguments, UnknownTool)
 """Errors that are a result for the model."""
 
 
-def _server_of(tool: ServerTool | BuiltinTool, arguments: Mapping[str, Any]) -> ServerName:
+def _is_raised(tool: Tool, error: CallError) -> bool:
+    """Whether the caller gets an exception instead of an outcome: the connection or the host failed."""
+    return not isinstance(tool, BuiltinTool) and not isinstance(error, _ANSWERS)
+
+
+def _server_of(tool: ServerTool | BuiltinTool, arguments: Mapping[str, Any]) -> str:
     return tool.touched(arguments)[0] if isinstance(tool, BuiltinTool) else tool.server
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from dragoman.calls.asking import Asking, Listed, Servers
 from dragoman.calls.completion import complete
 from dragoman.calls.requests import GET_PROMPT, LIST_PROMPTS, PROMPT, Requests
+from dragoman.calls.sending import Listed, Sender
 from dragoman.catalog.commands import Command, find, read_arguments, split_command
 from dragoman.catalog.naming import assign, prefix
 from dragoman.catalog.prompts import (
@@ -24,24 +24,25 @@ from dragoman.catalog.prompts import (
     PromptResult,
     read_prompt_result,
 )
-from dragoman.clock import Clock
 from dragoman.content.blocks import TextBlock
 from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
 from dragoman.names import ServerName, WireToolName
+from dragoman.servers.lists import ListReader
+from dragoman.servers.registry import ServerRegistry
+from dragoman.servers.server import Server
 
 
 class Prompts:
     """What `Host.prompts` is. `PermissionRefused` where a rule or a hook denies a request."""
 
-    def __init__(self, servers: Servers, clock: Clock, requests: Requests) -> None:
+    def __init__(self, servers: ServerRegistry, requests: Requests) -> None:
         self._servers = servers
         self._requests = requests
-        self._asking = Asking(servers, clock)
+        self._sender = Sender(servers)
 
     async def list(self, server: str | None = None, *, fresh: bool = False) -> Listed[Prompt]:
         """The prompts of one server, or of all. `fresh`: requested now, not taken from memory."""
-        lists = self._servers.lists.prompts
-        listed = await self._requests.listed(LIST_PROMPTS, self._asking, lists, server, fresh=fresh)
+        listed = await self._requests.listed(LIST_PROMPTS, self._sender, _prompts_of, server, fresh=fresh)
         return Listed(self._named(listed.items), listed.problems)
 
     async def get(
@@ -60,9 +61,9 @@ class Prompts:
     async def _get(
         self, prompt: Prompt, asked: Mapping[str, Any], timeout_seconds: float | None
     ) -> PromptResult:
-        server = self._asking.known(asked["server"])
-        redact = self._servers.redactor_of(server)
-        reply = await self._asking.ask(
+        server = self._sender.known(asked["server"])
+        redact = server.redactor
+        reply = await self._sender.send(
             server,
             "prompts/get",
             {"name": asked["name"], "arguments": asked.get("arguments", {})},
@@ -71,7 +72,7 @@ class Prompts:
             timeout_seconds=timeout_seconds,
         )
         found = PromptResult(
-            server=server,
+            server=server.name,
             name=prompt.name,
             description=reply.description,
             messages=reply.messages,
@@ -96,7 +97,7 @@ class Prompts:
         if known and not self._requests.leaves_out(LIST_PROMPTS, known[0].server):
             return known[0]
         owners = {prompt.server for prompt in known}  # a name that was cut does not begin with its server's
-        for server in sorted(self._servers.names()):
+        for server in sorted(self._servers):
             # A list of all servers leaves these out; naming one is refused, or asked about.
             is_meant = server in owners or name.startswith(prefix(server))
             if is_meant and self._requests.leaves_out(LIST_PROMPTS, server):
@@ -109,16 +110,14 @@ class Prompts:
         """What may be filled in for an argument; nothing where the server does not know."""
         prompt = await self.find(name)
         subject = {"server": prompt.server, "name": prompt.wire_name}
-        return await complete(self._requests, self._asking, subject, argument, value, given or {})
+        return await complete(self._requests, self._sender, subject, argument, value, given or {})
 
     def _known(self) -> tuple[Prompt, ...]:
         return self._named(tuple(self._read_before().values()))
 
     def _read_before(self) -> dict[tuple[ServerName, WireToolName], PromptDefinition]:
-        lists = self._servers.lists.prompts
-        known = ((server, self._servers.session_of(server)) for server in self._servers.names())
-        read = (lists.known(server, session) for server, session in known if session is not None)
-        return {_key(item): item for each in read if each is not None for item in each.items}
+        known = (server.prompts.known for server in self._servers.values() if server.session() is not None)
+        return {_key(item): item for each in known if each is not None for item in each.items}
 
     def _named(self, definitions: tuple[PromptDefinition, ...]) -> tuple[Prompt, ...]:
         """Names depend on all prompts that are known, whichever of them are wanted."""
@@ -127,6 +126,10 @@ class Prompts:
         return tuple(
             Prompt(name=names.of[key], **structs.asdict(definition)) for key, definition in wanted.items()
         )
+
+
+def _prompts_of(server: Server) -> ListReader[PromptDefinition]:
+    return server.prompts
 
 
 def _covered(found: PromptResult, redact: Redactor) -> PromptResult:

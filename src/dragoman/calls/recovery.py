@@ -7,8 +7,8 @@ it. In all other cases the caller is told that the call may have run. The first 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Final, Literal, NamedTuple
 
 from dragoman.errors import (
     CallError,
@@ -50,7 +50,7 @@ class Row(NamedTuple):
     reaction: Reaction = "give up"
     attempts: int = 1
     """How often the call is made at most, the first time included."""
-    if_harmless: bool = False
+    if_retry_safe: bool = False
     """Whether it may have run, so that only what does no harm is repeated."""
     then: str = ""
     """What the caller is told when the call is not repeated, in a few words."""
@@ -102,7 +102,7 @@ TABLE: Final[tuple[Row, ...]] = (
         _lost(may_have_run=True),
         "repeat",
         2,
-        if_harmless=True,
+        if_retry_safe=True,
         then="the error: it may have run",
     ),
     Row(
@@ -136,7 +136,7 @@ TABLE: Final[tuple[Row, ...]] = (
         _status(*range(500, 1000)),
         "wait and retry",
         3,
-        if_harmless=True,
+        if_retry_safe=True,
         then="the error: it may have run",
     ),
     Row("any other status", _any(HttpError), then="the error"),
@@ -153,18 +153,13 @@ class Step(NamedTuple):
 GIVE_UP: Final = Step("give up")
 
 
-def react(error: CallError, *, attempt: int, harmless: bool) -> Step:
+def react(error: CallError, *, attempt: int, retry_safe: bool) -> Step:
     """What to do now. `attempt`: how often the call has been tried, this one included."""
     row = next(row for row in TABLE if row.fits(error))
-    if error.is_final or attempt >= row.attempts or (row.if_harmless and not harmless):
+    if error.is_final or attempt >= row.attempts or (row.if_retry_safe and not retry_safe):
         return GIVE_UP
     if row.reaction != "wait and retry":
         return Step(row.reaction)
     asked = error.retry_after_seconds if isinstance(error, HttpError) else None
     wait = FIRST_WAIT_SECONDS * 2 ** (attempt - 1) if asked is None else max(asked, LEAST_WAIT_SECONDS)
     return Step(row.reaction, wait) if wait <= LONGEST_WAIT_SECONDS else GIVE_UP
-
-
-def is_harmless(annotations: Mapping[str, Any]) -> bool:
-    """Whether a tool says of itself that running it twice is as good as once."""
-    return annotations.get("readOnlyHint") is True or annotations.get("idempotentHint") is True

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.calls.asking import Asking, Listed
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import ToolCall
-from dragoman.catalog.lists import ListsOf, offers
+from dragoman.calls.sending import Listed, Sender
 from dragoman.catalog.prompts import Completion, PromptMessage, PromptResult
 from dragoman.catalog.resources import ResourceContents
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.content.blocks import Block, Resource, TextBlock
 from dragoman.errors import DragomanError, PermissionRefused
 from dragoman.hooks.points import Hooks
-from dragoman.names import ServerName
-from dragoman.permissions.decide import Verdict
+from dragoman.permissions.checker import PermissionChecker
+from dragoman.servers.lists import ListReader
+from dragoman.servers.server import Server
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Struct)
@@ -96,17 +96,11 @@ class Shape(Struct, Generic[T], frozen=True):
     """The result with these texts behind it."""
 
 
-class Previews(Protocol):
-    def preview(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> Verdict:
-        """What rules decide about a program's own request; no person is asked."""
-        ...
-
-
 class Requests:
     """Makes requests through `call`, the pipeline's entry."""
 
     def __init__(
-        self, call: Callable[[ToolCall], Awaitable[CallOutcome]], hooks: Hooks, permissions: Previews
+        self, call: Callable[[ToolCall], Awaitable[CallOutcome]], hooks: Hooks, permissions: PermissionChecker
     ) -> None:
         self._call = call
         self._hooks = hooks
@@ -129,13 +123,21 @@ class Requests:
             made.append((result, shown))
             return shown
 
-        outcome = await self._call(ToolCall(kind.name, arguments, own={kind.name: kind}, perform=run))
+        outcome = await self._call(
+            ToolCall(kind.name, arguments, builtin_tools={kind.name: kind}, perform=run)
+        )
         if outcome.error is not None:
             raise outcome.error
         return _with_hooks_words(*made[-1], outcome.content, shape)
 
     async def listed(
-        self, kind: BuiltinTool, asking: Asking, lists: ListsOf[L], server: str | None, *, fresh: bool
+        self,
+        kind: BuiltinTool,
+        sender: Sender,
+        reader_of: Callable[[Server], ListReader[L]],
+        server: str | None,
+        *,
+        fresh: bool,
     ) -> Listed[L]:
         """One server's list, or those of all servers that have one.
 
@@ -143,18 +145,19 @@ class Requests:
         deny is not shown, and no question is asked about one to which an ask rule applies.
         """
 
-        def one(name: ServerName) -> Awaitable[Listed[L]]:
-            return self.make(
-                kind,
-                {"server": name},
-                lambda given: asking.list_of(lists, asking.known(given["server"]), fresh=fresh),
-                LISTED,
-            )
+        async def perform(given: Mapping[str, Any]) -> Listed[L]:
+            asked = sender.known(given["server"])
+            return await sender.list_of(reader_of(asked), asked, fresh=fresh)
+
+        def one(name: str) -> Awaitable[Listed[L]]:
+            return self.make(kind, {"server": name}, perform, LISTED)
 
         if server is not None:
-            return await one(asking.known(server))
-        names = sorted(asking.servers.names())
-        found = await asyncio.gather(*(self._one_of_all(kind, asking, lists, name, one) for name in names))
+            return await one(sender.known(server).name)
+        servers = [each for _, each in sorted(sender.servers.items())]
+        found = await asyncio.gather(
+            *(self._one_of_all(kind, each, reader_of(each).kind.capability, one) for each in servers)
+        )
         return Listed(
             tuple(item for each in found for item in each.items),
             tuple(problem for each in found for problem in each.problems),
@@ -171,28 +174,27 @@ class Requests:
     async def _one_of_all(
         self,
         kind: BuiltinTool,
-        asking: Asking,
-        lists: ListsOf[L],
-        server: ServerName,
-        one: Callable[[ServerName], Awaitable[Listed[L]]],
+        server: Server,
+        capability: str,
+        one: Callable[[str], Awaitable[Listed[L]]],
     ) -> Listed[L]:
-        verdict = self._permissions.preview(kind, {"server": server})
+        verdict = self._permissions.preview(kind, {"server": server.name})
         if verdict.behaviour == "deny":
             return Listed()
-        if asking.servers.session_of(server) is None:  # not waited for
-            reason = asking.servers.absence_of(server)
-            return Listed(problems=() if reason is None else (f"{server}: {reason}",))
-        if not offers(asking.servers.capabilities_of(server), lists.kind.capability):
+        if server.session() is None:  # not waited for
+            reason = server.absence
+            return Listed(problems=() if reason is None else (f"{server.name}: {reason}",))
+        if not server.offers(capability):
             return Listed()
         if verdict.behaviour == "ask":
             why = f"it is left out, because {verdict.reason} requires a question; name the server to be asked"
-            return Listed(problems=(f"{server}: {why}",))
+            return Listed(problems=(f"{server.name}: {why}",))
         try:
-            return await one(server)
+            return await one(server.name)
         except PermissionRefused:  # by a hook
             return Listed()
         except DragomanError as error:
-            return Listed(problems=(f"{server}: {error}",))
+            return Listed(problems=(f"{server.name}: {error}",))
 
 
 def _with_hooks_words(result: T, shown: tuple[Block, ...], content: tuple[Block, ...], shape: Shape[T]) -> T:

@@ -7,17 +7,17 @@ judged these calls, so what they read is not judged again; only a list of all se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
-from dragoman.calls.asking import Listed
 from dragoman.calls.requests import LIST_RESOURCES, READ_RESOURCE, schema
-from dragoman.catalog.resources import Resource, ResourceContents, Template, as_listed
+from dragoman.calls.resources import ResourceReader, Resources
+from dragoman.calls.sending import Listed
+from dragoman.catalog.resources import Resource, Template, as_listed
 from dragoman.catalog.tools import BuiltinResult, BuiltinTool
 from dragoman.content.blocks import TextBlock
 from dragoman.content.media import TEXT_LIMIT, Media
-from dragoman.names import ServerName
 
 LISTED_LIMIT: Final = 500
 """Resources, and templates, that a model is shown at once."""
@@ -33,20 +33,8 @@ _OWNER: Final = {
 _URI: Final = {"type": "string", "description": "The resource's URI, exactly as it is listed."}
 
 
-class ListsAll(Protocol):
-    async def list(self) -> Listed[Resource]: ...
-    async def templates(self) -> Listed[Template]: ...
-    async def server_of(self, uri: str) -> ServerName: ...
-
-
-class ReadsOne(Protocol):
-    async def list(self, server: str) -> Listed[Resource]: ...
-    async def templates(self, server: str) -> Listed[Template]: ...
-    async def read(self, server: str, uri: str) -> ResourceContents: ...
-
-
 def resource_tools(
-    resources: ListsAll, reader: ReadsOne, media: Media | None = None
+    resources: Resources, reader: ResourceReader, media: Media | None = None
 ) -> tuple[BuiltinTool, BuiltinTool]:
     """`list_mcp_resources` and `read_mcp_resource`. `reader` judges nothing, `resources` does."""
     shows = media or Media()

@@ -8,16 +8,15 @@ without secrets of the server's entry; `content/media.py` makes of it what a mod
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct, structs
 
-from dragoman.calls.asking import Asking, Listed, Servers
 from dragoman.calls.completion import complete
 from dragoman.calls.requests import CONTENTS, LIST_RESOURCES, NOTHING_SHOWN, READ_RESOURCE, Requests
-from dragoman.catalog.lists import ListsOf, offers
+from dragoman.calls.sending import Listed, Sender
 from dragoman.catalog.prompts import Completion
 from dragoman.catalog.resources import (
     ReadReply,
@@ -26,12 +25,14 @@ from dragoman.catalog.resources import (
     Template,
     read_contents,
 )
-from dragoman.clock import Clock
-from dragoman.connections.resource_subscriptions import Updates, Watching
+from dragoman.connections.resource_subscriptions import ResourceSubscriptions, Updates
 from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
 from dragoman.errors import CallError, InvalidArguments, RemoteError
 from dragoman.names import ServerName
 from dragoman.protocol import INVALID_PARAMS
+from dragoman.servers.lists import ListReader
+from dragoman.servers.registry import ServerRegistry
+from dragoman.servers.server import Server
 from dragoman.wire.uris import is_usable
 
 T = TypeVar("T", bound=Struct)
@@ -41,53 +42,45 @@ NOT_FOUND: Final = (INVALID_PARAMS, -32002)
 
 
 PROBLEM_LIMIT: Final = 20
-KEEPING_BYTES: Final = 1024
-"""What keeping a resource takes besides what it holds: very many small ones are not free."""
-
-
-class WatchedServers(Servers, Protocol):
-    """The same, with the way to hear of changes."""
-
-    def watching_of(self, server: ServerName) -> Watching: ...
 
 
 class ResourceReader:
     """Sends requests that have been judged."""
 
-    def __init__(self, servers: WatchedServers, clock: Clock) -> None:
-        self.servers = servers
-        self.asking = Asking(servers, clock)
+    def __init__(self, servers: ServerRegistry) -> None:
+        self.sender = Sender(servers)
 
     async def list(self, server: str) -> Listed[Resource]:
-        return await self.asking.list_of(self.servers.lists.resources, self.asking.known(server), fresh=False)
+        known = self.sender.known(server)
+        return await self.sender.list_of(known.resources, known, fresh=False)
 
     async def templates(self, server: str) -> Listed[Template]:
-        return await self.asking.list_of(self.servers.lists.templates, self.asking.known(server), fresh=False)
+        known = self.sender.known(server)
+        return await self.sender.list_of(known.templates, known, fresh=False)
 
     async def read(self, server: str, uri: str, timeout_seconds: float | None = None) -> ResourceContents:
-        name = self.asking.known(server)
-        redact = self.servers.redactor_of(name)
-        reply = await self._read(name, _checked(name, uri), timeout_seconds)
-        found = ResourceContents(server=name, uri=uri, contents=reply.contents, problems=reply.problems)
+        known = self.sender.known(server)
+        redact = known.redactor
+        reply = await self._read(known, _checked(known.name, uri), timeout_seconds)
+        found = ResourceContents(server=known.name, uri=uri, contents=reply.contents, problems=reply.problems)
         return _covered(found, redact) if redact else found
 
-    async def subscribe(self, server: str, uri: str) -> tuple[Watching, Updates]:
-        name = self.asking.known(server)
-        _checked(name, uri)
-        await self.asking.session(name)
-        watching = self.servers.watching_of(name)
-        return watching, await watching.add(uri)
+    async def subscribe(self, server: str, uri: str) -> tuple[ResourceSubscriptions, Updates]:
+        known = self.sender.known(server)
+        _checked(known.name, uri)
+        await self.sender.session(known)
+        return known.subscriptions, await known.subscriptions.add(uri)
 
-    async def _read(self, server: ServerName, uri: str, timeout_seconds: float | None) -> ReadReply:
-        session, cache = await self.asking.session(server, timeout_seconds), self.servers.lists.reads
-        kept = cache.get((server, uri), session)
+    async def _read(self, server: Server, uri: str, timeout_seconds: float | None) -> ReadReply:
+        await self.sender.session(server, timeout_seconds)
+        kept = server.reads.get(uri)
         if kept is not None:
             return kept
-        if not offers(self.servers.capabilities_of(server), "resources"):
-            raise CallError(server, f"{server} offers no resources")
-        ticket = cache.ticket((server, uri), session)
+        if not server.offers("resources"):
+            raise CallError(server.name, f"{server.name} offers no resources")
+        version = server.reads.version
         try:
-            reply = await self.asking.ask(
+            reply = await self.sender.send(
                 server,
                 "resources/read",
                 {"uri": uri},
@@ -97,10 +90,12 @@ class ResourceReader:
             )
         except RemoteError as error:
             if error.remote_code in NOT_FOUND:
-                error.hint = f"{server} may have no such resource; list its resources to see what there is."
+                error.hint = (
+                    f"{server.name} may have no such resource; list its resources to see what there is."
+                )
             raise
-        if reply.ttl_seconds and not reply.problems:
-            cache.put(ticket, reply, reply.ttl_seconds, cost=reply.size_bytes + len(uri) + KEEPING_BYTES)
+        if not reply.problems:
+            server.reads.put(uri, reply, version)
         return reply
 
 
@@ -110,18 +105,22 @@ class Resources:
     def __init__(self, reader: ResourceReader, requests: Requests) -> None:
         self._reader = reader
         self._requests = requests
-        self._subscriptions: dict[Updates, Watching] = {}
+        self._subscriptions: dict[Updates, ResourceSubscriptions] = {}
 
     async def list(self, server: str | None = None, *, fresh: bool = False) -> Listed[Resource]:
         """The resources of one server, or of all. `fresh`: requested now, not taken from memory."""
-        return await self._listed(self._reader.servers.lists.resources, server, fresh)
+        return await self._listed(lambda each: each.resources, server, fresh)
 
     async def templates(self, server: str | None = None, *, fresh: bool = False) -> Listed[Template]:
         """Resource templates: addresses with gaps to fill."""
-        return await self._listed(self._reader.servers.lists.templates, server, fresh)
+        return await self._listed(lambda each: each.templates, server, fresh)
 
-    async def _listed(self, lists: ListsOf[T], server: str | None, fresh: bool) -> Listed[T]:
-        return await self._requests.listed(LIST_RESOURCES, self._reader.asking, lists, server, fresh=fresh)
+    async def _listed(
+        self, reader_of: Callable[[Server], ListReader[T]], server: str | None, fresh: bool
+    ) -> Listed[T]:
+        return await self._requests.listed(
+            LIST_RESOURCES, self._reader.sender, reader_of, server, fresh=fresh
+        )
 
     async def read(self, server: str, uri: str, *, timeout_seconds: float | None = None) -> ResourceContents:
         """What a resource holds. It need not be listed; `RemoteError` if its server does not have it."""
@@ -165,24 +164,24 @@ class Resources:
         Several changes of one resource come as one. After a time without connection the resource itself is
         told, for it may have changed. Ends when a rule comes to deny reading the resource.
         """
-        watching, updates = await self._requests.make(
+        subscriptions, updates = await self._requests.make(
             READ_RESOURCE,
             self._about(server, uri),
             lambda given: self._reader.subscribe(given["server"], given["uri"]),
             NOTHING_SHOWN,
         )
-        self._subscriptions[updates] = watching
+        self._subscriptions[updates] = subscriptions
         try:
             yield updates
         finally:
             if self._subscriptions.pop(updates, None) is not None:
-                await watching.remove(updates)
+                await subscriptions.remove(updates)
 
     async def end_denied(self) -> None:
         """Ends the subscriptions that rules, which have changed, deny."""
         denied = [each for each in self._subscriptions if self._requests.denies(READ_RESOURCE, each.about)]
         ended = [(self._subscriptions.pop(each), each) for each in denied]
-        await asyncio.gather(*(watching.remove(updates) for watching, updates in ended))
+        await asyncio.gather(*(subscriptions.remove(updates) for subscriptions, updates in ended))
 
     async def complete(
         self,
@@ -194,12 +193,12 @@ class Resources:
         given: Mapping[str, str] | None = None,
     ) -> Completion:
         """What may be filled into a gap of a template; nothing where the server does not know."""
-        asking = self._reader.asking
-        subject = {"server": asking.known(server), "uri": uri_template}
-        return await complete(self._requests, asking, subject, variable, value, given or {})
+        sender = self._reader.sender
+        subject = {"server": sender.known(server).name, "uri": uri_template}
+        return await complete(self._requests, sender, subject, variable, value, given or {})
 
     def _about(self, server: str, uri: str) -> dict[str, Any]:
-        name = self._reader.asking.known(server)
+        name = self._reader.sender.known(server).name
         return {"server": name, "uri": _checked(name, uri)}
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, cast
 
-from dragoman.catalog.lock import Change, is_same
+from dragoman.catalog.lock import Change
+from dragoman.catalog.tools import is_same
 from dragoman.cleaning import one_line, visible
 
 LINE_LIMIT: Final = 80

@@ -1,7 +1,7 @@
 """Reads a server's list of tools and decides which definitions are usable.
 
 An invalid definition is dropped with its reason; the others are not affected. `paging.py` reads pages;
-`refresh.py` decides when to read.
+`servers/lists.py` decides when to read.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import Any, Final, Literal, cast
 import msgspec
 from msgspec import Raw, structs
 
-from dragoman.catalog.paging import FetchPage, read_pages, undecoded
+from dragoman.catalog.paging import FetchPage, Listing, read_pages, undecoded
 from dragoman.catalog.schemas import unsafe_names
 from dragoman.cleaning import one_line
 from dragoman.content.redact import Redactor
-from dragoman.errors import DragomanError
 from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as
 from dragoman.wire.messages import ABSENT, PlainToolDefinition, ToolDefinition
 from dragoman.wire.mirroring import KEYWORD, BadMirror, mirrored
@@ -30,17 +29,8 @@ LARGE_BYTES: Final = 256 * 1024
 """Pages from this size on are searched for secrets in steps that let the event loop run."""
 
 
-class ToolList(msgspec.Struct, frozen=True):
-    """What one server offers, and what of it had to be left out."""
-
-    definitions: tuple[ToolDefinition, ...] = ()
-    problems: tuple[str, ...] = ()
-    is_whole: bool = True
-    """Whether reading came to the list's end, or to a limit of ours."""
-    ttl_seconds: float | None = None
-    """How long it keeps, if the server says so."""
-    failure: DragomanError | Unreadable | None = None
-    """Why nothing at all could be read."""
+ToolList = Listing[ToolDefinition]
+"""What one server offers, and what of it had to be left out."""
 
 
 async def read_list(
@@ -86,12 +76,12 @@ def covered(listed: ToolList, redact: Redactor) -> ToolList:
     out."""
     kept: list[ToolDefinition] = []
     problems = [redact.text(problem) for problem in listed.problems]
-    for definition in listed.definitions:
+    for definition in listed.items:
         if redact.text(definition.name) != definition.name:
             problems.append("a tool is left out: its name holds a secret of the server's entry")
         else:
             kept.append(_covered(definition, redact))
-    return structs.replace(listed, definitions=tuple(kept), problems=tuple(problems))
+    return structs.replace(listed, items=tuple(kept), problems=tuple(problems))
 
 
 def _covered(definition: ToolDefinition, redact: Redactor) -> ToolDefinition:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from dragoman.catalog.prompts import PromptDefinition
 from dragoman.catalog.resources import Template
-from dragoman.catalog.tools import ServerTool, Tool
+from dragoman.catalog.tools import ServerTool, Tool, is_same
 from dragoman.cleaning import one_line, replaced
 from dragoman.config.jsonc import locate
 from dragoman.config.reading import read_object
@@ -133,11 +133,6 @@ def _change(entry: Locked | None, item: Lockable) -> Change | None:
     before, after = entry.definition, _definition(item)
     parts = [part for part in PARTS if before and not is_same(before.get(part), after.get(part))]
     return Change(item.server, _key(item), "changed", tuple(parts), before, after)
-
-
-def is_same(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON. Python's own comparison takes `0` for `false`."""
-    return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
 
 
 def _lockable(items: Iterable[object]) -> Iterable[Lockable]:

@@ -34,6 +34,19 @@ SCALAR_LIMIT_BYTES: Final = 1024
 FetchPage = Callable[[Mapping[str, Any]], Awaitable[Raw]]
 
 
+class Listing(Struct, Generic[T], frozen=True):
+    """One server's list of one kind, and what of it had to be left out."""
+
+    items: tuple[T, ...] = ()
+    problems: tuple[str, ...] = ()
+    is_whole: bool = True
+    """Whether reading came to the list's end, or to a limit of ours."""
+    ttl_seconds: float | None = None
+    """How long it keeps, if the server says so."""
+    failure: DragomanError | Unreadable | None = None
+    """Why nothing at all could be read."""
+
+
 class Pages(Struct, Generic[T]):
     """A list as it was read, and what was wrong with it."""
 

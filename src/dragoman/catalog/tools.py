@@ -152,6 +152,11 @@ class Tool:
         return hashlib.sha256(msgspec.json.encode(self.as_listed(), order="sorted")).hexdigest()
 
 
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON. Python's own comparison takes `0` for `false`."""
+    return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
+
+
 def _decoded(raw: Raw) -> dict[str, Any] | str | None:
     """A schema, None if there is none, or its very text if that is no schema: two of those may differ."""
     if raw is ABSENT:

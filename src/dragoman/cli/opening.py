@@ -22,7 +22,7 @@ from dragoman.errors import ConfigError, DragomanError
 
 if TYPE_CHECKING:
     from dragoman.host import Host
-    from dragoman.view import ServerView
+    from dragoman.servers.status import ServerStatus
 
 
 def opened(
@@ -46,7 +46,7 @@ def opened(
     return sources, configuration
 
 
-async def settled(host: Host, *, quiet: bool = False) -> Collection[ServerView]:
+async def settled(host: Host, *, quiet: bool = False) -> Collection[ServerStatus]:
     """The servers, once each of them is connected or has failed. `quiet`: a program reads what follows."""
     from dragoman.cli.render.progress import Waiting
 
@@ -54,7 +54,7 @@ async def settled(host: Host, *, quiet: bool = False) -> Collection[ServerView]:
         return (await host.ready()).values()
 
 
-def show_absent(views: Collection[ServerView], problems: Collection[str] = ()) -> None:
+def show_absent(views: Collection[ServerStatus], problems: Collection[str] = ()) -> None:
     """Why servers are missing from what is listed, and what else is not as it should be."""
     from dragoman.cli.render import text
 
@@ -67,13 +67,15 @@ def show_absent(views: Collection[ServerView], problems: Collection[str] = ()) -
         show_problem(problem)
 
 
-def problems_of_the_rest(views: Collection[ServerView], problems: Collection[str]) -> list[str]:
+def problems_of_the_rest(views: Collection[ServerStatus], problems: Collection[str]) -> list[str]:
     """Without those that only say once more that a server is not there."""
     absent = tuple(f"{view.name}: " for view in views if view.status != "connected")
     return [problem for problem in dict.fromkeys(problems) if not problem.startswith(absent)]
 
 
-def exit_code(configuration: Configuration, views: Collection[ServerView], server: str | None = None) -> int:
+def exit_code(
+    configuration: Configuration, views: Collection[ServerStatus], server: str | None = None
+) -> int:
     """Of a list. A server that needs approval or is disabled is a failure only if it is the `server` asked
     for; a file that cannot be read is one unless there is such a server."""
     if configuration.policy.broken or (server is None and has_unread_files(configuration)):
@@ -85,7 +87,7 @@ def exit_code(configuration: Configuration, views: Collection[ServerView], serve
     return exit_codes.NOT_CONNECTED if failed else exit_codes.OK
 
 
-def _is_our_fault(view: ServerView) -> bool:
+def _is_our_fault(view: ServerStatus) -> bool:
     return view.status == "failed" or view.scope == "dynamic"
 
 

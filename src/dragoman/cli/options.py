@@ -241,7 +241,7 @@ def run_with_host(
     *,
     only: Collection[str] | None = None,
     watch: bool = False,
-    frozen: Path | None = None,
+    tool_lock: Path | None = None,
     interaction: Interaction | None = None,
     audit: bool | None = None,
 ) -> T:
@@ -267,7 +267,7 @@ def run_with_host(
             interaction=interaction,
             only=only,
             watch=watch,
-            frozen=frozen,
+            tool_lock=tool_lock,
             audit=audit,
         ) as host:
             for problem in host.problems:

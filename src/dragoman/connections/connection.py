@@ -10,22 +10,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dragoman import events
 from dragoman.cleaning import one_line
-from dragoman.connections.connect_limiter import Kind
-from dragoman.connections.connector import ConnectionContext, Connector
-from dragoman.connections.factory import MakeTransport
+from dragoman.connections.connector import ConnectionContext, ConnectionTarget, Connector
 from dragoman.connections.failures import connect_error_of
 from dragoman.connections.handshake import Introduction
-from dragoman.connections.reachability import TcpProbe, pause
+from dragoman.connections.reachability import pause
 from dragoman.connections.reconnect_backoff import ReconnectBackoff
-from dragoman.connections.resource_subscriptions import UPDATED, Watching
-from dragoman.connections.server_messages import LOG_TEXT_LIMIT, Hearing
-from dragoman.connections.server_requests import Inbound
+from dragoman.connections.resource_subscriptions import UPDATED, ResourceSubscriptions
+from dragoman.connections.server_messages import LOG_TEXT_LIMIT, ServerMessages
+from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import End, Session
 from dragoman.connections.state import (
     AuthNeeded,
@@ -51,7 +49,6 @@ from dragoman.errors import (
     StartFailed,
     Unreachable,
 )
-from dragoman.interaction import ElicitsForms, ElicitsUrls
 from dragoman.transports.base import Details
 
 LAST_REPLIES_SECONDS: Final = 1.0
@@ -62,74 +59,56 @@ CHECK_SECONDS: Final = 5.0
 ANSWERS_SECONDS: Final = 0.5
 """After a lost session: what else was asked in it is about to be refused in the same way, and made again."""
 
-Prepare = Callable[["Connection", Session, float], Awaitable[None]]
-OnNotification = Callable[["Connection", Session, str], None]
+
+class ConnectionHandlers(Struct, frozen=True):
+    """What is called on events of one connection."""
+
+    prepare: Callable[[Session, float], Awaitable[None]]
+    """Called once the handshake is done, before the server counts as connected, with the seconds that it
+    may take: reads the list of tools."""
+    on_notification: Callable[[Session, str], None]
+    requests: ServerRequests
+    """Answers what the server asks for."""
+
+
+class Held(NamedTuple):
+    """Why a server is listed and never started."""
+
+    state: Hold | Disable
+    error: DragomanError | None = None
 
 
 class Connection:
     def __init__(
         self,
         name: str,
-        make_transport: MakeTransport,
-        surroundings: ConnectionContext,
-        *,
-        protocol: str,
-        fingerprint: str | None,
-        prepare: Prepare,
-        on_notification: OnNotification,
-        kind: Kind = "in-process",
-        held: Hold | Disable | None = None,
-        error: DragomanError | None = None,
-        older_transport: MakeTransport | None = None,
-        forms: ElicitsForms | None = None,
-        pages: ElicitsUrls | None = None,
-        knock: TcpProbe | None = None,
-        idle_seconds: float | None = None,
-        rests_first: bool = False,
+        target: ConnectionTarget,
+        context: ConnectionContext,
+        handlers: ConnectionHandlers,
+        held: Held | None = None,
     ) -> None:
-        """`held`: it is listed with this state, and never started; `error` says why, where that is one.
-
-        `knock` finds out cheaply whether an unreachable server is back. `idle_seconds`: it is stopped when
-        not used for that long, and started at the next use; `rests_first`: it is not even started before.
-        """
         self.name = name
-        self._around = surroundings
-        self._inbound = Inbound(name, forms, pages)
-        self._linker = Connector(
-            name,
-            make_transport,
-            older_transport,
-            surroundings,
-            self,
-            protocol=protocol,
-            fingerprint=fingerprint,
-            capabilities=self._inbound.capabilities,
-            kind=kind,
-        )
-        self._prepare = prepare
-        """Run once the handshake is done, before the server counts as connected, within the seconds given:
-        fills the catalogue."""
-        self._on_notification = on_notification
-        self._kind: Kind = kind
-        self._knock = knock
-        self._idle_seconds = idle_seconds
-        self._rests_first = rests_first
-        self._state = ServerState(since=surroundings.clock.now())
+        self._target = target
+        self._context = context
+        self._handlers = handlers
+        self._connector = Connector(name, target, context, self, handlers.requests.capabilities)
+        self._starts_on_use = target.starts_on_use
+        self._state = ServerState(since=context.clock.now())
         self._session: Session | None = None
         self._introduction: Introduction | None = None
         self._last_details = Details()
         self._last_ignored: Mapping[str, int] = {}
         self._last_noise: tuple[str, ...] = ()
-        self._error = error
+        self._error = held.error if held is not None else None
         self._checking: asyncio.Task[None] | None = None
-        hearing = self._hearing = Hearing(name, surroundings.bus, self._inbound, self._noticed)
-        self.notified, self.asked, self.logged = hearing.notified, hearing.asked, hearing.logged
-        self.watching = Watching(
+        messages = self._messages = ServerMessages(name, context.bus, handlers.requests, self._noticed)
+        self.notified, self.asked, self.logged = messages.notified, messages.asked, messages.logged
+        self.subscriptions = ResourceSubscriptions(
             name,
-            surroundings.bus,
+            context.bus,
             missed=self._missed,
-            logged=hearing.logged,
-            timeout_seconds=lambda: surroundings.settings.seconds("MCP_REQUEST_TIMEOUT_MS"),
+            logged=messages.logged,
+            timeout_seconds=lambda: context.settings.seconds("MCP_REQUEST_TIMEOUT_MS"),
         )
         self._owner: asyncio.Task[None] | None = None
         self._refusal: Disable | None = None
@@ -148,7 +127,7 @@ class Connection:
         """Resolved with the cause when the current connection ends."""
         self._is_held = held is not None
         if held is not None:
-            self._state = next_state(self._state, held, surroundings.clock.now())
+            self._state = next_state(self._state, held.state, context.clock.now())
             self._settled.set()
 
     # Questions from any task.
@@ -185,11 +164,12 @@ class Connection:
 
     @property
     def is_lazy(self) -> bool:
-        return self._idle_seconds is not None
+        return self._target.idle_seconds is not None
 
     @property
-    def inbound(self) -> Inbound:
-        return self._inbound
+    def requests(self) -> ServerRequests:
+        """Answers what the server asks for."""
+        return self._handlers.requests
 
     @property
     def offers_tools(self) -> bool:
@@ -205,7 +185,7 @@ class Connection:
         """The session to make calls on, if there is one at this moment."""
         return self._session if self._state.status == "connected" else None
 
-    async def awaited_session(self, seconds: float) -> Session:
+    async def wait_for_session(self, seconds: float) -> Session:
         """The session, once the connecting that is under way is done; `NotConnected` if there is none."""
         try:
             async with asyncio.timeout(seconds):
@@ -235,7 +215,7 @@ class Connection:
 
     def reconnect(self) -> None:
         """Connects; if it is connected, disconnects first."""
-        self._rests_first = False
+        self._starts_on_use = False
         self._want(None)
 
     def enable(self) -> None:
@@ -262,7 +242,7 @@ class Connection:
         """Checks whether the server still answers; if not, reconnects."""
         session = self.session()
         # The end of a process is noticed in any case; and one that is busy may not answer for a while.
-        if session is None or self._kind != "remote":
+        if session is None or self._target.kind != "remote":
             return
         error = await self._failure_of_check(session, seconds)
         if error is not None and error.code in ("timeout", "connection-lost"):
@@ -311,7 +291,7 @@ class Connection:
                     await self._said.wait()
         finally:
             await self._drop(None)
-            self.watching.finish()
+            self.subscriptions.finish()
             if self._state.status in ("pending", "connected"):
                 self._signal(Disable("the connection was closed"))
             self._settled.set()
@@ -335,15 +315,15 @@ class Connection:
 
     async def _live(self) -> None:
         """Connects, and reconnects after each loss; returns when there is no further attempt."""
-        backoff = ReconnectBackoff.of(self._around.settings)
+        backoff = ReconnectBackoff.of(self._context.settings)
         self._was_up = False
-        rests = self._rests_first
+        rests = self._starts_on_use
         while True:
             if rests:
                 await self._rest()
             try:
                 await self._connect()
-                self._rests_first = self._idle_seconds is not None
+                self._starts_on_use = self._target.idle_seconds is not None
                 self._settle()
                 ended = await self._stay(backoff)
                 rests = ended is None
@@ -354,7 +334,7 @@ class Connection:
                 error, how = problem, "failed"
             except Exception as problem:  # border: a bug here must cost this server only, and be seen
                 cause = f"{type(problem).__name__}: {problem}"
-                error, how = StartFailed(self.name, self._linker.phase, cause), "failed"
+                error, how = StartFailed(self.name, self._connector.phase, cause), "failed"
             self._error = error
             if how == "sign-in" or isinstance(error, SignInNeeded):
                 self._signal(AuthNeeded(str(error)))
@@ -368,7 +348,7 @@ class Connection:
     async def _finish_calls(self) -> None:
         """Waits for the calls under way on a connection that accepts no further ones."""
         if self._was_up and self._session is not None:
-            self.watching.close()
+            self.subscriptions.close()
             await self._session.quiet(None)
 
     def _settle(self) -> None:
@@ -386,21 +366,27 @@ class Connection:
     async def _stay(self, backoff: ReconnectBackoff) -> tuple[DragomanError, End] | None:
         """Waits for the link's end: why and how, or None if it was not needed any longer."""
         assert self._end is not None
-        began = self._around.clock.monotonic()
+        began = self._context.clock.monotonic()
         try:
-            if self._idle_seconds is None:
+            if self._target.idle_seconds is None:
                 cause, how = await self._end
             else:
-                found = await self._end_or_idleness(self._end, self._idle_seconds)
+                found = await self._end_or_idleness(self._end, self._target.idle_seconds)
                 if found is None:
                     return None
                 cause, how = found
         finally:
-            backoff.stood(self._around.clock.monotonic() - began)
+            backoff.stood(self._context.clock.monotonic() - began, was_healthy=self._was_healthy)
         refusal = self._session.refusal if self._session is not None else None
         if how == "sign-in" and refusal is not None:
             return connect_error_of(refusal, self.name, "connection"), how
         return self._lost_error(cause), how
+
+    @property
+    def _was_healthy(self) -> bool:
+        """Whether a process of this machine has answered a caller's request since it was started."""
+        session = self._session
+        return self._target.kind == "local" and session is not None and session.is_used
 
     async def _end_or_idleness(
         self, end: asyncio.Future[tuple[str, End]], idle_seconds: float
@@ -417,10 +403,11 @@ class Connection:
     async def _try_again(self, backoff: ReconnectBackoff, error: DragomanError, how: str) -> bool:
         """Waits for the next attempt; false if there is to be none."""
         # A server that never connected is not tried again, unless only the network failed.
-        hopeful = self._was_up or (isinstance(error, Unreachable) and self._kind == "remote")
+        hopeful = self._was_up or (isinstance(error, Unreachable) and self._target.kind == "remote")
         asked = error.retry_after_seconds if isinstance(error, Unreachable) else None
         at_least = min(asked or 0.0, LONGEST_ASKED_SECONDS)
-        wait = backoff.next_wait(at_once=how == "session", at_least=at_least) if hopeful else None
+        at_once = how == "session" or self._was_healthy
+        wait = backoff.next_wait(at_once=at_once, at_least=at_least) if hopeful else None
         if wait is None:
             await self._drop(None)
             self._fail(error)
@@ -434,36 +421,36 @@ class Connection:
         await self._drop(wait)
         # With an HTTP status the server was reached: probing for a connection would show nothing new.
         is_away = isinstance(error, ConnectError) and error.status is None
-        await pause(wait, self._knock if is_away else None)
+        await pause(wait, self._target.probe if is_away else None)
         return True
 
     async def _connect(self) -> None:
-        async with self._around.turns.taken(self._kind):
+        async with self._context.limiter.taken(self._target.kind):
             self._signal(Start())
-            session, introduction, seconds = await self._linker.link()
+            session, introduction, seconds = await self._connector.link()
         self._introduction = introduction
-        await self.watching.open(session, introduction.capabilities)
-        await self._prepare(self, session, seconds)
+        await self.subscriptions.open(session, introduction.capabilities)
+        await self._handlers.prepare(session, seconds)
         if session.lost_cause is not None:
-            raise self._linker.start_failed(session.lost_cause, session)
+            raise self._connector.start_failed(session.lost_cause, session)
         self._error = None
         self._was_up = True
         self._needed.clear()
         self._signal(Ready())
-        self._around.bus.publish(
+        self._context.bus.publish(
             events.ServerConnected(server=self.name, protocol_version=introduction.revision)
         )
 
     def _missed(self) -> None:
         for kind in ("tools", "prompts", "resources"):
             if self._session is not None:
-                self._on_notification(self, self._session, f"notifications/{kind}/list_changed")
+                self._handlers.on_notification(self._session, f"notifications/{kind}/list_changed")
 
     async def _drop(self, patience: float | None) -> None:
         """Closes the session. `patience`: seconds in which replies under way may still arrive."""
         session = self._session
-        self.watching.close()
-        self._hearing.withdraw_questions()
+        self.subscriptions.close()
+        self._messages.withdraw_questions()
         if self._checking is not None:
             self._checking.cancel()
         if session is None:
@@ -480,7 +467,7 @@ class Connection:
             self._last_ignored = session.ignored
             self._last_noise = session.noise
             if survivors := self._last_details.left_behind:
-                self._hearing.logged(
+                self._messages.logged(
                     "warning", f"these of its processes could not be ended: {', '.join(survivors)}"
                 )
             self._session = None
@@ -488,7 +475,7 @@ class Connection:
     def _fail(self, error: DragomanError) -> None:
         self._error = error
         self._signal(Failed(_reason(error)))
-        self._around.bus.publish(
+        self._context.bus.publish(
             events.ServerFailed(server=self.name, reason=_reason(error), hint=error.hint)
         )
 
@@ -504,13 +491,13 @@ class Connection:
         )
 
     def _signal(self, signal: Signal) -> None:
-        before, self._state = self._state, next_state(self._state, signal, self._around.clock.now())
+        before, self._state = self._state, next_state(self._state, signal, self._context.clock.now())
         if self._state == before:
             return
         self._moved.set()
         self._moved = asyncio.Event()
         state = self._state
-        self._around.bus.publish(
+        self._context.bus.publish(
             events.ServerStateChanged(
                 server=self.name,
                 status=state.status,
@@ -531,12 +518,12 @@ class Connection:
 
     def _noticed(self, method: str, params: Raw) -> None:
         if method == ACKNOWLEDGED:
-            self.watching.acknowledged(params)
+            self.subscriptions.acknowledged(params)
         elif self._session is not None:
             # The cache is marked stale first, then subscribers, who may read again, are told.
-            self._on_notification(self, self._session, method)
+            self._handlers.on_notification(self._session, method)
             if method == UPDATED:
-                self.watching.updated(params)
+                self.subscriptions.updated(params)
 
     def doubted(self, session: Session) -> None:
         if session is self._session and (self._checking is None or self._checking.done()):
@@ -553,7 +540,7 @@ class Connection:
         cause = one_line(cause, LOG_TEXT_LIMIT)
         if self._state.status == "connected" and how != "sign-in":
             self._signal(Lost(cause))
-            self._around.bus.publish(events.ServerLost(server=self.name, reason=cause))
+            self._context.bus.publish(events.ServerLost(server=self.name, reason=cause))
         if self._end is not None and not self._end.done():
             self._end.set_result((cause, how))
 

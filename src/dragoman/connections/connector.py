@@ -19,6 +19,7 @@ from dragoman.connections.connect_limiter import ConnectLimiter, Kind
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import MakeTransport
 from dragoman.connections.handshake import Handshake, Introduction
+from dragoman.connections.reachability import TcpProbe
 from dragoman.connections.session import Session, SessionObserver
 from dragoman.errors import (
     ConnectError,
@@ -47,7 +48,25 @@ class ConnectionContext(Struct, frozen=True):
     bus: events.EventBus
     eras: EraMemory
     client_info: Mapping[str, Any]
-    turns: ConnectLimiter
+    limiter: ConnectLimiter
+
+
+class ConnectionTarget(Struct, frozen=True, kw_only=True):
+    """How one server is reached, and when its connection is open."""
+
+    make_transport: MakeTransport
+    older_transport: MakeTransport | None = None
+    """The transport before Streamable HTTP, for a server that was never updated."""
+    protocol: str
+    fingerprint: str | None = None
+    """Names the entry in the memory of eras; None: nothing is remembered of it."""
+    kind: Kind = "in-process"
+    probe: TcpProbe | None = None
+    """Finds out cheaply whether an unreachable server is back."""
+    idle_seconds: float | None = None
+    """It is stopped when not used for that long, and started at the next use."""
+    starts_on_use: bool = False
+    """It is not started before its first use."""
 
 
 class LinkObserver(SessionObserver, Protocol):
@@ -60,25 +79,15 @@ class Connector:
     def __init__(
         self,
         server: str,
-        make_transport: MakeTransport,
-        older_transport: MakeTransport | None,
-        around: ConnectionContext,
+        target: ConnectionTarget,
+        context: ConnectionContext,
         observer: LinkObserver,
-        *,
-        protocol: str,
-        fingerprint: str | None,
         capabilities: Mapping[str, Any],
-        kind: Kind,
     ) -> None:
         self._server = server
-        self._kind: Kind = kind
-        self._make_transport = make_transport
-        self._older_transport = older_transport
-        self._around = around
+        self._target = target
+        self._context = context
         self._observer = observer
-        self._protocol = protocol
-        self._fingerprint = fingerprint
-        """Names the entry in the memory of eras; None: nothing is remembered of it."""
         self._capabilities = capabilities
         self._session: Session | None = None
         self.phase = "start"
@@ -86,7 +95,7 @@ class Connector:
 
     async def link(self) -> tuple[Session, Introduction, float]:
         """A session, what the server says of itself, and how many seconds of the time limit are left."""
-        seconds = self._around.settings.seconds("MCP_TIMEOUT")
+        seconds = self._context.settings.seconds("MCP_TIMEOUT")
         self.phase = "start"
         self._session = None
         remembered = self._recall()
@@ -104,17 +113,17 @@ class Connector:
             if not isinstance(error, Unreachable | SignInNeeded):
                 self._forget()
             raise self._with_details(error) from None
-        if handshake.verdict is not None and self._fingerprint is not None:
-            self._around.eras.remember(
-                self._fingerprint, handshake.verdict, until_end=handshake.is_from_timeout
+        if handshake.verdict is not None and self._target.fingerprint is not None:
+            self._context.eras.remember(
+                self._target.fingerprint, handshake.verdict, until_end=handshake.is_from_timeout
             )
         session.introduced()
         return session, introduction, left
 
     def _too_late(self, cause: str) -> ConnectTimeout:
-        hint = _SLOW[self._kind == "remote"]
+        hint = _SLOW[self._target.kind == "remote"]
         said = self._session.first_noise if self._session is not None else None
-        if said is not None and self._kind == "local":
+        if said is not None and self._target.kind == "local":
             cause = f"it prints text that is not MCP on stdout: {one_line(said, 120)!r}; {cause}"
             hint = "On stdout a server may write MCP messages only; what it logs belongs on stderr."
         return ConnectTimeout(self._server, self.phase, cause, hint=hint)
@@ -122,7 +131,7 @@ class Connector:
     def start_failed(self, cause: str, session: Session | None) -> ConnectError:
         self._session = session
         self._forget()
-        if self._kind == "remote":
+        if self._target.kind == "remote":
             hint = "Its own log may say more."
             return Unreachable(self._server, self.phase, cause, hint=hint)
         hint = (
@@ -134,20 +143,24 @@ class Connector:
     def _handshake(self, remembered: str | None, seconds: float) -> Handshake:
         return Handshake(
             self._server,
-            protocol=self._protocol,
+            protocol=self._target.protocol,
             remembered=remembered,
-            client_info=self._around.client_info,
+            client_info=self._context.client_info,
             capabilities=self._capabilities,
-            probe_seconds=self._around.settings.seconds("DRAGOMAN_PROBE_TIMEOUT_MS"),
+            probe_seconds=self._context.settings.seconds("DRAGOMAN_PROBE_TIMEOUT_MS"),
             connect_seconds=seconds,
             respawn=self._open,
-            has_older=self._older_transport is not None,
+            has_older=self._target.older_transport is not None,
         )
 
     async def _open(self, older: bool) -> Session:
-        make = self._older_transport if older and self._older_transport is not None else self._make_transport
-        driver = LegacyDriver(LEGACY_REVISIONS[0], self._around.client_info, self._capabilities)
-        settings = self._around.settings
+        make = (
+            self._target.older_transport
+            if older and self._target.older_transport is not None
+            else self._target.make_transport
+        )
+        driver = LegacyDriver(LEGACY_REVISIONS[0], self._context.client_info, self._capabilities)
+        settings = self._context.settings
         session = Session(
             self._server,
             make(),
@@ -167,12 +180,12 @@ class Connector:
         return session
 
     def _recall(self) -> str | None:
-        return self._around.eras.recall(self._fingerprint) if self._fingerprint else None
+        return self._context.eras.recall(self._target.fingerprint) if self._target.fingerprint else None
 
     def _forget(self) -> None:
         """The failure may come from a stored verdict that no longer holds: the next attempt probes again."""
-        if self._fingerprint is not None:
-            self._around.eras.forget(self._fingerprint)
+        if self._target.fingerprint is not None:
+            self._context.eras.forget(self._target.fingerprint)
 
     def _with_details(self, error: ConnectError) -> ConnectError:
         session = self._session

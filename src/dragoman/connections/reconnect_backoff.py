@@ -1,7 +1,8 @@
 """How often, and after which waits, a connection to a lost server is attempted.
 
 Waits double up to a limit. Attempts are counted; time spent connected resets the count, so a server that dies
-right after each start is soon given up.
+right after each start is soon given up. A local server that has answered a caller's request since it was
+started is started again at once.
 """
 
 from __future__ import annotations
@@ -59,6 +60,6 @@ class ReconnectBackoff:
         wait = min(self._wait_seconds * 2 ** min(before, DOUBLINGS_LIMIT), self._longest_seconds)
         return max(wait * (1 - SPREAD * self._chance()), at_least)
 
-    def stood(self, seconds: float) -> None:
-        """A connection lasted this long."""
-        self._used = max(0.0, self._used - seconds / REFILL_SECONDS)
+    def stood(self, seconds: float, *, was_healthy: bool = False) -> None:
+        """A connection lasted this long. `was_healthy`: all attempts are given back."""
+        self._used = 0.0 if was_healthy else max(0.0, self._used - seconds / REFILL_SECONDS)

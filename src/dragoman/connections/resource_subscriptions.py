@@ -72,7 +72,7 @@ class Updates:
         return ResourceUpdated(server=self._server, uri=uri)
 
 
-class Watching:
+class ResourceSubscriptions:
     """One server's. `missed`: called when changes of lists may have been missed."""
 
     def __init__(

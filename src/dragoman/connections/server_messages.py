@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from dragoman import events
 from dragoman.cleaning import one_line
-from dragoman.connections.server_requests import Inbound
+from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
 from dragoman.protocol import INTERNAL_ERROR
 from dragoman.wire.codec import Unreadable, decode_as, encode_error
@@ -27,9 +27,13 @@ QUESTIONS_LIMIT: Final = 16
 LEVELS: Final = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 
 
-class Hearing:
+class ServerMessages:
     def __init__(
-        self, server: str, bus: events.EventBus, inbound: Inbound, on_notice: Callable[[str, Raw], None]
+        self,
+        server: str,
+        bus: events.EventBus,
+        inbound: ServerRequests,
+        on_notice: Callable[[str, Raw], None],
     ) -> None:
         """`on_notice` is told of every notice that is not a line of the log."""
         self._server = server

@@ -44,7 +44,7 @@ class Refusal(Exception):
         self.message = message
 
 
-class Inbound:
+class ServerRequests:
     def __init__(
         self, server: str, forms: ElicitsForms | None = None, pages: ElicitsUrls | None = None
     ) -> None:

@@ -114,7 +114,7 @@ class Session:
         self._flood = FloodGauge(unrequested_per_second)
         self._health = Health()
         self._is_introduced = False
-        self._is_used = False
+        self.is_used = False
         """Whether a caller's request was answered, so that the server may have work to finish."""
         self.refusal: HttpError | None = None
         """What the server said to credentials that are dead."""
@@ -209,7 +209,7 @@ class Session:
                 else:
                     self._transport.send(message)
             result = await future
-            self._is_used = self._is_used or method not in _HOUSEKEEPING
+            self.is_used = self.is_used or method not in _HOUSEKEEPING
             return result
         except RemoteError as error:
             self._check_session(error)
@@ -276,7 +276,7 @@ class Session:
         self._transport.hurry()
 
     async def close(self) -> None:
-        graceful = self._is_used and self._lost_cause is None
+        graceful = self.is_used and self._lost_cause is None
         self.end("the connection was closed")
         await (self._transport.close(graceful=True) if graceful else self._transport.close())
 

@@ -7,12 +7,11 @@ time for closing is bounded whatever a server does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dragoman.clock import Clock
 from dragoman.connections.connection import CHECK_SECONDS, Connection
-from dragoman.names import ServerName
 from dragoman.transports import orphans
 
 TICK_SECONDS: Final = 5.0
@@ -22,7 +21,7 @@ SLEPT_SECONDS: Final = 10.0
 
 
 class Supervisor:
-    def __init__(self, connections: Mapping[ServerName, Connection], clock: Clock) -> None:
+    def __init__(self, connections: Callable[[], Mapping[str, Connection]], clock: Clock) -> None:
         self._connections = connections
         self._clock = clock
         self._watch: asyncio.Task[None] | None = None
@@ -30,7 +29,7 @@ class Supervisor:
     def start(self) -> None:
         orphans.sweep()
         self._watch = asyncio.create_task(self._watch_sleep(), name="dragoman sleep watch")
-        for connection in self._connections.values():
+        for connection in self._connections().values():
             connection.start()
 
     async def _watch_sleep(self) -> None:
@@ -43,17 +42,17 @@ class Supervisor:
 
     async def check_all(self) -> None:
         """Checks which servers still answer; the others are reconnected."""
-        await _all(connection.check(CHECK_SECONDS) for connection in list(self._connections.values()))
+        await _all(connection.check(CHECK_SECONDS) for connection in list(self._connections().values()))
 
     async def settled(self, only: Collection[str] | None = None) -> None:
         """Returns when every server, or each of some, is settled."""
-        wanted = [each for name, each in self._connections.items() if only is None or name in only]
+        wanted = [each for name, each in self._connections().items() if only is None or name in only]
         await _all(connection.settled() for connection in wanted)
 
     async def close(self) -> None:
         if self._watch is not None:
             self._watch.cancel()
-        await close_all(self._connections.values())
+        await close_all(self._connections().values())
 
 
 async def close_all(connections: Iterable[Connection]) -> None:

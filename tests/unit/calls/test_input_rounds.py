@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from dragoman.calls import input_rounds
 from dragoman.calls.input_rounds import QUESTION_LIMIT, next_round
-from dragoman.connections.server_requests import Inbound
+from dragoman.connections.server_requests import ServerRequests
 from dragoman.errors import InputUnavailable, MalformedReply
 from dragoman.interaction import FormAnswer, FormElicitation
 from tests.unit.fakes import Nobody
@@ -125,7 +125,7 @@ async def test_a_person_who_declines_is_an_answer_like_any_other():
         async def elicit_form(self, question: FormElicitation) -> FormAnswer:
             return FormAnswer("decline")
 
-    found = await carried(Inbound("box", Declines()), inputRequests={"a": QUESTION})
+    found = await carried(ServerRequests("box", Declines()), inputRequests={"a": QUESTION})
 
     assert found == {"inputResponses": {"a": {"action": "decline"}}}
 

@@ -10,8 +10,8 @@ from msgspec import Raw
 
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline, ToolCall
+from dragoman.catalog.catalog import Catalog, ServerTools
 from dragoman.catalog.listing import ToolList
-from dragoman.catalog.pool import Catalog
 from dragoman.catalog.tools import BuiltinTool, Tool
 from dragoman.content.prepare import Preparer
 from dragoman.content.redact import Redactor
@@ -65,22 +65,14 @@ class World:
         self.no_session: Exception | None = None
         self.later_replies: list[bytes | Exception] = []
         self.is_away = False
-        self.harmless = False
+        self.retry_safe = False
         self.catalog = Catalog()
-        self.offer([definition("open", SCHEMA)])
+        self.listed_again = [definition("open", SCHEMA)]
+        self.replace_entry()
         self.pipeline = self.pipeline_with(None)
 
     def pipeline_with(self, pages: Any) -> Pipeline:
-        return Pipeline(
-            catalog=self.catalog,
-            hooks=self,
-            permissions=self,
-            links=self,  # type: ignore[arg-type]
-            preparer=Preparer(),
-            bus=self.bus,
-            clock=self.clock,
-            pages=pages,
-        )
+        return Pipeline(self, self, self, Preparer(), pages=pages)  # type: ignore[arg-type]
 
     async def call(
         self, arguments: Mapping[str, Any] | None = None, name: str = NAME, **more: Any
@@ -128,49 +120,49 @@ class World:
         self.story.append(("decide", tool.name, arguments))
         return self.decision
 
-    # the way to servers
+    # the registry, and its only server
 
-    def session_of(self, server: ServerName) -> "World | None":
-        assert server == "box"
+    def get(self, name: str) -> "World | None":
+        return self if name == "box" else None
+
+    def __contains__(self, name: str) -> bool:
+        return name == "box"
+
+    def server_in(self, name: str) -> "World | None":
+        return None
+
+    name = ServerName("box")
+    timeout_seconds = 77.0
+    requests: Any = Nobody()
+    redactor: Redactor | None = None
+
+    def session(self) -> "World | None":
         return None if self.is_away or self.no_session is not None else self
 
-    async def awaited_session(self, server: ServerName, seconds: float) -> "World":
-        assert server == "box"
+    async def wait_for_session(self, seconds: float) -> "World":
         if self.no_session is not None:
             raise self.no_session
         self.story.append(("awaited", seconds))
         return self
 
-    def timeout_of(self, server: ServerName) -> float:
-        return 77.0
+    def is_retry_safe(self, tool: Tool) -> bool:
+        return self.retry_safe
 
-    def answerer_of(self, server: ServerName) -> Nobody:
-        return Nobody()
-
-    def server_in(self, name: str) -> ServerName | None:
-        return None
-
-    def link_of(self, server: ServerName) -> object:
-        return self.link
-
-    link = object()
-
-    def redactor_of(self, server: ServerName) -> Redactor | None:
-        return self.redactor
-
-    redactor: Redactor | None = None
-
-    def is_harmless(self, tool: Tool) -> bool:
-        return self.harmless
-
-    async def list_again(self, server: ServerName, session: object, seconds: float) -> None:
+    async def read_tools_again(self, session: object, seconds: float) -> None:
         assert session is self
         self.story.append(("listed",))
         self.offer(self.listed_again)
 
     def offer(self, definitions: list[ToolDefinition]) -> None:
         self.listed_again = definitions
-        self.catalog.set_list(ServerName("box"), ToolList(tuple(definitions)))
+        self.tools.set(ToolList(tuple(definitions)))
+        self.catalog.changed()
+
+    def replace_entry(self) -> None:
+        """Another entry takes the place of this one, and offers the same."""
+        self.tools = ServerTools(ServerName("box"))
+        self.catalog.add(self.tools)
+        self.offer(self.listed_again)
 
     # the session
 
@@ -431,7 +423,7 @@ async def test_a_call_that_may_have_run_is_never_made_again_by_itself(world: Wor
 
 
 async def test_a_call_that_does_no_harm_twice_is_made_twice_and_no_more(world: World):
-    world.harmless = True
+    world.retry_safe = True
     world.reply = IN_DOUBT
     with pytest.raises(ConnectionLost):
         await world.call()
@@ -597,7 +589,7 @@ async def test_arguments_that_are_left_out_are_filled_in_before_hooks_and_permis
     world.wanted = {"PreToolUse"}
     tool = builtin(world, fine)["look"]
     tool.complete = complete
-    await world.call({}, "look", own={"look": tool})
+    await world.call({}, "look", builtin_tools={"look": tool})
 
     filled_in = {"n": 7}
     assert world.story == [("before", "look", filled_in), ("decide", "look", filled_in), ("run", filled_in)]
@@ -609,7 +601,7 @@ async def test_arguments_that_cannot_be_filled_in_in_time_are_invalid(world: Wor
 
     tool = builtin(world, fine)["look"]
     tool.complete = complete
-    outcome = await world.call({"n": 1}, "look", own={"look": tool}, timeout_seconds=0)
+    outcome = await world.call({"n": 1}, "look", builtin_tools={"look": tool}, timeout_seconds=0)
 
     assert isinstance(outcome.error, InvalidArguments)
     assert outcome.error.problems == ("those that were left out could not be found in time",)
@@ -625,7 +617,7 @@ async def without_its_server() -> str:
 
 
 async def test_a_built_in_tool_takes_the_same_steps(world: World):
-    outcome = await world.call(name="look", own=builtin(world, fine))
+    outcome = await world.call(name="look", builtin_tools=builtin(world, fine))
 
     assert [step[0] for step in world.story] == ["before", "decide", "run", "after"]
     assert (outcome.server, outcome.tool, outcome.text, outcome.is_error) == ("", "look", "fine", False)
@@ -633,10 +625,12 @@ async def test_a_built_in_tool_takes_the_same_steps(world: World):
 
 async def test_a_built_in_tool_that_is_not_allowed_or_wrongly_called_does_not_run(world: World):
     own = builtin(world, fine)
-    assert isinstance((await world.call({"n": "one"}, name="look", own=own)).error, InvalidArguments)
+    assert isinstance(
+        (await world.call({"n": "one"}, name="look", builtin_tools=own)).error, InvalidArguments
+    )
     world.decision = Decision(False, "no")
 
-    assert isinstance((await world.call(name="look", own=own)).error, PermissionRefused)
+    assert isinstance((await world.call(name="look", builtin_tools=own)).error, PermissionRefused)
     assert "run" not in [step[0] for step in world.story]
 
 
@@ -645,19 +639,19 @@ async def test_only_the_callers_own_built_in_tools_are_there(world: World):
 
 
 async def test_a_built_in_tool_without_its_server_is_an_outcome(world: World):
-    outcome = await world.call(name="look", own=builtin(world, without_its_server))
+    outcome = await world.call(name="look", builtin_tools=builtin(world, without_its_server))
 
     assert isinstance(outcome.error, NotConnected)
     assert "it is gone" in outcome.text
 
 
 async def test_a_built_in_tool_has_the_time_its_caller_gives_it(world: World):
-    outcome = await world.call(name="look", own=builtin(world, for_ever), timeout_seconds=0.01)
+    outcome = await world.call(name="look", builtin_tools=builtin(world, for_ever), timeout_seconds=0.01)
 
     assert outcome.is_error
     assert "look took longer than 0.01 s" in outcome.text
     with pytest.raises(TimeoutError, match="the tool's own"):
-        await world.call(name="look", own=builtin(world, late_by_itself), timeout_seconds=60)
+        await world.call(name="look", builtin_tools=builtin(world, late_by_itself), timeout_seconds=60)
 
 
 async def test_what_was_judged_is_what_is_sent_whatever_the_caller_does_meanwhile(world: World):
@@ -682,7 +676,7 @@ async def test_what_changes_while_it_is_being_allowed_is_judged_anew(world: Worl
     async def slow(*given: Any, **more: Any) -> Decision:
         if not [step for step in world.story if step[0] == "decide"]:
             if how == "entry":
-                world.link = object()
+                world.replace_entry()
             else:
                 world.offer([definition("open", SCHEMA, description="now it burns")])
         return await decide(*given, **more)
@@ -706,9 +700,9 @@ OLD_HEADERS = RemoteError("box", -32020, "header mismatch", status=400)
 PAGE_FIRST = RemoteError("box", -32042, "visit", {"elicitations": [{"url": "https://a.example/"}]})
 QUESTION = b'{"resultType":"input_required","inputRequests":{"k":{"method":"m"}},"requestState":"s"}'
 WAITS: dict[str, tuple[bytes | Exception, str]] = {
-    "for a busy server": (BUSY, "harmless"),
-    "for a reconnect": (UNSENT, "awaited_session"),
-    "for a list": (OLD_HEADERS, "list_again"),
+    "for a busy server": (BUSY, "retry_safe"),
+    "for a reconnect": (UNSENT, "wait_for_session"),
+    "for a list": (OLD_HEADERS, "read_tools_again"),
     "for a page": (PAGE_FIRST, "visit"),
     "for an answer to a question": (QUESTION, "answer"),
 }
@@ -727,30 +721,31 @@ class ChangingWorld(World):
             return
         self._during = "never again"
         if self._how == "entry":
-            self.link = object()
+            self.replace_entry()
         elif self._how == "gone":
             self.offer([])
         else:
             self.offer([definition("open", SCHEMA, description="now it burns")])
 
-    def is_harmless(self, tool: Tool) -> bool:
-        self._change("harmless")  # asked right before the wait
-        return super().is_harmless(tool)
+    def is_retry_safe(self, tool: Tool) -> bool:
+        self._change("retry_safe")  # asked right before the wait
+        return super().is_retry_safe(tool)
 
-    async def awaited_session(self, server: ServerName, seconds: float) -> World:
-        session = await super().awaited_session(server, seconds)
-        self._change("awaited_session")
+    async def wait_for_session(self, seconds: float) -> World:
+        session = await super().wait_for_session(seconds)
+        self._change("wait_for_session")
         return session
 
-    async def list_again(self, server: ServerName, session: object, seconds: float) -> None:
-        await super().list_again(server, session, seconds)
-        self._change("list_again")
+    async def read_tools_again(self, session: object, seconds: float) -> None:
+        await super().read_tools_again(session, seconds)
+        self._change("read_tools_again")
 
     async def elicit_url(self, question: Any) -> str:
         self._change("visit")
         return "accept"
 
-    def answerer_of(self, server: ServerName) -> Any:
+    @property
+    def requests(self) -> Any:  # type: ignore[override]
         return self
 
     async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
@@ -786,8 +781,8 @@ async def test_a_tool_that_goes_while_a_call_waits_is_not_called_again(reply: by
 
 @pytest.mark.parametrize("how", ["definition", "entry"])
 async def test_a_call_that_may_have_run_is_not_made_again_for_another_tool_or_entry(how: str):
-    world = ChangingWorld(how, "awaited_session")
-    world.harmless = True
+    world = ChangingWorld(how, "wait_for_session")
+    world.retry_safe = True
     world.reply, world.later_replies = IN_DOUBT, [FINE]
     with pytest.raises(ConnectionLost) as caught:
         await world.call()
@@ -813,7 +808,7 @@ async def test_what_never_stops_changing_is_refused(world: World):
     decide = world.decide
 
     async def restless(*given: Any, **more: Any) -> Decision:
-        world.link = object()
+        world.replace_entry()
         return await decide(*given, **more)
 
     world.decide = restless  # type: ignore[method-assign]
@@ -828,7 +823,7 @@ async def test_a_built_in_tool_that_fails_is_an_outcome(world: World):
         raise ValueError("no disk")
 
     tool = BuiltinTool("own", broken, description="", input_schema={"type": "object"})
-    outcome = await world.call({}, "own", own={"own": tool})
+    outcome = await world.call({}, "own", builtin_tools={"own": tool})
 
     assert outcome.is_error
     assert "ValueError: no disk" in outcome.text

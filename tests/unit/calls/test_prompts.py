@@ -22,7 +22,7 @@ def listing(*prompts: Any) -> dict[str, Any]:
 
 def prompts_of(*sessions: Session, **more: Any) -> Prompts:
     servers = Servers(*sessions, **more)
-    return Prompts(servers, servers.clock, allowed_requests())
+    return Prompts(servers, allowed_requests())  # type: ignore[arg-type]
 
 
 async def test_prompts_are_named_like_tools():
@@ -90,8 +90,8 @@ async def test_each_round_carries_only_what_the_round_before_it_gave():
     waits = {"resultType": "input_required", "requestState": "second"}
     box = Session("box", prompts_list=listing("greet"), prompts_get=[asks, waits, SAID])
     servers = Servers(box)
-    servers.answerer_of = lambda server: Yes()  # type: ignore[method-assign]
-    await Prompts(servers, servers.clock, allowed_requests()).get("mcp__box__greet")
+    servers["box"].requests = Yes()
+    await Prompts(servers, allowed_requests()).get("mcp__box__greet")
 
     call = {"name": "greet", "arguments": {}}
     asked = [as_sent(params) for method, params in box.asked if method == "prompts/get"]
@@ -118,9 +118,7 @@ async def suggestions(box: Session, completions: bool = True, given: Any = None)
     servers = Servers(box)
     if completions:
         servers.capabilities["completions"] = {}
-    return await Prompts(servers, servers.clock, allowed_requests()).complete(
-        "mcp__box__review", "book", "d", given=given
-    )
+    return await Prompts(servers, allowed_requests()).complete("mcp__box__review", "book", "d", given=given)
 
 
 async def test_suggestions_are_asked_for_with_what_is_already_known():

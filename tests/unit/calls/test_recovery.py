@@ -12,9 +12,9 @@ from dragoman.calls.recovery import (
     UNSENT_LIMIT,
     Reaction,
     Step,
-    is_harmless,
     react,
 )
+from dragoman.catalog.annotations import hints_of
 from dragoman.errors import (
     CallError,
     CallTimeout,
@@ -36,7 +36,7 @@ MISMATCH = RemoteError("box", -32020, "header mismatch", status=400)
 
 
 @pytest.mark.parametrize(
-    ("error", "attempt", "harmless", "reaction"),
+    ("error", "attempt", "retry_safe", "reaction"),
     [
         # It never reached the server: again, a few times, whatever the tool says of itself.
         (UNSENT, 1, False, "repeat"),
@@ -62,8 +62,8 @@ MISMATCH = RemoteError("box", -32020, "header mismatch", status=400)
     ],
     ids=str,
 )
-def test_the_table(error: CallError, attempt: int, harmless: bool, reaction: Reaction):
-    assert react(error, attempt=attempt, harmless=harmless).reaction == reaction
+def test_the_table(error: CallError, attempt: int, retry_safe: bool, reaction: Reaction):
+    assert react(error, attempt=attempt, retry_safe=retry_safe).reaction == reaction
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_the_table(error: CallError, attempt: int, harmless: bool, reaction: Rea
     ],
     ids=str,
 )
-@pytest.mark.parametrize("harmless", [True, False])
+@pytest.mark.parametrize("retry_safe", [True, False])
 @pytest.mark.parametrize("attempt", [1, 2])
-def test_everything_else_is_told_to_whoever_called(error: CallError, harmless: bool, attempt: int):
-    assert react(error, attempt=attempt, harmless=harmless) == GIVE_UP
+def test_everything_else_is_told_to_whoever_called(error: CallError, retry_safe: bool, attempt: int):
+    assert react(error, attempt=attempt, retry_safe=retry_safe) == GIVE_UP
 
 
 def _status(status: int, after: float | None = None) -> HttpError:
@@ -103,7 +103,7 @@ def _status(status: int, after: float | None = None) -> HttpError:
 
 @pytest.mark.requirement("CAL-5")
 @pytest.mark.parametrize(
-    ("error", "attempt", "harmless", "step"),
+    ("error", "attempt", "retry_safe", "step"),
     [
         # It would not take the call now: again after a while, as long as that is soon.
         (_status(429), 1, False, Step("wait and retry", 1)),
@@ -135,8 +135,8 @@ def _status(status: int, after: float | None = None) -> HttpError:
     ],
     ids=str,
 )
-def test_what_a_busy_or_broken_server_is_given(error: CallError, attempt: int, harmless: bool, step: Step):
-    assert react(error, attempt=attempt, harmless=harmless) == step
+def test_what_a_busy_or_broken_server_is_given(error: CallError, attempt: int, retry_safe: bool, step: Step):
+    assert react(error, attempt=attempt, retry_safe=retry_safe) == step
 
 
 @pytest.mark.requirement("CAL-5")
@@ -148,23 +148,23 @@ def test_every_row_decides_something_and_nothing_is_left_over():
 
 @pytest.mark.requirement("CAL-5")
 @pytest.mark.parametrize("attempt", [1, 2, 9])
-def test_nothing_that_may_have_run_is_made_again_unless_it_is_harmless(attempt: int):
+def test_nothing_that_may_have_run_is_made_again_unless_it_is_retry_safe(attempt: int):
     for error in map(_status, range(400, 600)):
-        assert not error.may_have_run or react(error, attempt=attempt, harmless=False) == GIVE_UP
+        assert not error.may_have_run or react(error, attempt=attempt, retry_safe=False) == GIVE_UP
 
 
-@pytest.mark.parametrize("harmless", [True, False])
+@pytest.mark.parametrize("retry_safe", [True, False])
 @pytest.mark.parametrize(
     "error", [UNSENT, IN_DOUBT, MISMATCH, HttpError("box", 429, "", may_have_run=False)], ids=str
 )
-def test_nothing_is_repeated_for_ever(error: CallError, harmless: bool):
-    steps = {react(error, attempt=attempt, harmless=harmless) for attempt in range(4, 100)}
+def test_nothing_is_repeated_for_ever(error: CallError, retry_safe: bool):
+    steps = {react(error, attempt=attempt, retry_safe=retry_safe) for attempt in range(4, 100)}
 
     assert steps == {GIVE_UP}
 
 
 @pytest.mark.parametrize(
-    ("annotations", "harmless"),
+    ("annotations", "retry_safe"),
     [
         ({"readOnlyHint": True}, True),
         ({"idempotentHint": True}, True),
@@ -180,5 +180,5 @@ def test_nothing_is_repeated_for_ever(error: CallError, harmless: bool):
     ],
     ids=str,
 )
-def test_a_tool_is_harmless_only_if_it_says_so_in_so_many_words(annotations: Any, harmless: bool):
-    assert is_harmless(annotations) is harmless
+def test_a_tool_is_retry_safe_only_if_it_declares_so(annotations: Any, retry_safe: bool):
+    assert hints_of(annotations).idempotent is retry_safe

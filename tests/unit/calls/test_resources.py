@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dragoman.calls.asking import Listed
 from dragoman.calls.resource_tools import LISTED_LIMIT, describe, resource_tools
 from dragoman.calls.resources import ResourceReader, Resources
-from dragoman.catalog.lists import Lists
+from dragoman.calls.sending import Listed
 from dragoman.catalog.resources import Resource, Template
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.content.blocks import TextBlock
 from dragoman.content.media import TEXT_LIMIT
+from dragoman.content.redact import Redactor
 from dragoman.errors import (
     CallError,
     ConnectionLost,
@@ -24,8 +24,10 @@ from dragoman.errors import (
     NotConnected,
     RemoteError,
 )
-from dragoman.events import EventBus
 from dragoman.names import ServerName
+from dragoman.servers.lists import PROMPTS, RESOURCES, TEMPLATES, ListContext, ListReader, tells_of_changes
+from dragoman.servers.read_cache import ReadCache
+from dragoman.settings import Settings
 from dragoman.testing import FakeClock
 from tests.unit.fakes import Nobody, allowed_requests
 
@@ -55,56 +57,63 @@ class Session:
         return Raw(json.dumps(reply).encode())
 
 
-class Servers:
-    """A fleet of sessions."""
+class FakeServer:
+    """A server with a session, or without one and the reason."""
+
+    request_seconds = 5.0
+    redactor = None
+    requests: Any = Nobody()
+
+    def __init__(
+        self, registry: "Servers", name: str, session: Session | None, absence: str | None = None
+    ) -> None:
+        self.name = ServerName(name)
+        self.absence = absence
+        self._registry = registry
+        self._session = session
+        about = ListContext(self.name, Settings({}, {}), registry.clock, Redactor(()))
+        self.resources = ListReader(RESOURCES, about)
+        self.templates = ListReader(TEMPLATES, about)
+        self.prompts = ListReader(PROMPTS, about)
+        self.reads = ReadCache(registry.clock)
+
+    def session(self) -> Any:
+        return self._session
+
+    async def wait_for_session(self, seconds: float) -> Any:
+        self._registry.waited += 1
+        raise NotConnected(self.name, "failed", "it fell over")
+
+    def offers(self, capability: str) -> bool:
+        return capability in self._registry.capabilities
+
+    def tells_of_changes(self, capability: str) -> bool:
+        return tells_of_changes(self._registry.capabilities, capability)
+
+
+class Servers(dict[str, Any]):
+    """A registry of such servers."""
 
     def __init__(self, *sessions: Session, away: Mapping[str, str | None] | None = None) -> None:
-        self.sessions = {ServerName(session.server): session for session in sessions}
-        self.away = away or {}
+        super().__init__()
         self.clock = FakeClock()
-        self.lists = Lists(self.clock, EventBus(), 1.0)
-        self.request_seconds = 5.0
         self.capabilities: dict[str, Any] = {"resources": {"listChanged": True}, "prompts": {}}
         self.waited = 0
+        for session in sessions:
+            self[session.server] = FakeServer(self, session.server, session)
+        for name, reason in (away or {}).items():
+            self[name] = FakeServer(self, name, None, reason)
 
-    def names(self) -> list[ServerName]:
-        return [*self.sessions, *(ServerName(name) for name in self.away)]
-
-    def naming_servers(self) -> list[ServerName]:
-        return self.names()
-
-    def link_of(self, server: ServerName) -> object:
-        return self
-
-    def redactor_of(self, server: ServerName) -> None:
-        return None
-
-    def session_of(self, server: ServerName) -> Any:
-        return self.sessions.get(server)
-
-    async def awaited_session(self, server: ServerName, seconds: float) -> Any:
-        self.waited += 1
-        raise NotConnected(server, "failed", "it fell over")
-
-    def answerer_of(self, server: ServerName) -> Any:
-        return Nobody()
-
-    def capabilities_of(self, server: ServerName) -> Any:
-        return self.capabilities
-
-    def absence_of(self, server: ServerName) -> str | None:
-        return self.away.get(server)
-
-    def watching_of(self, server: ServerName) -> Any:
-        raise AssertionError
+    def naming_servers(self) -> list[str]:
+        return list(self)
 
 
-def resources_of(servers: Servers) -> Resources:
-    return Resources(ResourceReader(servers, servers.clock), allowed_requests())
+def resources_of(servers: Any) -> Resources:
+    return Resources(ResourceReader(servers), allowed_requests())
 
 
-def tools_of(servers: Servers) -> tuple[BuiltinTool, BuiltinTool]:
-    return resource_tools(resources_of(servers), ResourceReader(servers, servers.clock))
+def tools_of(servers: Any) -> tuple[BuiltinTool, BuiltinTool]:
+    return resource_tools(resources_of(servers), ResourceReader(servers))
 
 
 def listing(*uris: str) -> dict[str, Any]:
@@ -209,7 +218,7 @@ async def test_what_was_kept_is_read_again_when_the_server_says_that_it_changed(
     resources = resources_of(servers)
     await resources.read("box", "x:a")
     await resources.read("box", "x:b")
-    servers.lists.noticed(BOX, box, "notifications/resources/updated", servers.capabilities)
+    servers["box"].reads.changed()
     await resources.read("box", "x:a")
 
     assert [params["uri"] for _, params in box.asked] == ["x:a", "x:b", "x:a"]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from dragoman.catalog.catalog import Catalog, ServerTools
 from dragoman.catalog.listing import NAME_LIMIT, ToolList, read_list
 from dragoman.catalog.paging import ITEM_LIMIT, PAGE_LIMIT
-from dragoman.catalog.pool import Catalog
 from dragoman.catalog.texts import DESCRIPTION_LIMIT
 from dragoman.catalog.tools import ServerTool
 from dragoman.errors import ConnectionLost, RemoteError, UnknownTool
@@ -42,7 +42,7 @@ class Pages:
 
 
 def names(listed: ToolList) -> list[str]:
-    return [each.name for each in listed.definitions]
+    return [each.name for each in listed.items]
 
 
 # --- paging ---
@@ -124,14 +124,14 @@ async def test_endless_pages_are_cut_and_it_is_said():
 
     listed = await read_list(endless)
 
-    assert asked == PAGE_LIMIT == len(listed.definitions)
+    assert asked == PAGE_LIMIT == len(listed.items)
     assert f"more than {PAGE_LIMIT} pages" in listed.problems[0]
 
 
 async def test_too_many_tools_are_cut_and_it_is_said():
     listed = await read_list(Pages(page(*map(str, range(ITEM_LIMIT + 5)), cursor="x")))
 
-    assert len(listed.definitions) == ITEM_LIMIT
+    assert len(listed.items) == ITEM_LIMIT
     assert f"more than {ITEM_LIMIT} tools" in listed.problems[0]
 
 
@@ -183,7 +183,7 @@ async def test_a_schema_that_cannot_be_read_to_its_end_costs_that_tool_alone(sch
     bad = b'{"tools":[{"name":"bad","inputSchema":' + schema + b'},{"name":"good","inputSchema":{}}]}'
     listed = await read_list(Pages(bad))
 
-    for each in listed.definitions:
+    for each in listed.items:
         assert isinstance(ServerTool(ServerName("s"), QualifiedName("n"), each).input_schema, dict)
     assert "good" in names(listed)
 
@@ -200,7 +200,7 @@ async def test_a_schema_that_cannot_be_read_to_its_end_costs_that_tool_alone(sch
 )
 async def test_an_unusual_but_usable_schema_is_kept_as_it_is(schema: dict[str, object]):
     listed = await read_list(Pages(page({"name": "t", "inputSchema": schema})))
-    (only,) = listed.definitions
+    (only,) = listed.items
 
     assert ServerTool(ServerName("s"), QualifiedName("n"), only).input_schema == schema
 
@@ -272,13 +272,20 @@ def listed(*tool_names: str, problems: tuple[str, ...] = ()) -> ToolList:
     return ToolList(tuple(definition(name) for name in tool_names), problems)
 
 
+def offer(catalog: Catalog, server: str, listing: ToolList) -> ServerTools:
+    tools = ServerTools(ServerName(server))
+    tools.set(listing)
+    catalog.add(tools)
+    return tools
+
+
 def test_the_order_is_the_same_whoever_connects_first():
     lists = {ServerName("b"): listed("z", "a"), ServerName("a"): listed("m", "c")}
     orders = []
     for servers in (list(lists), list(reversed(lists))):
         catalog = Catalog()
         for server in servers:
-            catalog.set_list(server, lists[server])
+            offer(catalog, server, lists[server])
         orders.append([tool.name for tool in catalog.tools()])
 
     assert orders[0] == orders[1] == ["mcp__a__c", "mcp__a__m", "mcp__b__a", "mcp__b__z"]
@@ -286,7 +293,7 @@ def test_the_order_is_the_same_whoever_connects_first():
 
 def test_a_name_finds_its_tool_with_the_servers_own_spelling():
     catalog = Catalog()
-    catalog.set_list(ServerName("s"), listed("a.b", "plain"))
+    offer(catalog, "s", listed("a.b", "plain"))
 
     assert catalog.resolve("mcp__s__a_b").wire_name == "a.b"
     assert catalog.resolve("mcp__s__plain").server == "s"
@@ -294,7 +301,7 @@ def test_a_name_finds_its_tool_with_the_servers_own_spelling():
 
 def test_tools_whose_names_collide_can_each_be_called():
     catalog = Catalog()
-    catalog.set_list(ServerName("s"), listed("a.b", "a_b"))
+    offer(catalog, "s", listed("a.b", "a_b"))
 
     found = {catalog.resolve(tool.name).wire_name for tool in catalog.tools()}
     assert found == {"a.b", "a_b"}
@@ -303,23 +310,37 @@ def test_tools_whose_names_collide_can_each_be_called():
 
 
 def test_a_new_list_replaces_the_old():
-    catalog, server = Catalog(), ServerName("s")
-    catalog.set_list(server, listed("old", problems=("p",)))
-    assert (catalog.count(server), catalog.problems(server)) == (1, ("p",))
+    catalog = Catalog()
+    tools = offer(catalog, "s", listed("old", problems=("p",)))
+    assert (catalog.count(tools), catalog.problems(tools)) == (1, ("p",))
 
-    catalog.set_list(server, listed("new", "newer"))
+    tools.set(listed("new", "newer"))
+    catalog.changed()
     assert [tool.wire_name for tool in catalog.tools()] == ["new", "newer"]
-    assert catalog.problems(server) == ()
+    assert catalog.problems(tools) == ()
 
-    assert (catalog.count(ServerName("never there")), catalog.definitions(ServerName("never there"))) == (
-        0,
-        (),
-    )
+
+def test_the_tools_of_a_server_that_was_removed_are_gone():
+    catalog = Catalog()
+    tools = offer(catalog, "s", listed("a"))
+    list(catalog.tools())
+    catalog.remove(tools)
+
+    assert list(catalog.tools()) == []
+
+
+def test_a_server_that_was_replaced_removes_nothing_of_its_successor():
+    catalog = Catalog()
+    before = offer(catalog, "s", listed("a"))
+    offer(catalog, "s", listed("b"))
+    catalog.remove(before)
+
+    assert [tool.wire_name for tool in catalog.tools()] == ["b"]
 
 
 def test_the_pool_is_made_once_until_something_changes():
     catalog = Catalog()
-    catalog.set_list(ServerName("s"), listed("a"))
+    offer(catalog, "s", listed("a"))
 
     assert catalog.resolve("mcp__s__a") is catalog.resolve("mcp__s__a")
 
@@ -330,7 +351,7 @@ def test_the_pool_is_made_once_until_something_changes():
 )
 def test_an_unknown_tool_suggests_near_names(asked: str, near: str | None):
     catalog = Catalog()
-    catalog.set_list(ServerName("github"), listed("create_issue", "list_repos"))
+    offer(catalog, "github", listed("create_issue", "list_repos"))
 
     with pytest.raises(UnknownTool) as caught:
         catalog.resolve(asked)
@@ -360,7 +381,7 @@ async def test_of_very_many_problems_some_are_told_and_the_rest_is_counted():
 
 def test_an_unknown_name_among_very_many_is_told_at_once():
     catalog = Catalog()
-    catalog.set_list(ServerName("s"), listed(*(f"tool_{n}" for n in range(20_000))))
+    offer(catalog, "s", listed(*(f"tool_{n}" for n in range(20_000))))
     list(catalog.tools())
     started = CpuTimer()
     with pytest.raises(UnknownTool):

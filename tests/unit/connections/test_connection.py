@@ -9,10 +9,11 @@ import pytest
 
 from dragoman import events
 from dragoman.connections.connect_limiter import ConnectLimiter, Kind
-from dragoman.connections.connection import Connection
-from dragoman.connections.connector import ConnectionContext
+from dragoman.connections.connection import Connection, ConnectionHandlers, Held
+from dragoman.connections.connector import ConnectionContext, ConnectionTarget
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.server_messages import QUESTIONS_LIMIT
+from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
 from dragoman.errors import ConnectError, NotConnected, SignInNeeded, StartFailed, Unreachable
@@ -94,10 +95,17 @@ class Bench:
         self.prepared = 0
 
     def connection(
-        self, *, kind: Kind = "local", settings: dict[str, int] | None = None, **more: Any
+        self,
+        *,
+        kind: Kind = "local",
+        settings: dict[str, int] | None = None,
+        held: Held | None = None,
+        forms: Any = None,
+        pages: Any = None,
+        **more: Any,
     ) -> Connection:
         clock = FakeClock()
-        around = ConnectionContext(
+        context = ConnectionContext(
             Settings({**SETTINGS, **(settings or {})}, {}),
             clock,
             self.bus,
@@ -105,17 +113,10 @@ class Bench:
             {"name": "test", "version": "1"},
             ConnectLimiter(local=3, remote=3),
         )
-        made = Connection(
-            "box",
-            self._make,
-            around,
-            protocol="legacy",
-            fingerprint=None,
-            prepare=self._prepare,
-            on_notification=lambda connection, session, method: None,
-            kind=kind,
-            **more,
-        )
+        target = ConnectionTarget(make_transport=self._make, protocol="legacy", kind=kind, **more)
+        requests = ServerRequests("box", forms, pages)
+        handlers = ConnectionHandlers(self._prepare, lambda session, method: None, requests)
+        made = Connection("box", target, context, handlers, held)
         self.connections.append(made)
         return made
 
@@ -124,7 +125,7 @@ class Bench:
         self.made.append(far)
         return far
 
-    async def _prepare(self, connection: Connection, session: Session, seconds: float) -> None:
+    async def _prepare(self, session: Session, seconds: float) -> None:
         assert 0 < seconds <= 5
         self.prepared += 1
 
@@ -183,12 +184,12 @@ async def test_starting_twice_is_starting_once(bench: Bench):
 
 @pytest.mark.parametrize("held", [Hold("waits for approval"), Disable("not admitted")], ids=str)
 async def test_what_is_held_is_never_started(bench: Bench, held: Hold | Disable):
-    connection = bench.connection(held=held)
+    connection = bench.connection(held=Held(held))
     for want in (connection.start, connection.enable, connection.reconnect, connection.disable):
         want()
     await connection.settled()
     with pytest.raises(NotConnected):
-        await connection.awaited_session(0.01)
+        await connection.wait_for_session(0.01)
 
     assert bench.made == []
     assert connection.is_held
@@ -274,7 +275,7 @@ async def test_whoever_calls_meanwhile_waits_for_it(bench: Bench):
     connection = await bench.connected()
     bench.made[0].die()
     async with asyncio.timeout(5):
-        session = await connection.awaited_session(60)
+        session = await connection.wait_for_session(60)
 
     assert session is connection.session()
 
@@ -285,7 +286,7 @@ async def test_whoever_calls_waits_no_longer_than_the_time_given(bench: Bench):
     bench.made[0].die()
     async with asyncio.timeout(5):
         with pytest.raises(NotConnected):
-            await connection.awaited_session(0.02)
+            await connection.wait_for_session(0.02)
 
 
 @pytest.mark.requirement("LIF-5")
@@ -298,7 +299,7 @@ async def test_a_server_that_does_not_come_back_has_failed_with_its_last_reason(
     assert len(bench.made) == 1 + 3
     assert "gone for good" in (connection.state.reason or "")
     with pytest.raises(NotConnected, match="gone for good"):
-        await connection.awaited_session(60)
+        await connection.wait_for_session(60)
 
 
 @pytest.mark.requirement("LIF-5")
@@ -402,7 +403,7 @@ async def test_closing_is_safe_at_any_moment_and_for_anyone(bench: Bench, hangs:
 
     assert connection.state.status == "disabled"
     with pytest.raises(NotConnected):
-        await connection.awaited_session(60)
+        await connection.wait_for_session(60)
 
 
 async def test_closing_what_was_never_started_is_nothing(bench: Bench):
@@ -442,12 +443,12 @@ async def test_a_process_is_not_checked_for_it_may_merely_be_busy(bench: Bench):
 
 @pytest.mark.requirement("LIF-11")
 async def test_a_server_that_rests_first_is_started_by_its_first_use(bench: Bench):
-    connection = bench.connection(idle_seconds=60.0, rests_first=True)
+    connection = bench.connection(idle_seconds=60.0, starts_on_use=True)
     connection.start()
     async with asyncio.timeout(5):
         await connection.settled()
         assert (bench.made, connection.state.status, connection.offers_tools) == ([], "pending", True)
-        session = await connection.awaited_session(60)
+        session = await connection.wait_for_session(60)
 
     assert session is connection.session()
 
@@ -458,7 +459,7 @@ async def test_a_server_that_is_not_used_is_stopped_and_comes_back_at_the_next_u
     await until(lambda: bench.made[0].is_closed)
     assert (connection.state.status, connection.offers_tools) == ("pending", True)
     async with asyncio.timeout(5):
-        await connection.awaited_session(60)
+        await connection.wait_for_session(60)
 
     assert len(bench.made) == 2
 

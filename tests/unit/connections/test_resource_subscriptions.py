@@ -1,4 +1,4 @@
-"""Hearing of changes: who watches what, in both eras, on one link after another, however much is said."""
+"""Subscriptions to resources: in both eras, over several connections, and with very many notifications."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from dragoman.connections import resource_subscriptions as module
-from dragoman.connections.resource_subscriptions import PENDING_LIMIT, Updates, Watching
+from dragoman.connections.resource_subscriptions import PENDING_LIMIT, ResourceSubscriptions, Updates
 from dragoman.errors import CallError, ConnectionLost, RemoteError
 from dragoman.events import EventBus, ResourceUpdated
 from tests.integration.waiting import until
@@ -59,7 +59,7 @@ class Room:
         self.log: list[str] = []
         self.honours: Any = None
         self.silent = False
-        self.watching = Watching(
+        self.subscriptions = ResourceSubscriptions(
             "box",
             self.bus,
             missed=self._miss,
@@ -74,22 +74,22 @@ class Room:
         if self.silent:
             return
         honoured = wanted if self.honours is None else self.honours
-        self.watching.acknowledged(raw(notifications=honoured))
+        self.subscriptions.acknowledged(raw(notifications=honoured))
 
     async def link(self, era: str, capabilities: Any = SUBSCRIBES, **options: Any) -> Any:
         session = Session(era, self, **options)
-        await self.watching.open(session, capabilities)  # type: ignore[arg-type]
+        await self.subscriptions.open(session, capabilities)  # type: ignore[arg-type]
         return session
 
     def hear(self, uri: Any) -> None:
-        self.watching.updated(raw(uri=uri))
+        self.subscriptions.updated(raw(uri=uri))
 
 
 @pytest.fixture
 async def room() -> Any:
     room = Room()
     yield room
-    room.watching.close()
+    room.subscriptions.close()
 
 
 async def next_of(updates: Updates) -> str:
@@ -98,25 +98,25 @@ async def next_of(updates: Updates) -> str:
 
 async def test_a_legacy_server_is_asked_once_for_however_many_watch(room: Room):
     session = await room.link("legacy")
-    first, second = await room.watching.add("x:a"), await room.watching.add("x:a")
+    first, second = await room.subscriptions.add("x:a"), await room.subscriptions.add("x:a")
     assert session.asked == [("resources/subscribe", "x:a")]
     room.hear("x:a")
     assert await next_of(first) == await next_of(second) == "x:a"
-    await room.watching.remove(first)
+    await room.subscriptions.remove(first)
     assert len(session.asked) == 1
-    await room.watching.remove(second)
+    await room.subscriptions.remove(second)
     assert session.asked[-1] == ("resources/unsubscribe", "x:a")
 
 
 async def test_a_modern_server_is_listened_to_anew_before_the_old_stream_ends(room: Room):
     session = await room.link("modern", {**SUBSCRIBES, "tools": {"listChanged": True}})
     assert session.open == [{"toolsListChanged": True}]
-    first = await room.watching.add("x:a")
-    second = await room.watching.add("x:b")
+    first = await room.subscriptions.add("x:a")
+    second = await room.subscriptions.add("x:b")
     await until(lambda: len(session.open) == 1)
     assert session.open == [{"toolsListChanged": True, "resourceSubscriptions": ["x:a", "x:b"]}]
-    await room.watching.remove(first)
-    await room.watching.remove(second)
+    await room.subscriptions.remove(first)
+    await room.subscriptions.remove(second)
     await until(lambda: session.open == [{"toolsListChanged": True}])
     assert [method for method, _ in session.asked] == ["subscriptions/listen"] * 5
 
@@ -124,7 +124,7 @@ async def test_a_modern_server_is_listened_to_anew_before_the_old_stream_ends(ro
 async def test_without_anything_else_to_hear_the_stream_ends_with_the_last_who_watches(room: Room):
     session = await room.link("modern")
     assert session.open == []
-    await room.watching.remove(await room.watching.add("x:a"))
+    await room.subscriptions.remove(await room.subscriptions.add("x:a"))
     await until(lambda: session.open == [])
     assert len(session.asked) == 1
 
@@ -136,7 +136,7 @@ async def test_without_anything_else_to_hear_the_stream_ends_with_the_last_who_w
 async def test_a_server_that_does_not_tell_is_not_asked(room: Room, era: str, capabilities: Any):
     session = await room.link(era, capabilities)
     with pytest.raises(CallError, match="does not support resource subscriptions"):
-        await room.watching.add("x:a")
+        await room.subscriptions.add("x:a")
     assert session.asked == []
 
 
@@ -144,7 +144,7 @@ async def test_a_server_that_does_not_tell_is_not_asked(room: Room, era: str, ca
 async def test_a_refusal_reaches_whoever_wants_to_watch(room: Room, era: str):
     await room.link(era, refuses=RemoteError("box", -32602, "no"))
     with pytest.raises(RemoteError):
-        await room.watching.add("x:a")
+        await room.subscriptions.add("x:a")
     room.hear("x:a")
 
 
@@ -152,15 +152,15 @@ async def test_what_a_modern_server_leaves_out_of_its_answer_is_not_watched(room
     session = await room.link("modern", {**SUBSCRIBES, "tools": {"listChanged": True}})
     room.honours = {"toolsListChanged": True}
     with pytest.raises(CallError, match="does not accept a subscription"):
-        await room.watching.add("x:a")
+        await room.subscriptions.add("x:a")
     await until(lambda: session.open == [{"toolsListChanged": True}])
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_on_a_new_link_what_is_watched_is_asked_for_again_and_may_have_changed(room: Room, era: str):
     await room.link(era)
-    updates = await room.watching.add("x:a")
-    room.watching.close()
+    updates = await room.subscriptions.add("x:a")
+    room.subscriptions.close()
     again = await room.link(era)
 
     assert await next_of(updates) == "x:a"
@@ -170,8 +170,8 @@ async def test_on_a_new_link_what_is_watched_is_asked_for_again_and_may_have_cha
 
 async def test_a_resource_that_cannot_be_watched_any_more_is_told_in_the_log(room: Room):
     await room.link("legacy")
-    updates = await room.watching.add("x:a")
-    room.watching.close()
+    updates = await room.subscriptions.add("x:a")
+    room.subscriptions.close()
     await room.link("legacy", refuses=RemoteError("box", -32002, "gone"))
 
     assert await next_of(updates) == "x:a"
@@ -180,7 +180,7 @@ async def test_a_resource_that_cannot_be_watched_any_more_is_told_in_the_log(roo
 
 async def test_a_part_is_told_to_those_who_watch_the_whole(room: Room):
     await room.link("legacy")
-    whole, part, other = [await room.watching.add(uri) for uri in ("x://a", "x://a/b", "x://ab")]
+    whole, part, other = [await room.subscriptions.add(uri) for uri in ("x://a", "x://a/b", "x://ab")]
     room.hear("x://a/c")
     room.hear("x://a/b")
 
@@ -197,9 +197,9 @@ async def test_a_part_is_told_to_those_who_watch_the_whole(room: Room):
 )
 async def test_an_update_that_names_nothing_is_dropped(room: Room, uri: Any):
     await room.link("legacy")
-    updates = await room.watching.add("x:a")
+    updates = await room.subscriptions.add("x:a")
     room.hear(uri)
-    room.watching.updated(Raw())
+    room.subscriptions.updated(Raw())
     updates.finish()
 
     assert [each async for each in updates] == []
@@ -210,13 +210,13 @@ async def test_what_nobody_watches_is_told_to_nobody(room: Room):
     for number in range(10_000):
         room.hear(f"x:{number}")
 
-    assert room.watching._news == {}
-    assert room.watching._telling is None
+    assert room.subscriptions._news == {}
+    assert room.subscriptions._telling is None
 
 
 async def test_several_changes_of_one_resource_come_as_one(room: Room):
     await room.link("legacy")
-    updates = await room.watching.add("x:a")
+    updates = await room.subscriptions.add("x:a")
     for _ in range(10_000):
         room.hear("x:a")
     updates.finish()
@@ -227,11 +227,11 @@ async def test_several_changes_of_one_resource_come_as_one(room: Room):
 
 async def test_a_flood_of_parts_costs_a_bounded_amount_and_the_whole_is_told(room: Room):
     await room.link("legacy")
-    updates = await room.watching.add("x:a")
+    updates = await room.subscriptions.add("x:a")
     for number in range(100_000):
         room.hear(f"x:a/{number}")
         assert len(updates._pending) <= PENDING_LIMIT
-        assert len(room.watching._news) <= PENDING_LIMIT + 1
+        assert len(room.subscriptions._news) <= PENDING_LIMIT + 1
     updates.finish()
 
     assert "x:a" in [each.uri async for each in updates]
@@ -241,15 +241,15 @@ async def test_after_a_silence_of_the_stream_everything_may_have_changed(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ):
     await room.link("modern", {**SUBSCRIBES, "tools": {"listChanged": True}})
-    updates = await room.watching.add("x:a")
-    room.watching._missed()
+    updates = await room.subscriptions.add("x:a")
+    room.subscriptions._missed()
 
     assert await next_of(updates) == "x:a"
     assert room.missed == 1
 
 
 async def test_whoever_watches_while_there_is_no_link_is_served_by_the_next(room: Room):
-    updates = await room.watching.add("x:a")
+    updates = await room.subscriptions.add("x:a")
     session = await room.link("legacy")
 
     assert await next_of(updates) == "x:a"
@@ -264,10 +264,10 @@ async def test_a_link_that_is_lost_while_a_server_is_asked_costs_nothing_of_the_
     capabilities = {**SUBSCRIBES, "tools": {"listChanged": True}}
     old = await room.link("modern", capabilities)
     room.silent = True
-    adding = asyncio.create_task(room.watching.add("x:a"))
+    adding = asyncio.create_task(room.subscriptions.add("x:a"))
     await until(lambda: len(old.open) == 2)
     old.lost_cause = "gone"
-    room.watching.close()
+    room.subscriptions.close()
     room.silent = False
     new = await room.link("modern", capabilities) if comes_back else None
 
@@ -281,32 +281,32 @@ async def test_a_link_that_is_lost_while_a_server_is_asked_costs_nothing_of_the_
 async def test_whoever_gives_up_while_the_server_is_asked_leaves_the_old_stream(room: Room):
     session = await room.link("modern", {**SUBSCRIBES, "tools": {"listChanged": True}})
     room.silent = True
-    adding = asyncio.create_task(room.watching.add("x:a"))
+    adding = asyncio.create_task(room.subscriptions.add("x:a"))
     await until(lambda: len(session.open) == 2)
     adding.cancel()
 
     await until(lambda: session.open == [{"toolsListChanged": True}])
-    assert room.watching._watched == {}
+    assert room.subscriptions._watched == {}
 
 
 async def test_whoever_is_stopped_while_leaving_has_left(room: Room):
     session = await room.link("legacy")
-    updates = await room.watching.add("x:a")
-    async with room.watching._turn:
-        leaving = asyncio.create_task(room.watching.remove(updates))
+    updates = await room.subscriptions.add("x:a")
+    async with room.subscriptions._turn:
+        leaving = asyncio.create_task(room.subscriptions.remove(updates))
         await asyncio.sleep(0)
         leaving.cancel()
         await asyncio.wait([leaving])
 
-    assert room.watching._watched == {}
-    assert (await room.watching.add("x:a")).uri == "x:a"
+    assert room.subscriptions._watched == {}
+    assert (await room.subscriptions.add("x:a")).uri == "x:a"
     assert [method for method, _ in session.asked] == ["resources/subscribe"] * 2
 
 
 async def test_who_comes_while_the_last_one_leaves_is_told(room: Room):
     session = await room.link("legacy")
-    first = await room.watching.add("x:a")
-    _, second = await asyncio.gather(room.watching.remove(first), room.watching.add("x:a"))
+    first = await room.subscriptions.add("x:a")
+    _, second = await asyncio.gather(room.subscriptions.remove(first), room.subscriptions.add("x:a"))
     room.hear("x:a")
 
     assert await next_of(second) == "x:a"
@@ -316,10 +316,10 @@ async def test_who_comes_while_the_last_one_leaves_is_told(room: Room):
 
 async def test_when_there_will_be_no_further_link_nobody_waits_for_ever(room: Room):
     await room.link("legacy")
-    updates = await room.watching.add("x:a")
+    updates = await room.subscriptions.add("x:a")
     waiting = asyncio.create_task(anext(updates, None))
-    room.watching.close()
-    room.watching.finish()
+    room.subscriptions.close()
+    room.subscriptions.finish()
 
     assert await asyncio.wait_for(waiting, 5) is None
-    await room.watching.remove(updates)
+    await room.subscriptions.remove(updates)

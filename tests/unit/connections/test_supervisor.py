@@ -105,7 +105,7 @@ async def links() -> dict[ServerName, Link]:
 
 
 def watching(links: dict[ServerName, Link], clock: FakeClock) -> Supervisor:
-    return Supervisor(links, clock)  # type: ignore[arg-type]
+    return Supervisor(lambda: links, clock)  # type: ignore[arg-type]
 
 
 async def test_all_are_started_and_closed(links: dict[ServerName, Link]):

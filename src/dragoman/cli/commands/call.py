@@ -104,7 +104,7 @@ def command(
         return outcome
 
     user = CommandLineUser(sources, says_yes=yes)
-    outcome = run_with_host(sources, work, only=only, frozen=frozen, interaction=user, audit=True)
+    outcome = run_with_host(sources, work, only=only, tool_lock=frozen, interaction=user, audit=True)
     if outcome.error is not None:
         sys.exit(exit_codes.for_error(outcome.error))
     sys.exit(exit_codes.FAILED if outcome.is_error else exit_codes.OK)

@@ -10,12 +10,12 @@ from dragoman.catalog.tools import ServerTool
 from dragoman.cli.render.document import echo
 from dragoman.content.blocks import UnknownBlock
 from dragoman.errors import ConfigFileError, ConnectError, DragomanError, MalformedReply
-from dragoman.view import ServerView
+from dragoman.servers.status import ServerStatus
 
 __all__ = ["echo", "error", "outcome", "server", "tool"]
 
 
-def server(view: ServerView) -> dict[str, Any]:
+def server(view: ServerStatus) -> dict[str, Any]:
     return {
         "name": view.name,
         "scope": view.scope,

@@ -17,7 +17,7 @@ from dragoman.config.merge import ConfiguredServer, Dropped
 from dragoman.config.model import IN_PROCESS, in_our_words, type_in
 
 if TYPE_CHECKING:
-    from dragoman.view import ServerView
+    from dragoman.servers.status import ServerStatus
 
 _STANDINGS = {
     "ready": ("·", "white"),
@@ -42,7 +42,7 @@ def show_problem(problem: str) -> None:
 
 
 def show_list(
-    servers: Iterable[ConfiguredServer], views: Mapping[str, ServerView], *, full: bool = False
+    servers: Iterable[ConfiguredServer], views: Mapping[str, ServerStatus], *, full: bool = False
 ) -> None:
     """One line a server, in columns, cut to the width of the terminal unless `full`."""
     rows = [_row(server, views.get(server.name)) for server in servers]
@@ -57,7 +57,7 @@ def show_list(
 
 
 def _row(
-    server: ConfiguredServer, view: ServerView | None
+    server: ConfiguredServer, view: ServerStatus | None
 ) -> tuple[tuple[str, str], str, str, str, str, str]:
     if server.standing != "ready":
         view = None
@@ -72,7 +72,7 @@ def _row(
     )
 
 
-def _state(server: ConfiguredServer, view: ServerView | None) -> str:
+def _state(server: ConfiguredServer, view: ServerStatus | None) -> str:
     if view is None:
         return server.standing
     return counted(view.tool_count, "tool") if view.status == "connected" else view.status
@@ -82,7 +82,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, ServerView]) -> None:
+def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, ServerStatus]) -> None:
     """Why servers are not there, below the list."""
     for server in servers:
         view = views.get(server.name)
@@ -162,7 +162,7 @@ def _entry(server: ConfiguredServer) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
 
 
-def as_json(server: ConfiguredServer, view: ServerView | None = None) -> dict[str, Any]:
+def as_json(server: ConfiguredServer, view: ServerStatus | None = None) -> dict[str, Any]:
     described: dict[str, Any] = {
         "name": server.name,
         "scope": server.scope,

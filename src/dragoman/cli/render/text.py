@@ -17,7 +17,7 @@ from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.servers import counted, typed
 from dragoman.content.blocks import AudioBlock, Block, ImageBlock, ResourceBlock, TextBlock
 from dragoman.errors import ConnectError, ConnectionLost, DragomanError
-from dragoman.view import ServerView
+from dragoman.servers.status import ServerStatus
 
 _MARKS = {"connected": ("✓", "green"), "failed": ("✗", "red"), "pending": ("?", "yellow")}
 
@@ -30,7 +30,7 @@ def show_error(error: DragomanError) -> None:
         echo_wrapped(visible(error.hint), label="  hint: ", colour="cyan", err=True)
 
 
-def show_server(view: ServerView, *, err: bool = False) -> None:
+def show_server(view: ServerStatus, *, err: bool = False) -> None:
     mark, colour = _MARKS.get(view.status, ("·", "white"))
     about = f"{counted(view.tool_count, 'tool')}, {view.protocol_version}"
     if view.status != "connected":

@@ -22,7 +22,7 @@ from dragoman.cli.render.columns import cells
 from dragoman.cli.render.servers import counted
 from dragoman.events import Event, ServerEvent, ServerStateChanged, ToolsChanged
 from dragoman.host import Host
-from dragoman.view import ServerView
+from dragoman.servers.status import ServerStatus
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -103,7 +103,7 @@ async def _note(events: AsyncIterator[Event], changed: asyncio.Event) -> None:
             changed.set()
 
 
-def table(views: Iterable[ServerView], now: float, columns: int) -> RenderableType:
+def table(views: Iterable[ServerStatus], now: float, columns: int) -> RenderableType:
     """The servers by name, one line each. Only the reason is cut, to the columns of the terminal."""
     from rich.table import Table
     from rich.text import Text
@@ -136,13 +136,13 @@ def table(views: Iterable[ServerView], now: float, columns: int) -> RenderableTy
     return grid
 
 
-def _state(view: ServerView) -> str:
+def _state(view: ServerStatus) -> str:
     if view.phase == "reconnecting":
         return f"reconnecting ({view.attempt})" if view.attempt else "reconnecting"
     return view.phase or view.status
 
 
-def _details(view: ServerView) -> str:
+def _details(view: ServerStatus) -> str:
     if view.status == "connected":
         return f"{counted(view.tool_count, 'tool')}, {view.protocol_version}"
     return one_line((view.reason or "").removeprefix(f"{view.name}: "), 300)

@@ -17,7 +17,7 @@ from dragoman.config.merge import ConfiguredServer
 
 if TYPE_CHECKING:
     from dragoman.host import Host
-    from dragoman.view import ServerView
+    from dragoman.servers.status import ServerStatus
 
 
 @click.command("get", short_help="Show one server.")
@@ -40,11 +40,11 @@ def command(name: str, no_health: bool, given: tuple[str, ...], strict: bool, as
         servers.show_warnings([server])
 
 
-async def _check(host: Host, name: str) -> ServerView:
+async def _check(host: Host, name: str) -> ServerStatus:
     return (await host.ready())[name]
 
 
-def _show(server: ConfiguredServer, view: ServerView | None) -> None:
+def _show(server: ConfiguredServer, view: ServerStatus | None) -> None:
     servers.show_list([server], {server.name: view} if view else {})
     click.echo(f"  file: {one_line(server.source)}")
     for field, value in servers.masked(server).items():

@@ -20,7 +20,7 @@ from dragoman.config.scopes import Sources
 
 if TYPE_CHECKING:
     from dragoman.host import Host
-    from dragoman.view import ServerView
+    from dragoman.servers.status import ServerStatus
 
 
 @click.command("list", short_help="List the servers with their source and status.")
@@ -54,7 +54,7 @@ def command(
         _watch(sources, as_json)
         return
     wanted = [name for name, server in configuration.servers.items() if server.standing == "ready"]
-    views: Mapping[str, ServerView] = {}
+    views: Mapping[str, ServerStatus] = {}
     if not no_health and (wanted or configuration.connectors):
         known = configuration.problems
         views, configuration = run_with_host(sources, _check)
@@ -72,7 +72,7 @@ def command(
         sys.exit(_checked(configuration, views))
 
 
-def _checked(configuration: Configuration, views: Mapping[str, ServerView]) -> int:
+def _checked(configuration: Configuration, views: Mapping[str, ServerStatus]) -> int:
     if any(server.standing == "broken" for server in configuration.servers.values()):
         return exit_codes.CONFIG
     failed = any(view.status in ("failed", "needs-auth") for view in views.values())
@@ -87,14 +87,14 @@ def _watch(sources: Sources, as_json: bool) -> None:
         run_with_host(sources, lambda host: watch(host, as_json=as_json), watch=True)
 
 
-async def _check(host: Host) -> tuple[Mapping[str, ServerView], Configuration]:
+async def _check(host: Host) -> tuple[Mapping[str, ServerStatus], Configuration]:
     from dragoman.cli.render.progress import Waiting
 
     with Waiting(host):
         return await host.ready(), host.configuration
 
 
-def _show(configuration: Configuration, views: Mapping[str, ServerView], *, full: bool) -> None:
+def _show(configuration: Configuration, views: Mapping[str, ServerStatus], *, full: bool) -> None:
     listed = sorted(configuration.servers.values(), key=lambda server: server.name)
     if not listed:
         click.echo("No servers are configured. Add one with `dragoman mcp add`.")
@@ -108,7 +108,7 @@ def _show(configuration: Configuration, views: Mapping[str, ServerView], *, full
         )
 
 
-def _document(configuration: Configuration, views: Mapping[str, ServerView]) -> dict[str, object]:
+def _document(configuration: Configuration, views: Mapping[str, ServerStatus]) -> dict[str, object]:
     return {
         "servers": [
             servers.as_json(server, views.get(name)) for name, server in configuration.servers.items()

@@ -16,7 +16,7 @@ from dragoman.cli.opening import exit_code, opened, settled, show_absent
 from dragoman.cli.options import frozen_option, json_option, mcp_config_option, run_with_host, server_option
 from dragoman.cli.render import json, text, tools
 from dragoman.host import Host
-from dragoman.view import ServerView
+from dragoman.servers.status import ServerStatus
 
 
 @click.command("list", short_help="List the tools, or those that match PATTERN.")
@@ -72,7 +72,7 @@ def command(
         nothing = exit_codes.NOT_FOUND if pattern is not None else exit_codes.OK
         return exit_code(configuration, views, server) or nothing
 
-    sys.exit(run_with_host(sources, work, only=None if server is None else [server], frozen=frozen))
+    sys.exit(run_with_host(sources, work, only=None if server is None else [server], tool_lock=frozen))
 
 
 def fits(tool: ServerTool, pattern: str) -> bool:
@@ -83,7 +83,7 @@ def fits(tool: ServerTool, pattern: str) -> bool:
 
 
 def _show(
-    views: Collection[ServerView],
+    views: Collection[ServerStatus],
     found: list[ServerTool],
     *,
     schema: bool,

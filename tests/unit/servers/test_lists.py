@@ -8,12 +8,23 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dragoman.catalog import lists as module
-from dragoman.catalog.lists import PROBLEM_LIMIT, RESOURCES, UNPROMISED_SECONDS, Lists, ListsOf, ServerList
+from dragoman.catalog.catalog import Catalog
+from dragoman.catalog.paging import Listing
+from dragoman.config.load import Sources, load
+from dragoman.connections.factory import TransportDependencies
+from dragoman.connections.handshake import Introduction
+from dragoman.content.redact import Redactor
 from dragoman.errors import RemoteError
-from dragoman.events import EventBus, PromptsChanged, ResourcesChanged
+from dragoman.events import EventBus, PromptsChanged, ResourcesChanged, ToolsChanged
+from dragoman.hooks.forms import HookedForms
+from dragoman.hooks.points import NoHooks
 from dragoman.names import ServerName
+from dragoman.servers import lists as module
+from dragoman.servers.lists import PROBLEM_LIMIT, RESOURCES, UNPROMISED_SECONDS, ListContext, ListReader
+from dragoman.servers.registry import ServerRegistry
+from dragoman.settings import Settings
 from dragoman.testing import FakeClock
+from dragoman.wire.messages import Implementation
 from tests.integration.waiting import until
 
 pytestmark = pytest.mark.requirement("CAT-5")
@@ -21,7 +32,7 @@ BOX = ServerName("box")
 TELLS = {"resources": {"listChanged": True}, "prompts": {"listChanged": True}}
 
 
-class Server:
+class Session:
     """Answers pages, or as told, and counts."""
 
     def __init__(self, **page: Any) -> None:
@@ -29,6 +40,9 @@ class Server:
         self.asked: list[str] = []
         self.held: asyncio.Event | None = None
         self.error: Exception | None = None
+        self.mirrors_arguments = False
+        self.lost_cause = None
+        self.server = "box"
 
     async def fetch(self, params: Mapping[str, Any]) -> Raw:
         return await self.request("resources/list", params, timeout_seconds=1)
@@ -39,21 +53,25 @@ class Server:
             await self.held.wait()
         if self.error is not None:
             raise self.error
-        pages = {**self.page, "resourceTemplates": [], "prompts": [{"name": "p"}]}
+        pages = {**self.page, "resourceTemplates": [], "prompts": [{"name": "p"}], "tools": []}
         return Raw(json.dumps(pages).encode())
+
+
+def context_of(clock: FakeClock) -> ListContext:
+    return ListContext(BOX, Settings({}, {}), clock, Redactor(()))
 
 
 class Shelf:
     def __init__(self, **page: Any) -> None:
         self.clock = FakeClock()
-        self.server = Server(**page)
-        self.lists = ListsOf(RESOURCES, self.clock)
+        self.server = Session(**page)
+        self.reader = ListReader(RESOURCES, context_of(self.clock))
 
     async def uris(self, *, promised: bool = True, fresh: bool = False) -> list[str]:
         return [each.uri for each in (await self.read(promised=promised, fresh=fresh)).items]
 
     async def read(self, *, promised: bool = True, fresh: bool = False) -> Any:
-        return await self.lists.of(BOX, self.server, self.server.fetch, promised=promised, fresh=fresh)
+        return await self.reader.get(self.server, self.server.fetch, promised=promised, fresh=fresh)  # type: ignore[arg-type]
 
 
 async def test_many_who_want_it_at_once_share_one_reading():
@@ -129,7 +147,7 @@ async def test_a_change_told_during_a_reading_is_followed_by_another_one():
     shelf.server.held = asyncio.Event()
     early = asyncio.create_task(shelf.uris())
     await until(lambda: shelf.server.asked)
-    shelf.lists.changed(BOX)
+    shelf.reader.changed()
     late = asyncio.create_task(shelf.uris())
     await until(lambda: len(shelf.server.asked) == 2)
     shelf.server.held.set()
@@ -142,8 +160,8 @@ async def test_a_server_that_does_not_know_the_method_has_an_empty_list_and_no_p
     shelf = Shelf()
     shelf.server.error = RemoteError("box", -32601, "Method not found")
 
-    assert await shelf.read() == ServerList((), (), is_whole=True)
-    assert await shelf.read() == ServerList((), (), is_whole=True)
+    assert await shelf.read() == Listing((), (), is_whole=True)
+    assert await shelf.read() == Listing((), (), is_whole=True)
     assert shelf.server.asked == ["resources/list"], "it is an answer, and kept like one"
 
 
@@ -180,92 +198,131 @@ async def test_very_many_bad_entries_are_counted():
 
 
 class Room:
-    def __init__(self) -> None:
-        self.bus = EventBus()
-        self.events = self.bus.listen()
-        self.lists = Lists(FakeClock(), self.bus, 1.0)
-        self.server = Server()
+    """A server of a host, as far as its lists are concerned."""
+
+    def __init__(self, capabilities: Mapping[str, Any]) -> None:
+        bus = EventBus()
+        self.events = bus.listen()
+        self.session = Session()
+        configuration = load(Sources.here(given={"box": {"command": "x"}}, only_given=True))
+        forms = HookedForms(None, NoHooks())
+        registry = ServerRegistry(
+            configuration, Catalog(), bus, FakeClock(), TransportDependencies(), (forms, None)
+        )
+        self.server = registry["box"]
+        introduced = Introduction("2025-11-25", Implementation("s", "1"), capabilities, None)
+        self.server.connection._introduction = introduced
+
+    async def open(self) -> None:
+        await self.server._prepare(self.session, 5.0)  # type: ignore[arg-type]
+
+    def notice(self, what: str, session: Any = None) -> None:
+        self.server._notified(session or self.session, f"notifications/{what}/list_changed")
 
     async def event(self) -> Any:
-        return await asyncio.wait_for(anext(self.events), 5)
+        while isinstance(event := await asyncio.wait_for(anext(self.events), 5), ToolsChanged):
+            pass
+        return event
+
+    @property
+    def is_reading(self) -> bool:
+        return any(reading.is_running for reading in self.server._background.values())
 
 
 @pytest.mark.requirement("LIF-2")
 async def test_what_a_server_offers_is_read_ahead_when_it_is_connected():
-    room = Room()
-    room.lists.opened(BOX, room.server, {"resources": {}, "prompts": {}, "tools": {}})
+    room = Room({"resources": {}, "prompts": {}, "tools": {}})
+    await room.open()
     found = [await room.event(), await room.event()]
 
     assert ResourcesChanged(server="box", resource_count=1, template_count=0) in found
     assert PromptsChanged(server="box", prompt_count=1) in found
-    assert sorted(room.server.asked) == ["prompts/list", "resources/list", "resources/templates/list"]
+    assert sorted(room.session.asked) == [
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "tools/list",
+    ]
 
 
 async def test_that_a_server_has_nothing_is_no_news_unless_it_had_something():
-    room = Room()
-    room.server.page["resources"] = []
-    room.lists.opened(BOX, room.server, {"resources": {}})
-    await until(lambda: not room.lists._ahead)
-    room.server.page["resources"] = [{"uri": "x:1"}]
-    room.lists.noticed(BOX, room.server, "notifications/resources/list_changed", TELLS)
+    room = Room({"resources": {"listChanged": True}})
+    room.session.page["resources"] = []
+    await room.open()
+    await until(lambda: not room.is_reading)
+    room.session.page["resources"] = [{"uri": "x:1"}]
+    room.notice("resources")
     assert (await room.event()).resource_count == 1
-    room.server.page["resources"] = []
-    room.lists.noticed(BOX, room.server, "notifications/resources/list_changed", TELLS)
+    room.session.page["resources"] = []
+    room.notice("resources")
     assert (await room.event()).resource_count == 0
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"tools": {}}, {"resources": True, "prompts": None}], ids=str)
 async def test_a_server_that_offers_nothing_is_not_asked(capabilities: dict[str, Any]):
-    room = Room()
-    room.lists.opened(BOX, room.server, capabilities)
-    room.lists.noticed(BOX, room.server, "notifications/prompts/list_changed", capabilities)
+    room = Room(capabilities)
+    await room.open()
+    room.notice("prompts")
     await asyncio.sleep(0)
 
-    assert room.server.asked == []
+    assert room.session.asked == ["tools/list"]
 
 
 @pytest.mark.requirement("LIF-2")
 async def test_a_burst_of_changes_is_read_once_or_twice(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "PAUSE_SECONDS", 0.001)
-    room = Room()
+    room = Room(TELLS)
     for _ in range(500):
-        room.lists.noticed(BOX, room.server, "notifications/prompts/list_changed", TELLS)
+        room.notice("prompts")
     await room.event()
-    await until(lambda: not room.lists._ahead)
+    await until(lambda: not room.is_reading)
 
-    assert 1 <= room.server.asked.count("prompts/list") <= 2
-    assert "resources/list" not in room.server.asked, "only the list that changed is read"
+    assert 1 <= room.session.asked.count("prompts/list") <= 2
+    assert "resources/list" not in room.session.asked, "only the list that changed is read"
 
 
 async def test_a_server_that_changes_its_list_all_the_time_is_read_with_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(module, "PAUSE_SECONDS", 0.05)
-    room = Room()
+    room = Room(TELLS)
 
-    class Restless(Server):
+    class Restless(Session):
         async def request(self, *args: Any, **options: Any) -> Raw:
             if len(self.asked) < 3:
-                room.lists.noticed(BOX, self, "notifications/prompts/list_changed", TELLS)
+                room.notice("prompts", self)
             return await super().request(*args, **options)
 
     began = asyncio.get_running_loop().time()
     server = Restless()
-    room.lists.opened(BOX, server, {"prompts": {}})
-    await until(lambda: not room.lists._ahead)
+    room.notice("prompts", server)
+    await until(lambda: not room.is_reading)
 
     assert server.asked == ["prompts/list"] * 4
     assert asyncio.get_running_loop().time() - began >= 3 * 0.05
 
 
-async def test_nothing_is_left_of_a_server_that_has_gone():
-    room = Room()
-    room.lists.opened(BOX, room.server, {"prompts": {}})
+async def test_nothing_is_left_of_a_server_that_is_disabled():
+    room = Room({"prompts": {}})
+    await room.open()
     await room.event()
-    assert room.lists.prompts.known(BOX, room.server) is not None
-    room.lists.forget(BOX)
+    assert room.server.prompts.known is not None
+    room.server.forget_lists()
 
-    assert room.lists.prompts.known(BOX, room.server) is None
+    assert room.server.prompts.known is None
+
+
+async def test_nothing_of_a_former_connection_is_used_after_a_reconnect():
+    room = Room({"prompts": {}})
+    await room.open()
+    await room.event()
+    room.session.held = asyncio.Event()
+    again = asyncio.create_task(room.open())
+    await until(lambda: room.session.asked.count("prompts/list") == 2)
+
+    assert room.server.prompts.known is None
+    room.session.held.set()
+    await again
 
 
 async def test_between_two_readings_of_a_changing_list_there_is_half_a_second(
@@ -273,22 +330,22 @@ async def test_between_two_readings_of_a_changing_list_there_is_half_a_second(
 ):
     pauses: list[float] = []
     sleep = asyncio.sleep
-    room = Room()
+    room = Room(TELLS)
 
     async def recorded(seconds: float) -> None:
         pauses.append(seconds)
         await sleep(0)
 
-    class Restless(Server):
+    class Restless(Session):
         async def request(self, *args: Any, **options: Any) -> Raw:
             if len(self.asked) < 2:
-                room.lists.noticed(BOX, self, "notifications/prompts/list_changed", TELLS)
+                room.notice("prompts", self)
             return await super().request(*args, **options)
 
     monkeypatch.setattr(module.asyncio, "sleep", recorded)
     server = Restless()
-    room.lists.opened(BOX, server, {"prompts": {}})
-    while room.lists._ahead:
+    room.notice("prompts", server)
+    while room.is_reading:
         await sleep(0)
     assert server.asked == ["prompts/list"] * 3
     assert [seconds for seconds in pauses if seconds] == [0.5, 0.5]

@@ -8,11 +8,11 @@ import pytest
 from msgspec import Raw
 
 from dragoman import paths
-from dragoman.catalog import memory
 from dragoman.catalog.listing import ToolList
-from dragoman.catalog.memory import recall, remember
 from dragoman.catalog.tools import ServerTool
 from dragoman.names import QualifiedName, ServerName
+from dragoman.servers import stored_tools
+from dragoman.servers.stored_tools import load, store
 from dragoman.wire.messages import ToolDefinition
 from tests.unit.fakes import definition
 
@@ -45,7 +45,7 @@ def seen(given: ToolDefinition) -> tuple[Any, ...]:
 
 
 def test_of_an_unknown_entry_nothing_is_known():
-    assert recall(PRINT) is None
+    assert load(PRINT) is None
 
 
 @pytest.mark.parametrize(
@@ -62,29 +62,29 @@ def test_of_an_unknown_entry_nothing_is_known():
     ids=lambda given: given.name,
 )
 def test_a_list_comes_back_as_it_was(given: ToolDefinition):
-    remember(PRINT, ToolList((given, definition("another"))))
-    known = recall(PRINT)
+    store(PRINT, ToolList((given, definition("another"))))
+    known = load(PRINT)
 
     assert known is not None
     assert known.problems == ()
-    assert [seen(each) for each in known.definitions] == [seen(given), seen(definition("another"))]
+    assert [seen(each) for each in known.items] == [seen(given), seen(definition("another"))]
 
 
 def test_the_last_list_counts_and_entries_are_told_apart():
-    remember(PRINT, ToolList((definition("a"),)))
-    remember(PRINT, ToolList((definition("b"),)))
-    remember("other", ToolList((definition("c"),)))
-    known = recall(PRINT)
+    store(PRINT, ToolList((definition("a"),)))
+    store(PRINT, ToolList((definition("b"),)))
+    store("other", ToolList((definition("c"),)))
+    known = load(PRINT)
 
     assert known is not None
-    assert [each.name for each in known.definitions] == ["b"]
+    assert [each.name for each in known.items] == ["b"]
 
 
 def test_an_empty_list_is_as_good_as_none():
-    remember(PRINT, ToolList((definition("a"),)))
-    remember(PRINT, ToolList())
+    store(PRINT, ToolList((definition("a"),)))
+    store(PRINT, ToolList())
 
-    assert recall(PRINT) is None
+    assert load(PRINT) is None
 
 
 @pytest.mark.parametrize(
@@ -95,46 +95,46 @@ def test_an_empty_list_is_as_good_as_none():
 def test_a_damaged_file_is_as_good_as_none(content: bytes):
     write(content)
 
-    assert recall(PRINT) is None
+    assert load(PRINT) is None
 
 
 def test_what_stands_in_the_file_is_judged_like_what_a_server_sends():
     good = {"name": "good", "inputSchema": {"type": "object"}}
     write(json.dumps([good, {"name": ""}, {"name": "bad", "inputSchema": 7}, 7]).encode())
-    known = recall(PRINT)
+    known = load(PRINT)
 
     assert known is not None
-    assert [each.name for each in known.definitions] == ["good"]
+    assert [each.name for each in known.items] == ["good"]
     assert known.problems
 
 
 def test_a_file_that_is_too_large_is_not_believed(monkeypatch: pytest.MonkeyPatch):
-    remember(PRINT, ToolList((definition("a"),)))
-    monkeypatch.setattr(memory, "LIMIT_BYTES", 10)
+    store(PRINT, ToolList((definition("a"),)))
+    monkeypatch.setattr(stored_tools, "LIMIT_BYTES", 10)
 
-    assert recall(PRINT) is None
+    assert load(PRINT) is None
 
 
 def test_a_list_that_is_too_large_is_not_kept_and_the_last_one_stays(monkeypatch: pytest.MonkeyPatch):
-    remember(PRINT, ToolList((definition("a"),)))
-    monkeypatch.setattr(memory, "LIMIT_BYTES", 500)
-    remember(PRINT, ToolList((definition("b", description="x" * 1000),)))
-    known = recall(PRINT)
+    store(PRINT, ToolList((definition("a"),)))
+    monkeypatch.setattr(stored_tools, "LIMIT_BYTES", 500)
+    store(PRINT, ToolList((definition("b", description="x" * 1000),)))
+    known = load(PRINT)
 
     assert known is not None
-    assert [each.name for each in known.definitions] == ["a"]
+    assert [each.name for each in known.items] == ["a"]
 
 
 def test_a_place_that_cannot_be_written_harms_nobody():
     paths.state_dir().mkdir(parents=True, exist_ok=True)
     (paths.state_dir() / "tools").write_text("in the way")
-    remember(PRINT, ToolList((definition("a"),)))
+    store(PRINT, ToolList((definition("a"),)))
 
-    assert recall(PRINT) is None
+    assert load(PRINT) is None
 
 
 def test_only_the_person_can_read_it_and_nothing_else_is_left_there():
-    remember(PRINT, ToolList((definition("a"),)))
+    store(PRINT, ToolList((definition("a"),)))
 
     assert file().parent.stat().st_mode & 0o077 == 0
     assert [each.name for each in file().parent.iterdir()] == [file().name]

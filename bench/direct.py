@@ -1,4 +1,4 @@
-"""A session without a host, for benchmarks and low-level tools: no permissions, no hooks, no catalogue."""
+"""A session without a host, for benchmarks and tests: no permissions, no hooks, no catalogue."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from dragoman.clock import SystemClock
 from dragoman.config.load import load
 from dragoman.config.scopes import Sources
 from dragoman.connections.connect_limiter import ConnectLimiter
-from dragoman.connections.connection import Connection
-from dragoman.connections.connector import ConnectionContext
+from dragoman.connections.connection import Connection, ConnectionHandlers
+from dragoman.connections.connector import ConnectionContext, ConnectionTarget
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import TransportDependencies, kind_of, older_maker, transport_maker
+from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
 from dragoman.errors import ConfigError, PolicyRefused
 from dragoman.version import VERSION
@@ -60,7 +61,7 @@ async def open_session(
         raise server.error or ConfigError("the entry cannot be used")
     config, values = server.config, configuration.settings
     clock, dependencies = SystemClock(), TransportDependencies()
-    around = ConnectionContext(
+    context = ConnectionContext(
         values,
         clock,
         events.EventBus(),
@@ -70,14 +71,15 @@ async def open_session(
     )
     connection = Connection(
         "server",
-        transport_maker("server", config, values, dependencies),
-        around,
-        protocol=config.protocol,
-        fingerprint=config.fingerprint(),
-        prepare=_nothing_to_prepare,
-        on_notification=lambda _connection, _session, _method: None,
-        kind=kind_of(config),
-        older_transport=older_maker("server", config, values, dependencies),
+        ConnectionTarget(
+            make_transport=transport_maker("server", config, values, dependencies),
+            older_transport=older_maker("server", config, values, dependencies),
+            protocol=config.protocol,
+            fingerprint=config.fingerprint(),
+            kind=kind_of(config),
+        ),
+        context,
+        ConnectionHandlers(_nothing_to_prepare, lambda _session, _method: None, ServerRequests("server")),
     )
     connection.start()
     try:
@@ -90,5 +92,5 @@ async def open_session(
         raise
 
 
-async def _nothing_to_prepare(connection: Connection, session: Session, seconds: float) -> None:
+async def _nothing_to_prepare(session: Session, seconds: float) -> None:
     return

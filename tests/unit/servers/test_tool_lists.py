@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dragoman.catalog import refresh
-from dragoman.catalog.pool import Catalog
-from dragoman.catalog.refresh import Refresher
+from dragoman.catalog.listing import ToolList
+from dragoman.content.redact import Redactor
 from dragoman.errors import CallTimeout
-from dragoman.events import EventBus, ToolsChanged
 from dragoman.names import ServerName
+from dragoman.servers import lists
+from dragoman.servers.lists import TOOLS, BackgroundReading, ListContext, ListReader
+from dragoman.settings import Settings
 from dragoman.testing import FakeClock
 from tests.integration.waiting import until
 
@@ -23,6 +24,7 @@ class Asked:
     """A server's list that can be changed, held back or broken."""
 
     mirrors_arguments = False
+    server = "s"
 
     def __init__(self) -> None:
         self.readings = 0
@@ -45,22 +47,30 @@ class Asked:
 
 
 class Reading:
+    """The list of tools of one server."""
+
     def __init__(self) -> None:
-        self.catalog = Catalog()
-        self.bus = EventBus()
-        self.events = self.bus.listen()
         self.clock = FakeClock()
-        self.refresher = Refresher(self.catalog, self.bus, self.clock, timeout_seconds=5.0)
+        self.stored: list[ToolList] = []
+        settings = Settings({"MCP_REQUEST_TIMEOUT_MS": 5_000}, {})
+        context = ListContext(SERVER, settings, self.clock, Redactor(()))
+        self.reader = ListReader(TOOLS, context, self.stored.append)
+        self.background = BackgroundReading((self.reader,))
         self.asked = Asked()
 
-    async def change(self) -> ToolsChanged:
-        event = await asyncio.wait_for(anext(self.events), 5)
-        assert isinstance(event, ToolsChanged)
-        return event
+    async def load(self, asked: Any = None) -> None:
+        await self.reader.get(asked or self.asked, fresh=True)
+
+    def change(self, asked: Any = None) -> None:
+        self.background.changed(asked or self.asked)
+
+    async def until_stored(self, count: int) -> ToolList:
+        await until(lambda: len(self.stored) >= count)
+        return self.stored[-1]
 
     @property
     def names(self) -> list[str]:
-        return [tool.wire_name for tool in self.catalog.tools()]
+        return [] if self.reader.known is None else [tool.name for tool in self.reader.known.items]
 
 
 @pytest.fixture
@@ -68,24 +78,22 @@ async def reading() -> Reading:
     return Reading()
 
 
-async def test_loading_fills_the_catalogue_and_tells(reading: Reading):
-    await reading.refresher.load(SERVER, reading.asked)
+async def test_a_list_that_was_read_is_kept_and_reported(reading: Reading):
+    await reading.load()
 
     assert reading.names == ["a"]
-    assert await reading.change() == ToolsChanged(server="s", tool_count=1)
+    assert [len(listing.items) for listing in reading.stored] == [1]
 
 
 async def test_a_failed_reading_keeps_the_last_good_list_and_says_why(reading: Reading):
-    await reading.refresher.load(SERVER, reading.asked)
-    await reading.change()
+    await reading.load()
     reading.asked.broken = True
-    await reading.refresher.load(SERVER, reading.asked)
+    await reading.load()
 
     assert reading.names == ["a"]
-    told = await reading.change()
-    assert told.tool_count == 1
-    assert "incomplete" in told.problems[0]
-    assert reading.catalog.problems(SERVER) == told.problems
+    assert reading.reader.known is reading.stored[-1]
+    assert "incomplete" in reading.stored[-1].problems[0]
+    assert reading.stored[-1].problems[1:] == ("what was known before is shown",)
 
 
 @pytest.mark.parametrize(("newer_fails", "names"), [(False, ["new"]), (True, ["old"])])
@@ -95,9 +103,9 @@ async def test_an_answer_that_comes_late_does_not_replace_a_newer_one(
     slow, quick = reading.asked, Asked()
     slow.tools, quick.tools, quick.broken = ["old"], ["new"], newer_fails
     slow.may_answer.clear()
-    late = asyncio.create_task(reading.refresher.load(SERVER, slow))
+    late = asyncio.create_task(reading.load(slow))
     await until(lambda: slow.readings == 1)
-    await reading.refresher.load(SERVER, quick)
+    await reading.load(quick)
     slow.may_answer.set()
     await late
 
@@ -106,9 +114,9 @@ async def test_an_answer_that_comes_late_does_not_replace_a_newer_one(
 
 async def test_what_is_being_read_of_a_server_that_goes_does_not_stay(reading: Reading):
     reading.asked.may_answer.clear()
-    late = asyncio.create_task(reading.refresher.load(SERVER, reading.asked))
+    late = asyncio.create_task(reading.load())
     await until(lambda: reading.asked.readings == 1)
-    reading.refresher.forget(SERVER)
+    reading.reader.forget()
     reading.asked.may_answer.set()
     await late
 
@@ -119,23 +127,23 @@ async def test_a_server_that_goes_in_the_pause_between_two_readings_is_not_read_
     reading: Reading, monkeypatch: pytest.MonkeyPatch
 ):
     reading.asked.may_answer.clear()
-    reading.refresher.schedule(SERVER, reading.asked)
+    reading.change()
     await until(lambda: reading.asked.readings == 1)
-    task = reading.refresher._running[SERVER]
-    reading.refresher.schedule(SERVER, reading.asked)
-    monkeypatch.setattr(refresh, "PAUSE_SECONDS", 0.01)
+    reading.change()
+    monkeypatch.setattr(lists, "PAUSE_SECONDS", 0.01)
     reading.asked.may_answer.set()
-    await reading.change()
-    reading.refresher.forget(SERVER)
-    await asyncio.wait_for(task, 5)
+    await reading.until_stored(1)
+    reading.background.stop()
+    await asyncio.sleep(0.05)
 
     assert reading.asked.readings == 1
+    assert not reading.background.is_running
 
 
 async def test_a_list_that_became_empty_is_empty(reading: Reading):
-    await reading.refresher.load(SERVER, reading.asked)
+    await reading.load()
     reading.asked.tools = []
-    await reading.refresher.load(SERVER, reading.asked)
+    await reading.load()
 
     assert reading.names == []
 
@@ -143,12 +151,11 @@ async def test_a_list_that_became_empty_is_empty(reading: Reading):
 async def test_a_burst_of_notices_is_one_reading_and_one_more(reading: Reading):
     reading.asked.may_answer.clear()
     for _ in range(100):
-        reading.refresher.schedule(SERVER, reading.asked)
+        reading.change()
         await asyncio.sleep(0)
     reading.asked.tools = ["a", "b"]
     reading.asked.may_answer.set()
-    await reading.change()
-    await reading.change()
+    await reading.until_stored(2)
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -157,23 +164,13 @@ async def test_a_burst_of_notices_is_one_reading_and_one_more(reading: Reading):
 
 
 async def test_a_notice_after_a_reading_reads_again(reading: Reading):
-    for tools in (["a"], ["b"]):
+    for number, tools in enumerate((["a"], ["b"]), 1):
         reading.asked.tools = tools
-        reading.refresher.schedule(SERVER, reading.asked)
-        await reading.change()
-        await asyncio.sleep(0)
+        reading.change()
+        await reading.until_stored(number)
+        await until(lambda: not reading.background.is_running)
 
     assert reading.names == ["b"]
-
-
-@pytest.mark.requirement("CAT-11")
-async def test_a_tool_that_became_another_is_named(reading: Reading):
-    await reading.refresher.load(SERVER, reading.asked)
-    await reading.change()
-    reading.asked.schema = '{"type":"object","required":["x"]}'
-    await reading.refresher.load(SERVER, reading.asked)
-
-    assert (await reading.change()).changed == ("a",)
 
 
 @pytest.mark.requirement("CAT-5")
@@ -194,10 +191,11 @@ async def test_a_list_is_read_again_when_it_is_used_past_its_time(
     reading: Reading, ttl_ms: int | None, after_seconds: int, readings: int
 ):
     reading.asked.ttl_ms = ttl_ms
-    await reading.refresher.load(SERVER, reading.asked)
+    await reading.load()
     reading.clock.advance(after_seconds)
     for _ in range(3):
-        reading.refresher.freshen(SERVER, reading.asked)
+        if reading.reader.is_overdue():
+            reading.change()
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -206,9 +204,10 @@ async def test_a_list_is_read_again_when_it_is_used_past_its_time(
 
 async def test_closing_ends_what_is_under_way(reading: Reading):
     reading.asked.may_answer.clear()
-    reading.refresher.schedule(SERVER, reading.asked)
+    reading.change()
     await asyncio.sleep(0)
-    reading.refresher.close()
+    reading.background.stop()
+    reading.reader.forget()
     await asyncio.sleep(0)
     reading.asked.may_answer.set()
     for _ in range(5):
@@ -230,13 +229,13 @@ async def test_between_two_readings_after_change_notices_there_is_half_a_second(
     class Restless(Asked):
         async def request(self, *args: Any, **options: Any) -> Raw:
             if self.readings < 2:
-                reading.refresher.schedule(SERVER, self)
+                reading.change(self)
             return await super().request(*args, **options)
 
-    monkeypatch.setattr(refresh.asyncio, "sleep", recorded)
+    monkeypatch.setattr(lists.asyncio, "sleep", recorded)
     server = Restless()
-    reading.refresher.schedule(SERVER, server)
-    while reading.refresher._running:
+    reading.change(server)
+    while reading.background.is_running:
         await sleep(0)
     assert server.readings == 3
     assert [seconds for seconds in pauses if seconds] == [0.5, 0.5]

@@ -24,7 +24,7 @@ from dragoman.wire.messages import ABSENT, ToolDefinition
 LIMIT_BYTES: Final = 4 * 1024 * 1024
 
 
-def recall(fingerprint: str) -> ToolList | None:
+def load(fingerprint: str) -> ToolList | None:
     """The list as it was last time; judged like one that a server sends."""
     try:
         data = read_bytes(_file(fingerprint)) or b"[]"
@@ -37,8 +37,8 @@ def recall(fingerprint: str) -> ToolList | None:
     return ToolList(tuple(definitions.values()), tuple(problems)) if definitions else None
 
 
-def remember(fingerprint: str, tools: ToolList) -> None:
-    data = msgspec.json.encode([_as_sent(definition) for definition in tools.definitions])
+def store(fingerprint: str, tools: ToolList) -> None:
+    data = msgspec.json.encode([_as_sent(definition) for definition in tools.items])
     if len(data) > LIMIT_BYTES:
         return
     path = _file(fingerprint)

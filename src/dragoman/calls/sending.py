@@ -1,0 +1,134 @@
+"""Sends requests for lists, resources, prompts and completion: finds the session, keeps the time limit, and
+sends a lost request once more, for none of these changes anything on a server.
+
+Nothing is judged here: `requests.py` has asked whether a request may be made, and is told (`Changed`) if the
+server's entry is another by the time a session is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from msgspec import Raw, Struct
+
+from dragoman.calls.input_rounds import Read, request_with_input
+from dragoman.calls.recovery import Changed, react
+from dragoman.connections.session import Session
+from dragoman.errors import ConnectionLost, NotConnected
+from dragoman.servers.lists import ListReader
+from dragoman.servers.registry import ServerRegistry
+from dragoman.servers.server import Server
+
+T = TypeVar("T")
+L = TypeVar("L", bound=Struct)
+
+
+class Listed(Struct, Generic[T], frozen=True):
+    """What servers list, and why something may be missing from it."""
+
+    items: tuple[T, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Each begins with the server's name."""
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class Sender:
+    """Sends requests that have been judged."""
+
+    def __init__(self, servers: ServerRegistry) -> None:
+        self.servers = servers
+
+    def known(self, name: str) -> Server:
+        """The server; `NotConnected` if there is none of this name."""
+        server = self.servers.get(name)
+        if server is None:
+            hint = f"There are: {', '.join(sorted(self.servers)) or 'none'}."
+            raise NotConnected(name, "not configured", None, hint=hint)
+        return server
+
+    async def session(self, server: Server, seconds: float | None = None) -> Session:
+        """The session, also that of a server which is reconnecting; `NotConnected` if there is none.
+
+        `Changed` if the entry was replaced during the wait.
+        """
+        found = server.session()
+        if found is not None:
+            return found
+        try:
+            found = await server.wait_for_session(seconds or server.request_seconds)
+        except NotConnected:
+            if server.name in self.servers:
+                self.check(server)
+            raise
+        self.check(server)
+        return found
+
+    async def send(
+        self,
+        server: Server,
+        method: str,
+        params: Mapping[str, Any],
+        read: Read[T],
+        *,
+        about: str,
+        timeout_seconds: float | None = None,
+    ) -> T:
+        """The answer, or the error that says what became of it; `Changed` if the entry was replaced."""
+        seconds = server.request_seconds if timeout_seconds is None else timeout_seconds
+        deadline = self.servers.clock.monotonic() + seconds
+        attempt = 1
+        while True:
+            session = await self.session(server, self._left(deadline))
+            self.check(server)  # between two attempts
+            try:
+                return await request_with_input(
+                    session,
+                    method,
+                    params,
+                    read,
+                    about=about,
+                    timeout_seconds=self._left(deadline),
+                    answerer=server.requests,
+                    check=lambda: self.check(server),
+                )
+            except ConnectionLost as error:
+                if react(error, attempt=attempt, retry_safe=True).reaction == "give up":
+                    raise
+                attempt += 1
+
+    def _left(self, deadline: float) -> float:
+        return max(0.001, deadline - self.servers.clock.monotonic())
+
+    def check(self, server: Server) -> None:
+        """Raises `Changed` if the server was removed, or its entry is another now."""
+        if self.servers.get(server.name) is not server:
+            raise Changed
+
+    async def list_of(self, reader: ListReader[L], server: Server, *, fresh: bool) -> Listed[L]:
+        """One server's list; waits for a server that is reconnecting."""
+
+        async def fetch(params: Mapping[str, Any]) -> Raw:
+            try:
+                return await self.send(server, reader.kind.method, params, _as_it_is, about=reader.kind.what)
+            except Changed:  # others may wait for the same list: theirs is incomplete
+                raise NotConnected(server.name, "replaced", "its entry has changed") from None
+
+        session = await self.session(server)
+        capability = reader.kind.capability
+        if not server.offers(capability):
+            return Listed(problems=(f"{server.name}: it offers no {capability}",))
+        promised = server.tells_of_changes(capability)
+        found = await reader.get(session, fetch, promised=promised, fresh=fresh)
+        self.check(server)
+        return Listed(found.items, tuple(f"{server.name}: {problem}" for problem in found.problems))
+
+
+def _as_it_is(raw: Raw) -> tuple[str, Raw]:
+    """Lists are never asked back about, so their kind is judged where they are read."""
+    return "complete", raw

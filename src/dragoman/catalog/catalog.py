@@ -1,0 +1,191 @@
+"""The catalogue: the tools of all servers, each found by its name.
+
+Orders tools by name, and computes what changed when a list was read again. `naming.py` makes the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct, structs
+
+from dragoman.catalog.listing import PROBLEM_LIMIT, ToolList
+from dragoman.catalog.naming import Key, assign, near
+from dragoman.catalog.prompts import PromptDefinition
+from dragoman.catalog.resources import Template
+from dragoman.catalog.tools import ServerTool, Tool, is_same
+from dragoman.cleaning import one_line
+from dragoman.errors import UnknownTool
+from dragoman.names import QualifiedName, ServerName, WireToolName
+from dragoman.wire.messages import ToolDefinition
+
+Admit = Callable[[ServerTool | PromptDefinition | Template], str | None]
+"""Why something that a server offers is left out; None if it is not."""
+
+
+class Difference(Struct, frozen=True):
+    """What a new list changed, by the tools' wire names."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+class ServerTools:
+    """The tools that one server lists. The server keeps them; the catalogue gives them their names."""
+
+    def __init__(self, server: ServerName, is_offered: Callable[[str], bool] | None = None) -> None:
+        """`is_offered`: by wire name, which tools of the server are listed and can be called."""
+        self.server = server
+        self._is_offered = is_offered
+        self.listing = ToolList()
+        self.named: dict[str, ServerTool] = {}
+        """By wire name, as the catalogue has named them. A definition that stays the same keeps its object,
+        and with it what was computed from it."""
+        self.naming_problems: list[str] = []
+
+    def set(self, listing: ToolList) -> Difference:
+        if self._is_offered is not None:
+            kept = tuple(definition for definition in listing.items if self._is_offered(definition.name))
+            listing = structs.replace(listing, items=kept)
+        before, self.listing = self.listing, listing
+        return _difference(before, listing) if before.items else Difference()
+
+    def tool(self, name: QualifiedName, definition: ToolDefinition) -> ServerTool:
+        """The tool under this name: the object of the last naming if nothing of it has changed."""
+        known = self.named.get(definition.name)
+        if known is not None and known.name == name and _is_same_definition(known.definition, definition):
+            return known
+        return ServerTool(self.server, name, definition)
+
+    def report(self, problem: str) -> None:
+        if len(self.naming_problems) < PROBLEM_LIMIT:
+            self.naming_problems.append(problem)
+
+
+class Catalog:
+    """The tools of all servers by name. Order is by name, so it is the same every time."""
+
+    def __init__(self, admit: Admit | None = None) -> None:
+        self.admit = admit
+        self._sources: dict[ServerName, ServerTools] = {}
+        self._servers: frozenset[str] = frozenset()
+        self._beside: frozenset[str] = frozenset()
+        self._tools: dict[str, ServerTool] | None = None
+        """Computed when it is needed; None after a change."""
+        self._left_out: dict[str, str] = {}
+        """Tools that were not admitted, and why."""
+
+    def expect(self, servers: Iterable[str]) -> None:
+        """Which servers are configured, connected or not: names of tools depend on all of them."""
+        self._servers = frozenset(servers)
+        self._tools = None
+
+    def stand_beside(self, servers: Iterable[str]) -> None:
+        """Servers of another pool that is used together with this one: names tell them apart, too."""
+        self._beside = frozenset(servers)
+        self._tools = None
+
+    def add(self, tools: ServerTools) -> None:
+        self._sources[tools.server] = tools
+        self._tools = None
+
+    def remove(self, tools: ServerTools) -> None:
+        if self._sources.get(tools.server) is tools:
+            del self._sources[tools.server]
+            self._tools = None
+
+    def changed(self) -> None:
+        """One of the lists is another now."""
+        self._tools = None
+
+    def problems(self, tools: ServerTools) -> tuple[str, ...]:
+        """What had to be left out or renamed, and why."""
+        self._pool()
+        return (*tools.listing.problems, *tools.naming_problems)
+
+    def count(self, tools: ServerTools) -> int:
+        """How many tools of this server can be called."""
+        if self.admit is None:
+            return len(tools.listing.items)
+        return sum(tool.server == tools.server for tool in self.tools())
+
+    def tools(self) -> Iterable[ServerTool]:
+        return self._pool().values()
+
+    def find(self, name: str) -> ServerTool | None:
+        return self._pool().get(name)
+
+    def resolve(self, name: str) -> ServerTool:
+        pool = self._pool()
+        tool = pool.get(name)
+        if tool is None:
+            offered = (other for other, each in pool.items() if each.is_for_models)
+            raise UnknownTool(name, near=near(name, offered), left_out=self._left_out.get(name))
+        return tool
+
+    def _pool(self) -> dict[str, ServerTool]:
+        if self._tools is None:
+            self._tools = self._name_all()
+        return self._tools
+
+    def _name_all(self) -> dict[str, ServerTool]:
+        definitions: dict[Key, ToolDefinition] = {
+            (server, WireToolName(definition.name)): definition
+            for server, tools in self._sources.items()
+            for definition in tools.listing.items
+        }
+        names = assign(definitions, self._servers | self._beside)
+        self._left_out = {}
+        for source in self._sources.values():
+            source.naming_problems = []
+        for key in sorted(names.renamed):
+            self._sources[key[0]].report(
+                f"tool {one_line(key[1], 80)!r} is called {names.of[key]}: "
+                "another tool would have the same name"
+            )
+        named = sorted((name, key) for key, name in names.of.items())
+        tools: dict[str, ServerTool] = {
+            name: self._sources[key[0]].tool(name, definitions[key]) for name, key in named
+        }
+        for source in self._sources.values():
+            source.named = {}
+        for tool in tools.values():
+            self._sources[tool.server].named[tool.wire_name] = tool
+        if self.admit is not None:
+            tools = {name: tool for name, tool in tools.items() if self._is_admitted(tool, self.admit)}
+        return tools
+
+    def _is_admitted(self, tool: ServerTool, admit: Admit) -> bool:
+        reason = admit(tool)
+        if reason is not None:
+            self._left_out[tool.name] = reason
+            self._sources[tool.server].report(f"tool {one_line(tool.wire_name, 80)!r} is left out: {reason}")
+        return reason is None
+
+
+def _is_same_definition(old: ToolDefinition, new: ToolDefinition) -> bool:
+    if old is new:
+        return True
+    # Python holds 1 and true for equal, JSON does not.
+    return old == new and is_same(old.annotations, new.annotations) and is_same(old.meta, new.meta)
+
+
+def _difference(before: ToolList, after: ToolList) -> Difference:
+    old = {definition.name: definition for definition in before.items}
+    new = {definition.name: definition for definition in after.items}
+    return Difference(
+        added=tuple(name for name in new if name not in old),
+        removed=tuple(name for name in old if name not in new),
+        changed=tuple(
+            name
+            for name, definition in new.items()
+            if name in old
+            and not _is_same_definition(old[name], definition)
+            and _digest(definition) != _digest(old[name])
+        ),
+    )
+
+
+def _digest(definition: ToolDefinition) -> str:
+    return Tool(ServerName(""), QualifiedName(""), definition).digest

@@ -1,0 +1,348 @@
+"""Reads and keeps the lists of one server: tools, resources, resource templates and prompts.
+
+A list is read once at a time, however many callers wait for it; it is read when the server is connected, and
+again when the server says that it changed or when its time (`ttlMs`) is over. When a reading fails, the last
+good list is kept. Unusable entries are dropped; the modules in `catalog/` interpret them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import count
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from msgspec import Raw, Struct
+
+from dragoman.catalog.catalog import Admit
+from dragoman.catalog.listing import read_list
+from dragoman.catalog.paging import FetchPage, Listing, read_pages, undecoded
+from dragoman.catalog.prompts import PromptDefinition, read_prompt
+from dragoman.catalog.resources import Resource, Template, read_resource, read_template
+from dragoman.cleaning import one_line
+from dragoman.clock import Clock
+from dragoman.connections.session import Session
+from dragoman.content.redact import Redactor
+from dragoman.names import ServerName
+from dragoman.settings import Settings
+from dragoman.wire.codec import Unreadable
+from dragoman.wire.messages import ToolDefinition
+
+UNPROMISED_SECONDS: Final = 60.0
+"""How long a list is valid whose server promises neither a time nor to tell of changes."""
+SHORTEST_TTL_SECONDS: Final = 30.0
+"""A server that gives its list of tools less time, or none, is still not asked each time it is looked at."""
+PAUSE_SECONDS: Final = 0.5
+"""Between two readings of a list whose server says all the time that it changed."""
+PROBLEM_LIMIT: Final = 100
+CHUNK: Final = 100
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
+
+
+class ListContext(Struct, frozen=True):
+    """What reading the lists of one server needs."""
+
+    server: ServerName
+    settings: Settings
+    clock: Clock
+    redactor: Redactor
+    admit: Admit | None = None
+    """Why an entry is left out, if it is."""
+
+
+ReadAll = Callable[[ListContext, Session, FetchPage], Awaitable[Listing[T]]]
+
+
+class ListKind(Struct, Generic[T], frozen=True):
+    method: str
+    capability: str
+    what: str
+    """How people call its entries."""
+    read_all: ReadAll[T]
+
+
+class _Reading(NamedTuple, Generic[T]):
+    task: asyncio.Task[Listing[T]]
+    changes: int
+    """How many changes had been told when it began."""
+
+
+class ListReader(Generic[T]):
+    """One list of one server."""
+
+    def __init__(
+        self, kind: ListKind[T], context: ListContext, on_read: Callable[[Listing[T]], None] | None = None
+    ) -> None:
+        """`on_read` is called with each list that is kept."""
+        self.kind = kind
+        self._context = context
+        self._on_read = on_read
+        self.known: Listing[T] | None = None
+        """What was read last, fresh or not."""
+        self._changes = 0
+        """How often the server told of a change."""
+        self._known_at = 0
+        """How many changes had been told when `known` was requested."""
+        self._fresh_until = -math.inf
+        self._looked_at = -math.inf
+        """When it was last decided whether to read again in the background."""
+        self._reading: _Reading[T] | None = None
+        self._numbers = count(1)
+        self._newest = 0
+        """The number of the reading whose result counts; one that began before comes too late."""
+
+    async def get(
+        self,
+        session: Session,
+        fetch: FetchPage | None = None,
+        *,
+        promised: bool = True,
+        fresh: bool = False,
+        within_seconds: float | None = None,
+    ) -> Listing[T]:
+        """The list: what is kept while it is fresh, else what is read now, in time with what came by then.
+
+        `promised`: the server will tell if it changes. `fresh`: read in any case.
+        """
+        if fresh:
+            self.changed()
+        elif self.known is not None and self._is_fresh:
+            return self.known
+        if self._reading is None or self._reading.changes != self._changes:
+            fetch = fetch or self._fetcher(session, within_seconds)
+            name = f"dragoman {self.kind.method} {self._context.server}"
+            task = asyncio.create_task(self._read(session, fetch, promised), name=name)
+            self._reading = _Reading(task, self._changes)
+            task.add_done_callback(self._done)
+        # Whoever stops waiting does not stop it for the others.
+        return await asyncio.shield(self._reading.task)
+
+    def changed(self) -> None:
+        """What is kept, or is being read, is out of date."""
+        self._changes += 1
+
+    def forget(self) -> None:
+        """Nothing is kept, also not of what is being read."""
+        self.changed()
+        self.known = None
+        self._newest = next(self._numbers)
+
+    def start_with(self, listing: Listing[T]) -> None:
+        """Shows this until the list has been read."""
+        self.known = listing
+        self.changed()
+
+    def is_overdue(self) -> bool:
+        """Whether it is to be read again now in the background, because its time is over."""
+        now = self._context.clock.monotonic()
+        if self.known is None or now < max(self._fresh_until, self._looked_at + SHORTEST_TTL_SECONDS):
+            return False
+        self._looked_at = now
+        return True
+
+    async def finished(self) -> None:
+        """Returns when the reading under way has ended, if there is one."""
+        if self._reading is not None:
+            await asyncio.wait([self._reading.task])
+
+    @property
+    def _is_fresh(self) -> bool:
+        return self._known_at == self._changes and self._context.clock.monotonic() < self._fresh_until
+
+    def _done(self, task: asyncio.Task[Listing[T]]) -> None:
+        if self._reading is not None and self._reading.task is task:
+            self._reading = None
+
+    async def _read(self, session: Session, fetch: FetchPage, promised: bool) -> Listing[T]:
+        changes, number = self._changes, next(self._numbers)
+        listing = await self.kind.read_all(self._context, session, fetch)
+        if number < self._newest:
+            return listing
+        before = self.known
+        if listing.is_whole:
+            self._newest = number
+        elif before is not None and before.items:
+            problems = (*listing.problems, "what was known before is shown")
+            listing = Listing(before.items, problems, is_whole=False)
+        self.known, self._known_at = listing, changes
+        self._looked_at = self._context.clock.monotonic()
+        self._fresh_until = self._looked_at + _valid_seconds(listing, promised)
+        if self._on_read is not None:
+            self._on_read(listing)
+        return listing
+
+    def _fetcher(self, session: Session, within_seconds: float | None) -> FetchPage:
+        loop = asyncio.get_running_loop()
+        deadline = None if within_seconds is None else loop.time() + within_seconds
+
+        async def fetch(params: Mapping[str, Any]) -> Raw:
+            seconds = self._context.settings.seconds("MCP_REQUEST_TIMEOUT_MS")
+            if deadline is not None:
+                seconds = min(seconds, max(0.0, deadline - loop.time()))
+            return await session.request(self.kind.method, params, timeout_seconds=seconds)
+
+        return fetch
+
+
+def _valid_seconds(listing: Listing[Any], promised: bool) -> float:
+    if not listing.is_whole:
+        return -math.inf
+    if listing.ttl_seconds is not None:
+        return listing.ttl_seconds
+    return math.inf if promised else UNPROMISED_SECONDS
+
+
+class BackgroundReading:
+    """Reads the lists of one capability in the background, after each change that the server tells of.
+
+    Changes that follow one another quickly cause one reading, and only one runs at a time.
+    """
+
+    def __init__(self, readers: Sequence[ListReader[Any]], on_news: Callable[[], None] | None = None) -> None:
+        """`on_news` is called after a reading, unless the server has no such things and never had."""
+        self._readers = readers
+        self._on_news = on_news
+        self._wanted: tuple[Session, bool] | None = None
+        """The session to read over next, and whether the server tells of changes."""
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None
+
+    def start(self, session: Session, *, promised: bool = True) -> None:
+        self._wanted = (session, promised)
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name=f"dragoman lists {session.server}")
+            self._task.add_done_callback(self._done)
+
+    def changed(self, session: Session, *, promised: bool = True) -> None:
+        for reader in self._readers:
+            reader.changed()
+        self.start(session, promised=promised)
+
+    def stop(self) -> None:
+        self._wanted = None
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        if self._task is task:
+            self._task = None
+
+    async def _run(self) -> None:
+        had_something = any(map(_has_something, self._readers))
+        while self._wanted is not None:
+            for reader in self._readers:
+                await reader.finished()
+            session, promised = self._wanted
+            self._wanted = None
+            await asyncio.gather(*(reader.get(session, promised=promised) for reader in self._readers))
+            had_something = had_something or any(map(_has_something, self._readers))
+            if had_something and self._on_news is not None:
+                self._on_news()
+            # One that changes its list all the time is not read all the time.
+            await asyncio.sleep(PAUSE_SECONDS if self._wanted is not None else 0)
+
+
+def _has_something(reader: ListReader[Any]) -> bool:
+    return reader.known is not None and bool(reader.known.items or reader.known.problems)
+
+
+# How each kind of list is read.
+
+
+async def _read_tools(context: ListContext, session: Session, fetch: FetchPage) -> Listing[ToolDefinition]:
+    return await read_list(fetch, mirrors=session.mirrors_arguments, redact=context.redactor or None)
+
+
+class _ItemKind(Struct, Generic[S], frozen=True):
+    key: str
+    """Where a page holds its items."""
+    what: str
+    read: Callable[[ServerName, Raw], S]
+    identity: Callable[[S], str]
+    """What no two entries of a list share."""
+    called: str = "address"
+    """How people call what no two entries share."""
+
+    async def __call__(self, context: ListContext, session: Session, fetch: FetchPage) -> Listing[S]:
+        pages = await read_pages(fetch, self.key, self.what, undecoded)
+        items, problems = await self._usable(context, pages.items)
+        told = (*_first(problems), *pages.problems)
+        return Listing(items, told, pages.is_whole, pages.ttl_seconds)
+
+    async def _usable(self, context: ListContext, raws: list[Raw]) -> tuple[tuple[S, ...], list[str]]:
+        found: dict[str, S] = {}
+        problems: list[str] = []
+        redact = context.redactor or None
+        for number, raw in enumerate(raws, 1):
+            if number % CHUNK == 0:
+                await asyncio.sleep(0)  # ten thousand at once would keep everybody else waiting
+            try:
+                item = self.read(context.server, raw)
+                if redact:
+                    item = self._covered(item, redact)
+                if self.identity(item) in found:
+                    raise Unreadable("it is listed twice")
+                if (reason := self._refusal(context, item)) is not None:
+                    raise Unreadable(f"{one_line(self.identity(item), 80)!r}: {reason}")
+                found[self.identity(item)] = item
+            except Unreadable as error:
+                problems.append(f"number {number} of the {self.what} is left out: {error.detail}")
+        return tuple(found.values()), problems if not redact else list(map(redact.text, problems))
+
+    def _refusal(self, context: ListContext, item: S) -> str | None:
+        if context.admit is None or not isinstance(item, PromptDefinition | Template):
+            return None
+        return context.admit(item)
+
+    def _covered(self, item: S, redact: Redactor) -> S:
+        identity = self.identity(item)
+        if redact.text(identity) != identity:  # it could not be asked for without saying it
+            raise Unreadable(f"its {self.called} holds a secret of the server's entry")
+        return redact.struct(item, _IDENTITIES)
+
+
+def _first(problems: list[str]) -> tuple[str, ...]:
+    more = len(problems) - PROBLEM_LIMIT
+    return tuple(problems) if more <= 0 else (*problems[:PROBLEM_LIMIT], f"and {more} problems more")
+
+
+_IDENTITIES: Final = frozenset({"server", "uri", "uri_template", "wire_name"})
+
+TOOLS: Final = ListKind[ToolDefinition]("tools/list", "tools", "tools", _read_tools)
+RESOURCES: Final = ListKind[Resource](
+    "resources/list",
+    "resources",
+    "resources",
+    _ItemKind[Resource]("resources", "resources", read_resource, lambda item: item.uri),
+)
+TEMPLATES: Final = ListKind[Template](
+    "resources/templates/list",
+    "resources",
+    "resource templates",
+    _ItemKind[Template](
+        "resourceTemplates", "resource templates", read_template, lambda item: item.uri_template
+    ),
+)
+PROMPTS: Final = ListKind[PromptDefinition](
+    "prompts/list",
+    "prompts",
+    "prompts",
+    _ItemKind[PromptDefinition]("prompts", "prompts", read_prompt, lambda item: item.wire_name, "name"),
+)
+
+
+def offers(capabilities: Mapping[str, Any], capability: str) -> bool:
+    """Whether a server has declared the capability."""
+    return isinstance(capabilities.get(capability), dict)
+
+
+def tells_of_changes(capabilities: Mapping[str, Any], capability: str) -> bool:
+    declared: Any = capabilities.get(capability)
+    return isinstance(declared, dict) and declared.get("listChanged") is True  # pyright: ignore[reportUnknownMemberType]

@@ -1,0 +1,406 @@
+"""One server of a host: its configured entry, its connection, and everything that is known of it.
+
+A changed entry gets a new `Server`, so that comparing two of them tells whether a decision still holds for
+the server that it was made for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dragoman.catalog.catalog import Catalog, ServerTools
+from dragoman.catalog.listing import ToolList, covered
+from dragoman.catalog.paging import Listing
+from dragoman.catalog.tools import Tool
+from dragoman.config.masking import secrets_of
+from dragoman.config.merge import ConfiguredServer
+from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig
+from dragoman.connections.connection import Connection, ConnectionHandlers, Held
+from dragoman.connections.connector import ConnectionContext, ConnectionTarget
+from dragoman.connections.factory import (
+    IDE_TYPES,
+    MakeTransport,
+    TransportDependencies,
+    inprocess_maker,
+    kind_of,
+    network_of,
+    older_maker,
+    transport_maker,
+)
+from dragoman.connections.failures import list_failed
+from dragoman.connections.reachability import TcpProbe
+from dragoman.connections.resource_subscriptions import ResourceSubscriptions
+from dragoman.connections.server_requests import ServerRequests
+from dragoman.connections.session import Session
+from dragoman.connections.state import Disable, Hold
+from dragoman.content.redact import Redactor
+from dragoman.errors import ConfigError, DragomanError, PolicyRefused
+from dragoman.events import PromptsChanged, ResourcesChanged, ServerEvent, ToolsChanged
+from dragoman.hooks.forms import HookedForms
+from dragoman.interaction import ElicitsUrls
+from dragoman.names import ServerName
+from dragoman.servers import stored_tools
+from dragoman.servers.lists import (
+    PROMPTS,
+    RESOURCES,
+    TEMPLATES,
+    TOOLS,
+    BackgroundReading,
+    ListContext,
+    ListReader,
+    offers,
+    tells_of_changes,
+)
+from dragoman.servers.read_cache import ReadCache
+from dragoman.servers.status import ServerStatus, status_of
+from dragoman.settings import Settings
+from dragoman.transports.base import Transport
+
+IDE_TOOLS: Final = ("executeCode", "getDiagnostics")
+"""Of an editor's tools only these are for models; the others drive the editor."""
+
+
+class ServerContext(Struct, frozen=True):
+    """What the servers of a host share."""
+
+    connections: ConnectionContext
+    catalog: Catalog
+    transports: TransportDependencies
+    forms: HookedForms
+    pages: ElicitsUrls | None
+    environ: Callable[[], Mapping[str, str]]
+    start_checked: Callable[[ConfiguredServer], ServerConfig]
+    """The entry as it is started now; raises `ConfigError` if files do not allow the start."""
+
+    @property
+    def settings(self) -> Settings:
+        return self.connections.settings
+
+
+class Server:
+    def __init__(self, entry: ConfiguredServer, context: ServerContext) -> None:
+        self.name = ServerName(entry.name)
+        self.entry = entry
+        self._context = context
+        self._gone: DragomanError | None = None
+        """Why no caller is given a session any more."""
+        config = self.config
+        self._redactor = Redactor(secrets_of(config, entry.candidate.given, context.environ()))
+        self.tools = ServerTools(self.name, _offered_by(config))
+        about = ListContext(
+            self.name, context.settings, context.connections.clock, self._redactor, context.catalog.admit
+        )
+        self._tool_list = ListReader(TOOLS, about, self._tools_read)
+        self.resources = ListReader(RESOURCES, about)
+        self.templates = ListReader(TEMPLATES, about)
+        self.prompts = ListReader(PROMPTS, about)
+        self.reads = ReadCache(context.connections.clock)
+        """Resources that were read."""
+        self._background = {
+            "tools": BackgroundReading((self._tool_list,)),
+            "resources": BackgroundReading((self.resources, self.templates), self._resources_read),
+            "prompts": BackgroundReading((self.prompts,), self._prompts_read),
+        }
+        self.requests = ServerRequests(
+            self.name, context.forms if context.forms.can_answer(self.name) else None, context.pages
+        )
+        """Answers what the server asks for."""
+        held = _held(entry)
+        self.connection = Connection(
+            self.name,
+            self._target(config, is_held=held is not None),
+            context.connections,
+            ConnectionHandlers(self._prepare, self._notified, self.requests),
+            held,
+        )
+        self.update(entry)
+
+    def update(self, entry: ConfiguredServer) -> None:
+        """Takes over an entry that describes the same server, and settings that may have changed."""
+        self.entry = entry
+        own = self.config.timeout
+        self.timeout_seconds = (
+            self._context.settings.seconds("MCP_TOOL_TIMEOUT") if own is None else own / 1000
+        )
+        """How long a call may take."""
+
+    # What is known of it.
+
+    @property
+    def config(self) -> ServerConfig:
+        return self.entry.config or ServerConfig(type=UNUSABLE)
+
+    @property
+    def redactor(self) -> Redactor | None:
+        """What covers the secrets of the entry; None if it has none."""
+        return self._redactor or None
+
+    def learn_secrets(self, secrets: tuple[str, ...]) -> None:
+        """Credentials that are sent to the server are redacted in its answers, too."""
+        self._redactor.learn(secrets)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the person believes what the server declares of its tools."""
+        return self.config.trusted
+
+    def is_retry_safe(self, tool: Tool) -> bool:
+        """Whether a call that may have run is made again, because its server declares that this is safe."""
+        is_wanted = self._context.settings["DRAGOMAN_REPEAT_SAFE_CALLS"]
+        return bool(is_wanted) and self._gone is None and self.is_trusted and tool.hints.idempotent
+
+    @property
+    def request_seconds(self) -> float:
+        """How long a request that is no call may take."""
+        return self._context.settings.seconds("MCP_REQUEST_TIMEOUT_MS")
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        introduction = self.connection.introduction
+        return introduction.capabilities if introduction is not None else {}
+
+    def offers(self, capability: str) -> bool:
+        return offers(self.capabilities, capability)
+
+    def tells_of_changes(self, capability: str) -> bool:
+        return tells_of_changes(self.capabilities, capability)
+
+    @property
+    def absence(self) -> str | None:
+        """Why a server that is wanted cannot be asked now; None if it is there, or not wanted."""
+        state = self.connection.state
+        if self.connection.is_held or state.status in ("connected", "disabled"):
+            return None
+        return (state.reason or f"it is {state.phase or state.status}").removeprefix(f"{self.name}: ")
+
+    @property
+    def subscriptions(self) -> ResourceSubscriptions:
+        return self.connection.subscriptions
+
+    def status(self) -> ServerStatus:
+        """How it is at this moment, without secrets of its entry."""
+        return status_of(self.entry, self.connection, self.tools, self._context.catalog, self.redactor)
+
+    # The way of a call.
+
+    def session(self) -> Session | None:
+        """The session to make calls on, if there is one at this moment."""
+        return None if self._gone is not None else self.connection.session()
+
+    async def wait_for_session(self, seconds: float) -> Session:
+        """The session, once the connecting that is under way is done; `NotConnected` if there is none."""
+        if self._gone is not None:
+            raise self._gone
+        session = await self.connection.wait_for_session(seconds)
+        if self._gone is not None:
+            raise self._gone
+        return session
+
+    async def read_tools_again(self, session: Session, seconds: float) -> None:
+        await self._tool_list.get(session, fresh=True, within_seconds=seconds)
+
+    def freshen_tools(self) -> None:
+        """Reads the list of tools again in the background when it is used past its time."""
+        session = self.session()
+        if session is not None and self._tool_list.is_overdue() and _is_on_a_loop():
+            self._background["tools"].changed(session)
+
+    # What can be wanted of it.
+
+    async def reconnect(self) -> None:
+        self._check_startable()
+        self.connection.reconnect()
+        await self.connection.settled()
+
+    async def enable(self) -> None:
+        self._check_startable()
+        if self.connection.is_lazy and not self._context.catalog.count(self.tools):
+            self.connection.reconnect()  # one that shows no tools would never be used
+        else:
+            self.connection.enable()
+        await self.connection.settled()
+
+    async def disable(self) -> None:
+        self._check_startable()
+        self.connection.disable()
+        await self.connection.settled()
+        if self.connection.state.status == "disabled":
+            self.forget_lists()
+
+    def leave(self, why: DragomanError) -> None:
+        """No caller gets a session from now on; the connection is closed next."""
+        self._gone = why
+        self._context.catalog.remove(self.tools)
+        self.stop_reading()
+
+    def stop_reading(self) -> None:
+        # A reading that a caller waits for ends with its session, with an error.
+        for reading in self._background.values():
+            reading.stop()
+
+    def forget_lists(self) -> None:
+        """Drops what the server offered."""
+        self.stop_reading()
+        for reader in (self._tool_list, self.resources, self.templates, self.prompts):
+            reader.forget()
+        self.reads.changed()
+        self.tools.set(ToolList())
+        self._context.catalog.changed()
+
+    def _check_startable(self) -> None:
+        if self.connection.is_held:
+            raise self.connection.error or ConfigError(
+                f"server {self.name!r} cannot be started: {self.connection.state.reason}",
+                hint="`dragoman mcp get` shows what to do.",
+            )
+
+    # What its connection calls.
+
+    async def _prepare(self, session: Session, seconds: float) -> None:
+        for reader in (self.resources, self.templates, self.prompts):
+            reader.forget()  # a new connection may have other credentials
+        self.reads.changed()
+        for capability in ("resources", "prompts"):
+            self._background[capability].stop()
+            if self.offers(capability):
+                promised = self.tells_of_changes(capability)
+                self._background[capability].start(session, promised=promised)
+        listing = await self._tool_list.get(session, fresh=True, within_seconds=seconds)
+        # Where the connection itself is gone, whoever connects says so in more detail.
+        if listing.failure is not None and session.lost_cause is None and self.offers("tools"):
+            raise list_failed(self.name, listing.failure)
+        if self.config.lazy:
+            await asyncio.to_thread(stored_tools.store, self.config.fingerprint(), self.tools.listing)
+
+    def _notified(self, session: Session, method: str) -> None:
+        if method in ("notifications/resources/updated", "notifications/resources/list_changed"):
+            self.reads.changed()
+        for capability, reading in self._background.items():
+            if method == f"notifications/{capability}/list_changed" and (
+                capability == "tools" or self.offers(capability)
+            ):
+                reading.changed(session, promised=self.tells_of_changes(capability) or capability == "tools")
+
+    def _tools_read(self, listing: ToolList) -> None:
+        if self._gone is not None:
+            return
+        difference = self.tools.set(listing)
+        self._context.catalog.changed()
+        self._publish(
+            lambda: ToolsChanged(
+                server=self.name,
+                tool_count=len(self.tools.listing.items),
+                problems=listing.problems,
+                changed=difference.changed,
+            )
+        )
+
+    def _resources_read(self) -> None:
+        resources, templates = self.resources.known or Listing(), self.templates.known or Listing()
+        self._publish(
+            lambda: ResourcesChanged(
+                server=self.name,
+                resource_count=len(resources.items),
+                template_count=len(templates.items),
+                problems=(*resources.problems, *templates.problems),
+            )
+        )
+
+    def _prompts_read(self) -> None:
+        prompts = self.prompts.known or Listing()
+        self._publish(
+            lambda: PromptsChanged(
+                server=self.name, prompt_count=len(prompts.items), problems=prompts.problems
+            )
+        )
+
+    def _publish(self, make: Callable[[], ServerEvent]) -> None:
+        if self._context.connections.bus.has_listeners:
+            self._context.connections.bus.publish(make())
+
+    # From the entry to the connection.
+
+    def _target(self, config: ServerConfig, *, is_held: bool) -> ConnectionTarget:
+        is_lazy = config.lazy and config.type == "stdio" and not is_held
+        idle = self._context.settings.seconds("DRAGOMAN_IDLE_STOP_MS")
+        return ConnectionTarget(
+            make_transport=self._maker(transport_maker),
+            older_transport=self._maker(older_maker) if config.type == "http" else None,
+            protocol=config.protocol,
+            fingerprint=config.fingerprint() if config.command or config.url else None,
+            kind=kind_of(config),
+            probe=_probe_of(config),
+            idle_seconds=idle if is_lazy else None,
+            starts_on_use=is_lazy and self._show_stored_tools(config),
+        )
+
+    def _maker(self, maker: Callable[..., MakeTransport | None]) -> MakeTransport:
+        """Makes transports, and judges the server each time: a start can come long after configuration was
+        read. What cannot be used is said of this server, when it is to be connected."""
+
+        def make() -> Transport:
+            config = self._context.start_checked(self.entry)
+            if config.type == IN_PROCESS:
+                return inprocess_maker(self.name, self.entry.candidate.given)()
+            found = maker(self.name, config, self._context.settings, self._context.transports)
+            assert found is not None
+            return found()
+
+        return make
+
+    def _show_stored_tools(self, config: ServerConfig) -> bool:
+        """Shows what a lazy server offered last time; whether anything is known."""
+        stored = stored_tools.load(config.fingerprint())
+        if stored is None:
+            return False
+        listing = covered(stored, self._redactor) if self._redactor else stored
+        self._tool_list.start_with(listing)
+        self.tools.set(listing)
+        return True
+
+
+def _offered_by(config: ServerConfig) -> Callable[[str], bool] | None:
+    """By wire name, which tools are listed; None: all."""
+    if config.type in IDE_TYPES:
+        return lambda tool: tool in IDE_TOOLS and config.offers(tool)
+    return config.offers if config.enabled_tools is not None or config.disabled_tools else None
+
+
+def _probe_of(config: ServerConfig) -> TcpProbe | None:
+    """How to find out that a remote server can be reached again."""
+    if config.url is None or kind_of(config) != "remote":
+        return None
+
+    async def probe() -> bool:
+        from dragoman.transports import web
+
+        return await web.knock(network_of(config))
+
+    return probe
+
+
+def _held(entry: ConfiguredServer) -> Held | None:
+    """In which state a server is listed that is not to be started."""
+    reason = entry.reason or ""
+    match entry.standing:
+        case "pending":
+            return Held(Hold(f"needs approval: {reason}"))
+        case "refused":
+            return Held(Disable(f"not admitted: {reason}"), PolicyRefused(entry.name, reason))
+        case "rejected" | "disabled":
+            return Held(Disable(reason))
+        case _:
+            return None
+
+
+def _is_on_a_loop() -> bool:
+    """A program may look at tools from a thread that runs nothing in the background."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,136 @@
+"""`ServerStatus`: how one server is at one moment, for people and programs. The host gives a newer one each
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct, structs
+
+from dragoman.catalog.catalog import Catalog, ServerTools
+from dragoman.config.merge import ConfiguredServer
+from dragoman.config.model import UNUSABLE, ServerConfig
+from dragoman.connections.connection import Connection
+from dragoman.connections.factory import HELPED_TYPES
+from dragoman.content.redact import Redactor
+from dragoman.errors import DragomanError, reworded
+from dragoman.protocol import Era, era_of
+
+
+class ServerStatus(Struct, frozen=True, kw_only=True):
+    """How one server is at this moment."""
+
+    name: str
+    scope: str
+    """Where it comes from: user, project, dynamic …"""
+    source: str
+    """The file, or who gave it."""
+    transport: str
+    status: str
+    phase: str | None
+    reason: str | None
+    """Why it is not connected, in words."""
+    since: float
+    """When this status began, in seconds since the epoch."""
+    attempt: int
+    """Which try to connect this is."""
+    error: DragomanError | None
+    """The failure as an exception, with a hint and, for a process, its last output on stderr."""
+    protocol_version: str | None
+    server_info: Mapping[str, Any]
+    capabilities: Mapping[str, Any]
+    instructions: str | None
+    tool_count: int
+    problems: tuple[str, ...]
+    """What is not as it should be without being fatal: unknown fields, tools that were left out."""
+    pid: int | None
+    exit_code: int | None
+    stderr_tail: str
+    ignored: Mapping[str, int]
+    """How many messages were dropped, by kind."""
+    noise: tuple[str, ...] = ()
+    """The newest lines of output that were not messages; `noise_count` says how many there were."""
+
+    @property
+    def era(self) -> Era | None:
+        """`legacy` or `modern`; None before the handshake."""
+        return era_of(self.protocol_version) if self.protocol_version else None
+
+    @property
+    def noise_count(self) -> int:
+        """How many lines of its output were no messages."""
+        return self.ignored.get("noise", 0)
+
+
+def status_of(
+    entry: ConfiguredServer,
+    connection: Connection,
+    tools: ServerTools,
+    catalog: Catalog,
+    redactor: Redactor | None,
+) -> ServerStatus:
+    """The status now, without secrets of the server's entry."""
+    config = entry.config or ServerConfig(type=UNUSABLE)
+    state, details, said = connection.state, connection.details, connection.introduction
+    info = said.server_info if said else None
+    status = ServerStatus(
+        name=entry.name,
+        scope=entry.scope,
+        source=entry.source,
+        transport=config.type,
+        status=state.status,
+        phase=state.phase,
+        reason=state.reason,
+        since=state.since,
+        attempt=state.attempt,
+        error=connection.error,
+        protocol_version=said.revision if said else None,
+        server_info={"name": info.name, "version": info.version, "title": info.title} if info else {},
+        capabilities=said.capabilities if said else {},
+        instructions=said.instructions if said else None,
+        tool_count=catalog.count(tools),
+        problems=(*entry.warnings, *_not_used(config), *catalog.problems(tools)),
+        pid=details.pid,
+        exit_code=details.exit_code,
+        stderr_tail=details.stderr_tail,
+        ignored=dict(connection.ignored),
+        noise=connection.noise,
+    )
+    return status if redactor is None else _redacted(status, redactor)
+
+
+def _redacted(status: ServerStatus, redact: Redactor) -> ServerStatus:
+    return structs.replace(
+        status,
+        reason=status.reason and redact.text(status.reason),
+        instructions=status.instructions and redact.text(status.instructions),
+        server_info=redact.value(status.server_info),
+        problems=tuple(map(redact.text, status.problems)),
+        stderr_tail=redact.text(status.stderr_tail),
+        noise=tuple(redact.text(line) for line in status.noise),
+        error=status.error and reworded(status.error, redact.text),
+    )
+
+
+def being_replaced(status: ServerStatus) -> ServerStatus:
+    """The status while the connection of the old entry is being closed."""
+    return structs.replace(
+        status,
+        status="pending",
+        phase=None,
+        reason="its configuration has changed: it is being replaced",
+        error=None,
+        tool_count=0,
+        pid=None,
+    )
+
+
+def _not_used(config: ServerConfig) -> tuple[str, ...]:
+    found: list[str] = []
+    if config.headers_helper is not None and config.type not in HELPED_TYPES:
+        found.append(f"headersHelper is not used by servers of type {config.type}")
+    if config.oauth is not None:
+        found.append("oauth is not used by this version")
+    return tuple(found)
