@@ -140,7 +140,7 @@ def recovery_table() -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for row in RECOVERY:
         done, times = ("", "") if row.reaction == "give up" else (row.reaction, f"up to {row.attempts - 1}")
-        yield f"| {row.what} | {done} | {times} | {'yes' if row.if_harmless else ''} | {row.then} |"
+        yield f"| {row.what} | {done} | {times} | {'yes' if row.if_retry_safe else ''} | {row.then} |"
 
 
 def concept(name: str, mark: str, table: Iterator[str]) -> dict[Path, str]:
