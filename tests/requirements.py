@@ -1606,6 +1606,11 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAL-6",
             "isError is an outcome; the host never crashes because of a server",
+            "tests/torture/test_t155_wrong_optional_fields.py::test_t155_what_is_wrong_beside_the_content_counts_as_missing",
+            "tests/torture/test_t155_wrong_optional_fields.py::test_t155_an_error_that_is_badly_marked_is_not_taken_for_a_success",
+            "tests/torture/test_t155_wrong_optional_fields.py::test_t155_content_that_is_null_is_no_content",
+            "tests/torture/test_t155_wrong_optional_fields.py::test_t155_a_wrong_optional_field_of_a_block_costs_only_itself",
+            "tests/torture/test_t155_wrong_optional_fields.py::test_t155_a_call_with_wrong_optional_fields_is_answered",
             "tests/unit/adapters/test_answering.py::test_a_lost_server_is_told_to_the_model",
             "tests/integration/test_recovery.py::test_an_error_of_the_protocol_is_an_outcome_in_the_servers_words",
             "tests/integration/test_one_server.py::test_a_tool_that_fails_is_an_outcome_and_the_next_call_works",
@@ -1621,6 +1626,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAL-7",
             "results of every kind; too large ones are saved and described",
+            "tests/torture/test_t156_long_escaped_strings.py::test_t156_strings_with_escapes_are_read_in_linear_time",
+            "tests/torture/test_t156_long_escaped_strings.py::test_t156_the_time_limit_holds_while_a_result_is_read",
             "tests/torture/test_t147_other_spellings.py::test_t147_credentials_inside_a_secret_are_covered",
             "tests/unit/content/test_prepare.py::test_images_that_were_shown_make_room_for_everything_else",
             "tests/unit/content/test_prepare.py::test_an_image_is_saved_as_it_came_even_where_the_model_gets_a_smaller_one",

@@ -99,15 +99,21 @@ async def request_with_input(
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             # The encoder's: nothing was sent.
             raise InvalidArguments(session.server, about, (f"cannot be written as JSON: {error}",)) from None
-        try:
-            found = read(raw)
-            kind, result = found if isinstance(found, tuple) else await found
-        except Unreadable as problem:
-            raise MalformedReply(session.server, problem.detail) from None
-        if kind == "complete":
-            return result
         if reset_timeout_on_progress:  # progress has moved it; there are only so many rounds
             deadline = asyncio.get_running_loop().time() + limit_seconds
+        try:
+            found = read(raw)
+            if isinstance(found, tuple):
+                kind, result = found
+            else:
+                async with asyncio.timeout_at(deadline):
+                    kind, result = await found
+        except Unreadable as problem:
+            raise MalformedReply(session.server, problem.detail) from None
+        except TimeoutError:
+            raise CallTimeout(session.server, method, limit_seconds) from None
+        if kind == "complete":
+            return result
         if kind != "input_required" or session.driver.era != "modern":
             # Nothing that would let a server answer otherwise has been declared to it.
             raise MalformedReply(session.server, f"a result of the undeclared kind {kind!r}")
