@@ -25,7 +25,7 @@ from dragoman.errors import (
     RemoteError,
 )
 from dragoman.surrogates import exactly
-from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.codec import Unreadable, split_as
 from dragoman.wire.messages import ABSENT
 from dragoman.wire.peer import ProgressCallback
 
@@ -33,6 +33,10 @@ T = TypeVar("T")
 
 ROUND_LIMIT: Final = 10
 QUESTION_LIMIT: Final = 20
+INPUT_LIMIT_BYTES: Final = 4 * 1024 * 1024
+"""Of all input requests of one round, with the request state."""
+LARGE_BYTES: Final = 32 * 1024
+"""Results that are not larger are read on the event loop."""
 PAUSE_SECONDS: Final = 0.2
 """Before a round that asks nothing: the server only wants to be asked again."""
 
@@ -54,6 +58,15 @@ class InputRequired(Struct, rename="camel"):
 Read = Callable[[Raw], "tuple[str, T] | Awaitable[tuple[str, T]]"]
 """What kind of result it is, and the result; `Unreadable` if it is neither. What is large may take a
 while."""
+
+
+def in_thread_if_large(read: Callable[[Raw], tuple[str, T]]) -> Read[T]:
+    """Reads a large result in a worker thread; `read` takes no single step that is long."""
+
+    def reading(raw: Raw) -> tuple[str, T] | Awaitable[tuple[str, T]]:
+        return asyncio.to_thread(read, raw) if memoryview(raw).nbytes > LARGE_BYTES else read(raw)
+
+    return reading
 
 
 async def request_with_input(
@@ -131,10 +144,12 @@ async def request_with_input(
 
 async def next_round(server: str, raw: Raw, answerer: Answerer) -> dict[str, Any]:
     """What the next round carries besides the call itself."""
+    if memoryview(raw).nbytes > INPUT_LIMIT_BYTES:
+        raise MalformedReply(server, f"its input requests are larger than {INPUT_LIMIT_BYTES} bytes")
     try:
-        asked = decode_as(InputRequired, raw)
+        asked = split_as(InputRequired, raw)
         if asked.request_state is not ABSENT:
-            decode_as(str, asked.request_state)
+            split_as(str, asked.request_state)
     except Unreadable as problem:
         raise MalformedReply(server, f"its input requests cannot be read: {problem.detail}") from None
     if len(asked.input_requests) > QUESTION_LIMIT:
@@ -154,6 +169,7 @@ async def next_round(server: str, raw: Raw, answerer: Answerer) -> dict[str, Any
 
 
 async def _answer(server: str, question: Question, answerer: Answerer) -> Mapping[str, Any]:
+    await asyncio.sleep(0)  # many forms on end would block the event loop
     try:
         return await answerer.answer(question.method, question.params)
     except Refusal as refusal:

@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 
 from dragoman.calls.asking import Asking, Listed, Servers
 from dragoman.calls.completion import complete
+from dragoman.calls.input_rounds import LARGE_BYTES, in_thread_if_large
 from dragoman.calls.requests import CONTENTS, LIST_RESOURCES, NOTHING_SHOWN, READ_RESOURCE, Requests
 from dragoman.catalog.lists import ListsOf, offers
 from dragoman.catalog.prompts import Completion
@@ -69,7 +70,11 @@ class ResourceReader:
         redact = self.servers.redactor_of(name)
         reply = await self._read(name, _checked(name, uri), timeout_seconds)
         found = ResourceContents(server=name, uri=uri, contents=reply.contents, problems=reply.problems)
-        return _covered(found, redact) if redact else found
+        if redact is None:
+            return found
+        if reply.size_bytes > LARGE_BYTES:
+            return await asyncio.to_thread(_covered, found, redact)
+        return _covered(found, redact)
 
     async def subscribe(self, server: str, uri: str) -> tuple[Watching, Updates]:
         name = self.asking.known(server)
@@ -91,7 +96,7 @@ class ResourceReader:
                 server,
                 "resources/read",
                 {"uri": uri},
-                read_contents,
+                in_thread_if_large(read_contents),
                 about=uri,
                 timeout_seconds=timeout_seconds,
             )

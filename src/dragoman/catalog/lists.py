@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from msgspec import Raw, Struct
 
 from dragoman.catalog.cache import Cache
-from dragoman.catalog.paging import FetchPage, read_pages, undecoded
+from dragoman.catalog.paging import FetchPage, Steps, read_pages, undecoded
 from dragoman.catalog.pool import Admit
 from dragoman.catalog.prompts import PromptDefinition, read_prompt
 from dragoman.catalog.resources import ReadReply, Resource, Template, read_resource, read_template
@@ -30,7 +30,6 @@ UNPROMISED_SECONDS: Final = 60.0
 READS_KEPT_BYTES: Final = 16 * 1024 * 1024
 """Of resources that were read, with what it takes to keep each."""
 PROBLEM_LIMIT: Final = 100
-CHUNK: Final = 100
 PAUSE_SECONDS: Final = 0.5
 """Between two readings of a list whose server says all the time that it changed."""
 
@@ -142,9 +141,9 @@ class ListsOf(Generic[T]):
         found: dict[str, T] = {}
         problems: list[str] = []
         redact = self._redactor_of(server)
+        steps = Steps()
         for number, raw in enumerate(raws, 1):
-            if number % CHUNK == 0:
-                await asyncio.sleep(0)  # ten thousand at once would keep everybody else waiting
+            await steps.after(raw)
             try:
                 item = self.kind.read(server, raw)
                 if redact:

@@ -143,11 +143,11 @@ def read_block(raw: Raw) -> Block:
         value = decode_as(object, raw)
     except Unreadable as problem:
         return _read_odd(raw, problem)
-    return _tolerantly(value)
+    return read_value(value)
 
 
-def _tolerantly(value: Any) -> Block:
-    """The block without optional fields that are null or of a wrong type."""
+def read_value(value: Any) -> Block:
+    """A decoded block, without optional fields that are null or of a wrong type."""
     try:
         return msgspec.convert(_without_misfits(value), KnownBlock)
     except (msgspec.ValidationError, RecursionError):
@@ -162,15 +162,17 @@ def _without_misfits(value: Any) -> Any:
     shape = _SHAPES.get(kind) if isinstance(kind, str) else None
     if shape is None:
         return block
-    fitting = _fitting(shape, block)
-    resource = fitting.get("resource")
-    if shape is ResourceBlock and isinstance(resource, dict):
-        fitting["resource"] = _fitting(Resource, cast("dict[str, Any]", resource))
-    return fitting
+    found = fitting_to(shape, block)
+    if shape is ResourceBlock:
+        found["resource"] = fitting_to(Resource, found.get("resource"))
+    return found
 
 
-def _fitting(shape: type[Struct], members: dict[str, Any]) -> dict[str, Any]:
-    found = dict(members)
+def fitting_to(shape: type[Struct], value: Any) -> Any:
+    """An object without those optional fields that do not fit the shape; anything else as it is."""
+    if not isinstance(value, dict):
+        return value
+    found = dict(cast("dict[str, Any]", value))
     for field in structs.fields(shape):
         if not field.required and field.encode_name in found:
             try:
@@ -187,7 +189,7 @@ def _read_odd(raw: Raw, problem: Unreadable) -> Block:
         text = bytes(raw).decode()  # the library itself would let surrogates pass
         value = json.loads(text, parse_float=_finite, parse_int=_finite, parse_constant=_refused)
         msgspec.json.encode(value)  # which halves of surrogate pairs do not survive
-        return _tolerantly(value)
+        return read_value(value)
     except RecursionError:
         return UnknownBlock(value)
     except ValueError:
