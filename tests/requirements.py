@@ -770,6 +770,13 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "TRN-9",
             "each HTTP request has 60 s, a call its own limit, streams none; size limits are named errors",
+            "tests/torture/test_t158_parts_without_end.py::test_t158_tiny_parts_of_a_message_without_end_are_a_flood",
+            "tests/torture/test_t158_parts_without_end.py::test_t158_a_large_message_in_parts_is_no_flood",
+            "tests/torture/test_t158_parts_without_end.py::test_t158_interim_replies_without_end_are_no_answer",
+            "tests/torture/test_t157_large_replies.py::test_t157_a_large_completion_is_refused",
+            "tests/torture/test_t157_large_replies.py::test_t157_a_large_introduction_is_refused",
+            "tests/torture/test_t157_large_replies.py::test_t157_a_large_form_is_refused_and_one_below_the_limit_is_quick",
+            "tests/torture/test_t157_large_replies.py::test_t157_a_large_notification_holds_up_nobody",
             "tests/torture/test_t109_floods.py::test_t109_a_local_server_that_floods_is_cut_off",
             "tests/torture/test_t109_floods.py::test_t109_a_remote_server_that_floods_is_cut_off",
             "tests/torture/test_t140_floods_without_a_message.py::test_t140_an_event_that_consists_of_fields_without_end_is_a_flood",
@@ -1099,6 +1106,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAT-1",
             "names mcp__server__tool: cleaned, at most 64 characters, never shared",
+            "tests/torture/test_t157_large_replies.py::test_t157_a_large_definition_is_left_out_alone",
+            "tests/torture/test_t157_large_replies.py::test_t157_many_definitions_below_the_limit_are_read_in_steps",
             "tests/torture/test_t148_odd_scalars.py::test_t148_an_odd_value_beside_a_list_costs_no_item",
             "tests/torture/test_t148_odd_scalars.py::test_t148_large_values_beside_what_is_needed_are_not_decoded",
             "tests/torture/test_t44_names.py::test_t44_a_deny_by_any_of_its_names_hits_a_tool",
@@ -1282,6 +1291,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAT-9",
             "resources: listed, read, subscribed, mentioned",
+            "tests/torture/test_t157_large_replies.py::test_t157_a_large_resource_holds_up_nobody",
             "tests/unit/catalog/test_resources.py::test_a_template_matches_what_it_can_be_expanded_to",
             "tests/unit/catalog/test_resources.py::test_a_hostile_template_is_matched_without_backtracking",
             "tests/torture/test_t92_no_second_way.py::test_t92_a_server_that_is_found_by_an_address_is_judged_like_one_that_is_named",
@@ -1432,6 +1442,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAT-10",
             "prompts are slash commands",
+            "tests/torture/test_t157_large_replies.py::test_t157_a_large_prompt_holds_up_nobody",
             "tests/e2e/test_prompts_commands.py::test_a_prompt_is_filled_in",
             "tests/e2e/test_prompts_commands.py::test_a_prompt_of_a_server_that_fails",
             "tests/e2e/test_prompts_commands.py::test_a_server_that_fails_is_told_beside_the_others",
@@ -1606,6 +1617,11 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAL-6",
             "isError is an outcome; the host never crashes because of a server",
+            "tests/torture/test_t155_wrong_optional_fields.py::test_t155_what_is_wrong_beside_the_content_counts_as_missing",
+            "tests/torture/test_t155_wrong_optional_fields.py::test_t155_an_error_that_is_badly_marked_is_not_taken_for_a_success",
+            "tests/torture/test_t155_wrong_optional_fields.py::test_t155_content_that_is_null_is_no_content",
+            "tests/torture/test_t155_wrong_optional_fields.py::test_t155_a_wrong_optional_field_of_a_block_costs_only_itself",
+            "tests/torture/test_t155_wrong_optional_fields.py::test_t155_a_call_with_wrong_optional_fields_is_answered",
             "tests/unit/adapters/test_answering.py::test_a_lost_server_is_told_to_the_model",
             "tests/integration/test_recovery.py::test_an_error_of_the_protocol_is_an_outcome_in_the_servers_words",
             "tests/integration/test_one_server.py::test_a_tool_that_fails_is_an_outcome_and_the_next_call_works",
@@ -1621,6 +1637,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CAL-7",
             "results of every kind; too large ones are saved and described",
+            "tests/torture/test_t156_long_escaped_strings.py::test_t156_strings_with_escapes_are_read_in_linear_time",
+            "tests/torture/test_t156_long_escaped_strings.py::test_t156_the_time_limit_holds_while_a_result_is_read",
             "tests/torture/test_t147_other_spellings.py::test_t147_credentials_inside_a_secret_are_covered",
             "tests/unit/content/test_prepare.py::test_images_that_were_shown_make_room_for_everything_else",
             "tests/unit/content/test_prepare.py::test_an_image_is_saved_as_it_came_even_where_the_model_gets_a_smaller_one",

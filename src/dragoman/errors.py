@@ -404,10 +404,14 @@ class MalformedReply(CallError):
 class MessageTooLarge(CallError):
     code = "message-too-large"
 
-    def __init__(self, server: str, limit_bytes: int) -> None:
+    def __init__(self, server: str, limit_bytes: int, method: str | None = None) -> None:
+        """`method`: the one whose results have a limit of their own."""
         self.limit_bytes = limit_bytes
+        self.method = method
+        to = "" if method is None else f" to {method}"
+        setting = "Ask for less, or raise DRAGOMAN_MESSAGE_LIMIT_BYTES."
         super().__init__(
             server,
-            f"the reply from {server} is larger than the limit of {limit_bytes} bytes",
-            hint="Ask for less, or raise DRAGOMAN_MESSAGE_LIMIT_BYTES.",
+            f"the reply from {server}{to} is larger than the limit of {limit_bytes} bytes",
+            hint=setting if method is None else "This is a fault of the server.",
         )

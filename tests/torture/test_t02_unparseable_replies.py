@@ -33,7 +33,7 @@ WHOLE = {
     "content is a text": '{"jsonrpc":"2.0","id":$ID,"result":{"content":"hello"}}\n',
     "the result is a list": '{"jsonrpc":"2.0","id":$ID,"result":[]}\n',
     "the result is null": '{"jsonrpc":"2.0","id":$ID,"result":null}\n',
-    "isError is a text": '{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"isError":"yes"}}\n',
+    "resultType is a list": '{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"resultType":[]}}\n',
     "the error is a text": '{"jsonrpc":"2.0","id":$ID,"error":"bad"}\n',
     "the error has no code": '{"jsonrpc":"2.0","id":$ID,"error":{"message":"bad"}}\n',
 }

@@ -46,12 +46,12 @@ LINES = {
 }
 
 
-async def is_cut_off(a, text: str) -> None:
+async def is_cut_off(a, text: str, **more: str) -> None:
     """Floods until the server is cut off; the bystander is called all the while, and the pulse is taken."""
     before = len(a.bystander.latencies)
     with pytest.raises(ConnectionLost) as caught:
         async with at_once(30):
-            await a.call("flood", text=text, seconds=60)
+            await a.call("flood", text=text, seconds=60, **more)
     assert caught.value.cause == REASON
     meanwhile = a.bystander.latencies[before:]
     await until(lambda: a.view.status == "failed")

@@ -167,8 +167,6 @@ async def test_t46_large_blocks_of_every_kind_come_to_something(arena, before, w
     "inside",
     [
         '"content":{}',
-        '"content":[],"isError":"maybe"',
-        '"content":[],"_meta":[]',
         '"content":[],"resultType":[]',
         '"content":"text"',
     ],

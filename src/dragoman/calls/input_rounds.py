@@ -25,7 +25,7 @@ from dragoman.errors import (
     RemoteError,
 )
 from dragoman.surrogates import exactly
-from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.codec import Unreadable, split_as
 from dragoman.wire.messages import ABSENT
 from dragoman.wire.peer import ProgressCallback
 
@@ -33,6 +33,10 @@ T = TypeVar("T")
 
 ROUND_LIMIT: Final = 10
 QUESTION_LIMIT: Final = 20
+INPUT_LIMIT_BYTES: Final = 4 * 1024 * 1024
+"""Of all input requests of one round, with the request state."""
+LARGE_BYTES: Final = 32 * 1024
+"""Results that are not larger are read on the event loop."""
 PAUSE_SECONDS: Final = 0.2
 """Before a round that asks nothing: the server only wants to be asked again."""
 
@@ -50,6 +54,15 @@ class InputRequired(Struct, rename="camel"):
 Read = Callable[[Raw], "tuple[str, T] | Awaitable[tuple[str, T]]"]
 """What kind of result it is, and the result; `Unreadable` if it is neither. What is large may take a
 while."""
+
+
+def in_thread_if_large(read: Callable[[Raw], tuple[str, T]]) -> Read[T]:
+    """Reads a large result in a worker thread; `read` takes no single step that is long."""
+
+    def reading(raw: Raw) -> tuple[str, T] | Awaitable[tuple[str, T]]:
+        return asyncio.to_thread(read, raw) if memoryview(raw).nbytes > LARGE_BYTES else read(raw)
+
+    return reading
 
 
 async def request_with_input(
@@ -95,15 +108,21 @@ async def request_with_input(
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             # The encoder's: nothing was sent.
             raise InvalidArguments(session.server, about, (f"cannot be written as JSON: {error}",)) from None
-        try:
-            found = read(raw)
-            kind, result = found if isinstance(found, tuple) else await found
-        except Unreadable as problem:
-            raise MalformedReply(session.server, problem.detail) from None
-        if kind == "complete":
-            return result
         if reset_timeout_on_progress:  # progress has moved it; there are only so many rounds
             deadline = asyncio.get_running_loop().time() + limit_seconds
+        try:
+            found = read(raw)
+            if isinstance(found, tuple):
+                kind, result = found
+            else:
+                async with asyncio.timeout_at(deadline):
+                    kind, result = await found
+        except Unreadable as problem:
+            raise MalformedReply(session.server, problem.detail) from None
+        except TimeoutError:
+            raise CallTimeout(session.server, method, limit_seconds) from None
+        if kind == "complete":
+            return result
         if kind != "input_required" or session.driver.era != "modern":
             # Nothing that would let a server answer otherwise has been declared to it.
             raise MalformedReply(session.server, f"a result of the undeclared kind {kind!r}")
@@ -121,10 +140,12 @@ async def request_with_input(
 
 async def next_round(server: str, raw: Raw, answerer: ServerRequests) -> dict[str, Any]:
     """What the next round carries besides the call itself."""
+    if memoryview(raw).nbytes > INPUT_LIMIT_BYTES:
+        raise MalformedReply(server, f"its input requests are larger than {INPUT_LIMIT_BYTES} bytes")
     try:
-        asked = decode_as(InputRequired, raw)
+        asked = split_as(InputRequired, raw)
         if asked.request_state is not ABSENT:
-            decode_as(str, asked.request_state)
+            split_as(str, asked.request_state)
     except Unreadable as problem:
         raise MalformedReply(server, f"its input requests cannot be read: {problem.detail}") from None
     if len(asked.input_requests) > QUESTION_LIMIT:
@@ -144,6 +165,7 @@ async def next_round(server: str, raw: Raw, answerer: ServerRequests) -> dict[st
 
 
 async def _answer(server: str, question: Question, answerer: ServerRequests) -> Mapping[str, Any]:
+    await asyncio.sleep(0)  # many forms on end would block the event loop
     try:
         return await answerer.answer(question.method, question.params)
     except Refusal as refusal:

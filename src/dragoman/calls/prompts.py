@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import structs
+from msgspec import Raw, structs
 
 from dragoman.calls.completion import complete
+from dragoman.calls.input_rounds import in_thread_if_large
 from dragoman.calls.requests import GET_PROMPT, LIST_PROMPTS, PROMPT, Requests
 from dragoman.calls.sending import Listed, Sender
 from dragoman.catalog.commands import Command, find, read_arguments, split_command
@@ -21,6 +22,7 @@ from dragoman.catalog.prompts import (
     Prompt,
     PromptDefinition,
     PromptMessage,
+    PromptReply,
     PromptResult,
     read_prompt_result,
 )
@@ -63,22 +65,26 @@ class Prompts:
     ) -> PromptResult:
         server = self._sender.known(asked["server"])
         redact = server.redactor
+
+        def read(raw: Raw) -> tuple[str, PromptReply]:
+            kind, reply = read_prompt_result(raw)
+            return kind, _covered(reply, redact) if redact else reply
+
         reply = await self._sender.send(
             server,
             "prompts/get",
             {"name": asked["name"], "arguments": asked.get("arguments", {})},
-            read_prompt_result,
+            in_thread_if_large(read),
             about=prompt.name,
             timeout_seconds=timeout_seconds,
         )
-        found = PromptResult(
+        return PromptResult(
             server=server.name,
             name=prompt.name,
             description=reply.description,
             messages=reply.messages,
             problems=reply.problems,
         )
-        return _covered(found, redact) if redact else found
 
     async def run(self, line: str) -> PromptResult:
         """The messages of the prompt in a command line such as `/mcp__server__prompt word "two words"`."""
@@ -132,7 +138,7 @@ def _prompts_of(server: Server) -> ListReader[PromptDefinition]:
     return server.prompts
 
 
-def _covered(found: PromptResult, redact: Redactor) -> PromptResult:
+def _covered(found: PromptReply, redact: Redactor) -> PromptReply:
     """Without secrets, also those that are spread over several messages."""
     found = redact.struct(found, _KEPT)
     contents = [message.content for message in found.messages]
@@ -146,7 +152,7 @@ def _covered(found: PromptResult, redact: Redactor) -> PromptResult:
     return structs.replace(found, messages=messages)
 
 
-_KEPT: Final = NOT_LOOKED_INTO | {"server", "name", "role"}
+_KEPT: Final = NOT_LOOKED_INTO | {"role"}
 
 
 def _key(definition: PromptDefinition) -> tuple[ServerName, WireToolName]:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, structs
 
 from dragoman.calls.completion import complete
+from dragoman.calls.input_rounds import LARGE_BYTES, in_thread_if_large
 from dragoman.calls.requests import CONTENTS, LIST_RESOURCES, NOTHING_SHOWN, READ_RESOURCE, Requests
 from dragoman.calls.sending import Listed, Sender
 from dragoman.catalog.prompts import Completion
@@ -63,7 +64,11 @@ class ResourceReader:
         redact = known.redactor
         reply = await self._read(known, _checked(known.name, uri), timeout_seconds)
         found = ResourceContents(server=known.name, uri=uri, contents=reply.contents, problems=reply.problems)
-        return _covered(found, redact) if redact else found
+        if redact is None:
+            return found
+        if reply.size_bytes > LARGE_BYTES:
+            return await asyncio.to_thread(_covered, found, redact)
+        return _covered(found, redact)
 
     async def subscribe(self, server: str, uri: str) -> tuple[ResourceSubscriptions, Updates]:
         known = self.sender.known(server)
@@ -84,7 +89,7 @@ class ResourceReader:
                 server,
                 "resources/read",
                 {"uri": uri},
-                read_contents,
+                in_thread_if_large(read_contents),
                 about=uri,
                 timeout_seconds=timeout_seconds,
             )

@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Raw, structs
 
-from dragoman.catalog.paging import FetchPage, Listing, read_pages, undecoded
+from dragoman.catalog.paging import (
+    DEFINITION_LIMIT_BYTES,
+    FetchPage,
+    Listing,
+    Steps,
+    definition_as,
+    read_pages,
+    scalar,
+    undecoded,
+)
 from dragoman.catalog.schemas import unsafe_names
 from dragoman.cleaning import one_line
 from dragoman.content.redact import Redactor
-from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as
+from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as, split_as
 from dragoman.wire.messages import ABSENT, PlainToolDefinition, ToolDefinition
 from dragoman.wire.mirroring import KEYWORD, BadMirror, mirrored
 
 KEYWORD_BYTES: Final = KEYWORD.encode()
-CHUNK: Final = 2000
 PROBLEM_LIMIT: Final = 100
 NAME_LIMIT: Final = 1024
 LARGE_BYTES: Final = 256 * 1024
@@ -50,16 +58,17 @@ async def read_list(
             says_secrets = await _is_in(bytes(raw), redact)
         return raw
 
-    pages = await read_pages(fetch, "tools", "tools", _split)
+    pages = await read_pages(fetch, "tools", "tools", undecoded)
     definitions: dict[str, ToolDefinition] = {}
     problems: list[str] = []
-    for start in range(0, len(pages.items), CHUNK):
-        read_definitions(pages.items[start : start + CHUNK], definitions, problems, mirrors=mirrors)
-        await asyncio.sleep(0)  # ten thousand at once would keep everybody else waiting
+    steps = Steps()
+    for item in pages.items:
+        read_definitions((item,), definitions, problems, mirrors=mirrors)
+        await steps.after(item)
     told = _shortened([*problems, *pages.problems])
     listed = ToolList(tuple(definitions.values()), told, pages.is_whole, pages.ttl_seconds, pages.failure)
     # Looking into each of thousands of definitions takes long, and hardly any says a secret.
-    return covered(listed, redact) if redact and says_secrets else listed
+    return await _covered_in_steps(listed, redact) if redact and says_secrets else listed
 
 
 async def _is_in(data: bytes, redact: Redactor) -> bool:
@@ -74,17 +83,31 @@ async def _is_in(data: bytes, redact: Redactor) -> bool:
 def covered(listed: ToolList, redact: Redactor) -> ToolList:
     """The list without secrets. A tool whose name is one could not be called without saying it: it is left
     out."""
-    kept: list[ToolDefinition] = []
-    problems = [redact.text(problem) for problem in listed.problems]
+    return _with_covered(listed, [_covered(each, redact) for each in listed.items], redact)
+
+
+async def _covered_in_steps(listed: ToolList, redact: Redactor) -> ToolList:
+    found: list[ToolDefinition | None] = []
     for definition in listed.items:
-        if redact.text(definition.name) != definition.name:
-            problems.append("a tool is left out: its name holds a secret of the server's entry")
-        else:
-            kept.append(_covered(definition, redact))
-    return structs.replace(listed, items=tuple(kept), problems=tuple(problems))
+        found.append(_covered(definition, redact))
+        await asyncio.sleep(0)
+    return _with_covered(listed, found, redact)
 
 
-def _covered(definition: ToolDefinition, redact: Redactor) -> ToolDefinition:
+def _with_covered(
+    listed: ToolList, definitions: Sequence[ToolDefinition | None], redact: Redactor
+) -> ToolList:
+    kept = tuple(each for each in definitions if each is not None)
+    problems = [redact.text(problem) for problem in listed.problems]
+    left_out = "a tool is left out: its name holds a secret of the server's entry"
+    problems += [left_out] * (len(definitions) - len(kept))
+    return structs.replace(listed, items=kept, problems=tuple(problems))
+
+
+def _covered(definition: ToolDefinition, redact: Redactor) -> ToolDefinition | None:
+    """None if its name holds a secret."""
+    if redact.text(definition.name) != definition.name:
+        return None
     found = redact.struct(definition, frozenset({"name"}))
     schemas = {
         name: Raw(msgspec.json.encode(redact.value(decode_as(object, raw))))
@@ -102,21 +125,21 @@ def _shortened(problems: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_definitions(
-    items: Iterable[ToolDefinition | Raw],
+    items: Iterable[Raw],
     definitions: dict[str, ToolDefinition],
     problems: list[str],
     *,
     mirrors: bool = False,
 ) -> None:
-    """Adds the usable definitions; says of each other one why it is not. `Raw` ones get a closer look."""
+    """Adds the usable definitions; says of each other one why it is not."""
     for item in items:
         try:
-            definition = decode_as(ToolDefinition, item) if isinstance(item, Raw) else item
+            definition = _ordinary(item) or definition_as(ToolDefinition, item)
         except Unreadable as error:
-            problems.append(f"tool {_name_in(cast(Raw, item))} is left out: {error.detail}")
+            problems.append(f"tool {_name_in(item)} is left out: {error.detail}")
             continue
         problem = _why_badly_named(definition)
-        if problem is None and definition is not item:
+        if problem is None and not definition.is_plain:
             problem = _why_unusable(definition, mirrors)
         if problem is None and definition.name in definitions:
             problem = "its name is used twice"
@@ -126,18 +149,16 @@ def read_definitions(
             problems.append(f"tool {one_line(definition.name, 80)!r} is left out: {problem}")
 
 
-def _split(array: bytes) -> Sequence[ToolDefinition | Raw]:
-    """A page's definitions; undecoded, if one of them needs a closer look.
-
-    There may be thousands, and nearly always they are all in order: then one go is much quicker.
-    """
+def _ordinary(item: Raw) -> ToolDefinition | None:
+    """The definition, None if it needs a closer look. There may be thousands, and hardly any does."""
+    data = bytes(item)
+    if len(data) > DEFINITION_LIMIT_BYTES or not _is_plain(data):
+        return None
     try:
-        if _is_plain(array):
-            _decode_ordinary(array)
-            return _decode_plain(array)
-    except DECODE_ERRORS:
-        pass
-    return undecoded(array)
+        _decode_ordinary(data)
+        return decode_as(PlainToolDefinition, data)
+    except (Unreadable, *DECODE_ERRORS):
+        return None
 
 
 class _Part(msgspec.Struct, gc=False):
@@ -157,8 +178,7 @@ class _Ordinary(msgspec.Struct, gc=False, rename="camel"):
 
 
 _decode_shape = msgspec.json.Decoder(_Shape).decode
-_decode_ordinary = msgspec.json.Decoder(list[_Ordinary]).decode
-_decode_plain = msgspec.json.Decoder(list[PlainToolDefinition]).decode
+_decode_ordinary = msgspec.json.Decoder(_Ordinary).decode
 
 
 def _why_badly_named(definition: ToolDefinition) -> str | None:
@@ -222,8 +242,11 @@ def _why_unusable_schema(schema: dict[str, Any]) -> str | None:
 
 def _name_in(raw: Raw) -> str:
     try:
-        value: Any = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return "(unreadable)"
-    name: Any = value.get("name") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        name: Any = scalar(split_as(_Named, raw).name)
+    except Unreadable:
+        name = None
     return repr(one_line(name, 80)) if isinstance(name, str) else "(without a name)"
+
+
+class _Named(msgspec.Struct):
+    name: Raw = ABSENT

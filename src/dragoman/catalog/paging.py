@@ -6,6 +6,7 @@ are not interpreted. Reading always ends, and what came before an error is kept.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
@@ -16,13 +17,18 @@ from dragoman.cleaning import one_line
 from dragoman.errors import DragomanError, RemoteError
 from dragoman.protocol import METHOD_NOT_FOUND
 from dragoman.surrogates import exactly
-from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.codec import Unreadable, decode_as, split_as
 from dragoman.wire.messages import ABSENT
 
 PAGE_LIMIT: Final = 1000
 ITEM_LIMIT: Final = 10_000
 LIST_LIMIT_BYTES: Final = 64 * 1024 * 1024
 LIST_LIMIT_COMMAS: Final = 1_000_000
+DEFINITION_LIMIT_BYTES: Final = 256 * 1024
+"""Of one tool, resource, template or prompt of a list: what is larger would block the event loop, when it is
+read and each time it is used."""
+STEP_BYTES: Final = 64 * 1024
+ITEM_COST_BYTES: Final = 512
 LONGEST_TTL_SECONDS: Final = 24 * 3600.0
 
 T = TypeVar("T")
@@ -62,7 +68,27 @@ class Pages(Struct, Generic[T]):
 
 def undecoded(array: bytes) -> Sequence[Raw]:
     """A page's items, each to be read by itself."""
-    return decode_as(list[Raw], array)
+    return split_as(list[Raw], array)
+
+
+def definition_as(shape: type[T], raw: Raw) -> T:
+    """An item of a list as a typed value, or `Unreadable`, also where it is too large."""
+    if memoryview(raw).nbytes > DEFINITION_LIMIT_BYTES:
+        raise Unreadable(f"it is larger than {DEFINITION_LIMIT_BYTES} bytes")
+    return decode_as(shape, raw)
+
+
+class Steps:
+    """Lets the event loop run while many items are looked at."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    async def after(self, item: Raw) -> None:
+        self._bytes += memoryview(item).nbytes + ITEM_COST_BYTES
+        if self._bytes > STEP_BYTES:
+            self._bytes = 0
+            await asyncio.sleep(0)
 
 
 async def read_pages(
@@ -79,7 +105,7 @@ async def read_pages(
     for _ in range(PAGE_LIMIT):
         try:
             result = await fetch_page(params)
-            page = decode_as(_page_type(key), result)
+            page = split_as(_page_type(key), result)
             array = _checked(page, key)
             size += len(array)
             if size > LIST_LIMIT_BYTES:

@@ -7,24 +7,33 @@ requests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, Literal, TypeVar, cast
 
 from msgspec import Raw, Struct, structs
 
+from dragoman.catalog.paging import definition_as, scalar
+from dragoman.catalog.replies import Reply
 from dragoman.catalog.texts import DESCRIPTION_LIMIT, TITLE_LIMIT, text
 from dragoman.cleaning import for_model, is_safe, one_line
-from dragoman.content.blocks import Block, ResourceBlock, UnknownBlock, read_block
+from dragoman.content.blocks import Block, ResourceBlock, UnknownBlock
+from dragoman.content.json_scan import Broken, Members, TooIntricate, Walk, first_byte
+from dragoman.content.large_blocks import SMALL_BYTES, read_any_block
 from dragoman.errors import InvalidArguments
 from dragoman.names import QualifiedName, ServerName
-from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.codec import Unreadable, decode_as, split_as
+from dragoman.wire.messages import ABSENT
 
 NAME_LIMIT: Final = 1024
 ARGUMENT_LIMIT: Final = 100
 MESSAGE_LIMIT: Final = 1000
 TEXT_LIMIT: Final = 100_000
 """Characters of one message that a model is given."""
+ALL_TEXT_LIMIT: Final = 1_000_000
+"""Characters of all messages together."""
+
+_ANY: Any = Any
 
 S = TypeVar("S", bound=Struct)
 
@@ -119,7 +128,7 @@ class _Listed(Struct, rename={"meta": "_meta"}):
 
 def read_prompt(server: ServerName, raw: Raw) -> PromptDefinition:
     """A prompt of a list, or `Unreadable`: it cannot be used, and why."""
-    said = decode_as(_Listed, raw)
+    said = definition_as(_Listed, raw)
     _check_name(said.name)
     arguments = said.arguments or []
     names = [argument.name for argument in arguments]
@@ -158,13 +167,13 @@ def _check_name(name: str) -> None:
 
 class _Message(Struct):
     content: Raw
-    role: str = "user"
+    role: Raw = ABSENT
 
 
-class _Result(Struct, rename="camel"):
-    messages: list[Raw] | None = None
-    description: Any = None
-    result_type: str = "complete"
+class _Result(Members):
+    messages: Raw = ABSENT
+    description: Raw = ABSENT
+    resultType: Raw = ABSENT
 
 
 class PromptReply(Struct, frozen=True):
@@ -177,49 +186,83 @@ class PromptReply(Struct, frozen=True):
 
 def read_prompt_result(raw: Raw) -> tuple[str, PromptReply]:
     """The kind of result, and the result; a message that cannot be read is left out alone."""
-    result = decode_as(_Result, raw)
-    if result.messages is None and result.result_type == "complete":
-        raise Unreadable("it has no 'messages'")
-    messages: list[PromptMessage] = []
+    reply = Reply(raw, _Result)
+    messages = _Messages()
     problems: list[str] = []
-    raws = result.messages or []
-    for number, message in enumerate(raws[:MESSAGE_LIMIT], 1):
+    for number, message in enumerate(reply.array("messages"), 1):
+        if number > MESSAGE_LIMIT or messages.are_full:
+            messages.is_cut = True
+            break
         try:
-            messages += _messages(message)
+            messages.add(message)
         except Unreadable as error:
             problems.append(f"message {number} is left out: {error.detail}")
-    if len(raws) > MESSAGE_LIMIT:
-        problems.append(f"more than {MESSAGE_LIMIT} messages: the rest is left out")
-    description = text(result.description, DESCRIPTION_LIMIT)
-    return result.result_type, PromptReply(description, tuple(messages), tuple(problems))
+    if messages.is_cut:
+        limits = f"{MESSAGE_LIMIT} messages or {ALL_TEXT_LIMIT} characters"
+        problems.append(f"more than {limits}: the rest is left out")
+    if reply.is_cut:
+        problems.append("it has too many values: the rest is left out")
+    description = text(_small(reply.raw("description")), DESCRIPTION_LIMIT)
+    return reply.kind, PromptReply(description, tuple(messages.found), tuple(problems))
 
 
-def _messages(raw: Raw) -> Iterable[PromptMessage]:
-    """One, as the specification says; some servers put several blocks into one message."""
-    said = decode_as(_Message, raw)
-    blocks = (
-        decode_as(list[Raw], said.content) if bytes(memoryview(said.content)[:1]) == b"[" else [said.content]
-    )
-    role: Literal["user", "assistant"] = "assistant" if said.role == "assistant" else "user"
-    return [PromptMessage(role, _cleaned(read_block(block))) for block in blocks[:MESSAGE_LIMIT]]
+def _small(raw: Raw) -> Any:
+    return None if raw is ABSENT or memoryview(raw).nbytes > SMALL_BYTES else decode_as(_ANY, raw)
 
 
-def _cleaned(block: Block) -> Block:
-    match block:
-        case UnknownBlock(value):
-            kind = cast("dict[str, Any]", value).get("type") if isinstance(value, dict) else None
-            return UnknownBlock({"type": text(kind, TITLE_LIMIT)})
-        case ResourceBlock(resource):
-            return ResourceBlock(_with_cleaned_texts(resource))
-        case _:
-            return _with_cleaned_texts(block)
+class _Messages:
+    """The messages of one reply, with one limit for all their texts together."""
+
+    def __init__(self) -> None:
+        self.found: list[PromptMessage] = []
+        self.is_cut = False
+        self._room = ALL_TEXT_LIMIT
+
+    @property
+    def are_full(self) -> bool:
+        return len(self.found) >= MESSAGE_LIMIT or self._room <= 0
+
+    def add(self, raw: Raw) -> None:
+        """One message, as the specification says; some servers put several blocks into one."""
+        said = split_as(_Message, raw)
+        role: Literal["user", "assistant"] = "assistant" if scalar(said.role) == "assistant" else "user"
+        for block in _blocks(said.content):
+            if self.are_full:
+                self.is_cut = True
+                break
+            self.found.append(PromptMessage(role, self._cleaned(read_any_block(block))))
+
+    def _cleaned(self, block: Block) -> Block:
+        match block:
+            case UnknownBlock(value):
+                kind = cast("dict[str, Any]", value).get("type") if isinstance(value, dict) else None
+                return UnknownBlock({"type": text(kind, TITLE_LIMIT)})
+            case ResourceBlock(resource):
+                return ResourceBlock(self._with_cleaned_texts(resource))
+            case _:
+                return self._with_cleaned_texts(block)
+
+    def _with_cleaned_texts(self, part: S) -> S:
+        """All its texts, without data in base64."""
+        texts: dict[str, str] = {}
+        for name in part.__struct_fields__:
+            said = getattr(part, name)
+            if isinstance(said, str) and name not in ("data", "blob"):
+                texts[name] = for_model(said, max(0, min(TEXT_LIMIT, self._room)))
+                self._room -= len(texts[name])
+        return structs.replace(part, **texts)
 
 
-def _with_cleaned_texts(part: S) -> S:
-    """All its texts, without data in base64."""
-    fields = {name: getattr(part, name) for name in part.__struct_fields__ if name not in ("data", "blob")}
-    texts = {name: for_model(said, TEXT_LIMIT) for name, said in fields.items() if isinstance(said, str)}
-    return structs.replace(part, **texts)
+def _blocks(content: Raw) -> Iterator[Raw]:
+    view = memoryview(content)
+    if first_byte(view) != b"[":
+        yield content
+        return
+    try:
+        for begin, end in Walk(view).elements(0):
+            yield Raw(view[begin:end])
+    except (TooIntricate, Broken):
+        raise Unreadable("it has too many values") from None
 
 
 class _Values(Struct, rename="camel"):

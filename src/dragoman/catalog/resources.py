@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Raw, Struct
 
-from dragoman.catalog.paging import lifetime_seconds, scalar
+from dragoman.catalog.paging import definition_as, lifetime_seconds
+from dragoman.catalog.replies import Reply
 from dragoman.catalog.texts import DESCRIPTION_LIMIT, TITLE_LIMIT, text
 from dragoman.cleaning import for_model, one_line
 from dragoman.content.blocks import Resource as Content
+from dragoman.content.json_scan import Members
+from dragoman.content.large_blocks import read_any_resource
 from dragoman.errors import InvalidArguments
 from dragoman.names import ServerName
-from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.codec import Unreadable
 from dragoman.wire.messages import ABSENT
 from dragoman.wire.uris import URI_LIMIT, is_usable
 
@@ -169,7 +172,7 @@ class _Listed(Struct, rename={"mime_type": "mimeType", "meta": "_meta", "uri_tem
 
 def read_resource(server: ServerName, raw: Raw) -> Resource:
     """A resource of a list, or `Unreadable`: it cannot be used, and why."""
-    said = decode_as(_Listed, raw)
+    said = definition_as(_Listed, raw)
     uri = _usable(said.uri, "address", URI_LIMIT)
     size = said.size
     return Resource(
@@ -181,7 +184,7 @@ def read_resource(server: ServerName, raw: Raw) -> Resource:
 
 
 def read_template(server: ServerName, raw: Raw) -> Template:
-    said = decode_as(_Listed, raw)
+    said = definition_as(_Listed, raw)
     spelled = _usable(said.uri_template, "template", TEMPLATE_LIMIT)
     _parse(spelled)
     return Template(server=server, uri_template=spelled, **_described(said, spelled))
@@ -229,10 +232,10 @@ def _parse(template: str) -> URITemplate:
     return parsed
 
 
-class _ReadResult(Struct, rename="camel"):
-    contents: list[Raw] | None = None
-    result_type: str = "complete"
-    ttl_ms: Raw = ABSENT
+class _ReadResult(Members):
+    contents: Raw = ABSENT
+    resultType: Raw = ABSENT
+    ttlMs: Raw = ABSENT
 
 
 class ReadReply(Struct, frozen=True):
@@ -246,26 +249,26 @@ class ReadReply(Struct, frozen=True):
 
 def read_contents(raw: Raw) -> tuple[str, ReadReply]:
     """The kind of result, and the result; a part that cannot be read is left out alone."""
-    result = decode_as(_ReadResult, raw)
-    if result.contents is None and result.result_type == "complete":
-        raise Unreadable("it has no 'contents'")
+    reply = Reply(raw, _ReadResult)
     parts: list[Content] = []
     problems: list[str] = []
-    raws = result.contents or []
-    for number, part in enumerate(raws[:CONTENT_LIMIT], 1):
+    for number, part in enumerate(reply.array("contents"), 1):
+        if number > CONTENT_LIMIT:
+            problems.append(f"more than {CONTENT_LIMIT} parts: the rest is left out")
+            break
         try:
             parts.append(_part(part))
         except Unreadable as error:
             problems.append(f"part {number} is left out: {error.detail}")
-    if len(raws) > CONTENT_LIMIT:
-        problems.append(f"more than {CONTENT_LIMIT} parts: the rest is left out")
-    ttl_ms = scalar(result.ttl_ms)
+    if reply.is_cut:
+        problems.append("it has too many values: the rest is left out")
+    ttl_ms = reply.scalar("ttlMs")
     ttl = None if ttl_ms is None else lifetime_seconds(ttl_ms)
-    return result.result_type, ReadReply(tuple(parts), tuple(problems), ttl, memoryview(raw).nbytes)
+    return reply.kind, ReadReply(tuple(parts), tuple(problems), ttl, memoryview(raw).nbytes)
 
 
 def _part(raw: Raw) -> Content:
-    part = decode_as(Content, raw)
+    part = read_any_resource(raw)
     if part.text is None and part.blob is None:
         raise Unreadable("it holds neither text nor data")
     return part

@@ -201,7 +201,11 @@ class Handshake:
         except CallTimeout:
             self.is_from_timeout = True
             return Silent()
-        except (MalformedReply, MessageTooLarge, Unreadable):
+        except MessageTooLarge as error:
+            if error.method is not None:
+                raise self._failed(str(error), FAULT_OF_SERVER) from None
+            return Silent()
+        except (MalformedReply, Unreadable):
             return Silent()
 
     async def _initialize(
@@ -224,6 +228,8 @@ class Handshake:
             if error.remote_code in _REFUSALS_OF_MODERN_SERVERS and self._protocol == AUTO:
                 return session, await self._probe_again(session, self._refused(error, offer))
             raise self._refused(error, offer) from None
+        except MessageTooLarge as error:
+            raise self._failed(str(error), error.hint or FAULT_OF_SERVER) from None
         except MalformedReply as error:
             hint = error.hint if ADDRESS_QUESTION in error.detail else None
             raise self._failed(error.detail, hint or FAULT_OF_SERVER) from None

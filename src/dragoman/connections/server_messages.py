@@ -18,11 +18,13 @@ from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
 from dragoman.protocol import INTERNAL_ERROR
 from dragoman.wire.codec import Unreadable, decode_as, encode_error
-from dragoman.wire.messages import LogParams, MessageId
+from dragoman.wire.messages import ABSENT, LogParams, MessageId
 
 LOG_TEXT_LIMIT: Final = 4096
 LOG_LIMIT_BYTES: Final = 64 * 1024
 """A larger line of the log is shown as it came, cut like the others."""
+NOTICE_LIMIT_BYTES: Final = 64 * 1024
+"""Larger parameters of a notification count as missing."""
 QUESTIONS_LIMIT: Final = 16
 LEVELS: Final = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 
@@ -44,7 +46,8 @@ class ServerMessages:
 
     def notified(self, method: str, params: Raw) -> None:
         if method != "notifications/message":
-            self._on_notice(method, params)
+            is_large = memoryview(params).nbytes > NOTICE_LIMIT_BYTES
+            self._on_notice(method, ABSENT if is_large else params)
         elif self._bus.has_listeners:
             self._log_message(params)
 

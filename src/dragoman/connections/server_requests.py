@@ -30,6 +30,8 @@ class ElicitParams(Struct, rename="camel"):
     url: str = ""
 
 
+ELICITATION_LIMIT_BYTES: Final = 128 * 1024
+"""No person would read a larger form, and cleaning it would block the event loop."""
 LABEL_LIMIT: Final = 4096
 _LABELS: Final = frozenset({"title", "description", "enumNames"})
 """Fields of a form's schema that are only shown."""
@@ -82,6 +84,8 @@ class ServerRequests:
         """The result of a request that has to be answered, or `Refusal`."""
         if self.needs_nobody(method):
             raise Refusal(METHOD_NOT_FOUND, _not_offered(method))
+        if memoryview(params).nbytes > ELICITATION_LIMIT_BYTES:
+            raise Refusal(INVALID_PARAMS, f"the elicitation is larger than {ELICITATION_LIMIT_BYTES} bytes")
         try:
             asked = decode_as(ElicitParams, params if params is not ABSENT else b"{}")
         except Unreadable as error:

@@ -21,7 +21,7 @@ from dragoman.cleaning import visible
 from dragoman.connections.failures import Health, error_of, why_renewed
 from dragoman.connections.flooding import FloodGauge
 from dragoman.deadlines import Deadlines
-from dragoman.errors import CallTimeout, ConnectionLost, HttpError, RemoteError
+from dragoman.errors import CallTimeout, ConnectionLost, HttpError, MessageTooLarge, RemoteError
 from dragoman.protocol import Era
 from dragoman.transports.base import About, Details, Transport, TransportFailure
 from dragoman.wire.codec import encode_notification
@@ -46,6 +46,14 @@ _HOUSEKEEPING: Final = frozenset(
     }
 )
 """What is asked of every server, whether or not anybody uses it."""
+
+REPLY_LIMITS_BYTES: Final[Mapping[str, int]] = {
+    "initialize": 256 * 1024,
+    "server/discover": 256 * 1024,
+    "completion/complete": 256 * 1024,
+}
+"""Results that are decoded in one piece, and that no server needs to make large. Whoever reads other results
+bounds what is decoded on the event loop."""
 
 End = Literal["lost", "session", "sign-in"]
 """How a link ended: by itself, because the server forgot the session, or because it wants a sign-in."""
@@ -209,6 +217,7 @@ class Session:
                 else:
                     self._transport.send(message)
             result = await future
+            self._check_size(method, result)
             self.is_used = self.is_used or method not in _HOUSEKEEPING
             return result
         except RemoteError as error:
@@ -350,6 +359,11 @@ class Session:
         if cause is not None:
             self._end_as(cause, "session")
             raise ConnectionLost(self.server, cause, may_have_run=False, was_refused=True) from None
+
+    def _check_size(self, method: str, result: Raw) -> None:
+        limit_bytes = REPLY_LIMITS_BYTES.get(method)
+        if limit_bytes is not None and memoryview(result).nbytes > limit_bytes:
+            raise MessageTooLarge(self.server, limit_bytes, method)
 
     def _send_quietly(self, message: bytes, *, although_congested: bool = False, method: str = "") -> None:
         # What a server can make us say without end is dropped while it does not listen; what is bounded

@@ -1,7 +1,8 @@
 """Reads the content blocks of a tool's result.
 
-A block of an unknown type, or with invalid fields, is kept as an `UnknownBlock`; it does not affect the rest
-of the result. A large block stays undecoded, as a `LargeBlock`, until it is known how it is used.
+Optional fields that are null or of a wrong type count as missing. A block of an unknown type, or with other
+invalid fields, is kept as an `UnknownBlock`; it does not affect the rest of the result. A large block stays
+undecoded, as a `LargeBlock`, until it is known how it is used.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import base64
 import binascii
 import json
 import math
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any, Final, cast
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as, is_slow
 
@@ -121,6 +123,13 @@ KnownBlock = TextBlock | ImageBlock | AudioBlock | ResourceLinkBlock | ResourceB
 Block = KnownBlock | UnknownBlock | LargeBlock
 
 _KNOWN = cast("type[KnownBlock]", KnownBlock)
+_SHAPES: Final[Mapping[str, type[Struct]]] = {
+    "text": TextBlock,
+    "image": ImageBlock,
+    "audio": AudioBlock,
+    "resource_link": ResourceLinkBlock,
+    "resource": ResourceBlock,
+}
 _decode = msgspec.json.Decoder(KnownBlock).decode
 
 
@@ -131,9 +140,46 @@ def read_block(raw: Raw) -> Block:
     except (Unreadable, *DECODE_ERRORS):
         pass
     try:
-        return UnknownBlock(decode_as(object, raw))
+        value = decode_as(object, raw)
     except Unreadable as problem:
         return _read_odd(raw, problem)
+    return read_value(value)
+
+
+def read_value(value: Any) -> Block:
+    """A decoded block, without optional fields that are null or of a wrong type."""
+    try:
+        return msgspec.convert(_without_misfits(value), KnownBlock)
+    except (msgspec.ValidationError, RecursionError):
+        return UnknownBlock(value)
+
+
+def _without_misfits(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    block = cast("dict[str, Any]", value)
+    kind = block.get("type")
+    shape = _SHAPES.get(kind) if isinstance(kind, str) else None
+    if shape is None:
+        return block
+    found = fitting_to(shape, block)
+    if shape is ResourceBlock:
+        found["resource"] = fitting_to(Resource, found.get("resource"))
+    return found
+
+
+def fitting_to(shape: type[Struct], value: Any) -> Any:
+    """An object without those optional fields that do not fit the shape; anything else as it is."""
+    if not isinstance(value, dict):
+        return value
+    found = dict(cast("dict[str, Any]", value))
+    for field in structs.fields(shape):
+        if not field.required and field.encode_name in found:
+            try:
+                msgspec.convert(found[field.encode_name], field.type)
+            except msgspec.ValidationError:
+                del found[field.encode_name]
+    return found
 
 
 def _read_odd(raw: Raw, problem: Unreadable) -> Block:
@@ -143,8 +189,8 @@ def _read_odd(raw: Raw, problem: Unreadable) -> Block:
         text = bytes(raw).decode()  # the library itself would let surrogates pass
         value = json.loads(text, parse_float=_finite, parse_int=_finite, parse_constant=_refused)
         msgspec.json.encode(value)  # which halves of surrogate pairs do not survive
-        return msgspec.convert(value, KnownBlock)
-    except (msgspec.ValidationError, RecursionError):
+        return read_value(value)
+    except RecursionError:
         return UnknownBlock(value)
     except ValueError:
         raise problem from None

@@ -17,6 +17,8 @@ from msgspec.structs import fields
 
 STEP_BYTES: Final = 1024 * 1024
 SHORT_BYTES: Final = 4096
+FIRST_PIECE_BYTES: Final = 128
+"""Of a string with escapes; each further piece is twice as large, so that little is copied in vain."""
 STEP_LIMIT: Final = 500_000
 """Brackets, strings and parts looked at in one walk: less than a second."""
 KEY_LIMIT_BYTES: Final = 1000
@@ -105,14 +107,14 @@ class Walk:
         found = _SHORT_STRING.match(self.view, at, at + SHORT_BYTES)
         if found:
             return found.end() - 1
-        size = SHORT_BYTES
+        size = FIRST_PIECE_BYTES
         while piece := bytes(self.view[at : at + size]):
             piece = whole_escapes(piece)
             quote = _quote_in(piece)
             if quote >= 0:
                 return at + quote
             at += len(piece)
-            size = STEP_BYTES
+            size = min(2 * size, STEP_BYTES)
         raise Broken("a string does not end")
 
     def _nested_end(self, at: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -141,14 +141,14 @@ class _LargeReader:
         parts = members_of(self._view, _Parts)
         result = ToolResult(
             structured=self._value(parts.get("structuredContent"), UNSET),
-            is_error=_typed(parts.get("isError"), bool, False),
+            is_error=_is_error(parts.get("isError")),
             meta=self._meta(parts.get("_meta")),
-            result_type=_typed(parts.get("resultType"), str, "complete"),
+            result_type=_result_type(parts.get("resultType")),
         )
         return result, self._content(parts.get("content"))
 
     def _content(self, part: memoryview | None) -> tuple[Block, ...]:
-        if part is None:
+        if part is None or bytes(part[:5]) == b"null":
             return ()
         if first_byte(part) != b"[":
             raise Broken("Expected `array` - at `$.content`")
@@ -176,10 +176,8 @@ class _LargeReader:
         return Undecoded(raw.copy() if part.nbytes < self._view.nbytes // 2 else raw)
 
     def _meta(self, part: memoryview | None) -> Any:
-        meta = self._value(part, None)
-        if not isinstance(meta, dict | Undecoded | None):
-            raise Broken("Expected `object | null` - at `$._meta`")
-        return cast("Any", meta)
+        """What is no object counts as missing."""
+        return None if part is None or first_byte(part) != b"{" else self._value(part, None)
 
     def _has_room(self, part: memoryview) -> bool:
         """Whether a part is to be decoded at once."""
@@ -189,5 +187,14 @@ class _LargeReader:
         return True
 
 
-def _typed(part: memoryview | None, kind: type[Any], default: Any) -> Any:
-    return default if part is None else decode_as(kind, Raw(part))
+def _is_error(part: memoryview | None) -> bool:
+    """What is no boolean still says something: an error that is badly marked is not taken for a success."""
+    return part is not None and bytes(part[:8]) not in (b"null", b"false", b'"false"', b"0")
+
+
+def _result_type(part: memoryview | None) -> str:
+    kind = None if part is None else decode_as(_TEXT, Raw(part))
+    return "complete" if kind is None else kind
+
+
+_TEXT: Any = str | None

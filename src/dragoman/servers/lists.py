@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from dragoman.catalog.catalog import Admit
 from dragoman.catalog.listing import read_list
-from dragoman.catalog.paging import FetchPage, Listing, read_pages, undecoded
+from dragoman.catalog.paging import FetchPage, Listing, Steps, read_pages, undecoded
 from dragoman.catalog.prompts import PromptDefinition, read_prompt
 from dragoman.catalog.resources import Resource, Template, read_resource, read_template
 from dragoman.cleaning import one_line
@@ -36,7 +36,6 @@ SHORTEST_TTL_SECONDS: Final = 30.0
 PAUSE_SECONDS: Final = 0.5
 """Between two readings of a list whose server says all the time that it changed."""
 PROBLEM_LIMIT: Final = 100
-CHUNK: Final = 100
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
@@ -279,10 +278,9 @@ class _ItemKind(Struct, Generic[S], frozen=True):
     async def _usable(self, context: ListContext, raws: list[Raw]) -> tuple[tuple[S, ...], list[str]]:
         found: dict[str, S] = {}
         problems: list[str] = []
-        redact = context.redactor or None
+        redact, steps = context.redactor or None, Steps()
         for number, raw in enumerate(raws, 1):
-            if number % CHUNK == 0:
-                await asyncio.sleep(0)  # ten thousand at once would keep everybody else waiting
+            await steps.after(raw)
             try:
                 item = self.read(context.server, raw)
                 if redact:

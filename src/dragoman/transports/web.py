@@ -27,6 +27,7 @@ from yarl import URL
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError, ConnectError, SignInNeeded, Unreachable
 from dragoman.transports.base import CONNECT_HINT, About, TransportFailure
+from dragoman.transports.watched_connection import WatchedConnector
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
@@ -104,7 +105,7 @@ def checked_proxy(proxy: str) -> str:
 
 def open_client(server: str, network: Network) -> aiohttp.ClientSession:
     """A client of its own for one server: a small pool, and nothing shared with others."""
-    connector = aiohttp.TCPConnector(
+    connector = WatchedConnector(
         limit=0,  # how many requests are under way is the transport's to bound
         socket_factory=_watched_socket,
         ssl=tls_of(server, network),

@@ -26,6 +26,7 @@ from dragoman.cleaning import one_line
 from dragoman.transports.base import About, OneLink, Sink, TransportFailure
 from dragoman.transports.credentials import Credentials, NoCredentials, Signer, secrets_of
 from dragoman.transports.pacing import Pacer, clock
+from dragoman.transports.watched_connection import WatchedConnection
 from dragoman.transports.web import (
     CONNECT_SECONDS,
     FAULTS,
@@ -143,6 +144,13 @@ class WebSocketTransport(OneLink):
 
     def _answered(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
+        connection = response.connection
+        if connection is not None and isinstance(connection.protocol, WatchedConnection):
+            connection.protocol.on_tiny_frames = self._tiny_frames_came
+
+    def _tiny_frames_came(self, count: int) -> None:
+        if self._sink is not None:
+            self._sink.unrequested(count)
 
     async def _hang_up(self, link: _WebSocket) -> None:
         """Says goodbye and ends the connection, without waiting for the far end to answer.
@@ -320,6 +328,7 @@ class _TunnelConnector(aiohttp.BaseConnector):
 
     def __init__(self, proxy: URL) -> None:
         super().__init__(force_close=True)
+        self._factory = partial(WatchedConnection, loop=self._loop)
         self._proxy = proxy
 
     async def _create_connection(

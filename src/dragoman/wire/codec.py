@@ -97,6 +97,14 @@ def decode_as(shape: type[T], raw: Raw | bytes) -> T:
         raise Unreadable(describe(error)) from None
 
 
+def split_as(shape: type[T], raw: Raw | bytes) -> T:
+    """The same for a shape without numbers, whose parts stay `Raw`: `is_slow` would take longer than this."""
+    try:
+        return _decoder(shape).decode(raw)
+    except DECODE_ERRORS as error:
+        raise Unreadable(describe(error)) from None
+
+
 def is_slow(raw: Raw | bytes) -> bool:
     """Whether msgspec would take very long for its numbers, if it decoded them."""
     view = memoryview(raw)

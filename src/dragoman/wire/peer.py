@@ -28,6 +28,8 @@ from dragoman.wire.messages import (
 )
 
 PROGRESS_MESSAGE_LIMIT: Final = 2048
+PROGRESS_LIMIT_BYTES: Final = 2 * 1024 * 1024
+"""A larger notification is not decoded."""
 NOISE_LINES: Final = 8
 SAMPLE_BYTES: Final = 200
 ERROR_LIMIT_BYTES: Final = 1024 * 1024
@@ -194,9 +196,11 @@ class Peer:
             self._ignore("progress for no pending request", b"")
             return
         try:
+            if memoryview(params).nbytes > PROGRESS_LIMIT_BYTES:
+                raise Unreadable("it is too large")
             update = decode_as(ProgressParams, params)
         except Unreadable:
-            self._ignore("unreadable progress", bytes(params)[:SAMPLE_BYTES])
+            self._ignore("unreadable progress", bytes(memoryview(params)[:SAMPLE_BYTES]))
             return
         token = update.progress_token
         gate = self._progress.get(token) if type(token) is int else None

@@ -2,7 +2,8 @@
 
 `python -m tests.servers.web.flooding http|sse|ws` prints its URL and serves until its input is closed. A
 process of its own, because a flood from the test's own event loop would keep that loop busy by itself. What
-it floods with is the argument `text`: raw bytes, as they go over the stream or the socket.
+it floods with is the argument `text`: raw bytes, as they go over the stream or the socket; a socket is given
+the argument `first` before.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Flooded:
 
     def flood(self, arguments: dict[str, Any], _: Any) -> Any:
         text = arguments["text"].encode("latin-1")
+        for each in self.transports:
+            each.write(arguments.get("first", "").encode("latin-1"))
         self._tasks += [asyncio.create_task(pour(self._writer(each), text)) for each in self.transports]
         return asyncio.Event().wait()
 
@@ -64,7 +67,9 @@ async def main(kind: str) -> None:
     flooded = Flooded()
     on = {"tools/call": flood_over_http} if kind == "http" else {"GET": flooded}
     async with SITES[kind](on=on) as server:
-        server.zoo.add_tool("flood", flooded.flood, properties={"text": {"type": "string"}})
+        server.zoo.add_tool(
+            "flood", flooded.flood, properties={"text": {"type": "string"}, "first": {"type": "string"}}
+        )
         print(server.url, flush=True)
         await asyncio.to_thread(sys.stdin.read)
 

@@ -45,7 +45,6 @@ def test_a_lifetime_is_used_as_sent_within_a_day(ttl_ms: object, seconds: float)
     assert lifetime_seconds(ttl_ms) == seconds
 
 
-
 @pytest.mark.parametrize(
     ("ttl", "later", "is_fresh"),
     [(None, 0.0, False), (10.0, 9.9, True), (10.0, 10.0, False), (0.0, 0.0, False)],
