@@ -382,8 +382,11 @@ class Host:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What configuration says about permission and hooks that cannot be used, in words."""
-        return self._guard.problems
+        """What configuration says that cannot be used, in words: files and entries, then rules and hooks.
+
+        As of the last look: `reload` adds what came with it and drops what was mended.
+        """
+        return (*self.configuration.problems, *self._guard.problems)
 
     # What can be done.
 
@@ -579,7 +582,7 @@ class Host:
         return self._narrowed(await asyncio.to_thread(load, self._sources, running=running, before=known))
 
     async def _apply(self, new: Configuration, plan: Plan) -> None:
-        known = self._fleet.configuration.problems
+        known = self.problems
         for name in (*plan.removed, *plan.changed, *plan.added):
             self._guard.gate.forget(name)
         if not self._is_guarded_by_another:
@@ -589,10 +592,10 @@ class Host:
         await self._fleet.adopt(new, plan)
         if self._stage != "open":
             return
-        if not plan.is_empty or new.problems != known:
+        if not plan.is_empty or self.problems != known:
             self._bus.publish(
                 ConfigurationChanged(
-                    added=plan.added, removed=plan.removed, changed=plan.changed, problems=new.problems
+                    added=plan.added, removed=plan.removed, changed=plan.changed, problems=self.problems
                 )
             )
         await self._keep_in_mind(new)

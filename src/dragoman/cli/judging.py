@@ -161,7 +161,8 @@ def _why_absent(host: Host, fitting: list[str]) -> str:
 
 def _servers_of(name: str, configuration: Configuration) -> list[str]:
     """The configured servers that may have the tool, the likeliest first; a shortened name may be any's."""
-    from dragoman.catalog.naming import LIMIT, RESERVED, prefix
+    from dragoman.catalog.naming import LIMIT, prefix
+    from dragoman.names import RESERVED
 
     fitting = [server for server in configuration.servers if name.startswith(prefix(server))]
     if not fitting and name.startswith(RESERVED) and len(name) >= LIMIT:

@@ -30,9 +30,9 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from dragoman.catalog.annotations import Hints
-from dragoman.catalog.naming import RESERVED
 from dragoman.cleaning import one_line
 from dragoman.config.schema import PermissionRules
+from dragoman.names import RESERVED
 from dragoman.permissions.conditions import ArgumentCondition, BadRule, Condition, read_conditions
 from dragoman.permissions.patterns import fold
 from dragoman.permissions.shell_pattern import ShellPattern, read_pattern

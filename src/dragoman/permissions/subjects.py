@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from dragoman.catalog.naming import HASH_LENGTHS, RESERVED, plain, prefix, qualify
-from dragoman.cleaning import without_invisible
+from dragoman.catalog.naming import HASH_LENGTHS, prefix, qualify
+from dragoman.names import RESERVED, plain, ways_to_write
 from dragoman.permissions.patterns import Glob, fold
 from dragoman.wildcards import fits
 
@@ -90,17 +90,9 @@ def all_names(tool: str, server: str, wire_name: str) -> frozenset[str]:
     """Every name of the tool and of its server, folded, as it is and in plain characters."""
     names = {tool}
     if server or wire_name:
-        servers = {f"{RESERVED}{name}" for name in _written(server)} | {prefix(server)[: -len("__")]}
+        servers = {f"{RESERVED}{name}" for name in ways_to_write(server)} | {prefix(server)[: -len("__")]}
         names |= servers
-        names |= {f"{start}__{end}" for start in servers for end in _written(wire_name)}
+        names |= {f"{start}__{end}" for start in servers for end in ways_to_write(wire_name)}
         names |= {qualify(server, wire_name, length) for length in HASH_LENGTHS}
     folded = {fold(name) for name in names}
     return frozenset(folded | {plain(name) for name in folded})
-
-
-def _written(name: str) -> set[str]:
-    """The name as it is, as it looks (without invisible characters and blanks around it, or only behind it,
-    where a matcher has none), and each in plain characters."""
-    ended = without_invisible(fold(name)).rstrip()
-    ways = (name, ended, ended.strip())
-    return {*ways, *map(plain, ways)}
