@@ -29,7 +29,8 @@ from dragoman.host import Host
 from dragoman.permissions.checker import call_of, judge
 from dragoman.permissions.conditions import HintCondition
 from dragoman.permissions.decide import Considered, Verdict, rule_for
-from dragoman.permissions.rules import SHELL, Call, Rule
+from dragoman.permissions.rules import Call, Rule
+from dragoman.permissions.subject_form import SHELL
 
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
 _WORDS = {"allow": "would be allowed", "ask": "would be asked", "deny": "would be refused"}
