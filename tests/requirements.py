@@ -1916,6 +1916,11 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-4",
             "the shell tool takes commands apart",
+            "tests/torture/test_t163_programs_of_git.py::test_t163_a_command_of_git_that_runs_programs_is_covered_by_no_wildcard",
+            "tests/torture/test_t163_programs_of_git.py::test_t163_other_commands_are_covered",
+            "tests/torture/test_t163_programs_of_git.py::test_t163_a_deny_for_a_command_of_git_holds_for_its_own_program",
+            "tests/torture/test_t163_programs_of_git.py::test_t163_a_deny_for_the_program_holds_for_the_command",
+            "tests/torture/test_t163_programs_of_git.py::test_t163_other_programs_are_not_meant",
             "tests/torture/test_t138_options_that_run_programs.py::test_t138_an_option_that_names_a_program_is_asked_about",
             "tests/torture/test_t138_options_that_run_programs.py::test_t138_other_options_are_covered_by_the_allow",
             "tests/torture/test_t95_shell_rules.py::test_a_test_of_unknown_words_is_asked_about",
