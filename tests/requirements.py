@@ -1735,6 +1735,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-1",
             "allow, ask and deny rules in every scope",
+            "tests/torture/test_t162_rules_that_name_no_tool.py::test_t162_a_deny_with_conditions_of_another_language_holds_for_all_calls",
             "tests/torture/test_t162_rules_that_name_no_tool.py::test_t162_a_deny_that_may_be_another_servers_name_holds_for_what_else_it_may_mean",
             "tests/torture/test_t162_rules_that_name_no_tool.py::test_t162_a_deny_that_names_no_tool_is_told_and_holds_for_what_it_means",
             "tests/torture/test_t160_hidden_settings.py::test_t160_a_running_host_keeps_the_denies_read_before",

@@ -26,6 +26,8 @@ QualifiedName = NewType("QualifiedName", str)
 RESERVED: Final = "mcp__"
 """How every name of a server's thing begins, and no other name may."""
 
+_BETWEEN = re.compile(r"[,;|\n]")
+_AROUND: Final = "^$\"'`/ "
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -46,7 +48,8 @@ def may_mean_server(written: str, name: str) -> bool:
     """Whether what a list of prohibited servers says may mean the server. `*` stands for any characters.
 
     Letter case, look-alike and invisible characters and blanks around a name make no difference, as in a deny
-    rule; the form of a rule (`mcp__server`) and several names with commas between them count, too.
+    rule; the form of a rule (`mcp__server`), several names with commas between them, quotes and the signs of
+    regular expressions count, too.
     """
     exact, patterns = _meanings(written)
     forms = _forms(name)
@@ -62,7 +65,8 @@ def _forms(name: str) -> frozenset[str]:
 @lru_cache(maxsize=8192)
 def _meanings(written: str) -> tuple[frozenset[str], tuple[Pieces, ...]]:
     """Names, and patterns."""
-    texts = {fold(text).strip() for text in (written, *written.split(","))}
+    texts = {fold(text).strip() for text in (written, *_BETWEEN.split(written))}
+    texts |= {text.strip(_AROUND).replace(".*", "*").replace("?", "*") for text in texts}
     texts |= {text.removeprefix(RESERVED).removesuffix("__*") for text in texts if text.startswith(RESERVED)}
     pieces = {tuple(text.split("*")) for text in texts if text}
     pieces |= {tuple(map(plain, each)) for each in pieces}

@@ -30,7 +30,15 @@ NAMES: list[tuple[str, str]] = [
     ("box", "b*"),
     ("box", "*X"),
     ("box", "*"),
+    ("box", "other; box"),
+    ("box", "other|box"),
+    ("box", "'box'"),
+    ("box", "^box$"),
+    ("box", "/box/"),
+    ("box", "b.*"),
+    ("box", "b?x"),
 ]
+LITERAL = [pair for pair in NAMES if "*" not in pair[1]]
 OTHERS: list[tuple[str, str]] = [
     ("box", "boxes"),
     ("boxes", "box"),
@@ -76,7 +84,7 @@ def test_t161_a_denied_name_that_is_blank_denies_everything(home: Path, written:
 
 
 @pytest.mark.requirement("CFG-7")
-@pytest.mark.parametrize(("name", "written"), [pair for pair in NAMES if "*" not in pair[1]], ids=ascii)
+@pytest.mark.parametrize(("name", "written"), LITERAL, ids=ascii)
 def test_t161_a_name_that_permits_is_compared_by_the_letter(home: Path, name: str, written: str):
     assert standing(name, {"allowedMcpServers": [{"serverName": written}]}, home) == "refused"
     projects.write(home / "work" / ".mcp.json", projects.servers(**{name: ENTRY}))
@@ -89,7 +97,7 @@ def test_t161_a_disabled_name_that_is_a_servers_own_means_that_one_alone(home: P
     assert projects.standings(given={"box": ENTRY, "Box": ENTRY}) == {"box": "disabled", "Box": "ready"}
 
 
-@pytest.mark.parametrize(("name", "written"), [pair for pair in NAMES if "*" not in pair[1]], ids=ascii)
+@pytest.mark.parametrize(("name", "written"), LITERAL, ids=ascii)
 def test_t161_enabling_takes_out_what_disabled_the_server(home: Path, name: str, written: str):
     file = projects.user(
         home, {"disabledMcpServers": [written, "another"], **projects.servers(**{name: ENTRY})}

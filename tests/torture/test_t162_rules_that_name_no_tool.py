@@ -143,3 +143,42 @@ async def test_t162_the_host_tells_it_and_refuses_the_call(home: Path):
             f'its own: "mcp__b", "mcp__box"); {HOLDS} mcp__b and mcp__box',
         )
         assert (await host.call("mcp__box__echo", {"message": "x"})).is_error
+
+
+CONDITIONS = [
+    "message == x",
+    "message='x'",
+    "message=\u201cx\u201d",
+    "message=`x`",
+    "message~=x",
+    "message^=x",
+]
+CONDITIONS += ["readOnly=true", "readOnlyHint=false", "destructive != true", "message=~x", "message*=x"]
+
+
+@pytest.mark.requirement("PRM-1")
+@pytest.mark.parametrize("condition", CONDITIONS, ids=ascii)
+def test_t162_a_deny_with_conditions_of_another_language_holds_for_all_calls(condition: str):
+    book = denying(f"mcp__box__echo({condition})")
+    assert book.problems[0].endswith(f"; {HOLDS} mcp__box__echo")
+    assert [rule.is_bare for rule in book.rules] == [True]
+
+
+@pytest.mark.parametrize("command", ["'rm *'", '"rm *"', "`rm *`", "'rm -rf x'"])
+def test_t162_a_command_in_quotes_is_told(command: str):
+    book = denying(f"Bash({command})")
+    assert book.problems[0].endswith(f"; {HOLDS} Bash")
+
+
+@pytest.mark.parametrize(
+    "text", ["Bash('my program' x)", "Bash(echo 'a b')", "Bash('ls')", "mcp__a(x=\"'b'\")"]
+)
+def test_t162_quotes_where_they_belong_are_no_problem(text: str):
+    assert denying(text).problems == ()
+
+
+@pytest.mark.parametrize("value", ["'b'", "=b", "~b", "`b`", "\u201cb\u201d", "'b*'"])
+def test_t162_a_quoted_value_is_spelled_so_that_it_can_be_read_again(value: str):
+    first = parse(f'mcp__a(x="{value}")', "deny", scope="user", source="file.json")
+    again = parse(first.spelled(), "deny", scope="user", source="file.json")
+    assert again.conditions == first.conditions
