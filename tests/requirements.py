@@ -185,6 +185,8 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CFG-7",
             "allow and deny policy by name, URL and command; deny wins, in every scope",
+            "tests/torture/test_t161_names_of_denied_servers.py::test_t161_a_name_that_permits_is_compared_by_the_letter",
+            "tests/torture/test_t161_names_of_denied_servers.py::test_t161_a_denied_name_means_every_way_to_write_it",
             "tests/torture/test_t147_other_spellings.py::test_t147_an_odd_deny_entry_denies_what_can_be_read_or_everything",
             "tests/torture/test_t120_entries_without_an_address.py::test_t120_an_editor_found_by_its_lockfile_is_denied_by_its_address",
             "tests/torture/test_t120_entries_without_an_address.py::test_t120_no_address_admits_an_editor_whose_port_is_not_known",
@@ -463,6 +465,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "CFG-11",
             "configuration is live",
+            "tests/torture/test_t160_hidden_settings.py::test_t160_problems_that_come_with_a_reload_are_told_until_they_are_mended",
             "tests/integration/test_configured_host.py::test_a_changed_entry_is_connected_anew",
             "tests/integration/test_configured_host.py::test_a_file_broken_by_an_edit_is_told_and_mended_by_the_next",
             "tests/integration/test_configured_host.py::test_a_reload_that_nobody_waits_for_is_finished_all_the_same",
@@ -1750,6 +1753,11 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-1",
             "allow, ask and deny rules in every scope",
+            "tests/torture/test_t162_rules_that_name_no_tool.py::test_t162_a_deny_with_conditions_of_another_language_holds_for_all_calls",
+            "tests/torture/test_t162_rules_that_name_no_tool.py::test_t162_a_deny_that_may_be_another_servers_name_holds_for_what_else_it_may_mean",
+            "tests/torture/test_t162_rules_that_name_no_tool.py::test_t162_a_deny_that_names_no_tool_is_told_and_holds_for_what_it_means",
+            "tests/torture/test_t160_hidden_settings.py::test_t160_a_running_host_keeps_the_denies_read_before",
+            "tests/torture/test_t160_hidden_settings.py::test_t160_every_server_is_refused_and_the_place_is_named",
             "tests/torture/test_t147_other_spellings.py::test_t147_no_control_character_in_an_argument_escapes_a_deny",
             "tests/torture/test_t147_other_spellings.py::test_t147_options_with_one_dash_that_name_a_program_are_asked_about",
             "tests/torture/test_t92_no_second_way.py::test_t92_a_server_that_is_found_by_an_address_is_judged_like_one_that_is_named",
@@ -1927,6 +1935,11 @@ REQUIREMENTS: dict[str, Requirement] = dict(
         _row(
             "PRM-4",
             "the shell tool takes commands apart",
+            "tests/torture/test_t163_programs_of_git.py::test_t163_a_command_of_git_that_runs_programs_is_covered_by_no_wildcard",
+            "tests/torture/test_t163_programs_of_git.py::test_t163_other_commands_are_covered",
+            "tests/torture/test_t163_programs_of_git.py::test_t163_a_deny_for_a_command_of_git_holds_for_its_own_program",
+            "tests/torture/test_t163_programs_of_git.py::test_t163_a_deny_for_the_program_holds_for_the_command",
+            "tests/torture/test_t163_programs_of_git.py::test_t163_other_programs_are_not_meant",
             "tests/torture/test_t138_options_that_run_programs.py::test_t138_an_option_that_names_a_program_is_asked_about",
             "tests/torture/test_t138_options_that_run_programs.py::test_t138_other_options_are_covered_by_the_allow",
             "tests/torture/test_t95_shell_rules.py::test_a_test_of_unknown_words_is_asked_about",

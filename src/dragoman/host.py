@@ -391,8 +391,11 @@ class Host:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What configuration says about permission and hooks that cannot be used, in words."""
-        return self._access.problems
+        """What configuration says that cannot be used, in words: files and entries, then rules and hooks.
+
+        As of the last look: `reload` adds what came with it and drops what was mended.
+        """
+        return (*self.configuration.problems, *self._access.problems)
 
     # What can be done.
 
@@ -584,7 +587,7 @@ class Host:
         return self._narrowed(await asyncio.to_thread(load, self._sources, running=running, before=known))
 
     async def _apply(self, new: Configuration, plan: Plan) -> None:
-        known = self._servers.configuration.problems
+        known = self.problems
         for name in (*plan.removed, *plan.changed, *plan.added):
             self._access.permissions.forget(name)
         if self._parent is None:
@@ -594,10 +597,10 @@ class Host:
         await self._servers.apply(new, plan)
         if self._stage != "open":
             return
-        if not plan.is_empty or new.problems != known:
+        if not plan.is_empty or self.problems != known:
             self._bus.publish(
                 ConfigurationChanged(
-                    added=plan.added, removed=plan.removed, changed=plan.changed, problems=new.problems
+                    added=plan.added, removed=plan.removed, changed=plan.changed, problems=self.problems
                 )
             )
         await self._keep_in_mind(new)

@@ -14,11 +14,9 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Final, NamedTuple, cast
 
-from dragoman.names import QualifiedName, ServerName, WireToolName
+from dragoman.names import RESERVED, QualifiedName, ServerName, WireToolName, plain
 
 LIMIT: Final = 64
-RESERVED: Final = "mcp__"
-"""How every name of a server's thing begins, and no other name may."""
 CONNECTOR: Final = "claude.ai "
 """How the servers of an organisation's list are called; theirs are names of products, with odd spacing."""
 HASH_LENGTHS: Final = (0, 8, 16, 32)
@@ -27,17 +25,11 @@ HASH_LENGTHS: Final = (0, 8, 16, 32)
 NEAR_LIMIT: Final = 500
 """At most so many names are compared to find one near an unknown name; more would take too long."""
 
-_FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 _ALL_LEGAL = re.compile(r"[a-zA-Z0-9_-]*")
 _RUN = re.compile(r"_+")
 _LIKE_LONGEST_HASH = re.compile(rf"_[0-9a-f]{{{HASH_LENGTHS[-1]}}}\Z")
 
 Key = tuple[ServerName, WireToolName]
-
-
-def plain(name: str) -> str:
-    """The name in the characters that model APIs take."""
-    return _FORBIDDEN.sub("_", name)
 
 
 @lru_cache(maxsize=256)

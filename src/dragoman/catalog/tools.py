@@ -15,13 +15,12 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.catalog.annotations import Hints, hints_of
-from dragoman.catalog.naming import RESERVED
 from dragoman.catalog.schemas import for_models
 from dragoman.catalog.texts import DESCRIPTION_LIMIT, TITLE_LIMIT, text
 from dragoman.cleaning import for_model
 from dragoman.content.blocks import Block
 from dragoman.errors import ConfigError
-from dragoman.names import QualifiedName, ServerName, WireToolName
+from dragoman.names import RESERVED, QualifiedName, ServerName, WireToolName
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT, ToolDefinition
 from dragoman.wire.mirroring import BadMirror, Path, mirrored

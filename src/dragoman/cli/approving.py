@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 import click
 
-from dragoman.catalog.naming import RESERVED, prefix
+from dragoman.catalog.naming import prefix
 from dragoman.cleaning import one_line
 from dragoman.cli.lookalikes import mixed_words
 from dragoman.cli.options import is_watched
@@ -24,6 +24,7 @@ from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import ALIASES_OF_URL, entry_warnings
 from dragoman.config.policy import loader_variables
 from dragoman.config.scopes import Sources
+from dragoman.names import RESERVED
 from dragoman.permissions.patterns import Glob
 from dragoman.permissions.rules import Rulebook
 

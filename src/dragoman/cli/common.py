@@ -16,10 +16,11 @@ import msgspec
 from click.shell_completion import CompletionItem
 
 from dragoman import paths
-from dragoman.catalog.naming import LIMIT, RESERVED, prefix
+from dragoman.catalog.naming import LIMIT, prefix
 from dragoman.cleaning import one_line
 from dragoman.config.reading import read_bytes
 from dragoman.errors import ConfigFileError, DragomanError, NotConnected, UnknownTool
+from dragoman.names import RESERVED
 from dragoman.wire.codec import DECODE_ERRORS
 
 if TYPE_CHECKING:

@@ -29,7 +29,8 @@ from dragoman.host import Host
 from dragoman.permissions.checker import call_of, judge
 from dragoman.permissions.conditions import HintCondition
 from dragoman.permissions.decide import Considered, Verdict, rule_for
-from dragoman.permissions.rules import SHELL, Call, Rule
+from dragoman.permissions.rules import Call, Rule
+from dragoman.permissions.subject_form import SHELL
 
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
 _WORDS = {"allow": "would be allowed", "ask": "would be asked", "deny": "would be refused"}
@@ -161,7 +162,8 @@ def _why_absent(host: Host, fitting: list[str]) -> str:
 
 def _servers_of(name: str, configuration: Configuration) -> list[str]:
     """The configured servers that may have the tool, the likeliest first; a shortened name may be any's."""
-    from dragoman.catalog.naming import LIMIT, RESERVED, prefix
+    from dragoman.catalog.naming import LIMIT, prefix
+    from dragoman.names import RESERVED
 
     fitting = [server for server in configuration.servers if name.startswith(prefix(server))]
     if not fitting and name.startswith(RESERVED) and len(name) >= LIMIT:

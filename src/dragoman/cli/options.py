@@ -271,7 +271,8 @@ def run_with_host(
             audit=audit,
         ) as host:
             for problem in host.problems:
-                show_problem(problem)
+                if problem not in host.configuration.problems:  # those are shown before a host is opened
+                    show_problem(problem)
             telling = asyncio.create_task(_tell(host)) if interaction is not None else None
             try:
                 return await work(host)

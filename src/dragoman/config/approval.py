@@ -17,6 +17,7 @@ from msgspec import Struct
 from dragoman.config.model import fingerprint
 from dragoman.config.scopes import PROJECT_FILE, Scope, Sources
 from dragoman.errors import ConfigFileError
+from dragoman.names import ProhibitedNames
 
 ApprovalState = Literal["approved", "pending", "rejected"]
 
@@ -30,7 +31,7 @@ class Choices(Struct, frozen=True, kw_only=True):
 
     enabled: Mapping[str, str] = {}
     """Name → the file that says so."""
-    disabled: Mapping[str, str] = {}
+    disabled: ProhibitedNames = ProhibitedNames({}, ())
     all_enabled_by: str | None = None
 
 
@@ -64,8 +65,8 @@ def decide(
     scope: Scope, name: str, entry: object, answer: Answer | None, choices: Choices, *, live: bool = False
 ) -> Approval:
     """`live`: the entry appeared or changed while a host was running; then only an explicit yes counts."""
-    if scope == "project" and name in choices.disabled:
-        return Approval(state="rejected", reason=f"declined by name in {choices.disabled[name]}")
+    if scope == "project" and (source := choices.disabled.get(name)) is not None:
+        return Approval(state="rejected", reason=f"declined by name in {source}")
     if answer is not None and answer.fingerprint == fingerprint(entry):
         said = "you approved it" if answer.decision == "approved" else "you declined it"
         return Approval(state=answer.decision, reason=said)

@@ -19,6 +19,7 @@ from dragoman.config.model import parse_entry
 from dragoman.config.reading import read_object
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError, ConfigFileError, PolicyRefused
+from dragoman.names import ProhibitedNames
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _IGNORED: Final = ".gitignore\nsettings.local.json\n"
@@ -103,19 +104,26 @@ def switch_off(configuration: Configuration, server: ConfiguredServer) -> Path:
     sources = configuration.sources
     scope: Scope = "local" if server.scope in IN_PROJECT else "user"
     path = sources.file_of(scope)
-    edit_file(sources, scope, path, lambda text: _with_off(text, server.name, off=True))
+    edit_file(sources, scope, path, lambda text: _with_off(text, server.name))
     return path
 
 
 def switch_on(configuration: Configuration, name: str) -> list[Path]:
-    """Takes a name out of every list of the person's own files; the files that had it."""
+    """Takes what means a server out of every list of the person's own files; the files that had it. A pattern
+    may mean others, too: it is left to the person."""
     sources = configuration.sources
     own: list[tuple[Scope, Path]] = [("user", sources.user_file)]
     own.extend(("local", file) for file in sources.in_use(sources.local_files()))
     changed: list[Path] = []
     for scope, path in own:
-        if name in _off_in(path):
-            edit_file(sources, scope, path, lambda text: _with_off(text, name, off=False))
+        listed = _off_in(path)
+        meant = ProhibitedNames(dict.fromkeys(listed, ""), configuration.names).meaning(name)
+        if pattern := next((each for each in meant if each != name and "*" in each), None):
+            raise ConfigError(
+                f"{name!r} is disabled by the pattern {pattern!r} in {path}", hint="Change the pattern there."
+            )
+        if meant:
+            edit_file(sources, scope, path, lambda text, meant=meant: _without_off(text, meant))
             changed.append(path)
     return changed
 
@@ -130,12 +138,14 @@ def _off_of(document: dict[str, Any]) -> list[str]:
     return [str(name) for name in cast("list[Any]", names)] if isinstance(names, list) else []
 
 
-def _with_off(text: str, name: str, *, off: bool) -> str:
+def _with_off(text: str, name: str) -> str:
     listed = _off_of(jsonc.parse(text)) if text else []
-    if off == (name in listed):
-        return text
-    names = [*listed, name] if off else [each for each in listed if each != name]
-    return jsonc.set_value(text, ["disabledMcpServers"], names)
+    return text if name in listed else jsonc.set_value(text, ["disabledMcpServers"], [*listed, name])
+
+
+def _without_off(text: str, names: list[str]) -> str:
+    kept = [each for each in _off_of(jsonc.parse(text)) if each not in names]
+    return jsonc.set_value(text, ["disabledMcpServers"], kept)
 
 
 def forget_choices(sources: Sources) -> int:

@@ -100,6 +100,9 @@ class FileContent(Struct, frozen=True, kw_only=True):
 
 def content_of(scope: Scope, path: Path) -> Content | None:
     """What is in a file now, as `read_file` puts it into `content`."""
+    hidden = _hidden(path) if scope in CAN_DENY else None
+    if hidden is not None:
+        return "error", hidden
     if scope in IN_PROJECT and Sources.target_outside_project(path) is not None:
         return None
     try:
@@ -113,7 +116,7 @@ def read_file(scope: Scope, path: Path) -> FileContent:
     """A file of a scope. Nothing is raised because of what is in it."""
     content = content_of(scope, path)
     if content is None:
-        return FileContent(content=None, **_absent(scope, path))
+        return FileContent(content=None, problems=_ignored(scope, path))
     kind, text = content
     if kind == "error":
         return FileContent(content=content, fault=text)
@@ -125,13 +128,6 @@ def read_file(scope: Scope, path: Path) -> FileContent:
     part = reader.part(scope, path, text, document)
     fault = _unknown_prohibitions(scope, path, text, document)
     return FileContent(content=content, part=part, problems=reader.problems.told(path), fault=fault)
-
-
-def _absent(scope: Scope, path: Path) -> dict[str, Any]:
-    """What there is to say about a file that is not read."""
-    if scope in IN_PROJECT and (target := Sources.target_outside_project(path)) is not None:
-        return {"problems": (_ignored(path, target),) if os.path.lexists(path) else ()}
-    return {"fault": _hidden(scope, path) if scope in CAN_DENY else None}
 
 
 class Problems:
@@ -256,11 +252,14 @@ def too_many(count: int) -> str:
     return f"it has {count} servers; those after the first {ENTRY_LIMIT} are refused"
 
 
-def _ignored(path: Path, target: Path) -> str:
+def _ignored(scope: Scope, path: Path) -> tuple[str, ...]:
     """Why a project's file that is a link does not count: another project's approvals would apply to it."""
+    target = Sources.target_outside_project(path) if scope in IN_PROJECT else None
+    if target is None or not os.path.lexists(path):
+        return ()
     reason = f"the file is ignored: it leads to {target}, outside its project"
     advice = "copy it into the project, or put its servers and rules into your own settings (-s user)"
-    return f"{ConfigFileError(str(path), reason)}; {advice}"
+    return (f"{ConfigFileError(str(path), reason)}; {advice}",)
 
 
 def _unknown_prohibitions(scope: Scope, path: Path, text: str, document: dict[str, Any]) -> str | None:
@@ -386,12 +385,16 @@ def _prohibitions(scope: Scope, document: dict[str, Any]) -> Iterator[tuple[list
             yield ["hooks", event], list
 
 
-def _hidden(scope: Scope, path: Path) -> str | None:
+def _hidden(path: Path) -> str | None:
     """Why a file that seems to be missing may be there all the same: then it is not the same as none."""
-    if os.path.lexists(path):
-        return f"{path}: it is a link that leads nowhere"
-    if scope != "local" and os.path.lexists(path.parent) and not os.path.isdir(path.parent):
-        return f"{path.parent}: it is not a folder"
+    if os.path.exists(path):
+        return None
+    for place in (path, *path.parents):
+        if os.path.islink(place) and not os.path.exists(place):
+            return f"{place}: it is a link that leads nowhere"
+        if os.path.lexists(place):
+            is_usable = place == path or os.path.isdir(place)
+            return None if is_usable else f"{place}: it is not a folder"
     return None
 
 

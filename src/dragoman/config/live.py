@@ -61,7 +61,7 @@ def stamps(sources: Sources) -> Stamps:
     found_stamps: Stamps = {}
     for path in sources.watched_files():
         try:
-            found = path.stat()
+            found = _state(path)
         except (OSError, ValueError):
             continue
         found_stamps[str(path)] = (
@@ -71,6 +71,17 @@ def stamps(sources: Sources) -> Stamps:
             found.st_ino,
         )
     return found_stamps
+
+
+def _state(path: Path) -> os.stat_result:
+    """Of the file; else of what stands in its place, or in that of its folder, and hides what it says."""
+    try:
+        return path.stat()
+    except OSError:
+        place = path if os.path.islink(path) else path.parent
+        if os.path.isdir(place):  # changes whenever any file in it comes or goes
+            raise
+        return place.lstat()
 
 
 def concerns(sources: Sources, path: str) -> bool:

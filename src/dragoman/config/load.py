@@ -71,6 +71,11 @@ class Configuration(Struct, frozen=True, kw_only=True):
         return f"<Configuration of {len(self.servers)} servers>"
 
     @property
+    def names(self) -> frozenset[str]:
+        """Of every server in any file, used or not."""
+        return frozenset(name for part in self.parts for name in part.servers)
+
+    @property
     def waiting(self) -> tuple[ConfiguredServer, ...]:
         """Entries of the project that a person has not answered for, those out of sight included."""
         hidden = (

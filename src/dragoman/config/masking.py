@@ -136,15 +136,19 @@ def _secrets_in_json(name: str, value: Any) -> Iterator[str]:
 
 def _secrets_in_words(words: Sequence[str]) -> Iterator[str]:
     for number, word in enumerate(words):
-        before = words[number - 1] if number else ""
-        yield from _secrets_in_word(word, before)
+        yield from _secrets_in_word(word, *_preceding(words, number))
         if any(char.isspace() for char in word):
             yield from named_values(word)
 
 
-def _secrets_in_word(word: str, before: str) -> Iterator[str]:
+def _preceding(words: Sequence[str], number: int) -> tuple[str, str]:
+    """The word before, and the one before that."""
+    return words[number - 1] if number else "", words[number - 2] if number > 1 else ""
+
+
+def _secrets_in_word(word: str, before: str, earlier: str) -> Iterator[str]:
     """What `_masked_word` covers."""
-    return _secrets_in_pieces(pieces(word, before))
+    return _secrets_in_pieces(pieces(word, before, earlier))
 
 
 def _secrets_in_pieces(found: Iterable[Piece]) -> Iterator[str]:
@@ -184,6 +188,13 @@ def _as_written(value: str) -> Iterator[str]:
     yield from (value, unquote(value))
 
 
+def _ways_to_say(secret: str) -> Iterator[str]:
+    """The secret, and without what may follow it in a list of settings, or stand around it."""
+    value = _without_scheme(secret)
+    first = value.partition(",")[0]
+    yield from (value, first, first.strip("\"'{}[]() "))
+
+
 def _keys_in(path: str) -> Iterator[str]:
     for piece in path.split("/"):
         yield from (
@@ -220,27 +231,27 @@ def masked_url(url: str) -> str:
 
 def masked_words(words: list[str]) -> list[str]:
     """A command's words; the value of an option that names a secret is covered."""
-    return [_masked_word(word, words[number - 1] if number else "") for number, word in enumerate(words)]
+    return [_masked_word(word, *_preceding(words, number)) for number, word in enumerate(words)]
 
 
 def masked_text(text: str) -> str:
     """A command as a shell reads it, its quotes kept; each word is covered as `masked_words` covers it."""
     shown: list[str] = []
-    before = ""
+    before = earlier = ""
     for written in shell_words(text):
         if written.isspace():
             shown.append(written)
             continue
         word = unquoted(written)
-        covered = _masked_word(word, before)
+        covered = _masked_word(word, before, earlier)
         quote = written[0] if written[0] in "'\"" else ""
         shown.append(written if covered == word else f"{quote}{covered}{quote}")
-        before = word
+        before, earlier = word, before
     return "".join(shown)
 
 
-def _masked_word(word: str, before: str = "") -> str:
-    return "".join(_SHOW[kind](text) for kind, text in pieces(word, before))
+def _masked_word(word: str, before: str, earlier: str) -> str:
+    return "".join(_SHOW[kind](text) for kind, text in pieces(word, before, earlier))
 
 
 def _masked_path(text: str) -> str:
@@ -338,7 +349,7 @@ _SHOW: Final[Mapping[Kind, Callable[[str], str]]] = {
 }
 _FIND: Final[Mapping[Kind, Callable[[str], Iterable[str]]]] = {
     "shown": lambda _: (),
-    "secret": lambda text: (_without_scheme(text),),
+    "secret": _ways_to_say,
     "login": _login_secrets,
     "url": _secrets_in_url,
     "path": _keys_in,

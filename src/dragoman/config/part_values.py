@@ -4,7 +4,7 @@ except that `environment_of` looks at the environment."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dragoman.config import approval
@@ -12,6 +12,7 @@ from dragoman.config.files import Part
 from dragoman.config.model import fingerprint
 from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.scopes import Scope, Sources
+from dragoman.names import ProhibitedNames
 from dragoman.settings import NAMES, Layer, Settings
 
 
@@ -26,13 +27,19 @@ def choices_of(parts: tuple[Part, ...]) -> approval.Choices:
             enabled |= dict.fromkeys(part.values.get("enabledMcpjsonServers", ()), part.source)
             if part.values.get("enableAllProjectMcpServers"):
                 everything = part.source
-    return approval.Choices(enabled=enabled, disabled=disabled, all_enabled_by=everything)
+    declined = ProhibitedNames(disabled, _names_in(parts))
+    return approval.Choices(enabled=enabled, disabled=declined, all_enabled_by=everything)
 
 
-def switched_off_by(parts: tuple[Part, ...]) -> dict[str, str]:
-    return {
+def switched_off_by(parts: tuple[Part, ...]) -> ProhibitedNames:
+    sources = {
         name: part.source for part in reversed(parts) for name in part.values.get("disabledMcpServers", ())
     }
+    return ProhibitedNames(sources, _names_in(parts))
+
+
+def _names_in(parts: tuple[Part, ...]) -> Iterator[str]:
+    return (name for part in parts for name in part.servers)
 
 
 def settings_of(sources: Sources, parts: tuple[Part, ...]) -> Settings:

@@ -9,9 +9,9 @@ administrator and the person only, never from a folder. A rule that cannot be un
 server, and affects no other rule. No content of a file raises an exception here.
 
 Names, URLs and the words of a command may contain `*` for any run of characters; no other character is
-special. Names are compared exactly, and a name does not prove which server uses it: as soon as an allow list
-contains one `serverUrl` entry, names no longer admit remote servers, and likewise for `serverCommand` and
-stdio servers.
+special. An allow list compares names exactly, a deny list as deny rules do (`names.may_mean_server`). A name
+does not prove which server uses it: as soon as an allow list contains one `serverUrl` entry, names no longer
+admit remote servers, and likewise for `serverCommand` and stdio servers.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from dragoman.cleaning import one_line
 from dragoman.config.model import PROBLEM_LIMIT
 from dragoman.config.urls import ServerUrl, UrlPattern, matches, parse_pattern, parse_url
 from dragoman.errors import ConfigError
+from dragoman.names import may_mean_server
 from dragoman.wildcards import fits
 
 ALLOWED: Final = "allowedMcpServers"
@@ -285,7 +286,7 @@ def _denies(rule: Rule, subject: Subject) -> bool:
         return url is not None and matches(rule.value, url, any_port=True)
     if isinstance(rule.value, tuple):
         return _denies_command(rule.value, subject)
-    return fits(_pieces(rule.value), subject.name)
+    return may_mean_server(rule.value, subject.name)
 
 
 def _allows_command(words: tuple[str, ...], subject: Subject) -> bool:
@@ -519,7 +520,7 @@ def _only_pair(entry: Any) -> tuple[str, Any]:
 def _words(key: str, said: Any) -> tuple[str, ...]:
     """The strings of an entry: one, or a command's."""
     if key != "serverCommand":
-        if not isinstance(said, str) or not said:
+        if not isinstance(said, str) or not said.strip(" ,"):
             raise ConfigError(f"{key} is not a text")
         return (said,)
     words = _as_list(said)

@@ -27,23 +27,32 @@ _LOGIN_FLAG: Final = re.compile(r"-[A-Za-z]{0,4}[uU]|--(?:user|proxy-user|userna
 _LOGIN: Final = re.compile(r"((?!https?://)[^:/\s]*:)(?!\d+\Z)(.+)", re.DOTALL)
 """A name and a password as `curl -u` takes them. Two numbers are ids of a user and a group."""
 _JOINED_LOGIN: Final = re.compile(r"(-[uU][^:/\s=]*:)(?!\d+\Z)(.+)", re.DOTALL)
-_HEADER_FLAG: Final = re.compile(r"-[A-Za-z]{0,4}H|--headers?")
+_HEADER_FLAG: Final = re.compile(r"-[A-Za-z]{0,4}H|--(?:[A-Za-z]{1,20}-){0,3}headers?")
 _HEADER: Final = re.compile(r"([A-Za-z0-9_-]+):\s*")
 _JOINED_HEADER: Final = re.compile(r"(-[A-Za-z]{0,4}?H[A-Za-z0-9_-]+:\s*)(.+)", re.DOTALL)
 _HAS_OPTION: Final = re.compile(r"\s-|\A-\S*\s")
 """Several words, one of them an option: a text for a shell, as behind `sh -c`."""
 _USER_AT_HOST: Final = re.compile(r"[^/@:\s]{1,100}:[^/@\s]{1,200}@(?=[A-Za-z0-9.-])")
+_HEADER_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
+_PAIR_FLAG: Final = re.compile(
+    r"--?(?:headers?|set(?:-[a-z]+)?|env|var|variable|param(?:eter)?|property|define|option|opt|config|conf)"
+)
+"""Options that some programs let take a name and a value as two words."""
 _SECRET_KEY: Final = rf"(?=[\w.-]{{0,80}}?(?:{_NAMES}))[\w.-]{{1,80}}"
 _PAIR: Final = re.compile(
     rf"""(?P<q>\\{{0,3}}["']){_SECRET_KEY}(?P=q)\s{{0,9}}:\s{{0,9}}"""
     r"""(?:(?P=q)(?P<quoted>.*?)(?:(?<!\\)(?P=q)|\Z)|(?P<plain>[^\s,}\]\["'{]+))"""
-    rf"""|(?<=[{{,\s])(?<!\$\{{){_SECRET_KEY}:\s{{0,9}}(?P<bare>[^\s,}}"']+)""",
+    rf"""|(?<=[{{,\s])(?<!\$\{{){_SECRET_KEY}[:=]\s{{0,9}}(?P<bare>[^\s,}}"']+)""",
     re.DOTALL | re.IGNORECASE,
 )
 """A name that looks secret and its value, as JSON writes them, also inside a JSON text."""
 _NAMED: Final = re.compile(
     rf"""(?<![\w.-]){_SECRET_KEY}\s{{0,9}}[:=]\s{{0,9}}(?:"([^"]*)"|'([^']*)'|([^\s,;"']+))""", re.IGNORECASE
 )
+_LATER_SECRET: Final = re.compile(
+    rf"""(?<![\w.-]){_SECRET_KEY}["'\]]?\s{{0,9}}=\s{{0,9}}(?P<value>.+)""", re.DOTALL | re.IGNORECASE
+)
+"""A secret that is not the first of several settings: `a=b,db.password=…`. What follows may belong to it."""
 _URL: Final = re.compile(SCHEME.pattern + r"""[^\s"'\\]*""")
 _PARAMETER: Final = re.compile(rf"""[?&]{_SECRET_KEY}=(?P<value>[^&\s"']+)""", re.IGNORECASE)
 _SHELL_WORD: Final = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+|\s+|.""", re.DOTALL)
@@ -76,9 +85,12 @@ def named_values(text: str) -> Iterator[str]:
         yield next(value for value in found.groups() if value is not None)
 
 
-def pieces(word: str, before: str = "") -> Iterator[Piece]:
-    """The word in pieces, which together are the word; `before`: the word that precedes it."""
-    if option := _OPTION.match(word):
+def pieces(word: str, before: str = "", earlier: str = "") -> Iterator[Piece]:
+    """The word in pieces, which together are the word; `before` and `earlier`: the word that precedes it, and
+    the one before that."""
+    if _is_second_of_pair(word, before, earlier):
+        yield ("secret", word)
+    elif option := _OPTION.match(word):
         yield ("path", option.group(1))
         yield ("shown", "=")
         yield from _value(word[option.end() :], option.group(1))
@@ -87,6 +99,19 @@ def pieces(word: str, before: str = "") -> Iterator[Piece]:
         yield ("secret", joined.group(2))
     else:
         yield from _value(word, before)
+
+
+def _is_second_of_pair(word: str, before: str, earlier: str) -> bool:
+    """Whether it is the value of a header, or of a secret, whose name is a word of its own: `--header NAME
+    VALUE`, `--set db.password VALUE`."""
+    if joined := _OPTION.match(before):  # `--header=NAME VALUE`
+        earlier, before = joined.group(1), before[joined.end() :]
+    if word.startswith("-") or "=" in before:
+        return False
+    if _HEADER_FLAG.fullmatch(earlier) and _HEADER_NAME.fullmatch(before):
+        # `-H` is also the host of many programs.
+        return earlier.startswith("--") or "-" in before or SECRET_NAME.search(before) is not None
+    return _PAIR_FLAG.fullmatch(earlier) is not None and SECRET_NAME.search(before) is not None
 
 
 def _value(word: str, before: str) -> Iterator[Piece]:
@@ -122,8 +147,12 @@ def _settings(word: str) -> Iterator[Piece]:
 
 def _setting(setting: str) -> Iterator[Piece]:
     name, equals, value = setting.partition("=")
+    later = _LATER_SECRET.search(setting)
     if SCHEME.match(setting):
         yield ("url", setting)
+    elif later and not SECRET_NAME.search(name):
+        yield from _plain(setting[: later.start("value")])
+        yield ("secret", later["value"])
     elif equals and SECRET_NAME.search(name):
         yield from _plain(name)
         yield ("shown", "=")

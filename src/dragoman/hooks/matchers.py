@@ -21,8 +21,8 @@ from functools import partial
 from typing import Final, NamedTuple
 from unicodedata import normalize
 
-from dragoman.catalog.naming import plain
 from dragoman.cleaning import fold, one_line
+from dragoman.names import plain
 from dragoman.wildcards import Pieces, fits
 
 LIMIT_CHARACTERS: Final = 10_000

@@ -269,7 +269,8 @@ def _texts(value: Any) -> Iterator[str]:
 # ── reading and writing ───────────────────────────────────────────────────────────────────────────────────
 
 _PATH = re.compile(r'[^=!,()"\s][^=!,()"]*')
-_NEEDS_QUOTES = re.compile(r'[,)"\\]|\A\s|\s\Z|\A\Z')
+_OTHER_QUOTES: Final = ("''", "``", "\u201c\u201d", "\u2018\u2019", "\u00ab\u00bb")
+_NEEDS_QUOTES = re.compile(r"""[,)"\\]|\A[\s='~`\u2018\u201c\u00ab]|\s\Z|\A\Z""")
 
 
 def read_conditions(text: str) -> tuple[Condition, ...]:
@@ -300,6 +301,10 @@ def _read_one(text: str, at: int) -> tuple[Condition, int]:
     path = head.removesuffix("!").rstrip()
     if not _PATH.fullmatch(path) or "" in path.split("."):
         raise BadRule("an argument's name must come before each = (dots lead into objects): repo=org/*")
+    if path.endswith(("~", "^", "$", "*", "<", ">", ":")) or text[at + 1 : at + 2] in ("=", "~"):
+        raise BadRule("conditions compare with = or != only, and * stands for any characters: name=text*")
+    if path.lower().removesuffix("hint") in _HINT_OF:
+        raise BadRule(f"a hint has no value (write {path} or !{path} without =)")
     glob, at = _read_value(text, at + 1)
     return ArgumentCondition(tuple(path.split(".")), glob, is_negated), at
 
@@ -323,6 +328,8 @@ def _read_value(text: str, at: int) -> tuple[Glob, int]:
     value = text[start:at].rstrip()
     if not value:
         raise BadRule('there is no pattern after =; for an empty text write ""')
+    if len(value) > 1 and value[0] + value[-1] in _OTHER_QUOTES:
+        raise BadRule('values are quoted with " only: name="…"')
     return Glob.plainly(value), at
 
 

@@ -30,12 +30,12 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from dragoman.catalog.annotations import Hints
-from dragoman.catalog.naming import RESERVED
 from dragoman.cleaning import one_line
 from dragoman.config.schema import PermissionRules
 from dragoman.permissions.conditions import ArgumentCondition, BadRule, Condition, read_conditions
 from dragoman.permissions.patterns import fold
 from dragoman.permissions.shell_pattern import ShellPattern, read_pattern
+from dragoman.permissions.subject_form import SHELL, UNFINISHED, check_single, check_subject, subjects_meant
 from dragoman.permissions.subjects import Subject
 
 __all__ = ["BEHAVIOURS", "BadRule", "Behaviour", "Call", "Concerning", "Rule", "Rulebook", "parse"]
@@ -44,13 +44,11 @@ Behaviour = Literal["allow", "ask", "deny"]
 BEHAVIOURS: Final[tuple[Behaviour, ...]] = ("deny", "ask", "allow")
 """The strictest first."""
 
-SHELL: Final = "Bash"
 LENGTH_LIMIT: Final = 20_000
 DIGEST_SHORTEST: Final = 32
 _CACHED_TOOLS: Final = 50_000
 
 _DIGEST = re.compile(r"@([0-9a-fA-F]+)\Z")
-_UNFINISHED = re.compile(r"mcp__(?:[^_]+(?:_[^_]+)*__)?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -172,12 +170,14 @@ def parse(text: str, behaviour: Behaviour, *, scope: str, source: str) -> Rule:
         raise BadRule(f"a rule has at most {LENGTH_LIMIT} characters")
     head, opening, inside = text.partition("(")
     name, digest = _read_head(head.strip())
+    check_subject(name, is_allow=behaviour == "allow")
     conditions: tuple[Condition, ...] = ()
     shell: ShellPattern | None = None
     if opening:
         if not inside.endswith(")"):
             raise BadRule("there is no closing parenthesis at the end")
         if fold(name) == SHELL.lower():
+            check_single(inside[:-1])
             shell = read_pattern(inside[:-1], is_allow=behaviour == "allow")
         else:
             conditions = read_conditions(inside)
@@ -198,7 +198,7 @@ def _read_head(head: str) -> tuple[str, str]:
         raise BadRule("there is no tool name before the parenthesis or the @; for every tool write *")
     if ")" in name or _CONTROL.search(name):
         raise BadRule("the name of a tool has no closing parenthesis and no control characters")
-    if _UNFINISHED.fullmatch(name):
+    if UNFINISHED.fullmatch(name):
         raise BadRule("a server or a tool is missing; write mcp__server or mcp__server__tool")
     return name, digest
 
@@ -279,28 +279,25 @@ def _add(
         return
     except BadRule as error:
         reason = str(error)
-    stands_in = None if behaviour == "allow" else _standing_in(text, behaviour, scope, source)
-    if stands_in is None:
-        effect = "it is left out"
+    stand_ins = [] if behaviour == "allow" else _standing_in(text, behaviour, scope, source)
+    rules.extend(stand_ins)
+    if stand_ins:
+        names = " and ".join(one_line(each.subject.text, 200) for each in stand_ins)
+        effect = f"until it is corrected it holds for all calls of {names}"
     else:
-        rules.append(stands_in)
-        effect = f"until it is corrected it holds for all calls of {one_line(stands_in.subject.text, 200)}"
+        effect = "it is left out"
     problems.append(f"{one_line(source)}: {behaviour} rule {one_line(text, 200)!r}: {reason}; {effect}")
 
 
-def _standing_in(text: str, behaviour: Behaviour, scope: str, source: str) -> Rule | None:
+def _standing_in(text: str, behaviour: Behaviour, scope: str, source: str) -> list[Rule]:
     """What holds in place of a deny or an ask that cannot be read: its tools, whatever the arguments.
 
-    If not even those can be read, an administrator's holds for everything: they meant something by it.
+    If not even those can be read, an administrator's holds for everything: they meant something by it. So
+    does one that begins with `!`, which may mean all others.
     """
-    head = re.split(r"[(@)]", text.strip()[:LENGTH_LIMIT], maxsplit=1)[0].strip()
-    if head.startswith(RESERVED) and head.endswith("__"):
-        head += "*"
-    for name in (head, "*") if scope == "enterprise" else (head,):
-        try:
-            rule = parse(name, behaviour, scope=scope, source=source)
-        except BadRule:
-            continue
-        told = _told(behaviour, f"{text!r} (which cannot be read)", scope, source)
-        return Rule(text, behaviour, scope, source, rule.subject, told)
-    return None
+    text_read = text.strip()[:LENGTH_LIMIT]
+    names = subjects_meant(text_read)
+    if scope == "enterprise" and (text_read.startswith("!") or not names):
+        names = ["*"]
+    told = _told(behaviour, f"{text!r} (which cannot be read)", scope, source)
+    return [Rule(text, behaviour, scope, source, Subject.of(each), told) for each in names]

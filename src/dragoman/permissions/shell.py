@@ -27,9 +27,11 @@ from dragoman.permissions.shell_carriers import (
     assigns_unseen,
     base,
     carries,
+    git_subcommand,
     is_duration,
     runs_unseen,
     started,
+    undashed,
 )
 from dragoman.permissions.shell_options import hits_past_options, may_hit_past_options
 from dragoman.permissions.shell_pattern import FILES, UNKNOWN, ShellPattern, is_known
@@ -192,12 +194,19 @@ def _readings(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
     yield words
     bare = (base(words[0]), *words[1:])
     yield bare
+    if (plain := undashed(words)) is not words:
+        yield plain
+    elif bare[0] == "git" and (at := git_subcommand(words)) < len(words):
+        yield (f"git-{words[at]}", *words[at + 1 :])
     if depth >= _NESTED or not (carries(words) or bare[0] in SHELLS):
         return
     for start in range(1, min(len(words), _SUFFIXES)):
         rest = words[start:]
         yield rest
         yield (base(rest[0]), *rest[1:])
+        yield undashed(rest)
+        if bare[0].startswith("git"):  # `git bisect view push` runs `git push`
+            yield ("git", *rest)
     for text in (*words[1:], " ".join(words[1:])):
         if " " in text or "\t" in text or "\n" in text or ";" in text or bare[0] in SHELLS:
             for each in take_apart(text.replace(UNKNOWN, "$_").replace(FILES, "?")).commands:

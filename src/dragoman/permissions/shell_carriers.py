@@ -146,6 +146,7 @@ _GIT_MAKES: Final = _Options((*_GIT_NAMES, "config", "template"), "uc", _GIT_WOR
 _GIT_OPTIONS: Final[dict[str, _Options]] = {
     "rebase": _Options(_GIT_NAMES, "x", _GIT_WORDS),
     "grep": _Options(_GIT_NAMES, "O", _GIT_WORDS),
+    "bisect": _Options(_GIT_NAMES, "", re.compile(rf"{_GIT_WORDS.pattern}|(?:view|visualize)\Z")),
     "clone": _GIT_MAKES,
     "init": _Options((*_GIT_NAMES, "template"), "", _GIT_WORDS),
 }
@@ -197,6 +198,12 @@ def base(program: str) -> str:
     return fold(re.split(r"[/\\]", program)[-1]).removesuffix(".exe")
 
 
+def undashed(words: Sequence[str]) -> Sequence[str]:
+    """The command with git's own programs written as git's commands: `git-push x` is `git push x`."""
+    program, dash, command = base(words[0]).partition("git-") if words else ("", "", "")
+    return ("git", command, *words[1:]) if dash and not program and command else words
+
+
 def is_duration(word: str) -> bool:
     return _DURATION.fullmatch(word) is not None
 
@@ -215,6 +222,7 @@ def carries(words: Sequence[str]) -> bool:
     """Whether a program may run another that its arguments name."""
     if not words:
         return False
+    words = undashed(words)
     name = base(words[0])
     if name in STARTERS or name in _EVALUATORS or name in _SETTERS or _LOADER.fullmatch(name):
         return True

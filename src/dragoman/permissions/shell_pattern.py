@@ -34,6 +34,8 @@ BLANKS: Final = " \t\n"
 ANY: Final = ("", "")
 """The parts of a word that is `*` alone."""
 
+_QUOTED_WHOLE = re.compile(r"""(["'`])(?:(?!\1).)*\s(?:(?!\1).)*\1""", re.DOTALL)
+"""One word with blanks: no program has such a name."""
 _JOINS_COMMANDS = re.compile(r"[;&|<>()`\n$]")
 _TOKEN = re.compile(
     r"""\\(?P<plain>[\\*" ])|(?P<star>\*)|(?P<quote>["'])|(?P<blank>[ \t]+)|(?P<other>.)""", re.DOTALL
@@ -93,6 +95,8 @@ def read_pattern(text: str, *, is_allow: bool) -> ShellPattern:
     text = text.strip(BLANKS)
     if not text:
         raise BadRule("there is no command between the parentheses; for every command write Bash")
+    if _QUOTED_WHOLE.fullmatch(text):
+        raise BadRule("the whole command is in quotes; write it without them, as Bash(git push *)")
     plain = read_escaped(text)
     may_end = text.endswith(":*") and len(plain) > 1 and plain[-1] == ""
     is_one = not _JOINS_COMMANDS.search(text)

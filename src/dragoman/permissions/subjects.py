@@ -7,33 +7,41 @@ the tool has or could have; an allow only by the name that it has now, and only 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
+from typing import Final
 
 from msgspec import Struct
 
-from dragoman.catalog.naming import HASH_LENGTHS, RESERVED, plain, prefix, qualify
-from dragoman.cleaning import without_invisible
+from dragoman.catalog.naming import HASH_LENGTHS, prefix, qualify
+from dragoman.names import RESERVED, plain, ways_to_write
 from dragoman.permissions.patterns import Glob, fold
-from dragoman.wildcards import fits
+from dragoman.wildcards import Pieces, fits
+
+_AROUND_SEPARATOR = re.compile(r"\s*__\s*")
+_OTHER_SEPARATOR = re.compile(r"[\s./]+")
+_SEPARATORS_TRIED: Final = 8
 
 
 class Subject(Struct, frozen=True):
     text: str
     glob: Glob
-    plain_parts: tuple[str, ...]
-    """The folded parts in the characters that tools' names have."""
+    loosely: tuple[Pieces, ...]
+    """What it may mean for a deny or an ask, folded: each reading, also in the characters of tools' names."""
 
     @staticmethod
     def of(text: str) -> Subject:
         glob = Glob.plainly(text)
-        return Subject(text, glob, tuple(map(plain, glob.folded)))
+        readings = dict.fromkeys((glob.folded, *(tuple(each.split("*")) for each in _readings(text))))
+        in_plain = (tuple(map(plain, each)) for each in readings)
+        return Subject(text, glob, tuple(dict.fromkeys((*readings, *in_plain))))
 
     def may_mean(self, tool: str, server: str, wire_name: str) -> bool:
         """For deny and ask: by any of its names."""
-        return any(
-            fits(self.glob.folded, name) or fits(self.plain_parts, name)
-            for name in all_names(tool, server, wire_name)
-        )
+        names = all_names(tool, server, wire_name)
+        return any(fits(reading, name) for reading in self.loosely for name in names)
 
     def means(self, tool: str, server: str, wire_name: str) -> bool:
         """For allow: by the name it has now, or as a tool of exactly this server."""
@@ -45,6 +53,21 @@ class Subject(Struct, frozen=True):
             return False
         body = self.text[len(RESERVED) :]
         return body == "*" or (bool(server) and _means_some(body, tool, server, wire_name))
+
+
+def _readings(text: str) -> Iterator[str]:
+    """What may be meant by blanks around a `__`, by another separator in its place, by a tool's name without
+    `mcp__`, and by the `.*` of a regular expression."""
+    text = _AROUND_SEPARATOR.sub("__", fold(text))
+    yield text
+    if ".*" in text:
+        yield text.replace(".*", "*")
+    if not text.startswith(RESERVED):
+        if "__" in text and not text.startswith("*"):
+            yield f"{RESERVED}{text}"
+    elif "__" not in text[len(RESERVED) :]:
+        for found in islice(_OTHER_SEPARATOR.finditer(text), _SEPARATORS_TRIED):
+            yield f"{text[: found.start()]}__{text[found.end() :]}"
 
 
 def _means_some(body: str, tool: str, server: str, wire_name: str) -> bool:
@@ -90,17 +113,9 @@ def all_names(tool: str, server: str, wire_name: str) -> frozenset[str]:
     """Every name of the tool and of its server, folded, as it is and in plain characters."""
     names = {tool}
     if server or wire_name:
-        servers = {f"{RESERVED}{name}" for name in _written(server)} | {prefix(server)[: -len("__")]}
+        servers = {f"{RESERVED}{name}" for name in ways_to_write(server)} | {prefix(server)[: -len("__")]}
         names |= servers
-        names |= {f"{start}__{end}" for start in servers for end in _written(wire_name)}
+        names |= {f"{start}__{end}" for start in servers for end in ways_to_write(wire_name)}
         names |= {qualify(server, wire_name, length) for length in HASH_LENGTHS}
     folded = {fold(name) for name in names}
     return frozenset(folded | {plain(name) for name in folded})
-
-
-def _written(name: str) -> set[str]:
-    """The name as it is, as it looks (without invisible characters and blanks around it, or only behind it,
-    where a matcher has none), and each in plain characters."""
-    ended = without_invisible(fold(name)).rstrip()
-    ways = (name, ended, ended.strip())
-    return {*ways, *map(plain, ways)}

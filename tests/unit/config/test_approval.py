@@ -13,6 +13,7 @@ from dragoman.config.approval import Answer, Choices, decide, forget, forget_all
 from dragoman.config.load import load
 from dragoman.config.model import fingerprint
 from dragoman.config.scopes import Scope, Sources
+from dragoman.names import ProhibitedNames
 from tests.integration.desk import Desk
 
 ENTRY: dict[str, Any] = {"command": "tool", "args": ["a", "b"], "env": {"KEY": "${KEY}"}}
@@ -61,7 +62,7 @@ def expected_state(scope: str, answer: str, named: str, everything: bool, live: 
 def test_the_whole_table_of_decisions(scope: Scope, answer: str, named: str, everything: bool, live: bool):
     choices = Choices(
         enabled={"box": "enabler"} if named in ("enabled", "both") else {},
-        disabled={"box": "disabler"} if named in ("disabled", "both") else {},
+        disabled=ProhibitedNames({"box": "disabler"} if named in ("disabled", "both") else {}, ()),
         all_enabled_by="everything" if everything else None,
     )
     decision = decide(scope, "box", ENTRY, ANSWERS[answer], choices, live=live)
@@ -84,9 +85,11 @@ def test_a_yes_by_name_is_to_be_bound_to_the_entry_and_a_yes_to_all_is_not():
     assert (by_name.pin, to_all.pin) == (True, False)
 
 
-def test_a_name_counts_exactly():
-    choices = Choices(enabled={"Box": "file"}, disabled={"box ": "file"})
-    assert decide("project", "box", ENTRY, None, choices).state == "pending"
+def test_a_yes_counts_by_the_exact_name_and_a_no_in_other_spellings_too():
+    enabled = {"Box": "file"}
+    assert decide("project", "box", ENTRY, None, Choices(enabled=enabled)).state == "pending"
+    choices = Choices(enabled=enabled, disabled=ProhibitedNames({"box ": "file"}, ()))
+    assert decide("project", "box", ENTRY, None, choices).state == "rejected"
 
 
 MUTATIONS: list[dict[str, Any]] = [

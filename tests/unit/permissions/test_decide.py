@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.catalog.annotations import Hints
-from dragoman.catalog.naming import LIMIT, plain, qualify
+from dragoman.catalog.naming import LIMIT, qualify
 from dragoman.hooks.verdicts import HookWord
+from dragoman.names import plain
 from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for
 from dragoman.permissions.modes import MODES, PermissionMode
 from dragoman.permissions.rules import Behaviour, Call, Rule, Rulebook, parse

@@ -11,11 +11,11 @@ import click
 
 from dragoman import paths
 from dragoman.calls import audit
-from dragoman.catalog.naming import RESERVED
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.options import json_option
 from dragoman.cli.render.columns import width, wrapped_styled
+from dragoman.names import RESERVED
 
 NAMES_SHOWN: Final = 10
 INDENT: Final = "    "

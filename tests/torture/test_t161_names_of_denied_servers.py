@@ -1,0 +1,116 @@
+"""T161: a list that forbids servers by name matches generously, a list that permits them strictly."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.config import edits
+from dragoman.errors import ConfigError
+from tests.torture import projects
+
+ENTRY = {"command": "/bin/echo"}
+NAMES: list[tuple[str, str]] = [
+    ("box", "Box"),
+    ("box", "BOX"),
+    ("Box", "box"),
+    ("box", "box "),
+    ("box", "\tbox"),
+    ("box ", "box"),
+    ("box", "b\u200box"),
+    ("b\u200box", "box"),
+    ("box", "\uff42ox"),
+    ("caf\u00e9", "cafe\u0301"),
+    ("my.box", "my_box"),
+    ("my box", "my_box"),
+    ("box", "mcp__box"),
+    ("box", "mcp__box__*"),
+    ("box", "other, box"),
+    ("box", "b*"),
+    ("box", "*X"),
+    ("box", "*"),
+    ("box", "other; box"),
+    ("box", "other|box"),
+    ("box", "'box'"),
+    ("box", "^box$"),
+    ("box", "/box/"),
+    ("box", "b.*"),
+    ("box", "b?x"),
+]
+LITERAL = [pair for pair in NAMES if "*" not in pair[1]]
+OTHERS: list[tuple[str, str]] = [
+    ("box", "boxes"),
+    ("boxes", "box"),
+    ("box", "b_x"),
+    ("box", "mcp__"),
+    ("box", ","),
+]
+
+
+def standing(name: str, settings: dict[str, Any], home: Path) -> str:
+    projects.user(home, settings)
+    return projects.standings(given={name: ENTRY})[name]
+
+
+@pytest.mark.requirement("CFG-7")
+@pytest.mark.parametrize(("name", "written"), NAMES, ids=ascii)
+def test_t161_a_denied_name_means_every_way_to_write_it(home: Path, name: str, written: str):
+    assert standing(name, {"deniedMcpServers": [{"serverName": written}]}, home) == "refused"
+    assert standing(name, {"deniedMcpServers": [written]}, home) == "refused"
+    assert standing(name, {"disabledMcpServers": [written]}, home) == "disabled"
+
+
+@pytest.mark.parametrize(("name", "written"), NAMES, ids=ascii)
+def test_t161_a_declined_name_means_every_way_to_write_it(home: Path, name: str, written: str):
+    projects.write(home / "work" / ".mcp.json", projects.servers(**{name: ENTRY}))
+    projects.user(home, {"disabledMcpjsonServers": [written], "enableAllProjectMcpServers": True})
+    assert projects.standings() == {name: "rejected"}
+
+
+@pytest.mark.parametrize(("name", "written"), OTHERS[:-1], ids=ascii)
+def test_t161_another_name_is_not_meant(home: Path, name: str, written: str):
+    assert standing(name, {"deniedMcpServers": [{"serverName": written}]}, home) == "ready"
+
+
+@pytest.mark.parametrize(("name", "written"), OTHERS, ids=ascii)
+def test_t161_another_name_is_not_disabled(home: Path, name: str, written: str):
+    assert standing(name, {"disabledMcpServers": [written]}, home) == "ready"
+
+
+@pytest.mark.parametrize("written", ["", " ", ",", " , "])
+def test_t161_a_denied_name_that_is_blank_denies_everything(home: Path, written: str):
+    assert standing("box", {"deniedMcpServers": [{"serverName": written}]}, home) == "refused"
+
+
+@pytest.mark.requirement("CFG-7")
+@pytest.mark.parametrize(("name", "written"), LITERAL, ids=ascii)
+def test_t161_a_name_that_permits_is_compared_by_the_letter(home: Path, name: str, written: str):
+    assert standing(name, {"allowedMcpServers": [{"serverName": written}]}, home) == "refused"
+    projects.write(home / "work" / ".mcp.json", projects.servers(**{name: ENTRY}))
+    projects.user(home, {"enabledMcpjsonServers": [written]})
+    assert projects.standings() == {name: "pending"}
+
+
+def test_t161_a_disabled_name_that_is_a_servers_own_means_that_one_alone(home: Path):
+    projects.user(home, {"disabledMcpServers": ["box"]})
+    assert projects.standings(given={"box": ENTRY, "Box": ENTRY}) == {"box": "disabled", "Box": "ready"}
+
+
+@pytest.mark.parametrize(("name", "written"), LITERAL, ids=ascii)
+def test_t161_enabling_takes_out_what_disabled_the_server(home: Path, name: str, written: str):
+    file = projects.user(
+        home, {"disabledMcpServers": [written, "another"], **projects.servers(**{name: ENTRY})}
+    )
+    assert projects.standings() == {name: "disabled"}
+    assert edits.switch_on(projects.seen(), name) == [file]
+    assert json.loads(file.read_text())["disabledMcpServers"] == ["another"]
+    assert projects.standings() == {name: "ready"}
+
+
+def test_t161_a_pattern_that_disables_is_left_to_the_person(home: Path):
+    file = projects.user(home, {"disabledMcpServers": ["b*"], **projects.servers(box=ENTRY)})
+    with pytest.raises(ConfigError) as caught:
+        edits.switch_on(projects.seen(), "box")
+    assert str(caught.value) == f"'box' is disabled by the pattern 'b*' in {file}"
+    assert projects.standings() == {"box": "disabled"}
