@@ -79,7 +79,7 @@ async def open_session(
             kind=kind_of(config),
         ),
         context,
-        ConnectionHandlers(_nothing_to_prepare, lambda _session, _method: None, ServerRequests("server")),
+        ConnectionHandlers(_nothing_to_prepare, lambda _session, _method: None, ServerRequests()),
     )
     connection.start()
     try:

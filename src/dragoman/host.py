@@ -45,7 +45,7 @@ from dragoman.events import ConfigurationChanged, Event, EventBus
 from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.declared import Hook
 from dragoman.hooks.forms import HookedForms, HookedPages
-from dragoman.interaction import ElicitsForms, ElicitsUrls, Interaction
+from dragoman.interaction import LOCAL_CALLER, Caller, ElicitsForms, ElicitsUrls, Interaction
 from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
 from dragoman.permissions.modes import PermissionMode
@@ -438,13 +438,15 @@ class Host:
         reset_timeout_on_progress: bool = False,
         raw: bool = False,
         call_id: str | None = None,
+        caller: Caller = LOCAL_CALLER,
     ) -> CallOutcome:
         """Calls a tool by its qualified name; first among the caller's `builtin_tools`, if there are any.
 
         `reset_timeout_on_progress`: the time limit starts again with each progress notification. `raw`: the
         result as the server sent it, not cleaned and cut to fit a model; only secrets of the server's entry
         are taken out. `call_id`: identifies this call in events and hooks, for instance the id of a model's
-        tool use; one is generated if it is missing.
+        tool use; one is generated if it is missing. `caller`: the party that makes the call, if it is not the
+        local one; grants and the audit log tell callers apart.
 
         What the tool or its server answers, errors included, is the outcome. Raised are only
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
@@ -461,6 +463,7 @@ class Host:
                 reset_timeout_on_progress,
                 raw,
                 call_id=call_id or new_call_id(),
+                caller=caller,
             )
         )
 

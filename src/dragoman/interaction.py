@@ -7,9 +7,19 @@ one that can also show forms has `fill`. `dragoman.testing.ScriptedUser` is one 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
+
+
+class Caller(Struct, frozen=True):
+    """The party that makes a call. Grants, questions and the audit log tell callers apart."""
+
+    id: str = "local"
+    """The local person or program by default."""
+
+
+LOCAL_CALLER: Final = Caller()
 
 
 class PermissionQuestion(Struct, frozen=True, kw_only=True):
@@ -21,9 +31,9 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
     title: str
     arguments: Mapping[str, Any]
     risk: Literal["reads", "writes", "destroys"] = "writes"
-    """By the server's own word, which sets the tone and nothing else."""
+    """As the server declares it; shown to the person, and not relied on."""
     reaches_out: bool = True
-    """Whether it deals with more than its server's own data, by the same word."""
+    """Whether the server declares that it deals with more than the server's own data."""
     reason: str = ""
     """Why it is asked."""
     rule: str = ""
@@ -32,6 +42,8 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
     """False where a yes holds for this call only, because a rule wants to be asked each time."""
     has_changed: bool = False
     """Whether it was allowed before, and its definition is another since."""
+    caller: Caller = LOCAL_CALLER
+    """The party that makes the call."""
 
 
 class PermissionAnswer(Struct, frozen=True):

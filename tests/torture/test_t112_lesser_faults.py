@@ -14,7 +14,7 @@ import pytest
 from dragoman import ConfigError, Host, PermissionRefused
 from dragoman.adapters import openai
 from dragoman.calls.audit import AuditLog, Entry, read
-from dragoman.connections.server_requests import page_question
+from dragoman.connections.elicitation import url_question
 from tests.servers import zoo
 from tests.torture.projects import write
 from tests.torture.test_t62_schema_attacks import ATTACKS
@@ -69,7 +69,7 @@ async def test_a_blocking_hook_blocks_whatever_the_form_of_its_answer(home: Path
     ],
 )
 def test_an_address_is_shown_as_it_would_be_opened(written: str, shown: str):
-    question = page_question("box", written, "please")
+    question = url_question("box", written, "please")
     assert question is not None
     assert question.url == shown
 

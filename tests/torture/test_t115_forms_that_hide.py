@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.connections.server_requests import ServerRequests
 from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.protocol import INVALID_PARAMS
+from tests.unit.fakes import requests_answered_by
 
 TRICK = "Amount\x1b[2K\u202e\u200b"
 SHOWN = "Amount\\x1b[2K\\u202e\\u200b"
@@ -26,7 +26,7 @@ class Person:
 async def asked(schema: dict[str, Any]) -> tuple[list[FormElicitation], dict[str, Any]]:
     person = Person()
     params = msgspec.Raw(json.dumps({"message": "?", "requestedSchema": schema}).encode())
-    reply = await ServerRequests("s", person).reply(1, "elicitation/create", params)
+    reply = await requests_answered_by(person).reply(1, "elicitation/create", params)
     return person.asked, json.loads(reply)
 
 

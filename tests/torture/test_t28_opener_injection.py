@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from dragoman import RemoteError
-from dragoman.connections.server_requests import page_question
+from dragoman.connections.elicitation import url_question
 from dragoman.interaction import PermissionAnswer, UrlElicitation
 from tests.e2e.command import LIMIT_SECONDS, Terminal, plain
 from tests.servers.web import Streamable, answers, streamable
@@ -211,7 +211,7 @@ async def test_t28_a_hostile_address_reaches_neither_the_person_nor_an_opener_no
 
 @pytest.mark.parametrize("address", HOSTILE_ADDRESSES.values(), ids=list(HOSTILE_ADDRESSES))
 def test_t28_no_question_is_made_of_a_hostile_address(address: str, listener: Listener, home: Path):
-    assert page_question("x", spelled(address, listener, home), "come") is None
+    assert url_question("x", spelled(address, listener, home), "come") is None
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_t28_no_question_is_made_of_a_hostile_address(address: str, listener: Li
     ids=lambda address: address[:40],
 )
 def test_t28_an_ordinary_address_is_put_letter_by_letter(address: str):
-    question = page_question("x", address, "come \x1b[2J")
+    question = url_question("x", address, "come \x1b[2J")
     assert question is not None
     assert question.url == address
     assert "\x1b" not in question.message

@@ -13,7 +13,8 @@ from dragoman.calls.pipeline import ToolCall
 from dragoman.calls.requests import Requests
 from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import BuiltinTool, ServerTool
-from dragoman.connections.server_requests import Refusal
+from dragoman.connections.elicitation import elicitation_handlers
+from dragoman.connections.server_requests import Refusal, ServerRequests
 from dragoman.errors import CallError, DragomanError
 from dragoman.hooks.points import NoHooks
 from dragoman.names import ServerName
@@ -103,3 +104,8 @@ def tool(
     schema: Mapping[str, Any] | bytes | None = None, *, server: str = "box", name: str = "open"
 ) -> ServerTool:
     return ServerTool(ServerName(server), qualify(server, name), definition(name, schema))
+
+
+def requests_answered_by(forms: Any = None, urls: Any = None) -> ServerRequests:
+    """The table of a server "s" whose elicitations these answer."""
+    return ServerRequests(elicitation_handlers("s", forms, urls))

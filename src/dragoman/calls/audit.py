@@ -27,6 +27,7 @@ from msgspec import Struct
 
 from dragoman import paths
 from dragoman.cleaning import one_line
+from dragoman.interaction import LOCAL_CALLER
 from dragoman.wire.codec import DECODE_ERRORS
 
 FILE: Final = "audit.jsonl"
@@ -51,6 +52,8 @@ class Entry(Struct, kw_only=True, omit_defaults=True):
     time: str = ""
     session: str = ""
     pid: int = 0
+    caller: str = LOCAL_CALLER.id
+    """The party that made the call; left out for the local one."""
     server: str = ""
     tool: str
     arguments: tuple[str, ...] = ()

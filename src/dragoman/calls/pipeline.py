@@ -47,7 +47,7 @@ from dragoman.errors import (
 )
 from dragoman.events import CallFinished, CallStarted
 from dragoman.hooks.points import Hooks
-from dragoman.interaction import ElicitsUrls
+from dragoman.interaction import LOCAL_CALLER, Caller, ElicitsUrls
 from dragoman.permissions.checker import Decision, PermissionChecker
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
@@ -80,6 +80,7 @@ class ToolCall(Struct, frozen=True):
     perform: Run | None = None
     """Carries out a request that a program or person makes itself, in place of the built-in tool that it is
     judged as (see `requests.py`)."""
+    caller: Caller = LOCAL_CALLER
     call_id: str = field(default_factory=new_call_id)
     """By which events and hooks tell this call from others."""
 
@@ -122,7 +123,7 @@ class Pipeline:
 
     def call(self, request: ToolCall) -> Awaitable[CallOutcome]:
         """The outcome of the call. Raises only when the connection or the host fails."""
-        entry = Entry(tool=request.name)
+        entry = Entry(tool=request.name, caller=request.caller.id)
         audit = self._audit
         return self._settled(request, entry) if audit is None else self._audited(request, entry, audit)
 
@@ -178,6 +179,7 @@ class Pipeline:
             word,
             is_own_request=request.perform is not None,
             call_id=request.call_id,
+            caller=request.caller,
         )
         _note(entry, decision, tool)
         if not decision.allowed:

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from dragoman.connections.server_requests import page_question
+from dragoman.connections.elicitation import url_question
 from dragoman.errors import RemoteError
 from dragoman.interaction import ElicitsUrls, UrlElicitation
 
@@ -33,7 +33,7 @@ def pages_of(error: RemoteError) -> tuple[UrlElicitation, ...]:
         named = msgspec.convert(error.remote_data, _Data).elicitations
     except msgspec.ValidationError:
         return ()
-    questions = [page_question(error.server or "", page.url, page.message) for page in named[:PAGE_LIMIT]]
+    questions = [url_question(error.server or "", page.url, page.message) for page in named[:PAGE_LIMIT]]
     usable = tuple(question for question in questions if question is not None)
     return usable if len(usable) == len(named) else ()
 

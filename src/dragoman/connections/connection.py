@@ -450,7 +450,7 @@ class Connection:
         """Closes the session. `patience`: seconds in which replies under way may still arrive."""
         session = self._session
         self.subscriptions.close()
-        self._messages.withdraw_questions()
+        self._messages.cancel_questions()
         if self._checking is not None:
             self._checking.cancel()
         if session is None:

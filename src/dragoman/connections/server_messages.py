@@ -34,13 +34,13 @@ class ServerMessages:
         self,
         server: str,
         bus: events.EventBus,
-        inbound: ServerRequests,
+        requests: ServerRequests,
         on_notice: Callable[[str, Raw], None],
     ) -> None:
         """`on_notice` is told of every notice that is not a line of the log."""
         self._server = server
         self._bus = bus
-        self._inbound = inbound
+        self._requests = requests
         self._on_notice = on_notice
         self._questions: set[asyncio.Task[None]] = set()
 
@@ -52,8 +52,8 @@ class ServerMessages:
             self._log_message(params)
 
     def asked(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None:
-        if self._inbound.needs_nobody(method):
-            session.answer(self._inbound.reply_at_once(request_id, method))
+        if self._requests.can_answer_locally(method):
+            session.answer(self._requests.local_reply(request_id, method))
         elif len(self._questions) >= QUESTIONS_LIMIT:
             session.answer(encode_error(request_id, INTERNAL_ERROR, "too many requests at once"))
         else:
@@ -70,13 +70,13 @@ class ServerMessages:
                 )
             )
 
-    def withdraw_questions(self) -> None:
-        """Whoever asked is gone."""
+    def cancel_questions(self) -> None:
+        """The server that asked is gone."""
         for question in self._questions:
             question.cancel()
 
     async def _reply(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None:
-        session.answer(await self._inbound.reply(request_id, method, params))
+        session.answer(await self._requests.reply(request_id, method, params))
 
     def _log_message(self, params: Raw) -> None:
         if memoryview(params).nbytes > LOG_LIMIT_BYTES:

@@ -25,7 +25,14 @@ from dragoman.events import EventBus, PermissionAsked
 from dragoman.hooks.notices import Notices
 from dragoman.hooks.points import Hooks
 from dragoman.hooks.verdicts import HookWord
-from dragoman.interaction import Interaction, NobodyToAsk, PermissionAnswer, PermissionQuestion
+from dragoman.interaction import (
+    LOCAL_CALLER,
+    Caller,
+    Interaction,
+    NobodyToAsk,
+    PermissionAnswer,
+    PermissionQuestion,
+)
 from dragoman.permissions.classifier import Classifier, Opinion
 from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for
 from dragoman.permissions.grants import Granted, SessionGrants
@@ -111,14 +118,15 @@ class PermissionChecker:
         *,
         is_own_request: bool = False,
         call_id: str = "",
+        caller: Caller = LOCAL_CALLER,
     ) -> Decision:
         """`is_own_request`: a program or person makes it, not a model; see `decide.py`. `call_id`: for hooks
         and events."""
         if self._decides_nothing and word is None:
             return _BYPASSED
         call = call_of(tool, arguments)
-        if is_own_request:
-            call = structs.replace(call, is_own_request=True)
+        if is_own_request or caller is not LOCAL_CALLER:
+            call = structs.replace(call, is_own_request=is_own_request, caller=caller)
         verdict = await self._judged(call, word)
         if verdict.behaviour == "ask":
             return await self._ask(tool, call, verdict, word, call_id)
@@ -364,6 +372,7 @@ def question_about(tool: Tool, call: Call, verdict: Verdict, *, can_keep: bool =
         rule=rule_for(call) if can_keep else "",
         is_rememberable=verdict.is_rememberable,
         has_changed=verdict.has_changed,
+        caller=call.caller,
     )
 
 

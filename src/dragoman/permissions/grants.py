@@ -1,8 +1,8 @@
 """What a person allowed for this session.
 
-A grant is bound to a tool of a server with its definition, or to one exact command of the shell. A tool whose
-definition changed is asked about again. An answer about any other built-in tool applies to its arguments only
-(it may read from any server) and is not kept.
+A grant is bound to its caller and to a tool of a server with its definition, or to one exact command of the
+shell. A tool whose definition changed is asked about again. An answer about any other built-in tool applies
+to its arguments only (it may read from any server) and is not kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dragoman.permissions.rules import Call
 Granted = Literal["no", "yes", "lapsed"]
 COMMAND_LIMIT: Final = 4000
 """The longest command for which a grant is kept: a person does not read a longer one to its end."""
-_Key = tuple[str, str, str | None]
+_Key = tuple[str, str, str | None, str]
 
 
 def is_rememberable(call: Call) -> bool:
@@ -52,4 +52,4 @@ class SessionGrants:
 
 
 def _key(call: Call) -> _Key:
-    return call.server, call.wire_name or call.tool, call.command
+    return call.server, call.wire_name or call.tool, call.command, call.caller.id

@@ -32,6 +32,7 @@ from msgspec import Struct
 from dragoman.catalog.annotations import Hints
 from dragoman.cleaning import one_line
 from dragoman.config.schema import PermissionRules
+from dragoman.interaction import LOCAL_CALLER, Caller
 from dragoman.permissions.conditions import ArgumentCondition, BadRule, Condition, read_conditions
 from dragoman.permissions.patterns import fold
 from dragoman.permissions.shell_pattern import ShellPattern, read_pattern
@@ -75,6 +76,7 @@ class Call(Struct, frozen=True, kw_only=True):
     """The name of that thing on its server."""
     is_own_request: bool = False
     """A program's or person's own request for a resource, a prompt or a list, not a model's."""
+    caller: Caller = LOCAL_CALLER
 
 
 class Rule(Struct, frozen=True):

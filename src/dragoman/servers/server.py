@@ -21,6 +21,7 @@ from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig
 from dragoman.connections.connection import Connection, ConnectionHandlers, Held
 from dragoman.connections.connector import ConnectionContext, ConnectionTarget
+from dragoman.connections.elicitation import elicitation_handlers
 from dragoman.connections.factory import (
     IDE_TYPES,
     MakeTransport,
@@ -105,9 +106,8 @@ class Server:
             "resources": BackgroundReading((self.resources, self.templates), self._resources_read),
             "prompts": BackgroundReading((self.prompts,), self._prompts_read),
         }
-        self.requests = ServerRequests(
-            self.name, context.forms if context.forms.can_answer(self.name) else None, context.pages
-        )
+        forms = context.forms if context.forms.can_answer(self.name) else None
+        self.requests = ServerRequests(elicitation_handlers(self.name, forms, context.pages))
         """Answers what the server asks for."""
         held = _held(entry)
         self.connection = Connection(

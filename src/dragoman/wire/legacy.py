@@ -31,7 +31,8 @@ class LegacyDriver:
         self, request_id: int, method: str, params: Mapping[str, Any] | None, wants_progress: bool
     ) -> bytes:
         if wants_progress:
-            params = {**(params or {}), "_meta": {"progressToken": request_id}}
+            given: Mapping[str, Any] = (params or {}).get("_meta", {})
+            params = {**(params or {}), "_meta": {**given, "progressToken": request_id}}
         return encode_request(request_id, method, params)
 
     def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]:

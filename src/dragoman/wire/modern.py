@@ -36,7 +36,11 @@ class ModernDriver:
     def encode(
         self, request_id: int, method: str, params: Mapping[str, Any] | None, wants_progress: bool
     ) -> bytes:
-        meta = {**self._meta, "progressToken": request_id} if wants_progress else self._encoded_meta
+        given: Mapping[str, Any] = (params or {}).get("_meta", {})
+        if not given and not wants_progress:
+            return encode_request(request_id, method, {**(params or {}), "_meta": self._encoded_meta})
+        # What the caller gives (a trace context, a related task) is kept; the protocol's own keys win.
+        meta = {**given, **self._meta, **({"progressToken": request_id} if wants_progress else {})}
         return encode_request(request_id, method, {**(params or {}), "_meta": meta})
 
     def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]:

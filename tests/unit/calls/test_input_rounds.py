@@ -11,10 +11,9 @@ from msgspec import Raw
 
 from dragoman.calls import input_rounds
 from dragoman.calls.input_rounds import QUESTION_LIMIT, next_round
-from dragoman.connections.server_requests import ServerRequests
 from dragoman.errors import InputUnavailable, MalformedReply
 from dragoman.interaction import FormAnswer, FormElicitation
-from tests.unit.fakes import Nobody
+from tests.unit.fakes import Nobody, requests_answered_by
 
 
 class Answers:
@@ -125,7 +124,7 @@ async def test_a_person_who_declines_is_an_answer_like_any_other():
         async def elicit_form(self, question: FormElicitation) -> FormAnswer:
             return FormAnswer("decline")
 
-    found = await carried(ServerRequests("box", Declines()), inputRequests={"a": QUESTION})
+    found = await carried(requests_answered_by(Declines()), inputRequests={"a": QUESTION})
 
     assert found == {"inputResponses": {"a": {"action": "decline"}}}
 

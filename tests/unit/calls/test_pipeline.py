@@ -32,6 +32,7 @@ from dragoman.errors import (
 from dragoman.events import CallFinished, CallProgressed, CallStarted, EventBus
 from dragoman.hooks.points import After, Before
 from dragoman.hooks.verdicts import HookWord
+from dragoman.interaction import Caller
 from dragoman.names import ServerName
 from dragoman.permissions.checker import Decision
 from dragoman.testing import FakeClock
@@ -114,6 +115,7 @@ class World:
         *,
         is_own_request: bool = False,
         call_id: str,
+        caller: Caller,
     ) -> Decision:
         self.ids.append(call_id)
         self.heard = word

@@ -13,7 +13,6 @@ from dragoman.connections.connection import Connection, ConnectionHandlers, Held
 from dragoman.connections.connector import ConnectionContext, ConnectionTarget
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.server_messages import QUESTIONS_LIMIT
-from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
 from dragoman.errors import ConnectError, NotConnected, SignInNeeded, StartFailed, Unreachable
@@ -21,6 +20,7 @@ from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.settings import Settings
 from dragoman.testing import FakeClock
 from dragoman.transports.base import About, Details, Sink
+from tests.unit.fakes import requests_answered_by
 
 SETTINGS = {
     "DRAGOMAN_RECONNECT_ATTEMPTS": 3,
@@ -114,7 +114,7 @@ class Bench:
             ConnectLimiter(local=3, remote=3),
         )
         target = ConnectionTarget(make_transport=self._make, protocol="legacy", kind=kind, **more)
-        requests = ServerRequests("box", forms, pages)
+        requests = requests_answered_by(forms, pages)
         handlers = ConnectionHandlers(self._prepare, lambda session, method: None, requests)
         made = Connection("box", target, context, handlers, held)
         self.connections.append(made)

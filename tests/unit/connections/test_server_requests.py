@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dragoman.connections.server_requests import ServerRequests
+from dragoman.connections.server_requests import Refusal, RequestHandler, ServerRequests
 from dragoman.interaction import FormAnswer, FormElicitation
+from tests.unit.fakes import requests_answered_by
 
 FORM = {
     "message": "who are you?",
@@ -28,14 +29,14 @@ class Filler:
         return self.answer
 
 
-async def reply(inbound: ServerRequests, request_id: Any, method: str, params: Any = None) -> dict[str, Any]:
+async def reply(requests: ServerRequests, request_id: Any, method: str, params: Any = None) -> dict[str, Any]:
     raw = Raw(json.dumps(params).encode()) if params is not None else Raw(b"{}")
-    return json.loads(await inbound.reply(request_id, method, raw))
+    return json.loads(await requests.reply(request_id, method, raw))
 
 
 @pytest.mark.parametrize("request_id", ["x", 7, 0, 1.5, None, True])
 async def test_ping_is_answered_with_the_id_it_came_with(request_id: str | int | float | bool | None):
-    answered = await reply(ServerRequests("s"), request_id, "ping")
+    answered = await reply(ServerRequests(), request_id, "ping")
 
     assert answered == {"jsonrpc": "2.0", "id": request_id, "result": {}}
     assert type(answered["id"]) is type(request_id)
@@ -45,7 +46,7 @@ async def test_ping_is_answered_with_the_id_it_came_with(request_id: str | int |
     "method", ["roots/list", "sampling/createMessage", "elicitation/create", "tools/call", "", "pong"]
 )
 async def test_what_was_not_offered_is_refused_as_unknown(method: str):
-    answered = await reply(ServerRequests("s"), 7, method)
+    answered = await reply(ServerRequests(), 7, method)
 
     assert answered["id"] == 7
     assert answered["error"]["code"] == -32601
@@ -53,17 +54,17 @@ async def test_what_was_not_offered_is_refused_as_unknown(method: str):
 
 
 async def test_the_refusal_of_an_endless_method_is_short():
-    assert len(await ServerRequests("s").reply(7, "x" * 1_000_000, Raw(b"{}"))) < 1000
+    assert len(await ServerRequests().reply(7, "x" * 1_000_000, Raw(b"{}"))) < 1000
 
 
 def test_forms_are_declared_only_where_somebody_fills_them():
-    assert ServerRequests("s").capabilities == {}
-    assert ServerRequests("s", Filler(FormAnswer("decline"))).capabilities == {"elicitation": {"form": {}}}
+    assert ServerRequests().capabilities == {}
+    assert requests_answered_by(Filler(FormAnswer("decline"))).capabilities == {"elicitation": {"form": {}}}
 
 
 async def test_a_form_is_filled_by_the_person_and_completed_with_its_defaults():
     filler = Filler(FormAnswer("accept", {"age": 7}))
-    answered = await reply(ServerRequests("s", filler), 1, "elicitation/create", FORM)
+    answered = await reply(requests_answered_by(filler), 1, "elicitation/create", FORM)
 
     assert answered["result"] == {"action": "accept", "content": {"name": "nobody", "age": 7}}
     assert (filler.asked[0].server, filler.asked[0].message) == ("s", "who are you?")
@@ -71,7 +72,7 @@ async def test_a_form_is_filled_by_the_person_and_completed_with_its_defaults():
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_no_carries_no_values(action: Any):
-    answered = await reply(ServerRequests("s", Filler(FormAnswer(action))), 1, "elicitation/create", FORM)
+    answered = await reply(requests_answered_by(Filler(FormAnswer(action))), 1, "elicitation/create", FORM)
 
     assert answered["result"] == {"action": action}
 
@@ -81,7 +82,32 @@ async def test_a_no_carries_no_values(action: Any):
 )
 async def test_a_question_that_is_none_reaches_nobody(params: Any):
     filler = Filler(FormAnswer("accept"))
-    answered = await reply(ServerRequests("s", filler), 1, "elicitation/create", params)
+    answered = await reply(requests_answered_by(filler), 1, "elicitation/create", params)
 
     assert answered["error"]["code"] == -32602
     assert filler.asked == []
+
+
+async def test_each_method_is_answered_by_its_own_handler_and_declares_its_own_capabilities():
+    async def roots(params: Raw) -> dict[str, Any]:
+        return {"roots": []}
+
+    async def sample(params: Raw) -> dict[str, Any]:
+        raise Refusal(-1, "no model")
+
+    table = ServerRequests(
+        (
+            RequestHandler("roots/list", {"roots": {"listChanged": True}}, roots),
+            RequestHandler("sampling/createMessage", {"sampling": {}}, sample),
+        )
+    )
+
+    assert table.capabilities == {"roots": {"listChanged": True}, "sampling": {}}
+    assert (await reply(table, 1, "roots/list"))["result"] == {"roots": []}
+    assert (await reply(table, 2, "sampling/createMessage"))["error"] == {"code": -1, "message": "no model"}
+    assert (await reply(table, 3, "elicitation/create"))["error"]["code"] == -32601
+    assert [table.can_answer_locally(method) for method in ("ping", "roots/list", "tools/call")] == [
+        True,
+        False,
+        True,
+    ]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dragoman.interaction import Caller
 from dragoman.permissions.grants import SessionGrants, is_rememberable
 from dragoman.permissions.rules import Call
 
@@ -64,3 +65,12 @@ def test_nothing_and_too_much_is_not_kept(command: str):
     call = Call(tool="Bash", command=command)
     grants.remember(call)
     assert grants.state(call) == "no"
+
+
+def test_a_yes_of_one_caller_is_none_of_another():
+    grants = SessionGrants()
+    grants.remember(Call(tool="mcp__box__open", server="box", digest="1"))
+    other = Call(tool="mcp__box__open", server="box", digest="1", caller=Caller("somebody else"))
+
+    assert grants.state(Call(tool="mcp__box__open", server="box", digest="1")) == "yes"
+    assert grants.state(other) == "no"

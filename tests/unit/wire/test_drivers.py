@@ -117,3 +117,23 @@ def test_batches_are_taken_in_one_revision_only():
 
     assert accepting == [BATCHING_REVISION] == ["2025-03-26"]
     assert not modern.accepts_batches
+
+
+TRACE = {"traceparent": "00-1-2-01", "progressToken": "the caller's"}
+
+
+@pytest.mark.parametrize("driver", [legacy, modern], ids=["legacy", "modern"])
+@pytest.mark.parametrize("wants_progress", [True, False])
+def test_what_the_caller_puts_into_meta_is_kept(driver: LegacyDriver | ModernDriver, wants_progress: bool):
+    sent = json.loads(driver.encode(7, "m", {"a": 1, "_meta": TRACE}, wants_progress))["params"]["_meta"]
+
+    assert sent["traceparent"] == "00-1-2-01"
+    assert sent["progressToken"] == (7 if wants_progress else "the caller's")
+
+
+def test_the_protocols_own_keys_in_meta_cannot_be_replaced():
+    forged = {"io.modelcontextprotocol/protocolVersion": "1999-01-01", "x": 1}
+    sent = json.loads(modern.encode(7, "m", {"_meta": forged}, False))["params"]["_meta"]
+
+    assert sent["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+    assert sent["x"] == 1
