@@ -31,12 +31,12 @@ from dragoman.connections.resource_subscriptions import Updates, Watching
 from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
 from dragoman.errors import CallError, InvalidArguments, RemoteError
 from dragoman.names import ServerName
-from dragoman.protocol import INVALID_PARAMS
+from dragoman.protocol import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from dragoman.wire.uris import is_usable
 
 T = TypeVar("T", bound=Struct)
 
-NOT_FOUND: Final = (INVALID_PARAMS, -32002)
+NOT_FOUND: Final = (INVALID_PARAMS, RESOURCE_NOT_FOUND)
 """How servers say that they have no such resource: in the modern era, and before."""
 
 

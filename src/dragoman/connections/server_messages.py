@@ -16,7 +16,7 @@ from dragoman import events
 from dragoman.cleaning import one_line
 from dragoman.connections.server_requests import Inbound
 from dragoman.connections.session import Session
-from dragoman.protocol import INTERNAL_ERROR
+from dragoman.protocol import INTERNAL_ERROR, LOG_LEVELS
 from dragoman.wire.codec import Unreadable, decode_as, encode_error
 from dragoman.wire.messages import LogParams, MessageId
 
@@ -24,7 +24,7 @@ LOG_TEXT_LIMIT: Final = 4096
 LOG_LIMIT_BYTES: Final = 64 * 1024
 """A larger line of the log is shown as it came, cut like the others."""
 QUESTIONS_LIMIT: Final = 16
-LEVELS: Final = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
+LEVELS: Final = frozenset(LOG_LEVELS)
 
 
 class Hearing:
