@@ -25,15 +25,7 @@ from dragoman.wire.codec import (
 )
 from dragoman.wire.messages import MessageId
 from dragoman.wire.peer import Peer
-from dragoman.wire.server import legacy, modern
-from dragoman.wire.server.incoming import (
-    client_of,
-    decode_params,
-    error_reply,
-    handler_of,
-    read,
-    read_meta,
-)
+from dragoman.wire.server import incoming, legacy, modern
 from dragoman.wire.server.request import ClientRequest, Send
 from dragoman.wire.server.service import (
     Client,
@@ -77,7 +69,7 @@ class ClientConnection:
         self._send = send
         self._peer = Peer("the client", _Unheard(), limit_bytes=0)
         """Requests to the client, and their replies."""
-        self._running: dict[RequestId, tuple[asyncio.Task[None], _Replies]] = {}
+        self._running: dict[RequestId, _Running] = {}
         """The requests that will be answered."""
         self._tasks: set[asyncio.Task[None]] = set()
         """These, notifications, and cancelled requests that have not ended yet."""
@@ -106,11 +98,10 @@ class ClientConnection:
         replies.put(None)
 
     def _take(self, message: bytes, send: Send, replies: _Replies) -> None:
-        found = read(message)
-        if isinstance(found, bytes):
-            if answered_ids(message):
-                self._peer.receive(message)  # a reply that cannot be read: what waits for it fails
-                return
+        found = incoming.read(message)
+        if isinstance(found, bytes) and answered_ids(message):
+            self._peer.receive(message)  # a reply that cannot be read: what waits for it fails
+        elif isinstance(found, bytes):
             replies.expect()
             replies.put(found)
         elif found.method is UNSET:
@@ -127,18 +118,19 @@ class ClientConnection:
             replies.put(encode_error(None, INVALID_REQUEST, f"the request id {request_id!r} is in use"))
             return
         try:
-            meta = read_meta(params)
+            meta = incoming.read_meta(params)
             if method == "initialize":
                 replies.put(encode_result(request_id, self._initialize(params)))
                 return
-            client = client_of(self._service, self.session, method, meta)
-            handler = handler_of(self._service, client, method, self._own)
+            client = incoming.client_of(self._service, self.session, method, meta)
+            handler = incoming.handler_of(self._service, client, method, self._own)
         except RequestError as error:
-            replies.put(error_reply(request_id, error))
+            replies.put(incoming.error_reply(request_id, error))
             return
         channel = (send, self._ask)
         request = ClientRequest(request_id, method, params, client, channel, meta.progress_token)
-        self._running[request_id] = self._start(self._respond(request_id, request, handler)), replies
+        running = self._running[request_id] = _Running(request, replies)
+        running.task = self._start(self._respond(request_id, running, handler))
 
     def _notified(self, method: str, params: Raw, send: Send) -> None:
         if method == "notifications/cancelled":
@@ -156,10 +148,11 @@ class ClientConnection:
 
     def cancel(self, request_id: RequestId) -> None:
         """Cancels a request of the client, which then gets no reply; nothing if it is not running."""
-        task, replies = self._running.pop(request_id, (None, None))
-        if task is not None and replies is not None:
-            task.cancel()
-            replies.put(None)
+        running = self._running.pop(request_id, None)
+        if running is not None:
+            running.end(None)
+            if running.task is not None:
+                running.task.cancel()
 
     # What is sent without a request.
 
@@ -197,25 +190,20 @@ class ClientConnection:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _respond(self, request_id: RequestId, request: ClientRequest, handler: Handler) -> None:
+    async def _respond(self, request_id: RequestId, running: _Running, handler: Handler) -> None:
         try:
-            reply = await self._reply(request, handler)
+            reply = await self._reply(running.request, handler)
         except asyncio.CancelledError:
-            if not self._is_awaited(request_id):
+            if self._running.get(request_id) is not running:
                 raise
             # Not the client's doing: something that the handler awaits was cancelled.
             reply = encode_error(request_id, INTERNAL_ERROR, "internal error: cancelled")
         except Exception as error:  # border: whatever a handler raises costs its own request only
-            self._service.report(request.method, error)
+            self._service.report(running.request.method, error)
             reply = encode_error(request_id, INTERNAL_ERROR, "internal error")
-        finally:
-            request.finish()
-        if self._is_awaited(request_id):
-            self._running.pop(request_id)[1].put(reply)
-
-    def _is_awaited(self, request_id: RequestId) -> bool:
-        """Whether the request of the current task is to be answered; not if it was cancelled."""
-        return self._running.get(request_id, (None,))[0] is asyncio.current_task()
+        if self._running.get(request_id) is running:
+            del self._running[request_id]
+            running.end(reply)
 
     async def _reply(self, request: ClientRequest, handler: Handler) -> bytes:
         client = request.client
@@ -228,7 +216,7 @@ class ClientConnection:
                 result = modern.input_required(client, request.method, needed)
             return encode_result(request.id, result)
         except RequestError as error:
-            return error_reply(request.id, error, client)
+            return incoming.error_reply(request.id, error, client)
 
     async def _ask(self, method: str, params: Mapping[str, Any] | None, send: Send) -> Json:
         """Sends a request to the client and waits for the result; cancels it if it is given up."""
@@ -246,9 +234,8 @@ class ClientConnection:
     def _initialize(self, params: Raw) -> Json:
         if self.session is not None:
             raise RequestError(INVALID_REQUEST, "initialize was answered before")
-        self.session, result = legacy.initialize(
-            self._service, decode_params(legacy.InitializeParams, params)
-        )
+        opening = incoming.decode_params(legacy.InitializeParams, params)
+        self.session, result = legacy.initialize(self._service, opening)
         return result
 
     async def _ping(self, request: ClientRequest) -> Json:
@@ -286,6 +273,19 @@ class _Replies:
             self._gathered.append(reply)
         if self._gathered and not self._awaited:
             self._send(b"[" + b",".join(self._gathered) + b"]")
+
+
+class _Running(Struct, eq=False):
+    """A request that is to be answered."""
+
+    request: ClientRequest
+    replies: _Replies
+    task: asyncio.Task[None] | None = None
+
+    def end(self, reply: bytes | None) -> None:
+        """Nothing more is sent about the request."""
+        self.request.finish()
+        self.replies.put(reply)
 
 
 class _Unheard:

@@ -18,7 +18,7 @@ from dragoman.surrogates import replace_lone_surrogates
 from dragoman.wire.codec import Unreadable, decode_as, decode_envelope, encode_error
 from dragoman.wire.messages import ABSENT, Envelope, MessageId
 from dragoman.wire.server import legacy, modern
-from dragoman.wire.server.service import Client, Handler, RequestError, RequestId, Service
+from dragoman.wire.server.service import LARGEST_ID, Client, Handler, RequestError, RequestId, Service
 
 T = TypeVar("T")
 
@@ -61,8 +61,8 @@ def _id_in(message: bytes) -> MessageId:
 
 
 def is_request_id(value: MessageId) -> bool:
-    # `true` and `1.0` equal an integer in Python. Larger integers cannot be encoded.
-    return type(value) is str or (type(value) is int and abs(value) <= modern.LARGEST_INTEGER)
+    # `true` and `1.0` equal an integer in Python.
+    return type(value) is str or (type(value) is int and abs(value) <= LARGEST_ID)
 
 
 def decode_params(shape: type[T], params: Raw) -> T:

@@ -22,6 +22,7 @@ from dragoman.protocol import (
 )
 from dragoman.wire.server.legacy import unsupported
 from dragoman.wire.server.service import (
+    LARGEST_ID,
     Client,
     InputRequired,
     Json,
@@ -33,19 +34,10 @@ from dragoman.wire.server.service import (
 
 METHODS: Final = frozenset({"server/discover", "subscriptions/listen"})
 """Methods that only this era has."""
-LARGEST_INTEGER: Final = 2**63 - 1
 
 _MAY_REQUIRE_INPUT: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
-_CACHEABLE: Final = frozenset(
-    {
-        "server/discover",
-        "tools/list",
-        "prompts/list",
-        "resources/list",
-        "resources/templates/list",
-        "resources/read",
-    }
-)
+_LISTS: Final = frozenset({"tools/list", "prompts/list", "resources/list", "resources/templates/list"})
+_CACHEABLE: Final = _LISTS | {"server/discover", "resources/read"}
 
 
 class RequestMeta(
@@ -64,7 +56,7 @@ class RequestMeta(
     client_info: Json | None = None
     client_capabilities: Json | None = None
     log_level: str | None = None
-    progress_token: str | Annotated[int, Meta(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)] | None = None
+    progress_token: str | Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)] | None = None
 
 
 class Wanted(Struct, rename="camel"):

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 RequestId = str | int
+LARGEST_ID: Final = 2**63 - 1
+"""A larger integer cannot be encoded in the reply."""
 ListKind = Literal["tools", "prompts", "resources"]
 Result = Mapping[str, Any] | Raw
 """A `Raw` result is sent as it is; members that an era requires are added to a mapping only."""

@@ -73,9 +73,14 @@ class Subscriptions:
 
     async def subscribe(self, request: ClientRequest) -> Result:
         uri = request.decode(_Resource).uri
-        result = await self._service.handlers[SUBSCRIBE](request)
+        if uri in self._subscribed:
+            return {}
         self._subscribed[uri] = request
-        return result
+        try:
+            return await self._service.handlers[SUBSCRIBE](request)
+        except BaseException:
+            self._subscribed.pop(uri, None)
+            raise
 
     async def unsubscribe(self, request: ClientRequest) -> Result:
         uri = request.decode(_Resource).uri

@@ -68,9 +68,11 @@ async def test_a_legacy_client_is_told_of_the_resources_it_subscribed_to():
     books = Books()
     talk = books.talk(revision=LEGACY)
     talk.ask("resources/subscribe", 1, uri="book:a")
+    talk.ask("resources/subscribe", 3, uri="book:a")
     talk.ask("resources/subscribe", 2, uri="book:none")
     not_found = error(2, -32002, "no resource book:none", data={"uri": "book:none"})
-    assert await talk.heard(2) == [result(1), not_found]
+    assert await talk.heard(3) == [result(1), result(3), not_found]
+    assert books.subscribed == ["book:a"], "asked for once"
     for uri in ("book:a", "book:a/page/1", "book:b", "book:none"):
         talk.connection.resource_updated(uri)
     assert await talk.heard() == [
