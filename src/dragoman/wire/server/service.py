@@ -6,6 +6,7 @@ raises `RequestError` or `InputRequired`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -90,11 +91,14 @@ class Client(Struct, kw_only=True):
     """False between `initialize` and `notifications/initialized`."""
 
 
-def _ignore(method: str, error: Exception) -> None:
-    return
+def _report(method: str, error: Exception) -> None:
+    context = {"message": f"the handler of {method} failed", "exception": error}
+    asyncio.get_running_loop().call_exception_handler(context)
 
 
 class Service(Struct, kw_only=True):
+    """A program that has to tell its clients apart makes one for each connection, with handlers of its own."""
+
     name: str
     version: str
     handlers: Mapping[str, Handler]
@@ -108,8 +112,9 @@ class Service(Struct, kw_only=True):
     list_changes: frozenset[ListKind] = frozenset()
     """The lists whose changes are told."""
     more_capabilities: Mapping[str, Any] = {}
-    report: Callable[[str, Exception], None] = _ignore
-    """Told of what a handler raises besides `RequestError`: the client only learns of an internal error."""
+    report: Callable[[str, Exception], None] = _report
+    """Told of what a handler raises besides `RequestError`: the client only learns of an internal error.
+    By default, it is logged as an error of the event loop."""
 
     @property
     def info(self) -> Json:

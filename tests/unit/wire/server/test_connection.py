@@ -132,6 +132,13 @@ async def test_what_a_handler_raises_is_an_error(how: str, code: int, message: s
     )
 
 
+async def test_a_failure_of_a_handler_is_logged_by_default(caplog: pytest.LogCaptureFixture):
+    talk = Talk(service({"tools/call": failing}), legacy_client())
+    talk.ask("tools/call", how="broken")
+    await talk.heard()
+    assert [each.message for each in caplog.records] == ["the handler of tools/call failed"]
+
+
 async def test_a_result_that_cannot_be_encoded_is_an_error():
     async def handler(request: ClientRequest) -> Any:
         return {"a": object()}
