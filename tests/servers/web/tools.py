@@ -16,7 +16,7 @@ import msgspec
 from dragoman.testing import InMemoryServer, ToolContext
 from dragoman.transports.inprocess import ServerEnd
 from dragoman.wire.server.request import ClientRequest
-from dragoman.wire.server.service import RequestError
+from dragoman.wire.server.service import Handler, RequestError, Service
 
 Json = dict[str, Any]
 TEXT = {"type": "string"}
@@ -52,20 +52,24 @@ class Zoo(InMemoryServer):
     def __init__(self, revisions: tuple[str, ...]) -> None:
         super().__init__("web-zoo", revisions=revisions)
         self.stories: dict[str, Story] = {}
-        """By method: `initialize`, `tools/list` or `tools/call`."""
+        """By method: `initialize`, or one that the zoo answers honestly otherwise."""
 
     async def serve(self, end: ServerEnd) -> None:
         await super().serve(_Opening(end, self.stories))
 
-    async def _list(self, request: ClientRequest) -> Any:
-        return await self._told(request, super()._list)
+    def _service(self) -> Service:
+        honest = super()._service()
+        honest.handlers = {method: self._teller(handler) for method, handler in honest.handlers.items()}
+        return honest
 
-    async def _call(self, request: ClientRequest) -> Any:
-        return await self._told(request, super()._call)
+    def _teller(self, honest: Handler) -> Handler:
+        async def tell(request: ClientRequest) -> Any:
+            story = self.stories.get(request.method)
+            if story is None:
+                return await honest(request)
+            return await story(request.params, lambda: honest(request))
 
-    async def _told(self, request: ClientRequest, honest: Callable[[ClientRequest], Awaitable[Any]]) -> Any:
-        story = self.stories.get(request.method)
-        return await (honest(request) if story is None else story(request.params, lambda: honest(request)))
+        return tell
 
 
 class _Opening(ServerEnd):

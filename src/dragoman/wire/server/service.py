@@ -97,7 +97,7 @@ def _report(method: str, error: Exception) -> None:
 
 
 class Service(Struct, kw_only=True):
-    """A program that has to tell its clients apart makes one for each connection, with handlers of its own."""
+    """A program that has to tell its clients apart makes one for each connection."""
 
     name: str
     version: str
