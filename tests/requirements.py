@@ -857,12 +857,12 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/unit/connections/test_handshake.py::test_the_revision_the_server_chose_is_spoken_from_then_on",
             "tests/unit/connections/test_handshake.py::test_what_says_nothing_of_the_era_is_raised_and_nothing_is_remembered",
             "tests/unit/connections/test_handshake.py::test_where_nothing_older_may_be_tried_the_status_is_the_reason",
-            "tests/unit/wire/test_negotiate.py::test_a_bare_refusal_is_the_end_for_an_entry_pinned_to_the_modern_era",
-            "tests/unit/wire/test_negotiate.py::test_a_bare_refusal_means_the_legacy_era_on_the_same_link",
-            "tests/unit/wire/test_negotiate.py::test_no_other_status_leads_to_the_older_transport",
-            "tests/unit/wire/test_negotiate.py::test_what_an_answer_to_the_probe_means_over_http",
-            "tests/unit/wire/test_negotiate.py::test_which_statuses_tell_the_era",
-            "tests/unit/wire/test_negotiate.py::test_who_may_fall_back_to_the_older_transport",
+            "tests/unit/wire/client/test_negotiate.py::test_a_bare_refusal_is_the_end_for_an_entry_pinned_to_the_modern_era",
+            "tests/unit/wire/client/test_negotiate.py::test_a_bare_refusal_means_the_legacy_era_on_the_same_link",
+            "tests/unit/wire/client/test_negotiate.py::test_no_other_status_leads_to_the_older_transport",
+            "tests/unit/wire/client/test_negotiate.py::test_what_an_answer_to_the_probe_means_over_http",
+            "tests/unit/wire/client/test_negotiate.py::test_which_statuses_tell_the_era",
+            "tests/unit/wire/client/test_negotiate.py::test_who_may_fall_back_to_the_older_transport",
         ),
         # --- Lifecycle ---
         _row(

@@ -610,18 +610,15 @@ async def test_progress_resets_the_time_limit_if_asked(era: str, replies: Any):
 async def test_after_progress_the_rounds_of_a_call_have_their_time_as_well():
     """The limit began anew with each progress, so what follows is not late."""
     async with connected(MODERN, interaction=Visitor("accept")) as (host, server):
-        honest = server.zoo._result
         asked = {"method": "elicitation/create", "params": page()}
 
-        async def result(method: str, params: dict[str, Any], send: Any) -> dict[str, Any]:
-            if method != "tools/call":
-                return await honest(method, params, send)
-            found = await honest(method, params, send)
+        async def call(params: dict[str, Any], honest: Any) -> dict[str, Any]:
+            found = await honest()
             if "inputResponses" in params:
                 return found
             return {"resultType": "input_required", "inputRequests": {"p": asked}}
 
-        server.zoo._result = result  # type: ignore[method-assign]
+        server.zoo.stories["tools/call"] = call
         steps = {"to": 6, "pause": 0.1}
         outcome = await host.call("mcp__x__count", steps, timeout_seconds=0.4, reset_timeout_on_progress=True)
         assert outcome.text == "6"
@@ -631,15 +628,14 @@ async def test_after_progress_the_rounds_of_a_call_have_their_time_as_well():
 async def test_after_progress_a_call_that_is_made_again_has_its_time_as_well():
     visitor = Visitor("accept")
     async with connected(LEGACY, interaction=visitor) as (host, server):
-        honest = server.zoo._result
 
-        async def result(method: str, params: dict[str, Any], send: Any) -> dict[str, Any]:
-            found = await honest(method, params, send)
-            if method == "tools/call" and not visitor.visited:
+        async def call(params: dict[str, Any], honest: Any) -> dict[str, Any]:
+            found = await honest()
+            if not visitor.visited:
                 raise error(-32042, "visit the page first", {"elicitations": [page()]})
             return found
 
-        server.zoo._result = result  # type: ignore[method-assign]
+        server.zoo.stories["tools/call"] = call
         steps = {"to": 6, "pause": 0.1}
         outcome = await host.call("mcp__x__count", steps, timeout_seconds=0.4, reset_timeout_on_progress=True)
         assert outcome.text == "6"

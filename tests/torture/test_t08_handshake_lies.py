@@ -250,7 +250,9 @@ async def test_t08_two_answers_in_one_stream_are_one(arena):
 
     on = {"server/discover": answers.status(404), "initialize": answers.events(twice)}
     async with streamable(revisions=(LEGACY,), sessions=False, on=on) as server:
-        server.sessions[""] = Session(server, "")  # made beforehand: it outlives the host
+        session = server.sessions[""] = Session(server, "")  # made beforehand: it outlives the host
+        opening = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {}}
+        session.conversation.say({"jsonrpc": "2.0", "id": "o", "method": "initialize", "params": opening})
         async with arena(entry("http", server.url)) as a:
             assert (a.view.status, a.view.protocol_version) == ("connected", LEGACY)
             assert a.view.instructions is None

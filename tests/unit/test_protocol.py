@@ -29,6 +29,8 @@ def test_the_reserved_keys_and_codes():
     assert protocol.META_CLIENT_INFO == "io.modelcontextprotocol/clientInfo"
     assert protocol.META_CLIENT_CAPABILITIES == "io.modelcontextprotocol/clientCapabilities"
     assert protocol.META_SERVER_INFO == "io.modelcontextprotocol/serverInfo"
+    assert protocol.META_LOG_LEVEL == "io.modelcontextprotocol/logLevel"
+    assert protocol.META_SUBSCRIPTION_ID == "io.modelcontextprotocol/subscriptionId"
     codes = {name: value for name, value in vars(protocol).items() if isinstance(value, int)}
     assert codes == {
         "PARSE_ERROR": -32700,
@@ -36,6 +38,7 @@ def test_the_reserved_keys_and_codes():
         "METHOD_NOT_FOUND": -32601,
         "INVALID_PARAMS": -32602,
         "INTERNAL_ERROR": -32603,
+        "RESOURCE_NOT_FOUND": -32002,
         "HEADER_MISMATCH": -32020,
         "MISSING_CLIENT_CAPABILITY": -32021,
         "UNSUPPORTED_PROTOCOL_VERSION": -32022,

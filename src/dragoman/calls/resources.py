@@ -30,7 +30,7 @@ from dragoman.connections.resource_subscriptions import ResourceSubscriptions, U
 from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
 from dragoman.errors import CallError, InvalidArguments, RemoteError
 from dragoman.names import ServerName
-from dragoman.protocol import INVALID_PARAMS
+from dragoman.protocol import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from dragoman.servers.lists import ListReader
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
@@ -38,7 +38,7 @@ from dragoman.wire.uris import is_usable
 
 T = TypeVar("T", bound=Struct)
 
-NOT_FOUND: Final = (INVALID_PARAMS, -32002)
+NOT_FOUND: Final = (INVALID_PARAMS, RESOURCE_NOT_FOUND)
 """How servers say that they have no such resource: in the modern era, and before."""
 
 

@@ -31,8 +31,8 @@ from dragoman.errors import (
 )
 from dragoman.protocol import LEGACY_REVISIONS
 from dragoman.settings import Settings
-from dragoman.wire.legacy import LegacyDriver
-from dragoman.wire.negotiate import OLDER
+from dragoman.wire.client.legacy import LegacyDriver
+from dragoman.wire.client.negotiate import OLDER
 
 _SLOW = {
     False: "Raise MCP_TIMEOUT if it is merely slow, or run its command by hand to see why.",

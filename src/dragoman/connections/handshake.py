@@ -1,6 +1,7 @@
 """The handshake: sends the probe and `initialize`, and restarts a process that ended because of the probe.
 
-`wire/negotiate.py` decides what an answer means. The handshake ends within the time limit that is passed in.
+`wire/client/negotiate.py` decides what an answer means. The handshake ends within the time limit that is
+passed in.
 
 A probe without an answer in time is not withdrawn: `initialize` is sent, and an answer to the probe still
 counts until the handshake is done. The end of the probe's time limit alone is never stored as a verdict. Over
@@ -39,11 +40,9 @@ from dragoman.protocol import (
     UNSUPPORTED_PROTOCOL_VERSION,
 )
 from dragoman.transports.base import ADDRESS_QUESTION
-from dragoman.wire.codec import Unreadable, decode_as
-from dragoman.wire.legacy import LegacyDriver
-from dragoman.wire.messages import DiscoverResult, Implementation, InitializeResult
-from dragoman.wire.modern import ModernDriver
-from dragoman.wire.negotiate import (
+from dragoman.wire.client.legacy import LegacyDriver
+from dragoman.wire.client.modern import ModernDriver
+from dragoman.wire.client.negotiate import (
     AUTO,
     LEGACY,
     OLDER,
@@ -63,6 +62,8 @@ from dragoman.wire.negotiate import (
     supported_in,
     wants_older_transport,
 )
+from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.messages import DiscoverResult, Implementation, InitializeResult
 
 PROBE_SHARE: Final = 1 / 3
 """The probe never takes more than this share of the time allowed for connecting."""

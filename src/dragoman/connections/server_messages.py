@@ -16,7 +16,7 @@ from dragoman import events
 from dragoman.cleaning import one_line
 from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
-from dragoman.protocol import INTERNAL_ERROR
+from dragoman.protocol import INTERNAL_ERROR, LOG_LEVELS
 from dragoman.wire.codec import Unreadable, decode_as, encode_error
 from dragoman.wire.messages import ABSENT, LogParams, MessageId
 
@@ -26,7 +26,7 @@ LOG_LIMIT_BYTES: Final = 64 * 1024
 NOTICE_LIMIT_BYTES: Final = 64 * 1024
 """Larger parameters of a notification count as missing."""
 QUESTIONS_LIMIT: Final = 16
-LEVELS: Final = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
+LEVELS: Final = frozenset(LOG_LEVELS)
 
 
 class ServerMessages:

@@ -11,13 +11,37 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
+from dragoman.protocol import INVALID_PARAMS
+from dragoman.wire.server.request import ClientRequest
+from dragoman.wire.server.service import Handler, RequestError, ResourceNotFound
+
 Json = dict[str, Any]
 Fill = Callable[[Mapping[str, str]], str]
-KEEPS: Json = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
-class NotThere(Exception):
-    """No such resource or prompt."""
+class _Resource(Struct):
+    uri: str
+
+
+class _Prompt(Struct):
+    name: str
+    arguments: dict[str, str] | None = None
+
+
+class _Reference(Struct):
+    type: str
+    uri: str = ""
+    name: str = ""
+
+
+class _Argument(Struct):
+    name: str
+    value: str
+
+
+class _Completion(Struct):
+    ref: _Reference
+    argument: _Argument
 
 
 class _Offer(Struct, frozen=True):
@@ -52,33 +76,48 @@ class Shelf:
     ) -> None:
         self._prompts[name] = _Offer({"name": name, "arguments": list(arguments), **more}, fill, values)
 
-    def capabilities(self) -> Json:
-        resources: Json = {"resources": {}} if self._resources or self._templates else {}
-        prompts: Json = {"prompts": {}} if self._prompts else {}
-        return {**resources, **prompts, **({"completions": {}} if resources or prompts else {})}
+    def handlers(self) -> dict[str, Handler]:
+        """By method; those of what there is none of are left out."""
+        resources: dict[str, Handler] = {
+            "resources/list": self._list_resources,
+            "resources/templates/list": self._list_templates,
+            "resources/read": self._read_resource,
+        }
+        prompts: dict[str, Handler] = {"prompts/list": self._list_prompts, "prompts/get": self._get_prompt}
+        found = {
+            **(resources if self._resources or self._templates else {}),
+            **(prompts if self._prompts else {}),
+        }
+        return {**found, "completion/complete": self._complete} if found else {}
 
-    def answer(self, method: str, params: Json) -> Json | None:
-        """The result, None if this is no question for a shelf. `NotThere` if there is no such thing."""
-        match method:
-            case "resources/list":
-                return {**KEEPS, "resources": [offer.definition for offer in self._resources.values()]}
-            case "resources/templates/list":
-                return {
-                    **KEEPS,
-                    "resourceTemplates": [offer.definition for offer in self._templates.values()],
-                }
-            case "resources/read":
-                return {**KEEPS, "contents": [self._read(params["uri"])]}
-            case "prompts/list":
-                return {**KEEPS, "prompts": [offer.definition for offer in self._prompts.values()]}
-            case "prompts/get":
-                text = _known(self._prompts, params["name"]).fill(params.get("arguments") or {})
-                message = {"role": "user", "content": {"type": "text", "text": text}}
-                return {"resultType": "complete", "messages": [message]}
-            case "completion/complete":
-                return {"resultType": "complete", "completion": self._completion(params)}
-            case _:
-                return None
+    async def _list_resources(self, request: ClientRequest) -> Json:
+        return {"resources": [offer.definition for offer in self._resources.values()]}
+
+    async def _list_templates(self, request: ClientRequest) -> Json:
+        return {"resourceTemplates": [offer.definition for offer in self._templates.values()]}
+
+    async def _read_resource(self, request: ClientRequest) -> Json:
+        return {"contents": [self._read(request.decode(_Resource).uri)]}
+
+    async def _list_prompts(self, request: ClientRequest) -> Json:
+        return {"prompts": [offer.definition for offer in self._prompts.values()]}
+
+    async def _get_prompt(self, request: ClientRequest) -> Json:
+        wanted = request.decode(_Prompt)
+        text = _known(self._prompts, wanted.name).fill(wanted.arguments or {})
+        return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
+
+    async def _complete(self, request: ClientRequest) -> Json:
+        asked = request.decode(_Completion)
+        is_template = asked.ref.type == "ref/resource"
+        offer = (
+            _known(self._templates, asked.ref.uri) if is_template else _known(self._prompts, asked.ref.name)
+        )
+        begun = asked.argument.value.lower()
+        values = offer.values.get(asked.argument.name, ())
+        fitting = [value for value in values if value.lower().startswith(begun)]
+        completion = {"values": fitting[:100], "total": len(fitting), "hasMore": len(fitting) > 100}
+        return {"completion": completion}
 
     def _read(self, uri: str) -> Json:
         offer = self._resources.get(uri)
@@ -89,17 +128,10 @@ class Shelf:
             if found := re.fullmatch(gaps, uri):
                 filled = {name: unquote(value) for name, value in found.groupdict().items()}
                 return {"uri": uri, "mimeType": "text/plain", "text": offer.fill(filled)}
-        raise NotThere(f"no resource {uri}")
-
-    def _completion(self, params: Json) -> Json:
-        ref, argument = params["ref"], params["argument"]
-        offers, key = (self._templates, "uri") if ref["type"] == "ref/resource" else (self._prompts, "name")
-        values = _known(offers, ref[key]).values.get(argument["name"], ())
-        fitting = [value for value in values if value.lower().startswith(argument["value"].lower())]
-        return {"values": fitting[:100], "total": len(fitting), "hasMore": len(fitting) > 100}
+        raise ResourceNotFound(uri)
 
 
 def _known(offers: Mapping[str, _Offer], name: str) -> _Offer:
     if name not in offers:
-        raise NotThere(f"no {name}")
+        raise RequestError(INVALID_PARAMS, f"no {name}")
     return offers[name]

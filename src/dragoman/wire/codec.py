@@ -42,11 +42,12 @@ DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Unreadable(Exception):
-    """Bytes that are not a message. `detail` says why."""
+    """Bytes that are not a message. `detail` says why; `is_json`: they are JSON, as far as is known."""
 
-    def __init__(self, detail: str) -> None:
+    def __init__(self, detail: str, *, is_json: bool = False) -> None:
         super().__init__(detail)
         self.detail = detail
+        self.is_json = is_json
 
 
 def encode_request(request_id: int, method: str, params: Mapping[str, Any] | None) -> bytes:
@@ -65,15 +66,17 @@ def encode_result(request_id: object, result: object) -> bytes:
     return _encode({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
-def encode_error(request_id: object, code: int, message: str) -> bytes:
-    return _encode({"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}})
+def encode_error(request_id: object, code: int, message: str, data: object = None) -> bytes:
+    error = {"code": code, "message": message, **({} if data is None else {"data": data})}
+    return _encode({"jsonrpc": "2.0", "id": request_id, "error": error})
 
 
 def decode_envelope(data: bytes) -> Envelope:
     try:
         return _decode_envelope(data)
     except DECODE_ERRORS as error:
-        raise Unreadable(describe(error)) from None
+        is_json = isinstance(error, msgspec.ValidationError)
+        raise Unreadable(describe(error), is_json=is_json) from None
 
 
 def batch_members(data: bytes) -> list[bytes]:

@@ -142,7 +142,7 @@ class Peer:
     def _dispatch(self, envelope: Envelope, message: bytes) -> None:
         method = envelope.method
         if method is UNSET:
-            self._reply(envelope, message)
+            self.receive_reply(envelope, message)
         elif envelope.id is not UNSET:
             self._count_unrequested()
             self._listener.asked(envelope.id, method, envelope.params)
@@ -152,7 +152,8 @@ class Peer:
             self._count_unrequested()
             self._listener.notified(method, envelope.params)
 
-    def _reply(self, envelope: Envelope, message: bytes) -> None:
+    def receive_reply(self, envelope: Envelope, message: bytes) -> None:
+        """Takes a message without a method, decoded."""
         request_id = envelope.id
         # Only integers are ever ours; `true` and `1.0` equal an integer in Python and must not match one.
         waiter = self._waiters.pop(request_id, None) if type(request_id) is int else None

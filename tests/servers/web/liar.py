@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.testing import server as testing_server
+import msgspec
+
+from dragoman.wire.server.service import RequestError
 from tests.servers.web.http_sse import HttpSse
 from tests.servers.web.streamable import Streamable
+from tests.servers.web.tools import Honest
 from tests.servers.web.websocket import WebSocketSite
 
 Json = dict[str, Any]
@@ -23,19 +26,20 @@ Lie = Callable[[Json], Any]
 
 def error(code: int, message: str = "no", data: Any = None) -> Exception:
     """What a lie returns to answer with an error of the protocol."""
-    return testing_server._Refusal(code, message, data)
+    return RequestError(code, message, data)
 
 
 def liar(server: Streamable | HttpSse | WebSocketSite, lies: Mapping[str, Lie]) -> None:
     """From now on, the server's answers to these methods are the lies."""
-    honest = server.zoo._result
+    for method, lie in lies.items():
+        server.zoo.stories[method] = _story(lie)
 
-    async def result(method: str, params: Json, send: Callable[[bytes], None]) -> Json:
-        if method not in lies:
-            return await honest(method, params, send)
-        answer = lies[method](params)
+
+def _story(lie: Lie) -> Any:
+    async def tell(params: Json, honest: Honest) -> msgspec.Raw:
+        answer = lie(params)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return msgspec.Raw(msgspec.json.encode(answer))
 
-    server.zoo._result = result  # type: ignore[method-assign]
+    return tell

@@ -17,7 +17,13 @@ from typing import Any, Literal
 
 from aiohttp import web
 
-from dragoman.protocol import LEGACY_REVISIONS, META_PROTOCOL_VERSION, MODERN_REVISIONS, REVISIONS
+from dragoman.protocol import (
+    LEGACY_REVISIONS,
+    META_CLIENT_CAPABILITIES,
+    META_PROTOCOL_VERSION,
+    MODERN_REVISIONS,
+    REVISIONS,
+)
 from tests.servers.web import answers
 from tests.servers.web.checks import complaint_about
 from tests.servers.web.site import Answer, Ask, Site
@@ -319,7 +325,8 @@ class Streamable(Site):
         stream = Stream("")
         conversation = Conversation(self.zoo, lambda message: _take(stream, message))
         try:
-            conversation.say({"jsonrpc": "2.0", "id": 0, "method": "tools/list"})
+            meta = {META_PROTOCOL_VERSION: MODERN_REVISIONS[0], META_CLIENT_CAPABILITIES: {}}
+            conversation.say({"jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {"_meta": meta}})
             await stream.finished()
         finally:
             await conversation.close()

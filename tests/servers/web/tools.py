@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
 from dragoman.testing import InMemoryServer, ToolContext
 from dragoman.transports.inprocess import ServerEnd
+from dragoman.wire.server.request import ClientRequest
+from dragoman.wire.server.service import Handler, RequestError, Service
 
 Json = dict[str, Any]
 TEXT = {"type": "string"}
@@ -41,9 +43,66 @@ class Ledger:
                 await self._news.wait()
 
 
-def make_zoo(revisions: tuple[str, ...], ledger: Ledger, changed: Callable[[], None]) -> InMemoryServer:
+Honest = Callable[[], Awaitable[Any]]
+Story = Callable[[Json, Honest], Awaitable[Any]]
+"""From the parameters of a request, and its honest result, to what is answered instead."""
+
+
+class Zoo(InMemoryServer):
+    def __init__(self, revisions: tuple[str, ...]) -> None:
+        super().__init__("web-zoo", revisions=revisions)
+        self.stories: dict[str, Story] = {}
+        """By method: `initialize`, or one that the zoo answers honestly otherwise."""
+
+    async def serve(self, end: ServerEnd) -> None:
+        await super().serve(_Opening(end, self.stories))
+
+    def _service(self) -> Service:
+        honest = super()._service()
+        honest.handlers = {method: self._teller(handler) for method, handler in honest.handlers.items()}
+        return honest
+
+    def _teller(self, honest: Handler) -> Handler:
+        async def tell(request: ClientRequest) -> Any:
+            story = self.stories.get(request.method)
+            if story is None:
+                return await honest(request)
+            return await story(request.params, lambda: honest(request))
+
+        return tell
+
+
+class _Opening(ServerEnd):
+    """Answers `initialize` with the story about it, if there is one."""
+
+    def __init__(self, end: ServerEnd, stories: dict[str, Story]) -> None:
+        self._whole = end
+        self._stories = stories
+
+    async def receive(self) -> bytes | None:
+        while (data := await self._whole.receive()) is not None:
+            message: Json = msgspec.json.decode(data)
+            if message.get("method") != "initialize" or "initialize" not in self._stories:
+                return data
+            reply: Json = {"jsonrpc": "2.0", "id": message["id"]}
+            try:
+                reply["result"] = await self._stories["initialize"](message["params"], _nothing)
+            except RequestError as error:
+                reply["error"] = {"code": error.code_in("legacy"), "message": error.message}
+            self.send(msgspec.json.encode(reply))
+        return None
+
+    def send(self, message: bytes) -> None:
+        self._whole.send(message)
+
+
+async def _nothing() -> Json:
+    return {}
+
+
+def make_zoo(revisions: tuple[str, ...], ledger: Ledger, changed: Callable[[], None]) -> Zoo:
     """`changed` is called when the list of tools has become another one."""
-    zoo = InMemoryServer("web-zoo", revisions=revisions)
+    zoo = Zoo(revisions)
 
     async def slow(arguments: Json, _: ToolContext) -> str:
         await asyncio.sleep(arguments.get("seconds", 0.1))

@@ -9,9 +9,9 @@ import pytest
 from dragoman.connections.session import Session
 from dragoman.errors import CallError, CallTimeout, ConnectionLost, HttpError, RemoteError
 from dragoman.transports.base import About, Details, Sink, TransportFailure
-from dragoman.wire.legacy import LegacyDriver
+from dragoman.wire.client.legacy import LegacyDriver
+from dragoman.wire.client.modern import ModernDriver
 from dragoman.wire.messages import MessageId
-from dragoman.wire.modern import ModernDriver
 
 CLIENT = {"name": "test", "version": "1"}
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.protocol import BATCHING_REVISION, LEGACY_REVISIONS
-from dragoman.wire.legacy import LegacyDriver
-from dragoman.wire.modern import ModernDriver
+from dragoman.wire.client.legacy import LegacyDriver
+from dragoman.wire.client.modern import ModernDriver
 
 CLIENT = {"name": "dragoman", "version": "9"}
 CAPABILITIES = {"roots": {}}

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.protocol import LEGACY_REVISIONS, MODERN_REVISIONS, REVISIONS
-from dragoman.wire.messages import DiscoverResult
-from dragoman.wire.negotiate import (
+from dragoman.wire.client.negotiate import (
     Discovered,
     Exited,
     GiveUp,
@@ -25,6 +24,7 @@ from dragoman.wire.negotiate import (
     supported_in,
     wants_older_transport,
 )
+from dragoman.wire.messages import DiscoverResult
 
 MODERN = "2026-07-28"
 NEWEST_LEGACY = "2025-11-25"

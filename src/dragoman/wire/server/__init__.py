@@ -1,0 +1,3 @@
+"""The server side: what is offered (`service.py`), the rules of the eras (`incoming.py`, `legacy.py`,
+`modern.py`, all pure), and one client's connection (`connection.py`), which calls the handlers.
+"""

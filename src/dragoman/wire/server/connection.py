@@ -1,0 +1,305 @@
+"""One client's connection: takes its messages, calls the handlers, and sends replies and notifications.
+
+Each request gets one reply, except a cancelled one, which gets none. No bytes raise. Reading and writing is
+left to the caller; `serve` connects both to a stream of messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any, Protocol
+
+from msgspec import UNSET, Raw, Struct
+
+from dragoman.protocol import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, LOG_LEVELS
+from dragoman.wire.attribution import answered_ids
+from dragoman.wire.codec import (
+    Unreadable,
+    batch_members,
+    decode_as,
+    encode_error,
+    encode_notification,
+    encode_request,
+    encode_result,
+)
+from dragoman.wire.messages import MessageId
+from dragoman.wire.peer import Peer
+from dragoman.wire.server import incoming, legacy, modern
+from dragoman.wire.server.request import ClientRequest, Send
+from dragoman.wire.server.service import (
+    Client,
+    Handler,
+    InputRequired,
+    Json,
+    ListKind,
+    RequestError,
+    RequestId,
+    Result,
+    Service,
+)
+from dragoman.wire.server.subscriptions import SUBSCRIBE, UNSUBSCRIBE, Subscriptions
+
+
+class MessageStream(Protocol):
+    async def receive(self) -> bytes | None:
+        """The next message of the client; None once it is gone."""
+        ...
+
+    def send(self, message: bytes) -> None: ...
+
+
+async def serve(service: Service, stream: MessageStream) -> None:
+    """Serves one client until its stream ends; requests that are still running then are cancelled."""
+    connection = ClientConnection(service, stream.send)
+    try:
+        while (message := await stream.receive()) is not None:
+            connection.receive(message)
+    finally:
+        await connection.close()
+
+
+class ClientConnection:
+    def __init__(self, service: Service, send: Send, session: Client | None = None) -> None:
+        """`send`: to where messages go that belong to no request. `session`: a legacy client whose
+        `initialize` was answered on another connection."""
+        self.session = session
+        """The legacy client; None until `initialize`, and for one that only speaks the modern era."""
+        self._service = service
+        self._send = send
+        self._peer = Peer("the client", _Unheard(), limit_bytes=0)
+        """Requests to the client, and their replies."""
+        self._running: dict[RequestId, _Running] = {}
+        """The requests that will be answered."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        """These, notifications, and cancelled requests that have not ended yet."""
+        self._subscriptions = Subscriptions(service, self.notify)
+        self._own: dict[str, Handler] = {
+            "ping": self._ping,
+            "server/discover": self._discover,
+            "subscriptions/listen": self._subscriptions.listen,
+        }
+        if "logging/setLevel" in service.handlers:
+            self._own["logging/setLevel"] = self._set_level
+        if SUBSCRIBE in service.handlers:
+            self._own[SUBSCRIBE] = self._subscriptions.subscribe
+            self._own[UNSUBSCRIBE] = self._subscriptions.unsubscribe
+
+    # What the client sends.
+
+    def receive(self, message: bytes, send: Send | None = None) -> None:
+        """Takes one message. `send`: to where all that concerns it goes, if it has a channel of its own."""
+        send = send or self._send
+        members = batch_members(message) if legacy.accepts_batches(self.session) else []
+        replies = _Replies(send, as_batch=bool(members))
+        replies.expect()  # until all members are taken
+        for member in members or [message]:
+            self._take(member, send, replies)
+        replies.put(None)
+
+    def _take(self, message: bytes, send: Send, replies: _Replies) -> None:
+        found = incoming.read(message)
+        if isinstance(found, bytes) and answered_ids(message):
+            self._peer.receive(message)  # a reply that cannot be read: what waits for it fails
+        elif isinstance(found, bytes):
+            replies.expect()
+            replies.put(found)
+        elif found.method is UNSET:
+            self._peer.receive_reply(found, message)
+        elif found.id is UNSET:
+            self._notified(found.method, found.params, send)
+        else:
+            replies.expect()
+            self._asked(found.id, found.method, found.params, send, replies)  # type: ignore[arg-type]
+
+    def _asked(self, request_id: RequestId, method: str, params: Raw, send: Send, replies: _Replies) -> None:
+        if request_id in self._running:
+            # Without the id: the client would take it for the reply to the first request.
+            replies.put(encode_error(None, INVALID_REQUEST, f"the request id {request_id!r} is in use"))
+            return
+        try:
+            meta = incoming.read_meta(params)
+            if method == "initialize":
+                replies.put(encode_result(request_id, self._initialize(params)))
+                return
+            client = incoming.client_of(self._service, self.session, method, meta)
+            handler = incoming.handler_of(self._service, client, method, self._own)
+        except RequestError as error:
+            replies.put(incoming.error_reply(request_id, error))
+            return
+        channel = (send, self._ask)
+        request = ClientRequest(request_id, method, params, client, channel, meta.progress_token)
+        running = self._running[request_id] = _Running(request, replies)
+        running.task = self._start(self._respond(request_id, running, handler))
+
+    def _notified(self, method: str, params: Raw, send: Send) -> None:
+        if method == "notifications/cancelled":
+            try:
+                self.cancel(decode_as(_Cancelled, params).request_id)
+            except Unreadable:
+                return
+        elif self.session is not None:
+            if method == "notifications/initialized":
+                self.session.is_initialized = True
+            handler = self._service.handlers.get(method)
+            if handler is not None:
+                request = ClientRequest(None, method, params, self.session, (send, self._ask))
+                self._start(self._service.run(handler, request))
+
+    def cancel(self, request_id: RequestId) -> None:
+        """Cancels a request of the client, which then gets no reply; nothing if it is not running."""
+        running = self._running.pop(request_id, None)
+        if running is not None:
+            running.end(None)
+            if running.task is not None:
+                running.task.cancel()
+
+    # What is sent without a request.
+
+    def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Sends a legacy client a notification; nothing before it is initialized, and in the modern era."""
+        if self.session is not None and self.session.is_initialized:
+            self._send(encode_notification(method, params))
+
+    def list_changed(self, kind: ListKind) -> None:
+        """Tells the client that a list has changed, if the service declares that and the client wants it."""
+        self._subscriptions.list_changed(kind)
+
+    def resource_updated(self, uri: str) -> None:
+        """Tells the client that a resource has changed, if it has subscribed to it or to what contains it."""
+        self._subscriptions.resource_updated(uri)
+
+    def end_subscriptions(self) -> None:
+        """Ends every `subscriptions/listen` with its result, as before a shutdown."""
+        self._subscriptions.end_streams()
+
+    async def close(self) -> None:
+        """The client is gone: cancels what is running, and ends the client's resource subscriptions."""
+        self._running.clear()
+        for task in self._tasks:
+            task.cancel()
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._subscriptions.close()
+
+    # Handling.
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _respond(self, request_id: RequestId, running: _Running, handler: Handler) -> None:
+        try:
+            reply = await self._reply(running.request, handler)
+        except asyncio.CancelledError:
+            if self._running.get(request_id) is not running:
+                raise
+            # Not the client's doing: something that the handler awaits was cancelled.
+            reply = encode_error(request_id, INTERNAL_ERROR, "internal error: cancelled")
+        except Exception as error:  # border: whatever a handler raises costs its own request only
+            self._service.report(running.request.method, error)
+            reply = encode_error(request_id, INTERNAL_ERROR, "internal error")
+        if self._running.get(request_id) is running:
+            del self._running[request_id]
+            running.end(reply)
+
+    async def _reply(self, request: ClientRequest, handler: Handler) -> bytes:
+        client = request.client
+        try:
+            try:
+                result = await handler(request)
+                if client.era == "modern":
+                    result = modern.complete(self._service, request.method, result)
+            except InputRequired as needed:
+                result = modern.input_required(client, request.method, needed)
+            return encode_result(request.id, result)
+        except RequestError as error:
+            return incoming.error_reply(request.id, error, client)
+
+    async def _ask(self, method: str, params: Mapping[str, Any] | None, send: Send) -> Json:
+        """Sends a request to the client and waits for the result; cancels it if it is given up."""
+        waiter: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
+        request_id = self._peer.open_request(waiter)
+        send(encode_request(request_id, method, params))
+        try:
+            return decode_as(dict[str, Any], await waiter)
+        finally:
+            if self._peer.forget(request_id):
+                send(encode_notification("notifications/cancelled", {"requestId": request_id}))
+
+    # Methods that the connection handles itself.
+
+    def _initialize(self, params: Raw) -> Json:
+        if self.session is not None:
+            raise RequestError(INVALID_REQUEST, "initialize was answered before")
+        opening = incoming.decode_params(legacy.InitializeParams, params)
+        self.session, result = legacy.initialize(self._service, opening)
+        return result
+
+    async def _ping(self, request: ClientRequest) -> Json:
+        return {}
+
+    async def _discover(self, request: ClientRequest) -> Json:
+        return modern.discover(self._service)
+
+    async def _set_level(self, request: ClientRequest) -> Result:
+        level = request.decode(_Level).level
+        if level not in LOG_LEVELS:
+            raise RequestError(INVALID_PARAMS, f"level is none of {', '.join(LOG_LEVELS)}")
+        request.client.log_level = level
+        return await self._service.handlers[request.method](request)
+
+
+class _Replies:
+    """Where the replies to one message go: each at once, or those to a batch together when all are there."""
+
+    def __init__(self, send: Send, *, as_batch: bool) -> None:
+        self._send = send
+        self._as_batch = as_batch
+        self._gathered: list[bytes] = []
+        self._awaited = 0
+
+    def expect(self) -> None:
+        self._awaited += 1
+
+    def put(self, reply: bytes | None) -> None:
+        """None: there is no reply."""
+        self._awaited -= 1
+        if reply is not None and not self._as_batch:
+            self._send(reply)
+        elif reply is not None:
+            self._gathered.append(reply)
+        if self._gathered and not self._awaited:
+            self._send(b"[" + b",".join(self._gathered) + b"]")
+
+
+class _Running(Struct, eq=False):
+    """A request that is to be answered."""
+
+    request: ClientRequest
+    replies: _Replies
+    task: asyncio.Task[None] | None = None
+
+    def end(self, reply: bytes | None) -> None:
+        """Nothing more is sent about the request."""
+        self.request.finish()
+        self.replies.put(reply)
+
+
+class _Unheard:
+    """The listener of a peer that is given replies only."""
+
+    def asked(self, request_id: MessageId, method: str, params: Raw) -> None: ...
+    def notified(self, method: str, params: Raw) -> None: ...
+    def faulted(self, kind: str, sample: str) -> None: ...
+    def unrequested(self, count: int) -> None: ...
+
+
+class _Cancelled(Struct, rename="camel"):
+    request_id: str | int
+
+
+class _Level(Struct):
+    level: str
