@@ -8,7 +8,7 @@ others, and end with it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -41,7 +41,7 @@ class HasTools(Protocol):
         """What connected servers say about how to use them, by server."""
         ...
 
-    async def call(
+    def call(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
@@ -50,7 +50,7 @@ class HasTools(Protocol):
         on_progress: OnProgress | None = None,
         builtin_tools: Mapping[str, BuiltinTool] | None = None,
         call_id: str | None = None,
-    ) -> CallOutcome: ...
+    ) -> Coroutine[Any, Any, CallOutcome]: ...
 
 
 class ToolHost(HasTools, Protocol):

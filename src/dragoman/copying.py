@@ -13,7 +13,8 @@ _FIXED = frozenset({str, int, float, bool, type(None)})
 
 def copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """An object of one's own. Most have a few plain values, and cost next to nothing."""
-    return {key: value if type(value) in _FIXED else _copied(value) for key, value in dict(arguments).items()}
+    own = cast("dict[str, Any]", arguments) if type(arguments) is dict else dict(arguments)
+    return {key: value if type(value) in _FIXED else _copied(value) for key, value in own.items()}
 
 
 def _copied(value: Any) -> Any:

@@ -6,7 +6,16 @@ Contains wiring only. This is the only place where the parts are put together.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
@@ -427,7 +436,7 @@ class Host:
             await self._apply(new, plan)
         return plan
 
-    async def call(
+    def call(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
@@ -439,7 +448,7 @@ class Host:
         raw: bool = False,
         call_id: str | None = None,
         caller: Caller = LOCAL_CALLER,
-    ) -> CallOutcome:
+    ) -> Coroutine[Any, Any, CallOutcome]:
         """Calls a tool by its qualified name; first among the caller's `builtin_tools`, if there are any.
 
         `reset_timeout_on_progress`: the time limit starts again with each progress notification. `raw`: the
@@ -453,7 +462,7 @@ class Host:
         `HostClosed`.
         """
         self._check_open()
-        return await self._pipeline.call(
+        return self._pipeline.call(
             ToolCall(
                 name,
                 arguments or {},

@@ -92,7 +92,7 @@ class Host:
         *,
         timeout_seconds: float | None = None,
         on_progress: Any = None,
-        own: Mapping[str, BuiltinTool] | None = None,
+        builtin_tools: Mapping[str, BuiltinTool] | None = None,
         call_id: str | None = None,
     ) -> CallOutcome:
         self.calls.append((name, arguments))

@@ -12,7 +12,7 @@ import contextlib
 import itertools
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -24,7 +24,7 @@ from dragoman.calls.outcome import CallOutcome, outcome_of, outcome_of_error, wi
 from dragoman.calls.progress import OnProgress, ProgressRelay
 from dragoman.calls.recovery import Changed, react
 from dragoman.calls.url_elicitation import send_to_pages
-from dragoman.calls.validate import Checker, is_large
+from dragoman.calls.validate import Checker
 from dragoman.catalog.tools import BuiltinTool, Complete, Run, ServerTool, Tool
 from dragoman.cleaning import one_line
 from dragoman.connections.session import Session
@@ -53,8 +53,9 @@ from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 from dragoman.wire.messages import ABSENT
 
-SETTLING_LIMIT: Final = 3
-"""How often a call starts again because its tool changed before it was sent."""
+ATTEMPT_LIMIT: Final = 3
+"""How often a call starts because its tool or server changed before it was sent."""
+_RESTLESS: Final = "it, or the entry of its server, changed while it was being allowed"
 
 
 _HOST: Final = os.urandom(4).hex()
@@ -94,10 +95,13 @@ class _Judged(NamedTuple):
     server_name: str
     """Its name, also where there is no such server; empty if the tool deals with none."""
     arguments: Mapping[str, Any]
-    redactor: Redactor | None
-    """Of the same entry: another one may have its name by the time the answer arrives."""
     check: Callable[[], None]
     """Raises `Changed` unless tool and server are still those that were judged. Called after every wait."""
+
+    @property
+    def redactor(self) -> Redactor | None:
+        """Of the same entry: another one may have its name by the time the answer arrives."""
+        return self.server.redactor if self.server is not None else None
 
 
 class Pipeline:
@@ -121,18 +125,18 @@ class Pipeline:
         self._pages = pages
         self._checker = Checker()
 
-    def call(self, request: ToolCall) -> Awaitable[CallOutcome]:
+    def call(self, request: ToolCall) -> Coroutine[Any, Any, CallOutcome]:
         """The outcome of the call. Raises only when the connection or the host fails."""
         entry = Entry(tool=request.name, caller=request.caller.id)
         audit = self._audit
-        return self._settled(request, entry) if audit is None else self._audited(request, entry, audit)
+        return self._make(request, entry) if audit is None else self._audited(request, entry, audit)
 
     async def _audited(self, request: ToolCall, entry: Entry, audit: AuditLog) -> CallOutcome:
-        """Like `_settled`; the end of the call is written to the audit log in every case."""
+        """Like `_make`; the end of the call is written to the audit log in every case."""
         began, started = time.time(), self._clock.monotonic()
         entry.outcome = "cancelled"
         try:
-            outcome = await self._settled(request, entry)
+            outcome = await self._make(request, entry)
             entry.outcome = _in_a_word(outcome)
             return outcome
         except DragomanError as error:
@@ -142,35 +146,28 @@ class Pipeline:
             entry.duration_ms = round((self._clock.monotonic() - started) * 1000, 3)
             audit.write(entry, request.arguments, began)
 
-    async def _settled(self, request: ToolCall, entry: Entry) -> CallOutcome:
-        """Makes the call; again from the beginning if the tool changed before it was sent."""
-        for _ in range(SETTLING_LIMIT):
-            try:
-                return await self._make(request, entry)
-            except Changed:
-                continue
-        why = "it, or the entry of its server, changed while it was being allowed"
-        entry.decision, entry.reason = "deny", why
-        refused = PermissionRefused(entry.server, request.name, why)
-        return outcome_of_error(entry.server, request.name, refused)
+    async def _make(self, request: ToolCall, entry: Entry, attempt: int = 1) -> CallOutcome:
+        """The order of one call: find, validate, hooks, permission, send, prepare, hooks.
 
-    async def _make(self, request: ToolCall, entry: Entry) -> CallOutcome:
-        """The order of one call: find, validate, hooks, permission, send, prepare, hooks."""
+        If the tool or its server changes before the call is sent, it starts again from the beginning.
+        """
         hooks, word, context = self._hooks, None, ()
         try:
-            tool = await self._find(request)
+            tool = self._known(request) or await self._find(request)
             # A copy: what was judged is what is sent, whatever the caller does with its own.
-            arguments = await self._checked(tool, request.arguments, request.timeout_seconds)
+            arguments = _copied(tool, request.arguments)
+            if not self._checker.check(tool, arguments):
+                arguments = await self._checked(tool, arguments, request)
             entry.server = name = _server_of(tool, arguments)
-            server = self._servers.get(name)
+            server = self._servers.find(name)
             if hooks.wants("PreToolUse", tool, arguments):
                 before = await hooks.before_call(tool, arguments, call_id=request.call_id)
                 word, context = before.word, before.context
                 if before.arguments is not arguments:
-                    arguments = await self._checked(tool, before.arguments, request.timeout_seconds)
+                    arguments = await self._checked(tool, _copied(tool, before.arguments), request)
                     if (named := _server_of(tool, arguments)) != name:
                         entry.server = name = named
-                        server = self._servers.get(name)
+                        server = self._servers.find(name)
         except (UnknownTool, InvalidArguments) as error:
             return outcome_of_error(error.server or "", request.name, error)
         decision = await self._permissions.decide(
@@ -181,19 +178,27 @@ class Pipeline:
             call_id=request.call_id,
             caller=request.caller,
         )
-        _note(entry, decision, tool)
+        if self._audit is not None:
+            _note(entry, decision, tool)
         if not decision.allowed:
             refused = PermissionRefused(name, tool.name, decision.reason)
             return with_context(outcome_of_error(tool.server, tool.name, refused), context)
 
         def check() -> None:
-            is_builtin = isinstance(tool, BuiltinTool)
-            now = self._servers.get(name) if is_builtin else self._catalog.find(tool.name)
-            if now is not (server if is_builtin else tool):
+            """Raises `Changed` unless tool and server are still those that were judged."""
+            found = (
+                self._catalog.find(tool.name) if isinstance(tool, ServerTool) else self._servers.find(name)
+            )
+            if found is not (tool if isinstance(tool, ServerTool) else server):
                 raise Changed
 
-        redactor = server.redactor if server is not None else None
-        outcome = await self._carry_out(_Judged(tool, server, name, arguments, redactor, check), request)
+        try:
+            outcome = await self._carry_out(_Judged(tool, server, name, arguments, check), request)
+        except Changed:
+            if attempt < ATTEMPT_LIMIT:
+                return await self._make(request, entry, attempt + 1)
+            entry.decision, entry.reason = "deny", _RESTLESS
+            return outcome_of_error(name, tool.name, PermissionRefused(name, tool.name, _RESTLESS))
         if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool, arguments):
             outcome = await self._after_hooks(tool, arguments, outcome, request.call_id)
         if outcome.error is not None and _is_raised(tool, outcome.error):
@@ -201,33 +206,26 @@ class Pipeline:
         return with_context(outcome, context) if context else outcome
 
     async def _checked(
-        self, tool: ServerTool | BuiltinTool, arguments: Mapping[str, Any], seconds: float | None
+        self, tool: ServerTool | BuiltinTool, arguments: Mapping[str, Any], request: ToolCall
     ) -> Mapping[str, Any]:
-        """A copy of the arguments, valid, and with what the caller left out and the tool can find."""
-        arguments = _copied(tool, arguments)
-        if is_large(arguments):
-            await self._checker.check_large(tool, arguments)
-        else:
-            self._checker.check(tool, arguments)
+        """The arguments, valid, and with what the caller left out and the tool can find."""
+        await self._checker.check_large(tool, arguments)
         if isinstance(tool, BuiltinTool) and tool.complete is not None:
-            return await _completed(tool, tool.complete, arguments, seconds)
+            return await _completed(tool, tool.complete, arguments, request.timeout_seconds)
         return arguments
 
-    async def _find(self, request: ToolCall) -> ServerTool | BuiltinTool:
-        """The tool. A server that is still connecting is waited for; `NotConnected` if it is not."""
-        try:
-            return self._resolve(request)
-        except UnknownTool:
-            server = self._servers.server_in(request.name)
-            if server is None or server.session() is not None:
-                raise
+    def _known(self, request: ToolCall) -> ServerTool | BuiltinTool | None:
+        builtins, name = request.builtin_tools, request.name
+        return (builtins.get(name) if builtins is not None else None) or self._catalog.find(name)
+
+    async def _find(self, request: ToolCall) -> ServerTool:
+        """A tool that is not known. A server that is still connecting is waited for; `NotConnected` if it is
+        not."""
+        server = self._servers.server_in(request.name)
+        if server is not None and server.session() is None:
             seconds = request.timeout_seconds
             await server.wait_for_session(server.timeout_seconds if seconds is None else seconds)
-            return self._resolve(request)
-
-    def _resolve(self, request: ToolCall) -> ServerTool | BuiltinTool:
-        builtin = request.builtin_tools.get(request.name) if request.builtin_tools is not None else None
-        return self._catalog.resolve(request.name) if builtin is None else builtin
+        return self._catalog.resolve(request.name)
 
     # The call itself, allowed by now.
 
@@ -246,7 +244,7 @@ class Pipeline:
                     is_error, error_code = False, None
                     return CallOutcome(server=judged.server_name, tool=tool.name, content=content)
             else:
-                result, content = await self._deliver(tool, judged, request)
+                result, content = await self._deliver(tool, judged, request, started)
             prepared = self._prepared(judged, result, content, request)
             if not isinstance(prepared, Prepared):
                 prepared = await prepared
@@ -262,38 +260,36 @@ class Pipeline:
             error_code = "changed"
             raise
         finally:
-            if request.perform is None:
-                self._tell_end(tool, request.call_id, started, is_error, error_code)
-
-    def _tell_end(
-        self, tool: Tool, call_id: str, started: float, is_error: bool, error_code: str | None
-    ) -> None:
-        if self._bus.has_listeners:
-            self._bus.publish(
-                CallFinished(
-                    server=tool.server,
-                    tool=tool.name,
-                    call_id=call_id,
-                    duration_seconds=self._clock.monotonic() - started,
-                    is_error=is_error,
-                    error_code=error_code,
+            if self._bus.has_listeners and request.perform is None:
+                self._bus.publish(
+                    CallFinished(
+                        server=tool.server,
+                        tool=tool.name,
+                        call_id=request.call_id,
+                        duration_seconds=self._clock.monotonic() - started,
+                        is_error=is_error,
+                        error_code=error_code,
+                    )
                 )
-            )
 
-    async def _deliver(self, tool: ServerTool, judged: _Judged, request: ToolCall) -> Result:
+    async def _deliver(self, tool: ServerTool, judged: _Judged, request: ToolCall, started: float) -> Result:
         """Gets the session, sends the call, and again where `recovery` decides so."""
         server, check = judged.server, judged.check
         assert server is not None
         limit_seconds = request.timeout_seconds
         if limit_seconds is None:
             limit_seconds = server.timeout_seconds
-        deadline, seconds = self._clock.monotonic() + limit_seconds, limit_seconds
+        deadline, seconds = started + limit_seconds, limit_seconds
         session = server.session()
         if session is None:
             session = await self._session(server, limit_seconds, check)
             limit_seconds = seconds = self._left(deadline)
         check()
-        relay, attempt = self._relay(tool, request, judged.redactor), 1
+        relay, attempt = None, 1
+        if request.on_progress is not None or self._bus.has_listeners:
+            relay = ProgressRelay(
+                tool.server, tool.name, request.on_progress, self._bus, judged.redactor, request.call_id
+            )
         try:
             while True:
                 try:
@@ -402,11 +398,6 @@ class Pipeline:
 
     def _left(self, deadline: float) -> float:
         return max(0.001, deadline - self._clock.monotonic())
-
-    def _relay(self, tool: Tool, request: ToolCall, redact: Redactor | None) -> ProgressRelay | None:
-        if request.on_progress is None and not self._bus.has_listeners:
-            return None
-        return ProgressRelay(tool.server, tool.name, request.on_progress, self._bus, redact, request.call_id)
 
 
 def _copied(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:

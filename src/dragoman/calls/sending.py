@@ -46,7 +46,7 @@ class Sender:
 
     def known(self, name: str) -> Server:
         """The server; `NotConnected` if there is none of this name."""
-        server = self.servers.get(name)
+        server = self.servers.find(name)
         if server is None:
             hint = f"There are: {', '.join(sorted(self.servers)) or 'none'}."
             raise NotConnected(name, "not configured", None, hint=hint)
@@ -107,7 +107,7 @@ class Sender:
 
     def check(self, server: Server) -> None:
         """Raises `Changed` if the server was removed, or its entry is another now."""
-        if self.servers.get(server.name) is not server:
+        if self.servers.find(server.name) is not server:
             raise Changed
 
     async def list_of(self, reader: ListReader[L], server: Server, *, fresh: bool) -> Listed[L]:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 
 from dragoman.calls.pattern_cost import BACKTRACK_LIMIT
 from dragoman.calls.schema_cost import ON_ONE_VALUE, WORK_LIMIT, Price, Work, extra_of, price_of
-from dragoman.catalog.tools import Tool
+from dragoman.catalog.tools import BuiltinTool, Tool
 from dragoman.cleaning import one_line
 from dragoman.errors import InvalidArguments
 
@@ -85,14 +85,18 @@ class Checker:
         self._inputs: dict[str, _Check] = {}
         self._outputs: dict[str, _Check] = {}
 
-    def check(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        """Raises InvalidArguments, naming each argument that does not fit. For what is not `is_large`."""
+    def check(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        """Raises InvalidArguments, naming each argument that does not fit. False: more is to be done, because
+        they are large or the tool can complete them; `check_large` is needed."""
+        if is_large(arguments) or (isinstance(tool, BuiltinTool) and tool.complete is not None):
+            return False
         known = self._input(tool)
         if known.validator is not None and (problems := _told(known, arguments, True)):
             raise InvalidArguments(tool.server, tool.name, problems)
+        return True
 
     async def check_large(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        """The same for what takes long to measure."""
+        """The same for what takes long to check."""
         known = self._input(tool)
         if known.validator is None:
             return
@@ -122,7 +126,7 @@ class Checker:
 def _told(known: _Check, arguments: Mapping[str, Any], is_small: bool) -> tuple[str, ...]:
     """What would take too long, the server judges."""
     try:
-        return known.problems(dict(arguments), is_small=is_small)
+        return known.problems(arguments if type(arguments) is dict else dict(arguments), is_small=is_small)
     except _TooMuch:
         return ()
 

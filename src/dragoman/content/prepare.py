@@ -224,6 +224,9 @@ class Preparer:
 def _for_model(blocks: tuple[Block, ...], redact: Redactor | None) -> tuple[Block, ...]:
     """The blocks with clean texts. Secrets are looked for last: what is taken out may have stood between
     their letters."""
+    if len(blocks) == 1 and not redact and type(only := blocks[0]) is TextBlock:  # the common case, quickly
+        text = for_model(only.text)
+        return blocks if text is only.text else (TextBlock(text),)
     texts = [for_model(block.text) if isinstance(block, TextBlock) else None for block in blocks]
     return _with_texts(blocks, texts, redact)
 

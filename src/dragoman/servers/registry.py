@@ -80,6 +80,10 @@ class ServerRegistry(Mapping[str, Server]):
     def __getitem__(self, name: str) -> Server:
         return self._servers[name]
 
+    def find(self, name: str) -> Server | None:
+        """Like `get`, in a fraction of the time."""
+        return self._servers.get(name)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._servers)
 
@@ -154,19 +158,19 @@ class ServerRegistry(Mapping[str, Server]):
         return self._servers[max(found, key=len)] if found else None
 
     def redactor_of(self, server: str) -> Redactor | None:
-        known = self._servers.get(server)
+        known = self.find(server)
         return None if known is None else known.redactor
 
     def is_trusted(self, server: str) -> bool:
         """Whether the person believes what the server declares of its tools."""
-        known = self._servers.get(server)
+        known = self.find(server)
         return known is not None and known.is_trusted
 
     def _connections(self) -> Mapping[str, Connection]:
         return {name: server.connection for name, server in self._servers.items()}
 
     def _learn(self, server: str, secrets: Iterable[str]) -> None:
-        known = self._servers.get(server)
+        known = self.find(server)
         if known is not None:
             known.learn_secrets(tuple(secrets))
 

@@ -104,6 +104,9 @@ class Servers(dict[str, Any]):
         for name, reason in (away or {}).items():
             self[name] = FakeServer(self, name, None, reason)
 
+    def find(self, name: str) -> Any:
+        return self.get(name)
+
     def naming_servers(self) -> list[str]:
         return list(self)
 
