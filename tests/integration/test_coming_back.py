@@ -54,6 +54,36 @@ async def gathered(host: Host, kinds: tuple[type[Event], ...]) -> list[Event]:
     return found
 
 
+def is_another(host: Host, pids: set[int]) -> bool:
+    """Whether its process is none of these."""
+    pid = host.servers["x"].pid
+    return pid is not None and pid not in pids
+
+
+NEVER_AGAIN = {"DRAGOMAN_RECONNECT_WAIT_MS": 600_000, "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 600_000}
+
+
+@pytest.mark.requirement("LIF-5")
+async def test_a_process_that_answered_a_call_is_started_again_at_once_however_often_it_dies():
+    async with host_of(workshop("ours"), settings=NEVER_AGAIN) as host:
+        pids = set[int]()
+        for number in range(5):
+            assert (await host.call("mcp__x__add", {"a": number, "b": 1})).text == str(number + 1)
+            pids.add(kill(host))
+            await until(lambda: host.servers["x"].status != "connected" or is_another(host, pids))
+        assert (await host.call("mcp__x__add", {"a": 5, "b": 1})).text == "6"
+        assert len(pids) == 5
+
+
+@pytest.mark.requirement("LIF-5")
+async def test_a_process_that_answered_no_call_is_waited_for():
+    async with host_of(workshop("ours"), settings=NEVER_AGAIN) as host:
+        kill(host)
+        await until(lambda: host.servers["x"].phase == "reconnecting")
+        with pytest.raises(NotConnected):
+            await host.call("mcp__x__add", {"a": 1, "b": 1}, timeout_seconds=0.5)
+
+
 @pytest.mark.requirement("LIF-5")
 async def test_a_process_that_was_killed_is_started_again_and_serves():
     async with host_of(workshop("ours")) as host:

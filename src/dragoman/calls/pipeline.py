@@ -95,13 +95,9 @@ class _Judged(NamedTuple):
     server_name: str
     """Its name, also where there is no such server; empty if the tool deals with none."""
     arguments: Mapping[str, Any]
+    redactor: Redactor | None
     check: Callable[[], None]
     """Raises `Changed` unless tool and server are still those that were judged. Called after every wait."""
-
-    @property
-    def redactor(self) -> Redactor | None:
-        """Of the same entry: another one may have its name by the time the answer arrives."""
-        return self.server.redactor if self.server is not None else None
 
 
 class Pipeline:
@@ -193,7 +189,9 @@ class Pipeline:
                 raise Changed
 
         try:
-            outcome = await self._carry_out(_Judged(tool, server, name, arguments, check), request)
+            redactor = server.redactor if server is not None else None
+            judged = _Judged(tool, server, name, arguments, redactor, check)
+            outcome = await self._carry_out(judged, request)
         except Changed:
             if attempt < ATTEMPT_LIMIT:
                 return await self._make(request, entry, attempt + 1)
