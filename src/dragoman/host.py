@@ -31,7 +31,7 @@ from dragoman.calls.progress import OnProgress
 from dragoman.calls.prompts import Prompts
 from dragoman.calls.requests import Requests
 from dragoman.calls.resources import ResourceReader, Resources
-from dragoman.calls.turn import take_turn
+from dragoman.calls.turn import call_in_turn
 from dragoman.catalog.catalog import Admit, Catalog
 from dragoman.catalog.instructions import cleaned
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
@@ -53,7 +53,7 @@ from dragoman.errors import ConfigError, DragomanError, HostClosed, HostNotOpen,
 from dragoman.events import ConfigurationChanged, Event, EventBus
 from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.declared import Hook
-from dragoman.hooks.forms import HookedForms, HookedPages
+from dragoman.hooks.forms import HookedForms, HookedUrls
 from dragoman.interaction import LOCAL_CALLER, Caller, ElicitsForms, ElicitsUrls, Interaction
 from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
@@ -194,7 +194,7 @@ class Host:
         )
         pages = None
         if isinstance(interaction, ElicitsUrls):
-            pages = HookedPages(interaction, hooks, self._redactor_of)
+            pages = HookedUrls(interaction, hooks, self._redactor_of)
         registry = ServerRegistry(
             configuration, self._catalog, self._bus, clock, dependencies, (forms, pages)
         )
@@ -482,7 +482,7 @@ class Host:
         Each has its outcome, in the order of the calls; unlike `call`, nothing of one call is raised.
         """
         parallel = {str(tool.name) for tool in self._servers.tools() if tool.hints.is_parallel}
-        return await take_turn(calls, self.call, parallel.__contains__)
+        return await call_in_turn(calls, self.call, parallel.__contains__)
 
     async def reconnect(self, name: str) -> ServerStatus:
         """Reconnects a server, with a new count of attempts; returns when that succeeded or failed."""
@@ -577,7 +577,7 @@ class Host:
             clock=self._options.get("clock"),
             tool_lock=self._options.get("tool_lock"),
         )
-        child._catalog.stand_beside(self._servers.naming_servers())
+        child._catalog.name_apart_from(self._servers.naming_servers())
         self._children.add(child)
         return child
 
@@ -617,7 +617,7 @@ class Host:
             )
         await self._keep_in_mind(new)
         for child in list(self._children):
-            child._catalog.stand_beside(self._servers.naming_servers())
+            child._catalog.name_apart_from(self._servers.naming_servers())
             await child._reload_quietly()
 
     async def _ask_for_connectors(self) -> None:

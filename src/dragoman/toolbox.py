@@ -22,7 +22,7 @@ from msgspec import Struct
 from dragoman.agent_servers import HasTools
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.progress import OnProgress
-from dragoman.calls.turn import take_turn
+from dragoman.calls.turn import call_in_turn
 from dragoman.catalog.deferral import Budget, divide
 from dragoman.catalog.instructions import InstructionsDelta, sections
 from dragoman.catalog.overview import described, enumerated, overview
@@ -173,7 +173,9 @@ class Toolbox:
     async def call_all(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[CallOutcome]:
         """Like `Host.call_all`, with this conversation's built-in tools."""
         pool = self._look()
-        return await take_turn(calls, self.call, lambda name: name in pool and pool[name].hints.is_parallel)
+        return await call_in_turn(
+            calls, self.call, lambda name: name in pool and pool[name].hints.is_parallel
+        )
 
     def is_app_tool(self, name: str) -> bool:
         """Whether there is a tool of this name that is for apps only, and not for models."""

@@ -23,7 +23,7 @@ from dragoman.calls.invoke import Result, invoke
 from dragoman.calls.outcome import CallOutcome, outcome_of, outcome_of_error, with_context
 from dragoman.calls.progress import OnProgress, ProgressRelay
 from dragoman.calls.recovery import Changed, react
-from dragoman.calls.url_elicitation import send_to_pages
+from dragoman.calls.url_elicitation import elicit_urls
 from dragoman.calls.validate import Checker
 from dragoman.catalog.tools import BuiltinTool, Complete, Run, ServerTool, Tool
 from dragoman.cleaning import one_line
@@ -333,8 +333,8 @@ class Pipeline:
         step = react(error, attempt=attempt, retry_safe=server.is_retry_safe(tool))
         if step.reaction == "give up" or step.wait_seconds >= self._left(deadline):
             raise error
-        pages_first = step.reaction == "ask the person to open the URL and retry"
-        if pages_first and not await self._visited(error, self._left(deadline)):
+        needs_url = step.reaction == "ask the person to open the URL and retry"
+        if needs_url and not await self._urls_opened(error, self._left(deadline)):
             raise error
         if step.wait_seconds:
             await asyncio.sleep(step.wait_seconds)
@@ -386,12 +386,12 @@ class Pipeline:
             )
         return with_context(outcome, after.context)
 
-    async def _visited(self, error: CallError, seconds: float) -> bool:
+    async def _urls_opened(self, error: CallError, seconds: float) -> bool:
         """Whether the person has opened the URLs that the server sent, within the time of the call."""
         if isinstance(error, RemoteError):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    return await send_to_pages(self._pages, error)
+                    return await elicit_urls(self._pages, error)
         return False
 
     def _left(self, deadline: float) -> float:

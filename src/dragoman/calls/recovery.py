@@ -26,7 +26,7 @@ class Changed(Exception):
 
 UNSENT_LIMIT: Final = 3
 """How often a call that never reached its server is tried."""
-PAGES_LIMIT: Final = 4
+URL_ATTEMPT_LIMIT: Final = 4
 """How often a call is tried before which a person is sent to a page: after each of three visits, once
 more."""
 BUSY_LIMIT: Final = 4
@@ -116,7 +116,7 @@ TABLE: Final[tuple[Row, ...]] = (
         "-32042: a URL must be opened first",
         _remote(URL_ELICITATION_REQUIRED),
         "ask the person to open the URL and retry",
-        PAGES_LIMIT,
+        URL_ATTEMPT_LIMIT,
         then="the server's error",
     ),
     Row(

@@ -22,7 +22,7 @@ Wanted = tuple[str, Mapping[str, Any]]
 Make = Callable[[str, Mapping[str, Any]], Awaitable[CallOutcome]]
 
 
-async def take_turn(
+async def call_in_turn(
     calls: Sequence[Wanted], make: Make, is_parallel: Callable[[str], bool]
 ) -> list[CallOutcome]:
     """The outcomes, in the order of the calls. A failed connection is an outcome, too."""

@@ -38,7 +38,7 @@ def pages_of(error: RemoteError) -> tuple[UrlElicitation, ...]:
     return usable if len(usable) == len(named) else ()
 
 
-async def send_to_pages(pages: ElicitsUrls | None, error: RemoteError) -> bool:
+async def elicit_urls(pages: ElicitsUrls | None, error: RemoteError) -> bool:
     """Whether the person has been to every page, so that the call can be made again."""
     questions = pages_of(error)
     if pages is None or not questions:

@@ -81,7 +81,7 @@ class Catalog:
         self._servers = frozenset(servers)
         self._tools = None
 
-    def stand_beside(self, servers: Iterable[str]) -> None:
+    def name_apart_from(self, servers: Iterable[str]) -> None:
         """Servers of another pool that is used together with this one: names tell them apart, too."""
         self._beside = frozenset(servers)
         self._tools = None

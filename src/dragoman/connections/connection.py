@@ -18,7 +18,7 @@ from dragoman import events
 from dragoman.cleaning import one_line
 from dragoman.connections.connector import ConnectionContext, ConnectionTarget, Connector
 from dragoman.connections.failures import connect_error_of
-from dragoman.connections.handshake import Introduction
+from dragoman.connections.handshake import HandshakeResult
 from dragoman.connections.reachability import pause
 from dragoman.connections.reconnect_backoff import ReconnectBackoff
 from dragoman.connections.resource_subscriptions import UPDATED, ResourceSubscriptions
@@ -95,7 +95,7 @@ class Connection:
         self._starts_on_use = target.starts_on_use
         self._state = ServerState(since=context.clock.now())
         self._session: Session | None = None
-        self._introduction: Introduction | None = None
+        self._handshake_result: HandshakeResult | None = None
         self._last_details = Details()
         self._last_ignored: Mapping[str, int] = {}
         self._last_noise: tuple[str, ...] = ()
@@ -111,17 +111,17 @@ class Connection:
             timeout_seconds=lambda: context.settings.seconds("MCP_REQUEST_TIMEOUT_MS"),
         )
         self._owner: asyncio.Task[None] | None = None
-        self._refusal: Disable | None = None
+        self._disabled_by: Disable | None = None
         """Why it is not to be connected; None: it is wanted."""
         self._closed = False
-        self._said = asyncio.Event()
+        self._request_changed = asyncio.Event()
         """Set when another state is wanted."""
         self._needed = asyncio.Event()
         """Set when a resting server is used."""
-        self._moved = asyncio.Event()
+        self._state_changed = asyncio.Event()
         """Set, and replaced, at each change of state."""
         self._settled = asyncio.Event()
-        self._was_up = False
+        self._was_connected = False
         """Whether it has been connected since the last request to connect."""
         self._end: asyncio.Future[tuple[str, End]] | None = None
         """Resolved with the cause when the current connection ends."""
@@ -137,8 +137,8 @@ class Connection:
         return self._state
 
     @property
-    def introduction(self) -> Introduction | None:
-        return self._introduction
+    def handshake_result(self) -> HandshakeResult | None:
+        return self._handshake_result
 
     @property
     def error(self) -> DragomanError | None:
@@ -175,10 +175,10 @@ class Connection:
     def offers_tools(self) -> bool:
         """Whether its tools can be called: at once, or after a wait that ends by itself."""
         state = self._state
-        return state.status == "connected" or state.phase == "reconnecting" or self._is_resting
+        return state.status == "connected" or state.phase == "reconnecting" or self._is_idle
 
     @property
-    def _is_resting(self) -> bool:
+    def _is_idle(self) -> bool:
         return self.is_lazy and self._state.status == "pending" and not self._is_held
 
     def session(self) -> Session | None:
@@ -193,7 +193,7 @@ class Connection:
                     if not self._is_coming:
                         raise self._not_connected()
                     self._needed.set()
-                    await self._moved.wait()
+                    await self._state_changed.wait()
                 return session
         except TimeoutError:
             raise self._not_connected() from None
@@ -211,27 +211,27 @@ class Connection:
     def start(self) -> None:
         """Begins connecting, in a task of its own."""
         if self._owner is None and not self._is_held:
-            self._owner = asyncio.create_task(self._own(), name=f"dragoman connection {self.name}")
+            self._owner = asyncio.create_task(self._run(), name=f"dragoman connection {self.name}")
 
     def reconnect(self) -> None:
         """Connects; if it is connected, disconnects first."""
         self._starts_on_use = False
-        self._want(None)
+        self._request(None)
 
     def enable(self) -> None:
         """Connects, unless it is connected or about to be."""
-        if self._refusal is not None or self._state.status not in ("connected", "pending"):
-            self._want(None)
+        if self._disabled_by is not None or self._state.status not in ("connected", "pending"):
+            self._request(None)
 
     def disable(self, reason: str = "disabled by the person") -> None:
-        self._want(Disable(reason))
+        self._request(Disable(reason))
 
-    def _want(self, refusal: Disable | None) -> None:
+    def _request(self, refusal: Disable | None) -> None:
         if self._closed or self._is_held:
             return
-        self._refusal = refusal
+        self._disabled_by = refusal
         self._settled.clear()
-        self._said.set()
+        self._request_changed.set()
         self.start()
 
     async def settled(self) -> None:
@@ -271,24 +271,24 @@ class Connection:
     async def close(self) -> None:
         """Ends the link. Safe from any task, at any moment, any number of times."""
         self._closed = True
-        self._said.set()
+        self._request_changed.set()
         if self._owner is not None:
             # Waiting, not awaiting: cancelling one closer must not cancel the owner's tidying up.
             await asyncio.wait([self._owner])
 
     # Only called by the owner task.
 
-    async def _own(self) -> None:
+    async def _run(self) -> None:
         try:
             while not self._closed:
-                self._said.clear()
-                if self._refusal is not None:
-                    self._signal(self._refusal)
+                self._request_changed.clear()
+                if self._disabled_by is not None:
+                    self._signal(self._disabled_by)
                     self._settled.set()
                 else:
-                    await self._until_said(self._live())
+                    await self._until_request_changes(self._keep_connected())
                 if not self._closed:
-                    await self._said.wait()
+                    await self._request_changed.wait()
         finally:
             await self._drop(None)
             self.subscriptions.finish()
@@ -296,10 +296,10 @@ class Connection:
                 self._signal(Disable("the connection was closed"))
             self._settled.set()
 
-    async def _until_said(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _until_request_changes(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs the work until it ends or another state is wanted."""
         living = asyncio.create_task(work, name=f"dragoman life {self.name}")
-        said = asyncio.create_task(self._said.wait())
+        said = asyncio.create_task(self._request_changed.wait())
         try:
             await asyncio.wait((living, said), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -308,24 +308,24 @@ class Connection:
             if self._state.status == "connected":
                 # No caller gets the session that is about to be closed: it waits for the next one.
                 closing = Disable("the connection was closed") if self._closed else None
-                self._signal(closing or self._refusal or Lost("it is reconnecting"))
+                self._signal(closing or self._disabled_by or Lost("it is reconnecting"))
             # Gathered so that asyncio does not report an unread error.
             await asyncio.gather(living, said, return_exceptions=True)
             await self._drop(None)
 
-    async def _live(self) -> None:
+    async def _keep_connected(self) -> None:
         """Connects, and reconnects after each loss; returns when there is no further attempt."""
         backoff = ReconnectBackoff.of(self._context.settings)
-        self._was_up = False
+        self._was_connected = False
         rests = self._starts_on_use
         while True:
             if rests:
-                await self._rest()
+                await self._wait_for_first_use()
             try:
                 await self._connect()
                 self._starts_on_use = self._target.idle_seconds is not None
                 self._settle()
-                ended = await self._stay(backoff)
+                ended = await self._wait_for_end(backoff)
                 rests = ended is None
                 if ended is None:
                     continue
@@ -347,23 +347,23 @@ class Connection:
 
     async def _finish_calls(self) -> None:
         """Waits for the calls under way on a connection that accepts no further ones."""
-        if self._was_up and self._session is not None:
+        if self._was_connected and self._session is not None:
             self.subscriptions.close()
             await self._session.quiet(None)
 
     def _settle(self) -> None:
         """Marks the wanted state as reached or failed, unless another state is wanted by now."""
-        if not self._said.is_set():
+        if not self._request_changed.is_set():
             self._settled.set()
 
-    async def _rest(self) -> None:
+    async def _wait_for_first_use(self) -> None:
         """Waits for the first use."""
         self._signal(Rest())
         await self._drop(None)
         self._settle()
         await self._needed.wait()
 
-    async def _stay(self, backoff: ReconnectBackoff) -> tuple[DragomanError, End] | None:
+    async def _wait_for_end(self, backoff: ReconnectBackoff) -> tuple[DragomanError, End] | None:
         """Waits for the link's end: why and how, or None if it was not needed any longer."""
         assert self._end is not None
         began = self._context.clock.monotonic()
@@ -371,7 +371,7 @@ class Connection:
             if self._target.idle_seconds is None:
                 cause, how = await self._end
             else:
-                found = await self._end_or_idleness(self._end, self._target.idle_seconds)
+                found = await self._wait_for_end_or_idleness(self._end, self._target.idle_seconds)
                 if found is None:
                     return None
                 cause, how = found
@@ -388,7 +388,7 @@ class Connection:
         session = self._session
         return self._target.kind == "local" and session is not None and session.is_used
 
-    async def _end_or_idleness(
+    async def _wait_for_end_or_idleness(
         self, end: asyncio.Future[tuple[str, End]], idle_seconds: float
     ) -> tuple[str, End] | None:
         while True:
@@ -403,7 +403,7 @@ class Connection:
     async def _try_again(self, backoff: ReconnectBackoff, error: DragomanError, how: str) -> bool:
         """Waits for the next attempt; false if there is to be none."""
         # A server that never connected is not tried again, unless only the network failed.
-        hopeful = self._was_up or (isinstance(error, Unreachable) and self._target.kind == "remote")
+        hopeful = self._was_connected or (isinstance(error, Unreachable) and self._target.kind == "remote")
         asked = error.retry_after_seconds if isinstance(error, Unreachable) else None
         at_least = min(asked or 0.0, LONGEST_ASKED_SECONDS)
         at_once = how == "session" or self._was_healthy
@@ -413,7 +413,7 @@ class Connection:
             self._fail(error)
             self._settle()
             return False
-        if self._was_up:
+        if self._was_connected:
             self._signal(Lost(_reason(error), backoff.attempt - 1))
         else:
             self._fail(error)
@@ -427,18 +427,18 @@ class Connection:
     async def _connect(self) -> None:
         async with self._context.limiter.taken(self._target.kind):
             self._signal(Start())
-            session, introduction, seconds = await self._connector.link()
-        self._introduction = introduction
-        await self.subscriptions.open(session, introduction.capabilities)
+            session, handshake_result, seconds = await self._connector.link()
+        self._handshake_result = handshake_result
+        await self.subscriptions.open(session, handshake_result.capabilities)
         await self._handlers.prepare(session, seconds)
         if session.lost_cause is not None:
             raise self._connector.start_failed(session.lost_cause, session)
         self._error = None
-        self._was_up = True
+        self._was_connected = True
         self._needed.clear()
         self._signal(Ready())
         self._context.bus.publish(
-            events.ServerConnected(server=self.name, protocol_version=introduction.revision)
+            events.ServerConnected(server=self.name, protocol_version=handshake_result.revision)
         )
 
     def _missed(self) -> None:
@@ -494,8 +494,8 @@ class Connection:
         before, self._state = self._state, next_state(self._state, signal, self._context.clock.now())
         if self._state == before:
             return
-        self._moved.set()
-        self._moved = asyncio.Event()
+        self._state_changed.set()
+        self._state_changed = asyncio.Event()
         state = self._state
         self._context.bus.publish(
             events.ServerStateChanged(
@@ -525,7 +525,7 @@ class Connection:
             if method == UPDATED:
                 self.subscriptions.updated(params)
 
-    def doubted(self, session: Session) -> None:
+    def unresponsive(self, session: Session) -> None:
         if session is self._session and (self._checking is None or self._checking.done()):
             self._checking = asyncio.create_task(self.check(CHECK_SECONDS))
 

@@ -18,7 +18,7 @@ from dragoman.clock import Clock
 from dragoman.connections.connect_limiter import ConnectLimiter, Kind
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import MakeTransport
-from dragoman.connections.handshake import Handshake, Introduction
+from dragoman.connections.handshake import Handshake, HandshakeResult
 from dragoman.connections.reachability import TcpProbe
 from dragoman.connections.session import Session, SessionObserver
 from dragoman.errors import (
@@ -93,7 +93,7 @@ class Connector:
         self.phase = "start"
         """How far it came, in words."""
 
-    async def link(self) -> tuple[Session, Introduction, float]:
+    async def link(self) -> tuple[Session, HandshakeResult, float]:
         """A session, what the server says of itself, and how many seconds of the time limit are left."""
         seconds = self._context.settings.seconds("MCP_TIMEOUT")
         self.phase = "start"
@@ -103,7 +103,7 @@ class Connector:
             async with asyncio.timeout(seconds) as limit:
                 session = await self._open(older=remembered == OLDER)
                 handshake = self._handshake(remembered, seconds)
-                session, introduction = await handshake.run(session)
+                session, handshake_result = await handshake.run(session)
                 left = (limit.when() or 0) - asyncio.get_running_loop().time()
         except TimeoutError:
             raise self._with_details(self._too_late(f"no answer within {seconds:g} s")) from None
@@ -117,8 +117,8 @@ class Connector:
             self._context.eras.remember(
                 self._target.fingerprint, handshake.verdict, until_end=handshake.is_from_timeout
             )
-        session.introduced()
-        return session, introduction, left
+        session.handshake_done()
+        return session, handshake_result, left
 
     def _too_late(self, cause: str) -> ConnectTimeout:
         hint = _SLOW[self._target.kind == "remote"]

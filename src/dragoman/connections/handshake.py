@@ -75,7 +75,7 @@ _REFUSALS_OF_MODERN_SERVERS: Final = (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_F
 FAULT_OF_SERVER: Final = "This is a fault of the server: update it, or report it to its developers."
 
 
-class Introduction(Struct, frozen=True):
+class HandshakeResult(Struct, frozen=True):
     """What a server says of itself."""
 
     revision: str
@@ -116,14 +116,14 @@ class Handshake:
         """Whether the verdict rests on a probe that was not answered in time: the server may only have been
         slow, so that the verdict is kept until the host ends and no longer."""
 
-    async def run(self, session: Session) -> tuple[Session, Introduction]:
-        """The session to use (another one if the process had to be restarted) and the introduction."""
+    async def run(self, session: Session) -> tuple[Session, HandshakeResult]:
+        """The session to use (another one if the process had to be restarted) and the result of the handshake."""
         try:
             return await self._run(session)
         finally:
             self._forget_probe()
 
-    async def _run(self, session: Session) -> tuple[Session, Introduction]:
+    async def _run(self, session: Session) -> tuple[Session, HandshakeResult]:
         step = first_step(self._protocol, self._remembered)
         if isinstance(step, Probe):
             step = await self._probe(session, step.revision)
@@ -211,7 +211,7 @@ class Handshake:
 
     async def _initialize(
         self, session: Session, offer: str, *, may_fall_back: bool
-    ) -> tuple[Session, Introduction]:
+    ) -> tuple[Session, HandshakeResult]:
         driver = LegacyDriver(offer, *self._client)
         session.use(driver)
         # The time limit for connecting is the caller's; `initialize` itself is never cancelled.
@@ -273,14 +273,14 @@ class Handshake:
         step = after_probe(answer, tried=MODERN_REVISIONS[0], retried=True, protocol=self._protocol)
         return step if isinstance(step, SpeakModern) else None
 
-    def _speak_modern(self, session: Session, step: SpeakModern) -> Introduction:
+    def _speak_modern(self, session: Session, step: SpeakModern) -> HandshakeResult:
         session.use(ModernDriver(step.revision, *self._client))
         self.verdict = "modern"
         return _introduction_of(step)
 
     async def _fall_back(
         self, session: Session, offer: str, refusal: ConnectError
-    ) -> tuple[Session, Introduction]:
+    ) -> tuple[Session, HandshakeResult]:
         """The server refused a POST at its address: perhaps that is where its stream of events is."""
         try:
             session = await self._begin_anew(session, older=True)
@@ -292,7 +292,7 @@ class Handshake:
         self.verdict = OLDER
         return await self._initialize(session, offer, may_fall_back=False)
 
-    def _accept(self, session: Session, raw: Raw, offer: str) -> Introduction:
+    def _accept(self, session: Session, raw: Raw, offer: str) -> HandshakeResult:
         try:
             result = decode_as(InitializeResult, raw)
         except Unreadable as problem:
@@ -307,11 +307,11 @@ class Handshake:
             )
         session.use(LegacyDriver(revision, *self._client))
         session.notify("notifications/initialized")
-        return Introduction(
+        return HandshakeResult(
             revision, result.server_info or Implementation(), result.capabilities or {}, result.instructions
         )
 
-    async def _probe_again(self, session: Session, refusal: HandshakeFailed) -> Introduction:
+    async def _probe_again(self, session: Session, refusal: HandshakeFailed) -> HandshakeResult:
         """`initialize` was refused as a modern server would: it was only slow to answer the probe."""
         step = await self._probe(session, MODERN_REVISIONS[0])
         if isinstance(step, SpeakModern):
@@ -336,14 +336,16 @@ class Handshake:
         return HandshakeFailed(self._server, "handshake", cause, hint=hint)
 
 
-def _introduction_of(step: SpeakModern) -> Introduction:
+def _introduction_of(step: SpeakModern) -> HandshakeResult:
     found = step.discovery
     if found is None:
-        return Introduction(step.revision, Implementation(), {}, None)
+        return HandshakeResult(step.revision, Implementation(), {}, None)
     info = found.server_info
     if info is None and found.meta is not None:
         info = _implementation(found.meta.get(META_SERVER_INFO))
-    return Introduction(step.revision, info or Implementation(), found.capabilities or {}, found.instructions)
+    return HandshakeResult(
+        step.revision, info or Implementation(), found.capabilities or {}, found.instructions
+    )
 
 
 def _implementation(value: Any) -> Implementation | None:

@@ -87,7 +87,7 @@ class SessionObserver(Protocol):
     def asked(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None: ...
     def logged(self, level: str, text: str) -> None: ...
     def ended(self, session: Session, cause: str, how: End) -> None: ...
-    def doubted(self, session: Session) -> None:
+    def unresponsive(self, session: Session) -> None:
         """The server has sent nothing for a while although requests wait."""
         ...
 
@@ -121,7 +121,7 @@ class Session:
         self._limit_bytes = limit_bytes
         self._flood = FloodGauge(unrequested_per_second)
         self._health = Health()
-        self._is_introduced = False
+        self._is_handshake_done = False
         self.is_used = False
         """Whether a caller's request was answered, so that the server may have work to finish."""
         self.refusal: HttpError | None = None
@@ -275,9 +275,9 @@ class Session:
         """Whether parts of a call's arguments are repeated as headers."""
         return self._transport.carries_headers and self._driver.era == "modern"
 
-    def introduced(self) -> None:
+    def handshake_done(self) -> None:
         """The handshake is done."""
-        self._is_introduced = True
+        self._is_handshake_done = True
         self._transport.negotiated(self._driver.revision)
 
     def hurry(self) -> None:
@@ -343,7 +343,7 @@ class Session:
             future.set_exception(CallTimeout(self.server, method, seconds, may_have_run=was_sent))
             if was_sent:
                 if self._wants_about and self._health.expired():
-                    self._observer.doubted(self)
+                    self._observer.unresponsive(self)
                 self._give_up(request_id, "the time limit passed" if courtesy_cancel else None)
 
     def _give_up(self, request_id: int, reason: str | None) -> None:
@@ -353,7 +353,7 @@ class Session:
 
     def _check_session(self, error: RemoteError) -> None:
         """Some servers say in an ordinary reply that the client has to reconnect."""
-        if not self._is_introduced or not self._transport.carries_headers:
+        if not self._is_handshake_done or not self._transport.carries_headers:
             return
         cause = why_renewed(self._driver.era, error)
         if cause is not None:

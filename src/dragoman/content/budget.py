@@ -14,7 +14,7 @@ from dragoman.cleaning import cut
 from dragoman.content.tokens import MOST_PER_CHARACTER, Counter, estimate
 
 DOUBT: Final = 2
-"""An estimate that is over the limit by more than this is not doubted."""
+"""An estimate that is over the limit by more than this is believed without a recount."""
 WORDS_TOKENS: Final = 400
 """What our own words about a cut may take."""
 

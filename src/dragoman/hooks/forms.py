@@ -58,7 +58,7 @@ class HookedForms(_Hooked):
         return answer
 
 
-class HookedPages(_Hooked):
+class HookedUrls(_Hooked):
     """A `ElicitsUrls` around another."""
 
     def __init__(self, pages: ElicitsUrls, hooks: Hooks, redactor_of: RedactorOf = no_redactor) -> None:

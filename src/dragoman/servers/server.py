@@ -160,8 +160,8 @@ class Server:
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        introduction = self.connection.introduction
-        return introduction.capabilities if introduction is not None else {}
+        handshake_result = self.connection.handshake_result
+        return handshake_result.capabilities if handshake_result is not None else {}
 
     def offers(self, capability: str) -> bool:
         return offers(self.capabilities, capability)

@@ -73,7 +73,7 @@ def status_of(
 ) -> ServerStatus:
     """The status now, without secrets of the server's entry."""
     config = entry.config or ServerConfig(type=UNUSABLE)
-    state, details, said = connection.state, connection.details, connection.introduction
+    state, details, said = connection.state, connection.details, connection.handshake_result
     info = said.server_info if said else None
     status = ServerStatus(
         name=entry.name,

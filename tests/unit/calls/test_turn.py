@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.calls.outcome import CallOutcome
-from dragoman.calls.turn import AT_ONCE, take_turn
+from dragoman.calls.turn import AT_ONCE, call_in_turn
 from dragoman.content.blocks import TextBlock
 from dragoman.errors import ConnectionLost, HostClosed
 
@@ -38,7 +38,7 @@ class Workshop:
         return CallOutcome(server="box", tool=name, content=(TextBlock(name),))
 
     async def turn(self, *names: str) -> list[CallOutcome]:
-        return await take_turn(
+        return await call_in_turn(
             [(name, {}) for name in names], self.make, lambda name: name.startswith("read")
         )
 

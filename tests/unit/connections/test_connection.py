@@ -38,7 +38,7 @@ class Far:
     congested = False
 
     def __init__(self, refusal: Exception | None = None, *, hangs: bool = False) -> None:
-        self._refusal = refusal
+        self._disabled_by = refusal
         self._hangs = hangs
         self.sink: Sink | None = None
         self.sent: list[dict[str, Any]] = []
@@ -47,8 +47,8 @@ class Far:
     async def open(self, sink: Sink) -> None:
         if self._hangs:
             await asyncio.Event().wait()
-        if self._refusal is not None:
-            raise self._refusal
+        if self._disabled_by is not None:
+            raise self._disabled_by
         self.sink = sink
 
     def send(self, message: bytes, about: About | None = None) -> None:
@@ -168,7 +168,7 @@ async def test_it_is_connected_once_it_is_prepared(bench: Bench):
     assert bench.prepared == 1
     assert connection.session() is not None
     assert connection.error is None
-    assert connection.introduction is not None
+    assert connection.handshake_result is not None
 
 
 @pytest.mark.requirement("LIF-4")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from dragoman.connections.handshake import Handshake, Introduction
+from dragoman.connections.handshake import Handshake, HandshakeResult
 from dragoman.errors import (
     CallTimeout,
     ConnectError,
@@ -121,7 +121,7 @@ class Meeting:
             raise self._refuses_older
         return self.talks[len(self.begun)]
 
-    async def run(self) -> tuple[Any, Introduction]:
+    async def run(self) -> tuple[Any, HandshakeResult]:
         return await self.handshake.run(self.talks[0])  # type: ignore[arg-type]
 
 
@@ -139,11 +139,11 @@ def local(**answers: list[Said]) -> Talk:
 async def test_a_modern_server_is_known_after_one_question():
     info = {"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "new", "version": "9"}}}
     meeting = Meeting(local(server_discover=[found(MODERN, instructions="be kind", **info)]))
-    session, introduction = await meeting.run()
+    session, handshake_result = await meeting.run()
 
     assert session.story == [f"server/discover@{MODERN}"]
-    assert (introduction.revision, introduction.instructions) == (MODERN, "be kind")
-    assert (introduction.server_info.name, introduction.capabilities) == ("new", {"tools": {}})
+    assert (handshake_result.revision, handshake_result.instructions) == (MODERN, "be kind")
+    assert (handshake_result.server_info.name, handshake_result.capabilities) == ("new", {"tools": {}})
     assert meeting.handshake.verdict == "modern"
 
 
@@ -152,17 +152,17 @@ async def test_a_name_that_cannot_be_read_is_no_name(info: Any):
     meeting = Meeting(
         local(server_discover=[found(MODERN, _meta={"io.modelcontextprotocol/serverInfo": info})])
     )
-    _, introduction = await meeting.run()
+    _, handshake_result = await meeting.run()
 
-    assert introduction.server_info.name == ""
+    assert handshake_result.server_info.name == ""
 
 
 async def test_a_refusal_that_names_the_same_revision_is_asked_once_more():
     meeting = Meeting(local(server_discover=[unsupported(MODERN), found(MODERN)]))
-    session, introduction = await meeting.run()
+    session, handshake_result = await meeting.run()
 
     assert session.story == [f"server/discover@{MODERN}"] * 2
-    assert introduction.revision == MODERN
+    assert handshake_result.revision == MODERN
 
 
 async def test_a_server_that_refuses_all_revisions_we_speak_is_given_up():
@@ -190,14 +190,14 @@ async def test_a_server_that_refuses_all_revisions_we_speak_is_given_up():
 )
 async def test_a_legacy_server_is_opened_on_the_same_process(answer: Said):
     meeting = Meeting(local(server_discover=[answer], initialize=[welcome()]))
-    session, introduction = await meeting.run()
+    session, handshake_result = await meeting.run()
 
     assert session.story == [
         f"server/discover@{MODERN}",
         f"initialize@{LEGACY}",
         f"notifications/initialized@{LEGACY}",
     ]
-    assert introduction.revision == LEGACY
+    assert handshake_result.revision == LEGACY
     assert meeting.begun == []
     assert meeting.handshake.verdict == "legacy"
     assert meeting.handshake.is_from_timeout == (answer is SILENCE)
@@ -221,9 +221,9 @@ async def test_a_process_that_ends_on_the_probe_is_started_again_without_one():
 
 async def test_the_revision_the_server_chose_is_spoken_from_then_on():
     meeting = Meeting(local(server_discover=[NO_METHOD], initialize=[welcome("2025-03-26")]))
-    session, introduction = await meeting.run()
+    session, handshake_result = await meeting.run()
 
-    assert introduction.revision == "2025-03-26"
+    assert handshake_result.revision == "2025-03-26"
     assert session.story[-1] == "notifications/initialized@2025-03-26"
 
 
@@ -240,14 +240,14 @@ async def test_a_slow_modern_server_that_refuses_initialize_is_probed_again():
     meeting = Meeting(
         local(server_discover=[SILENCE, found(MODERN)], initialize=[RemoteError("box", -32022, "no")])
     )
-    session, introduction = await meeting.run()
+    session, handshake_result = await meeting.run()
 
     assert session.story == [
         f"server/discover@{MODERN}",
         f"initialize@{LEGACY}",
         f"server/discover@{MODERN}",
     ]
-    assert (introduction.revision, meeting.handshake.verdict) == (MODERN, "modern")
+    assert (handshake_result.revision, meeting.handshake.verdict) == (MODERN, "modern")
 
 
 async def test_a_refusal_of_initialize_names_what_the_server_speaks():
@@ -281,11 +281,11 @@ async def test_an_answer_to_the_probe_counts_although_initialize_was_sent(
         initialize=[welcome() if overtakes else After("never")],
     )
     meeting = Meeting(slow, probe_seconds=0)
-    session, introduction = await meeting.run()
+    session, handshake_result = await meeting.run()
 
     assert session.story == [f"server/discover@{MODERN}", f"initialize@{LEGACY}"]
     assert session.driver.revision == MODERN
-    assert (introduction.revision, introduction.capabilities) == (MODERN, {"tools": {}})
+    assert (handshake_result.revision, handshake_result.capabilities) == (MODERN, {"tools": {}})
     assert meeting.handshake.verdict == "modern"
 
 
@@ -297,18 +297,18 @@ async def test_a_slow_server_that_is_pinned_to_the_modern_era_has_the_whole_time
     for _ in range(20):
         await asyncio.sleep(0)
     slow._asked["somebody else"].set()
-    _, introduction = await running
+    _, handshake_result = await running
 
-    assert (introduction.revision, slow.story) == (MODERN, [f"server/discover@{MODERN}"])
+    assert (handshake_result.revision, slow.story) == (MODERN, [f"server/discover@{MODERN}"])
 
 
 @pytest.mark.parametrize("make", [local, remote])
 async def test_a_late_refusal_of_the_probe_is_a_verdict(make: Callable[..., Talk]):
     slow = make(server_discover=[After("initialize", NO_METHOD)], initialize=[welcome()])
     meeting = Meeting(slow, probe_seconds=0)
-    _, introduction = await meeting.run()
+    _, handshake_result = await meeting.run()
 
-    assert (introduction.revision, meeting.handshake.verdict) == (LEGACY, "legacy")
+    assert (handshake_result.revision, meeting.handshake.verdict) == (LEGACY, "legacy")
     assert not meeting.handshake.is_from_timeout
 
 
@@ -318,9 +318,9 @@ async def test_an_answer_to_initialize_alone_is_a_verdict_over_a_pipe_only_and_r
 ):
     monkeypatch.setattr("dragoman.connections.handshake.LATE_SECONDS", 0.01)
     meeting = Meeting(make(server_discover=[After("never")], initialize=[welcome()]), probe_seconds=0)
-    _, introduction = await meeting.run()
+    _, handshake_result = await meeting.run()
 
-    assert (introduction.revision, meeting.handshake.verdict) == (LEGACY, verdict)
+    assert (handshake_result.revision, meeting.handshake.verdict) == (LEGACY, verdict)
     assert meeting.handshake.is_from_timeout
 
 
@@ -333,9 +333,9 @@ async def test_a_server_that_knows_no_initialize_is_probed_again(code: int, reme
         probe_seconds=0.01,
         remembered=remembered,
     )
-    _, introduction = await meeting.run()
+    _, handshake_result = await meeting.run()
 
-    assert (introduction.revision, meeting.handshake.verdict) == (MODERN, "modern")
+    assert (handshake_result.revision, meeting.handshake.verdict) == (MODERN, "modern")
 
 
 async def test_of_two_refusals_the_one_of_initialize_is_told():
@@ -390,9 +390,9 @@ async def test_what_says_nothing_of_the_era_is_raised_and_nothing_is_remembered(
 
 async def test_silence_over_the_network_is_worth_an_attempt_but_not_worth_remembering():
     meeting = Meeting(remote(server_discover=[SILENCE], initialize=[welcome()]))
-    _, introduction = await meeting.run()
+    _, handshake_result = await meeting.run()
 
-    assert introduction.revision == LEGACY
+    assert handshake_result.revision == LEGACY
     assert meeting.handshake.verdict is None
 
 
@@ -403,11 +403,11 @@ async def test_a_server_that_takes_no_post_is_reached_by_the_older_transport(num
         remote(initialize=[welcome("2024-11-05")]),
         has_older=True,
     )
-    session, introduction = await meeting.run()
+    session, handshake_result = await meeting.run()
 
     assert session is meeting.talks[1]
     assert meeting.talks[0].story[-1] == "close"
-    assert (introduction.revision, meeting.begun, meeting.handshake.verdict) == (
+    assert (handshake_result.revision, meeting.begun, meeting.handshake.verdict) == (
         "2024-11-05",
         ["older"],
         "sse",

@@ -310,7 +310,7 @@ async def test_arguments_are_mirrored_in_the_modern_era_over_what_carries_header
 
 
 async def test_the_transport_learns_the_revision(remote: Session, web: Wire):
-    remote.introduced()
+    remote.handshake_done()
 
     assert web.revision == "2025-11-25"
 
@@ -389,7 +389,7 @@ async def test_what_ends_the_link_at_once(
 
 @pytest.mark.requirement("LIF-7")
 async def test_a_lost_session_said_in_a_reply_is_one_too_and_nothing_ran(remote: Session, web: Wire):
-    remote.introduced()
+    remote.handshake_done()
     task = await started(remote)
     answer(web, error={"code": -32600, "message": "Session not found"})
 

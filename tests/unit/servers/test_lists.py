@@ -12,7 +12,7 @@ from dragoman.catalog.catalog import Catalog
 from dragoman.catalog.paging import Listing
 from dragoman.config.load import Sources, load
 from dragoman.connections.factory import TransportDependencies
-from dragoman.connections.handshake import Introduction
+from dragoman.connections.handshake import HandshakeResult
 from dragoman.content.redact import Redactor
 from dragoman.errors import RemoteError
 from dragoman.events import EventBus, PromptsChanged, ResourcesChanged, ToolsChanged
@@ -210,8 +210,8 @@ class Room:
             configuration, Catalog(), bus, FakeClock(), TransportDependencies(), (forms, None)
         )
         self.server = registry["box"]
-        introduced = Introduction("2025-11-25", Implementation("s", "1"), capabilities, None)
-        self.server.connection._introduction = introduced
+        handshake_result = HandshakeResult("2025-11-25", Implementation("s", "1"), capabilities, None)
+        self.server.connection._handshake_result = handshake_result
 
     async def open(self) -> None:
         await self.server._prepare(self.session, 5.0)  # type: ignore[arg-type]
