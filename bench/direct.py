@@ -14,11 +14,11 @@ from dragoman.config.load import load
 from dragoman.config.scopes import Sources
 from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.connection import Connection, ConnectionHandlers
-from dragoman.connections.connector import ConnectionContext, ConnectionTarget
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import TransportDependencies, kind_of, older_maker, transport_maker
 from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
+from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.errors import ConfigError, PolicyRefused
 from dragoman.version import VERSION
 

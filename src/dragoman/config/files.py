@@ -6,7 +6,6 @@ forbids, cannot be read, that is its `fault`; what follows from a fault is decid
 
 from __future__ import annotations
 
-import difflib
 import os
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -425,5 +424,7 @@ def _unknown_key(key: str, keys: Mapping[str, Any], scope: Scope) -> str:
 
 
 def _unknown_name(key: str, keys: Iterable[str]) -> str:
+    import difflib  # only for a key that is not known
+
     near = difflib.get_close_matches(key, keys, 1)
     return f"unknown key {key!r}" + (f"; did you mean {near[0]}?" if near else "; it is ignored")

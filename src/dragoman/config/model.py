@@ -6,7 +6,6 @@ entries that cannot be used. An unknown field is kept and causes a warning, neve
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
@@ -214,6 +213,8 @@ def entry_warnings(entry: Mapping[str, Any]) -> tuple[str, ...]:
 def _unknown_fields(entry: Mapping[str, Any]) -> Iterator[str]:
     for owner, name in _unknown_names(entry):
         known = {each.casefold(): each for each in (_PARTS[owner] if owner else FIELDS)}
+        import difflib  # only for a field that is not known
+
         near = difflib.get_close_matches(name.casefold()[:100], sorted(known), 1)
         advice = f"; did you mean {known[near[0]]}?" if near else ""
         where = f"{owner}.{name}" if owner else name

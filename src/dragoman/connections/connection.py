@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from dragoman import events
 from dragoman.cleaning import one_line
-from dragoman.connections.connector import ConnectionContext, ConnectionTarget, Connector
+from dragoman.connections.connector import Connector
 from dragoman.connections.failures import connect_error_of
 from dragoman.connections.handshake import HandshakeResult
 from dragoman.connections.reachability import pause
@@ -24,7 +24,7 @@ from dragoman.connections.reconnect_backoff import ReconnectBackoff
 from dragoman.connections.resource_subscriptions import UPDATED, ResourceSubscriptions
 from dragoman.connections.server_messages import LOG_TEXT_LIMIT, ServerMessages
 from dragoman.connections.server_requests import ServerRequests
-from dragoman.connections.session import End, Session
+from dragoman.connections.session import End, Session, SessionEvents
 from dragoman.connections.state import (
     AuthNeeded,
     Disable,
@@ -40,6 +40,7 @@ from dragoman.connections.state import (
     next_state,
 )
 from dragoman.connections.subscription_stream import ACKNOWLEDGED
+from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.errors import (
     ConnectError,
     DragomanError,
@@ -91,7 +92,6 @@ class Connection:
         self._target = target
         self._context = context
         self._handlers = handlers
-        self._connector = Connector(name, target, context, self, handlers.requests.capabilities)
         self._starts_on_use = target.starts_on_use
         self._state = ServerState(since=context.clock.now())
         self._session: Session | None = None
@@ -102,7 +102,16 @@ class Connection:
         self._error = held.error if held is not None else None
         self._checking: asyncio.Task[None] | None = None
         messages = self._messages = ServerMessages(name, context.bus, handlers.requests, self._noticed)
-        self.notified, self.asked, self.logged = messages.notified, messages.asked, messages.logged
+        session_events = SessionEvents(
+            messages.notified,
+            messages.asked,
+            messages.logged,
+            self._ended,
+            self._unresponsive,
+            self._unauthorized,
+        )
+        capabilities = handlers.requests.capabilities
+        self._connector = Connector(name, target, context, session_events, self._opened, capabilities)
         self.subscriptions = ResourceSubscriptions(
             name,
             context.bus,
@@ -507,9 +516,9 @@ class Connection:
             )
         )
 
-    # What the linker reports.
+    # What the connector reports.
 
-    def opened(self, session: Session) -> None:
+    def _opened(self, session: Session) -> None:
         self._session = session
         self._end = asyncio.get_running_loop().create_future()
         self._signal(Opened())
@@ -525,16 +534,16 @@ class Connection:
             if method == UPDATED:
                 self.subscriptions.updated(params)
 
-    def unresponsive(self, session: Session) -> None:
+    def _unresponsive(self, session: Session) -> None:
         if session is self._session and (self._checking is None or self._checking.done()):
             self._checking = asyncio.create_task(self.check(CHECK_SECONDS))
 
-    def unauthorized(self, session: Session) -> None:
+    def _unauthorized(self, session: Session) -> None:
         # While connecting, the failed request reports it to the handshake.
         if session is self.session() and (self._checking is None or self._checking.done()):
             self._checking = asyncio.create_task(self._check_credentials(session))
 
-    def ended(self, session: Session, cause: str, how: End) -> None:
+    def _ended(self, session: Session, cause: str, how: End) -> None:
         if session is not self._session:
             return
         cause = one_line(cause, LOG_TEXT_LIMIT)

@@ -7,20 +7,13 @@ further attempts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from msgspec import Struct
-
-from dragoman import events
 from dragoman.cleaning import one_line, visible
-from dragoman.clock import Clock
-from dragoman.connections.connect_limiter import ConnectLimiter, Kind
-from dragoman.connections.eras import EraMemory
-from dragoman.connections.factory import MakeTransport
 from dragoman.connections.handshake import Handshake, HandshakeResult
-from dragoman.connections.reachability import TcpProbe
-from dragoman.connections.session import Session, SessionObserver
+from dragoman.connections.session import Session, SessionEvents
+from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.errors import (
     ConnectError,
     ConnectionLost,
@@ -30,7 +23,6 @@ from dragoman.errors import (
     Unreachable,
 )
 from dragoman.protocol import LEGACY_REVISIONS
-from dragoman.settings import Settings
 from dragoman.wire.client.legacy import LegacyDriver
 from dragoman.wire.client.negotiate import OLDER
 
@@ -40,54 +32,22 @@ _SLOW = {
 }
 
 
-class ConnectionContext(Struct, frozen=True):
-    """What the connections of a host share."""
-
-    settings: Settings
-    clock: Clock
-    bus: events.EventBus
-    eras: EraMemory
-    client_info: Mapping[str, Any]
-    limiter: ConnectLimiter
-
-
-class ConnectionTarget(Struct, frozen=True, kw_only=True):
-    """How one server is reached, and when its connection is open."""
-
-    make_transport: MakeTransport
-    older_transport: MakeTransport | None = None
-    """The transport before Streamable HTTP, for a server that was never updated."""
-    protocol: str
-    fingerprint: str | None = None
-    """Names the entry in the memory of eras; None: nothing is remembered of it."""
-    kind: Kind = "in-process"
-    probe: TcpProbe | None = None
-    """Finds out cheaply whether an unreachable server is back."""
-    idle_seconds: float | None = None
-    """It is stopped when not used for that long, and started at the next use."""
-    starts_on_use: bool = False
-    """It is not started before its first use."""
-
-
-class LinkObserver(SessionObserver, Protocol):
-    def opened(self, session: Session) -> None:
-        """A transport is up; the handshake begins on this session."""
-        ...
-
-
 class Connector:
     def __init__(
         self,
         server: str,
         target: ConnectionTarget,
         context: ConnectionContext,
-        observer: LinkObserver,
+        session_events: SessionEvents,
+        on_open: Callable[[Session], None],
         capabilities: Mapping[str, Any],
     ) -> None:
+        """`on_open`: a transport is up, and the handshake begins on this session."""
         self._server = server
         self._target = target
         self._context = context
-        self._observer = observer
+        self._session_events = session_events
+        self._on_open = on_open
         self._capabilities = capabilities
         self._session: Session | None = None
         self.phase = "start"
@@ -102,7 +62,7 @@ class Connector:
         try:
             async with asyncio.timeout(seconds) as limit:
                 session = await self._open(older=remembered == OLDER)
-                handshake = self._handshake(remembered, seconds)
+                handshake = self._handshake(remembered)
                 session, handshake_result = await handshake.run(session)
                 left = (limit.when() or 0) - asyncio.get_running_loop().time()
         except TimeoutError:
@@ -140,17 +100,9 @@ class Connector:
         )
         return self._with_details(StartFailed(self._server, self.phase, cause, hint=hint))
 
-    def _handshake(self, remembered: str | None, seconds: float) -> Handshake:
+    def _handshake(self, remembered: str | None) -> Handshake:
         return Handshake(
-            self._server,
-            protocol=self._target.protocol,
-            remembered=remembered,
-            client_info=self._context.client_info,
-            capabilities=self._capabilities,
-            probe_seconds=self._context.settings.seconds("DRAGOMAN_PROBE_TIMEOUT_MS"),
-            connect_seconds=seconds,
-            respawn=self._open,
-            has_older=self._target.older_transport is not None,
+            self._server, self._target, self._context, self._capabilities, remembered, self._open
         )
 
     async def _open(self, older: bool) -> Session:
@@ -165,7 +117,7 @@ class Connector:
             self._server,
             make(),
             driver,
-            self._observer,
+            self._session_events,
             limit_bytes=settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"],
             unrequested_per_second=settings["DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND"],
         )
@@ -176,7 +128,7 @@ class Connector:
             await session.close()
             raise
         self.phase = "handshake"
-        self._observer.opened(session)
+        self._on_open(session)
         return session
 
     def _recall(self) -> str | None:

@@ -20,6 +20,7 @@ from msgspec import Raw, Struct
 
 from dragoman.connections.failures import connect_error_of
 from dragoman.connections.session import Session
+from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.errors import (
     CallTimeout,
     ConnectError,
@@ -88,25 +89,23 @@ class Handshake:
     def __init__(
         self,
         server: str,
-        *,
-        protocol: str,
-        remembered: str | None,
-        client_info: Mapping[str, Any],
+        target: ConnectionTarget,
+        context: ConnectionContext,
         capabilities: Mapping[str, Any],
-        probe_seconds: float,
-        connect_seconds: float,
+        remembered: str | None,
         respawn: Callable[[bool], Awaitable[Session]],
-        has_older: bool = False,
     ) -> None:
-        """`respawn` makes a new session, on the older transport if so told; `has_older`: there is one."""
+        """`remembered`: the verdict of an earlier handshake. `respawn` makes a new session, on the older
+        transport if so told."""
+        seconds = context.settings.seconds
         self._server = server
-        self._protocol = protocol
+        self._protocol = target.protocol
+        self._has_older = target.older_transport is not None
+        self._client = (context.client_info, capabilities)
+        self._connect_seconds = seconds("MCP_TIMEOUT")
+        self._probe_seconds = min(seconds("DRAGOMAN_PROBE_TIMEOUT_MS"), self._connect_seconds * PROBE_SHARE)
         self._remembered = remembered
-        self._client = (client_info, capabilities)
-        self._probe_seconds = min(probe_seconds, connect_seconds * PROBE_SHARE)
-        self._connect_seconds = connect_seconds
         self._respawn = respawn
-        self._has_older = has_older
         self._is_certain = True
         self._late: asyncio.Task[ProbeAnswer] | None = None
         """The probe, while it is unanswered and its time is over."""
@@ -117,7 +116,7 @@ class Handshake:
         slow, so that the verdict is kept until the host ends and no longer."""
 
     async def run(self, session: Session) -> tuple[Session, HandshakeResult]:
-        """The session to use (another one if the process had to be restarted) and the result of the handshake."""
+        """The session to use (another one if the process had to be restarted), and what the server said."""
         try:
             return await self._run(session)
         finally:

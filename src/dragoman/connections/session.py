@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol, cast
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dragoman.cleaning import visible
 from dragoman.connections.failures import Health, error_of, why_renewed
@@ -80,20 +80,17 @@ class Driver(Protocol):
     def encode_cancel(self, request_id: int, reason: str) -> bytes: ...
 
 
-class SessionObserver(Protocol):
-    """Who is told of what happens outside requests."""
+class SessionEvents(Struct, frozen=True):
+    """What is called on events outside requests."""
 
-    def notified(self, method: str, params: Raw) -> None: ...
-    def asked(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None: ...
-    def logged(self, level: str, text: str) -> None: ...
-    def ended(self, session: Session, cause: str, how: End) -> None: ...
-    def unresponsive(self, session: Session) -> None:
-        """The server has sent nothing for a while although requests wait."""
-        ...
-
-    def unauthorized(self, session: Session) -> None:
-        """A request was refused with 401: perhaps the credentials are dead, perhaps only it needs others."""
-        ...
+    notified: Callable[[str, Raw], None]
+    asked: Callable[[Session, MessageId, str, Raw], None]
+    logged: Callable[[str, str], None]
+    ended: Callable[[Session, str, End], None]
+    unresponsive: Callable[[Session], None]
+    """The server has sent nothing for a while although requests wait."""
+    unauthorized: Callable[[Session], None]
+    """A request was refused with 401: perhaps the credentials are dead, perhaps only it needs others."""
 
 
 class Session:
@@ -102,14 +99,14 @@ class Session:
         server: str,
         transport: Transport,
         driver: Driver,
-        observer: SessionObserver,
+        events: SessionEvents,
         *,
         limit_bytes: int,
         unrequested_per_second: int,
     ) -> None:
         self.server = server
         self._transport = transport
-        self._observer = observer
+        self._events = events
         self._peer = Peer(server, self, limit_bytes=limit_bytes, first_id=random.randrange(*FIRST_IDS))
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines[int, _Deadline](self._loop, self._expired)
@@ -343,7 +340,7 @@ class Session:
             future.set_exception(CallTimeout(self.server, method, seconds, may_have_run=was_sent))
             if was_sent:
                 if self._wants_about and self._health.expired():
-                    self._observer.unresponsive(self)
+                    self._events.unresponsive(self)
                 self._give_up(request_id, "the time limit passed" if courtesy_cancel else None)
 
     def _give_up(self, request_id: int, reason: str | None) -> None:
@@ -393,13 +390,13 @@ class Session:
         match verdict:
             case "keep":
                 if request_id is None:
-                    self._observer.logged("warning", f"a message was not taken: {failure.cause}")
+                    self._events.logged("warning", f"a message was not taken: {failure.cause}")
             case "renew":
                 self._end_as(failure.cause, "lost")
             case "session":
                 self._end_as("its session has ended", "session")
             case "unauthorized":
-                self._observer.unauthorized(self)
+                self._events.unauthorized(self)
 
     def unrequested(self, count: int) -> None:
         if self._flood.is_flooded(count, self._loop.time()):
@@ -420,22 +417,22 @@ class Session:
             # Otherwise what is on its way may still arrive; the owner closes, and fails what is left then.
             if nothing_follows or not self._wants_about:
                 self._fail_waiting(cause)
-            self._observer.ended(self, cause, how)
+            self._events.ended(self, cause, how)
 
     # What the peer reports.
 
     def notified(self, method: str, params: Raw) -> None:
-        self._observer.notified(method, params)
+        self._events.notified(method, params)
 
     def asked(self, request_id: MessageId, method: str, params: Raw) -> None:
         if self._driver.servers_may_ask:
-            self._observer.asked(self, request_id, method, params)
+            self._events.asked(self, request_id, method, params)
         else:
-            self._observer.logged(
+            self._events.logged(
                 "warning", f"it sent the request {method[:200]}, which this era forbids; ignored"
             )
 
     def faulted(self, kind: str, sample: str) -> None:
-        self._observer.logged(
+        self._events.logged(
             "warning", f"{kind} from the server, ignored: {sample}" if sample else f"{kind}, ignored"
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import html
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,6 +37,10 @@ NOT_LOOKED_INTO: Final = frozenset({"data", "blob"})
 
 S = TypeVar("S", bound=Struct)
 Span = tuple[int, int]
+
+
+_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+"""As `html.escape`, whose module holds a table of 2 000 names in memory."""
 
 
 class Redactor:
@@ -199,7 +202,7 @@ def _login(secret: str) -> str:
 
 
 def _as_text(secret: str) -> Iterator[str]:
-    yield from (secret, for_model(secret), html.escape(secret))
+    yield from (secret, for_model(secret), secret.translate(_HTML))
     for written in (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
         yield from (written, written.replace("/", "\\/"))
 

@@ -12,7 +12,6 @@ every scope.
 
 from __future__ import annotations
 
-import difflib
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -93,7 +92,7 @@ class _Reader:
         for event, groups in events.items():
             if event not in EVENTS:
                 self._complain(("hooks", event), lambda event=event: _unknown_event(event))
-                if self._is_managed and (near := difflib.get_close_matches(event, EVENTS, 1)):
+                if self._is_managed and (near := _near(event)):
                     yield from self._stand_ins(near[0], _UNREADABLE)
             else:
                 yield from self._event(event, groups)
@@ -247,6 +246,12 @@ def _as_object(value: object) -> Mapping[str, Any] | None:
 
 
 def _unknown_event(event: str) -> str:
-    near = difflib.get_close_matches(event, EVENTS, 1)
+    near = _near(event)
     said = f"hooks: there is no event {one_line(event, 60)}"
     return f"{said}; did you mean {near[0]}?" if near else f"{said}; it is ignored"
+
+
+def _near(event: str) -> list[str]:
+    import difflib  # only for an event that is not known
+
+    return difflib.get_close_matches(event, EVENTS, 1)

@@ -22,10 +22,10 @@ from dragoman.config.model import IN_PROCESS, ServerConfig
 from dragoman.config.plan import Plan
 from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.connection import Connection
-from dragoman.connections.connector import ConnectionContext
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import TransportDependencies
 from dragoman.connections.supervisor import Supervisor, close_all
+from dragoman.connections.target import ConnectionContext
 from dragoman.content.redact import Redactor
 from dragoman.errors import ConfigError, HostClosed, NotConnected, PolicyRefused
 from dragoman.events import Event, EventBus, ServerEvent

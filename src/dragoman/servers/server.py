@@ -20,7 +20,6 @@ from dragoman.config.masking import secrets_of
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig
 from dragoman.connections.connection import Connection, ConnectionHandlers, Held
-from dragoman.connections.connector import ConnectionContext, ConnectionTarget
 from dragoman.connections.elicitation import elicitation_handlers
 from dragoman.connections.factory import (
     IDE_TYPES,
@@ -38,6 +37,7 @@ from dragoman.connections.resource_subscriptions import ResourceSubscriptions
 from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
+from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.content.redact import Redactor
 from dragoman.errors import ConfigError, DragomanError, PolicyRefused
 from dragoman.events import PromptsChanged, ResourcesChanged, ServerEvent, ToolsChanged

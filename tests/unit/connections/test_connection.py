@@ -10,11 +10,11 @@ import pytest
 from dragoman import events
 from dragoman.connections.connect_limiter import ConnectLimiter, Kind
 from dragoman.connections.connection import Connection, ConnectionHandlers, Held
-from dragoman.connections.connector import ConnectionContext, ConnectionTarget
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.server_messages import QUESTIONS_LIMIT
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
+from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.errors import ConnectError, NotConnected, SignInNeeded, StartFailed, Unreachable
 from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.settings import Settings

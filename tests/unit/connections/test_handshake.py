@@ -8,7 +8,10 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from dragoman.connections.connect_limiter import ConnectLimiter
+from dragoman.connections.eras import EraMemory
 from dragoman.connections.handshake import Handshake, HandshakeResult
+from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.errors import (
     CallTimeout,
     ConnectError,
@@ -22,6 +25,9 @@ from dragoman.errors import (
     SignInNeeded,
     Unreachable,
 )
+from dragoman.events import EventBus
+from dragoman.settings import Settings
+from dragoman.testing import FakeClock
 
 pytestmark = pytest.mark.requirement("TRN-10")
 
@@ -104,16 +110,30 @@ class Meeting:
         self.talks = talks
         self.begun: list[str] = []
         self._refuses_older = refuses_older
-        settings: dict[str, Any] = {
-            "protocol": "auto",
-            "remembered": None,
-            "connect_seconds": 30,
-            "probe_seconds": 3,
-            **more,
+        self.handshake = self._handshake(**more)
+
+    def _handshake(
+        self,
+        *,
+        protocol: str = "auto",
+        remembered: str | None = None,
+        connect_seconds: float = 30,
+        probe_seconds: float = 3,
+        has_older: bool = False,
+    ) -> Handshake:
+        milliseconds = {
+            "MCP_TIMEOUT": round(connect_seconds * 1000),
+            "DRAGOMAN_PROBE_TIMEOUT_MS": max(1, round(probe_seconds * 1000)),
         }
-        self.handshake = Handshake(
-            "box", client_info=CLIENT, capabilities={}, respawn=self._respawn, **settings
+        clock = FakeClock()
+        context = ConnectionContext(
+            Settings(milliseconds, {}), clock, EventBus(), EraMemory(clock), CLIENT, ConnectLimiter(1, 1)
         )
+        never: Any = None
+        target = ConnectionTarget(
+            make_transport=never, older_transport=(lambda: never) if has_older else None, protocol=protocol
+        )
+        return Handshake("box", target, context, {}, remembered, self._respawn)
 
     async def _respawn(self, older: bool) -> Any:
         self.begun.append("older" if older else "same")
