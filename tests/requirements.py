@@ -2288,6 +2288,7 @@ REQUIREMENTS: dict[str, Requirement] = dict(
             "tests/integration/test_public_face.py::test_a_host_lists_calls_tells_events_and_shows_servers",
             "tests/integration/test_public_face.py::test_about_fifty_public_names_typed_and_documented",
             "tests/integration/test_public_face.py::test_importing_does_nothing",
+            "tests/unit/test_public.py::test_examples_and_documents_import_public_names_only",
             "tests/unit/test_public.py::test_the_package_lists_what_it_hands_out",
             "tests/unit/test_public.py::test_the_public_words",
         ),

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman import Host
 from dragoman.cleaning import is_safe
-from dragoman.cli import asking, questions
+from dragoman.cli import questions, terminal_interaction
 from dragoman.cli.lookalikes import mixed_words
 from dragoman.cli.render.columns import cells
 from dragoman.interaction import PermissionQuestion
@@ -103,13 +103,13 @@ def question(**fields: Any) -> PermissionQuestion:
 
 
 def shown(capsys: pytest.CaptureFixture[str], asked: PermissionQuestion) -> str:
-    asking.show(asked)
+    terminal_interaction.show(asked)
     return capsys.readouterr().err
 
 
 @pytest.fixture(autouse=True)
 def a_terminal_of_a_known_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "columns", lambda: COLUMNS)
+    monkeypatch.setattr(terminal_interaction, "columns", lambda: COLUMNS)
     monkeypatch.setattr(questions, "columns", lambda: COLUMNS)
 
 

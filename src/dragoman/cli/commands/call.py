@@ -9,7 +9,6 @@ import click
 
 from dragoman.calls.outcome import CallOutcome
 from dragoman.cli import exit_codes
-from dragoman.cli.asking import CommandLineUser
 from dragoman.cli.common import (
     adhoc_server,
     complete_tool,
@@ -32,6 +31,7 @@ from dragoman.cli.options import (
 )
 from dragoman.cli.render import json, text
 from dragoman.cli.render.progress import ProgressLine
+from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.config.load import Configuration
 from dragoman.host import Host
 

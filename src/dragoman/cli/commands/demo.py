@@ -17,11 +17,11 @@ import msgspec
 from dragoman.calls.outcome import CallOutcome
 from dragoman.cleaning import visible
 from dragoman.cli import exit_codes
-from dragoman.cli.asking import CommandLineUser
 from dragoman.cli.options import json_option, run_with_host
 from dragoman.cli.render import json
 from dragoman.cli.render.picture import draw
 from dragoman.cli.render.progress import ProgressLine
+from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.config.load import Configuration, load
 from dragoman.config.scopes import Sources
 from dragoman.content.blocks import ImageBlock

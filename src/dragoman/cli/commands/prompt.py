@@ -10,12 +10,12 @@ from dragoman.catalog.commands import arguments_of
 from dragoman.catalog.naming import prefix
 from dragoman.catalog.prompts import Prompt
 from dragoman.cli import exit_codes
-from dragoman.cli.asking import CommandLineUser
 from dragoman.cli.common import adhoc_server, raise_if_failed, without_url
 from dragoman.cli.opening import not_there, opened, settled, show_absent
 from dragoman.cli.options import json_option, mcp_config_option, one_pair, pairs, run_with_host, yes_option
 from dragoman.cli.render import json, offers
 from dragoman.cli.render.servers import show_problem
+from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.config.load import Configuration
 from dragoman.errors import CallError, PermissionRefused
 from dragoman.host import Host

@@ -13,12 +13,12 @@ import click
 
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
-from dragoman.cli.asking import CommandLineUser
 from dragoman.cli.common import adhoc_server, complete_server, raise_if_failed, without_url
 from dragoman.cli.opening import not_there, opened, settled
 from dragoman.cli.options import json_option, mcp_config_option, one_pair, pairs, run_with_host, yes_option
 from dragoman.cli.render import json, offers
 from dragoman.cli.render.servers import show_problem
+from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.errors import CallError
 from dragoman.host import Host
 

@@ -6,11 +6,11 @@ import sys
 
 import click
 
-from dragoman.cli.asking import CommandLineUser
 from dragoman.cli.common import chosen_server, complete_server, full_option, named_server
 from dragoman.cli.opening import exit_code, opened, problems_of_the_rest, settled, show_absent
 from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option, yes_option
 from dragoman.cli.render import json, offers
+from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.host import Host
 
 

@@ -11,6 +11,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 import click
@@ -34,17 +35,20 @@ _RISKS: Final = {
 }
 
 
-class Terminal:
-    """Asks the person who sits there."""
+class TerminalInteraction:
+    """An `Interaction` in the terminal: asks whether calls may be made, and shows URLs of servers."""
 
-    def __init__(self, sources: Sources, *, is_single: bool = False) -> None:
-        """`is_single`: there is one call, which the person asked for, and no model."""
-        self._sources = sources
+    def __init__(self, cwd: Path | str | None = None, *, is_single: bool = False) -> None:
+        """`cwd`: the folder that the host is configured for, if it is not the current one; it decides which
+        file is named for a lasting yes. `is_single`: there is one call, which the person asked for, and no
+        model."""
+        self._sources = Sources.here(Path(cwd) if cwd is not None else None)
         self._is_single = is_single
         self._turn = asyncio.Lock()
         """One question at a time: a key is the answer to what is on the screen."""
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+        """Shows the call, waits for a key, and returns what it means."""
         async with self._turn:
             StatusLine.hide_current()
             return await self._allow(question)
@@ -75,6 +79,7 @@ class Terminal:
         return key
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
+        """Shows the URL, and returns `accept` when the person says to have been there."""
         async with self._turn:
             StatusLine.hide_current()
             _show_page(question)
@@ -98,7 +103,7 @@ class CommandLineUser:
     """The person who typed a command: that is a yes, unless a rule wants a question or the tool destroys."""
 
     def __init__(self, sources: Sources, *, says_yes: bool) -> None:
-        self._terminal = Terminal(sources, is_single=True)
+        self._terminal = TerminalInteraction(sources.cwd, is_single=True)
         self._says_yes = says_yes
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
