@@ -10,7 +10,7 @@ import click
 from dragoman.cleaning import one_line
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.config.interchange.formats import FORMATS
-from dragoman.config.interchange.notes import Note
+from dragoman.config.interchange.shared import Note
 
 F = TypeVar("F", bound=Callable[..., Any])
 
