@@ -56,10 +56,10 @@ def test_t142_a_line_of_the_audit_log_that_is_not_utf8_is_passed_over(home: Path
 
 @pytest.mark.parametrize("what", ["not UTF-8", "nested without end", "a pipe"])
 def test_t142_odd_names_for_completion_are_none(home: Path, what: str):
-    from dragoman.cli import common
+    from dragoman.cli.commands import completion
 
-    place(common._names_file(), what)
-    assert common._remembered() == {}
+    place(completion._names_file(), what)
+    assert completion._remembered() == {}
 
 
 def test_t142_a_pipe_among_the_ledgers_stops_no_sweep(home: Path):

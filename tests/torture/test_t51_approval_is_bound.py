@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.approving import entry_lines, plain_json
+from dragoman.cli.approval_questions import entry_lines, plain_json
 from dragoman.config import approval
 from dragoman.config.model import fingerprint
 from tests.e2e.forked import run

@@ -17,12 +17,20 @@ from typing import Any, Final, Literal, NamedTuple
 import click
 
 from dragoman.cleaning import one_line, visible
-from dragoman.cli import keys
-from dragoman.cli.lookalikes import mixed_words
-from dragoman.cli.options import is_watched
-from dragoman.cli.questions import SHOWN_CHARACTERS, SHOWN_LINES, ask_key, columns, cut, indented, show_keys
 from dragoman.cli.render.columns import cells, filled
+from dragoman.cli.render.mixed_alphabets import mixed_words
 from dragoman.cli.render.progress import StatusLine
+from dragoman.cli.terminal_input import (
+    SHOWN_CHARACTERS,
+    SHOWN_LINES,
+    ask_key,
+    columns,
+    cut,
+    indented,
+    is_interactive,
+    read_line,
+    show_keys,
+)
 from dragoman.config.scopes import Sources
 from dragoman.interaction import NobodyToAsk, PermissionAnswer, PermissionQuestion, UrlElicitation
 
@@ -69,7 +77,7 @@ class TerminalInteraction:
                 return PermissionAnswer(True, always="local")
             case "t":
                 click.echo("  Tell the model: ", nl=False, err=True)
-                return PermissionAnswer(False, await keys.line())
+                return PermissionAnswer(False, await read_line())
             case _:
                 return PermissionAnswer(False)
 
@@ -90,12 +98,12 @@ class TerminalInteraction:
         if question.is_rememberable and not self._is_single:
             yield "s", "yes, for this session"
         if question.is_rememberable and question.rule:
-            yield "a", f"yes, always: allow {one_line(question.rule)}{_in(self._sources.user_file)}"
-            yield "p", f"yes, always in this project: the same{_in(self._sources.file_of('local'))}"
+            yield "a", f"yes, always: allow {one_line(question.rule)}{_in_file(self._sources.user_file)}"
+            yield "p", f"yes, always in this project: the same{_in_file(self._sources.file_of('local'))}"
         yield "n", "no"
         if not self._is_single:
             yield "t", "no, and tell the model why"
-        if any(row.is_cut for row in _laid_out(question)):
+        if any(row.is_cut for row in _argument_rows(question)):
             yield "v", "show the complete arguments"
 
 
@@ -109,13 +117,13 @@ class CommandLineUser:
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         if self._says_yes or (question.is_rememberable and question.risk != "destroys"):
             return PermissionAnswer(True, "typed on the command line")
-        if is_watched():
+        if is_interactive():
             return await self._terminal.allow(question)
         why = "the server declares it destructive; " if question.risk == "destroys" else ""
         raise NobodyToAsk(f"{why}give --yes to call it")
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
-        return await self._terminal.elicit_url(question) if is_watched() else "cancel"
+        return await self._terminal.elicit_url(question) if is_interactive() else "cancel"
 
 
 def show(question: PermissionQuestion) -> None:
@@ -160,7 +168,7 @@ class Row(NamedTuple):
 
 
 def _show_arguments(question: PermissionQuestion, *, whole: bool = False) -> None:
-    rows = list(_laid_out(question, whole=whole))
+    rows = list(_argument_rows(question, whole=whole))
     if not rows:
         click.secho("    (no arguments)", dim=True, err=True)
     names = max((cells(row.name) for row in rows), default=0)
@@ -173,7 +181,7 @@ def _show_arguments(question: PermissionQuestion, *, whole: bool = False) -> Non
             click.echo(f"        {indented(row.value, 8)}", err=True)
 
 
-def _laid_out(question: PermissionQuestion, *, whole: bool = False) -> Iterator[Row]:
+def _argument_rows(question: PermissionQuestion, *, whole: bool = False) -> Iterator[Row]:
     arguments = list(question.arguments.items())
     for name, value in arguments if whole else arguments[:SHOWN_LINES]:
         shown, text = _name(str(name)), _written(value)
@@ -205,7 +213,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '\\"') + '"'
 
 
-def _in(path: object) -> str:
+def _in_file(path: object) -> str:
     return f"\nin {one_line(str(path))}"
 
 

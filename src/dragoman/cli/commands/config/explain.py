@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from dragoman.cleaning import one_line
-from dragoman.cli.finding import find
-from dragoman.cli.looking import look
+from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.options import json_option, mcp_config_option, sources_of
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
@@ -30,8 +29,8 @@ def command(name: str | None, given: tuple[str, ...], strict: bool, as_json: boo
 
     Values are shown as written, secrets masked. Starts no server.
     """
-    configuration = look(sources_of(given, strict), everything=True)
-    chosen = [find(configuration, name)] if name else list(configuration.servers.values())
+    configuration = load_and_report(sources_of(given, strict), everything=True)
+    chosen = [find_server(configuration, name)] if name else list(configuration.servers.values())
     explained = [explain(configuration, server) for server in chosen]
     if as_json:
         echo(_document(configuration, explained, whole=name is None))

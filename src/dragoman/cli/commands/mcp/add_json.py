@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import click
 
-from dragoman.cli.adding import add_server, check_option, force_option
+from dragoman.cli.commands.mcp.common import add_server, check_option, force_option
 from dragoman.cli.options import json_option, scope_option
 from dragoman.config import jsonc
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from dragoman.cleaning import one_line
-from dragoman.cli.common import complete_server
-from dragoman.cli.finding import find
-from dragoman.cli.looking import look
+from dragoman.cli.commands.completion import complete_server
+from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import typed
@@ -22,10 +21,10 @@ from dragoman.errors import ConfigError, PolicyRefused
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:
     """Enables servers that were disabled."""
-    configuration = look()
+    configuration = load_and_report()
     if names == ("all",):
         names = tuple(name for name, server in configuration.servers.items() if server.standing == "disabled")
-    found = [find(configuration, name) for name in names]
+    found = [find_server(configuration, name) for name in names]
     for server in found:
         if server.standing == "refused":
             raise PolicyRefused(server.name, server.reason or "")

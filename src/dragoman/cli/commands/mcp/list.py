@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman.cli import exit_codes
-from dragoman.cli.common import full_option, has_unread_files
-from dragoman.cli.looking import look
-from dragoman.cli.options import json_option, mcp_config_option, run_with_host, sources_of
+from dragoman.cli.common import has_unread_files, load_and_report, run_with_host
+from dragoman.cli.options import full_option, json_option, mcp_config_option, sources_of
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
 from dragoman.config.load import Configuration
@@ -49,7 +48,7 @@ def command(
     if check and (watch or no_health):
         raise click.UsageError("--check cannot be combined with --watch or --no-health")
     sources = sources_of(given, strict)
-    configuration = look(sources, everything=True)
+    configuration = load_and_report(sources, everything=True)
     if watch:
         _watch(sources, as_json)
         return
@@ -80,7 +79,7 @@ def _checked(configuration: Configuration, views: Mapping[str, ServerStatus]) ->
 
 
 def _watch(sources: Sources, as_json: bool) -> None:
-    from dragoman.cli.render.watching import watch
+    from dragoman.cli.render.live_servers import watch
 
     # Ctrl-C is how it is left, so it is no failure.
     with contextlib.suppress(KeyboardInterrupt):
