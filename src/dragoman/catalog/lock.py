@@ -22,8 +22,8 @@ from dragoman.catalog.prompts import PromptDefinition
 from dragoman.catalog.resources import ResourceTemplate
 from dragoman.catalog.tools import ServerTool, Tool, is_same
 from dragoman.cleaning import one_line, replaced
+from dragoman.config.file_reading import read_object
 from dragoman.config.jsonc import locate
-from dragoman.config.reading import read_object
 from dragoman.config.writer import edit
 from dragoman.errors import ConfigFileError
 

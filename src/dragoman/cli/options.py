@@ -19,8 +19,8 @@ from dragoman.cleaning import one_line
 from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.main import JSON_WANTED
 from dragoman.config import jsonc
+from dragoman.config.file_reading import parse_object, read_text
 from dragoman.config.model import parse_servers
-from dragoman.config.reading import parse_object, read_text
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigFileError
 

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from dragoman import paths
 from dragoman.cli.main import COMPLETION, cli
-from dragoman.config.reading import read_bytes
+from dragoman.config.file_reading import read_bytes
 from dragoman.errors import ConfigFileError, DragomanError
 from dragoman.wire.codec import DECODE_ERRORS
 

@@ -71,7 +71,7 @@ def _in_a_folder_that_goes_away(work: Callable[[], bool]) -> bool:
 def _check_policy(configuration: Configuration) -> None:
     for name, given in configuration.sources.given.items():
         server = configuration.admit(name, given)
-        if server.standing == "refused":
+        if server.eligibility == "refused":
             raise PolicyRefused(name, server.reason or "")
 
 

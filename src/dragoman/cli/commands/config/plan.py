@@ -44,9 +44,9 @@ def _show(plan: Plan, configuration: Configuration) -> None:
     for kind, sign, colour in _SIGNS:
         for name in getattr(plan, kind):
             server = configuration.servers.get(name)
-            about = f"{server.standing}: {server.reason}" if server and server.reason else ""
+            about = f"{server.eligibility}: {server.reason}" if server and server.reason else ""
             about = (
-                "; ".join(filter(None, [about or server.standing, servers.target_of(server)]))
+                "; ".join(filter(None, [about or server.eligibility, servers.target_of(server)]))
                 if server
                 else ""
             )

@@ -71,7 +71,7 @@ def _chosen(configuration: Configuration, names: tuple[str, ...]) -> list[Config
 def _report(servers: list[ConfiguredServer], as_json: bool) -> None:
     now = load(Sources.here())
     states: dict[str, approval.Approval | None] = {
-        server.name: now.judgements.approval(server.candidate) for server in servers
+        server.name: now.entry_checks.approval(server.candidate) for server in servers
     }
     if as_json:
         echo({"servers": [{"name": n, "approval": s.state if s else None} for n, s in states.items()]})

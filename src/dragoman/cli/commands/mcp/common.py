@@ -124,10 +124,10 @@ def _notes(configuration: Configuration, name: str, scope: Scope) -> list[str]:
     server = configuration.servers.get(name)
     if server is not None and server.scope != scope:
         notes.append(f"the one of {server.candidate.origin} is used instead: its scope has precedence")
-    elif server is not None and server.standing == "disabled":
+    elif server is not None and server.eligibility == "disabled":
         notes.append(f"it is {server.reason}; `dragoman mcp enable {name}` switches it on")
-    elif server is not None and server.beat:
-        notes.append(f"it replaces the entry of {server.beat[0].origin}")
+    elif server is not None and server.replaced:
+        notes.append(f"it replaces the entry of {server.replaced[0].origin}")
     notes.extend(server.warnings if server is not None and server.scope == scope else ())
     for dropped in configuration.dropped:
         if dropped.kept is None:

@@ -18,11 +18,11 @@ from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted, typed
 from dragoman.cli.terminal_input import confirm, is_interactive
+from dragoman.config.file_reading import read_text
 from dragoman.config.interchange.formats import FORMATS, Exported, write
 from dragoman.config.load import Configuration
 from dragoman.config.masking import masked_entry
 from dragoman.config.merge import ConfiguredServer
-from dragoman.config.reading import read_text
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
 
@@ -93,13 +93,13 @@ class _Chosen:
 
 
 def _is_off(configuration: Configuration, server: ConfiguredServer) -> bool:
-    return configuration.judgements.switched_off(server.name) is not None
+    return configuration.entry_checks.switched_off(server.name) is not None
 
 
 def _reason_against(server: ConfiguredServer, *, named: bool) -> str | None:
-    if server.standing in ("pending", "rejected"):
+    if server.eligibility in ("pending", "rejected"):
         return f"{server.reason}; `dragoman mcp approve {typed(server.name)}` approves it"
-    if server.standing == "refused":
+    if server.eligibility == "refused":
         return server.reason
     if server.scope not in _CHOSEN and not named:
         return f"it is of scope {server.scope}; --name {typed(server.name)} exports it"

@@ -30,7 +30,7 @@ def command(name: str, no_health: bool, given: tuple[str, ...], strict: bool, as
     configuration = load_and_report(sources)
     server = find_server(configuration, name)
     view = None
-    if not no_health and server.standing == "ready":
+    if not no_health and server.eligibility == "ready":
         view = run_with_host(sources, lambda host: _check(host, name), only=[name])
     if as_json:
         echo(servers.as_json(server, view))
@@ -48,6 +48,6 @@ def _show(server: ConfiguredServer, view: ServerStatus | None) -> None:
     click.echo(f"  file: {one_line(server.source)}")
     for field, value in servers.masked(server).items():
         click.echo(f"  {one_line(field)}: {servers.inline(value)}")
-    for beaten in server.beat:
-        click.echo(f"  replaces the entry from {one_line(beaten.origin)}")
+    for other in server.replaced:
+        click.echo(f"  replaces the entry from {one_line(other.origin)}")
     servers.show_reasons([server], {server.name: view} if view else {})

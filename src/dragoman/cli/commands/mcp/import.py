@@ -23,9 +23,9 @@ from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted
 from dragoman.cli.terminal_input import confirm, is_interactive
 from dragoman.config import edits
+from dragoman.config.file_reading import read_text
 from dragoman.config.interchange.formats import FORMATS, Imported, Note, read
 from dragoman.config.load import Configuration, load
-from dragoman.config.reading import read_text
 from dragoman.config.scopes import Scope, Sources
 from dragoman.errors import ConfigError, NotFound
 

@@ -52,7 +52,7 @@ def command(
     if watch:
         _watch(sources, as_json)
         return
-    wanted = [name for name, server in configuration.servers.items() if server.standing == "ready"]
+    wanted = [name for name, server in configuration.servers.items() if server.eligibility == "ready"]
     views: Mapping[str, ServerStatus] = {}
     if not no_health and (wanted or configuration.connectors):
         known = configuration.problems
@@ -72,7 +72,7 @@ def command(
 
 
 def _checked(configuration: Configuration, views: Mapping[str, ServerStatus]) -> int:
-    if any(server.standing == "broken" for server in configuration.servers.values()):
+    if any(server.eligibility == "broken" for server in configuration.servers.values()):
         return exit_codes.CONFIG
     failed = any(view.status in ("failed", "needs-auth") for view in views.values())
     return exit_codes.NOT_CONNECTED if failed else exit_codes.OK
