@@ -10,7 +10,7 @@ from msgspec import Raw
 from dragoman.catalog.paging import DEFINITION_LIMIT_BYTES
 from dragoman.catalog.prompts import ALL_TEXT_LIMIT, MESSAGE_LIMIT, read_prompt_result
 from dragoman.catalog.resources import read_contents
-from dragoman.connections.server_requests import ELICITATION_LIMIT_BYTES, Inbound
+from dragoman.connections.server_requests import ELICITATION_LIMIT_BYTES, ServerRequests
 from dragoman.connections.session import REPLY_LIMITS_BYTES
 from dragoman.content.blocks import ImageBlock, ResourceLinkBlock, TextBlock, UnknownBlock
 from dragoman.errors import MessageTooLarge
@@ -173,9 +173,11 @@ async def test_t157_a_large_form_is_refused_and_one_below_the_limit_is_quick():
     person = Person()
     start = '{"message":"?","requestedSchema":{"type":"object","x":[1'
     timer = CpuTimer()
-    refused = await Inbound("s", person).reply(1, "elicitation/create", Raw(large(start, ",{}", "]}}")))
+    refused = await ServerRequests("s", person).reply(
+        1, "elicitation/create", Raw(large(start, ",{}", "]}}"))
+    )
     below = Raw(large(start, ",{}", "]}}", ELICITATION_LIMIT_BYTES - 200))
-    shown = await Inbound("s", person).reply(2, "elicitation/create", below)
+    shown = await ServerRequests("s", person).reply(2, "elicitation/create", below)
 
     assert timer.seconds() < 0.25
     error = {

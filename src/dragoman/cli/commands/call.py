@@ -1,4 +1,4 @@
-"""`dragoman call`: one tool, one result."""
+"""`dragoman call`: calls one tool and shows its result."""
 
 from __future__ import annotations
 

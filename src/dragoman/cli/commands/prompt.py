@@ -1,4 +1,4 @@
-"""`dragoman prompt`: one prompt, filled in."""
+"""`dragoman prompt`: gets one prompt with its arguments."""
 
 from __future__ import annotations
 

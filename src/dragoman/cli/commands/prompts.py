@@ -1,4 +1,4 @@
-"""`dragoman prompts`: what servers propose to say."""
+"""`dragoman prompts`: lists the prompts of servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman read`: one resource."""
+"""`dragoman read`: reads one resource."""
 
 from __future__ import annotations
 

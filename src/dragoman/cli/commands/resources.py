@@ -1,4 +1,4 @@
-"""`dragoman resources`: what can be read."""
+"""`dragoman resources`: lists the resources of servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resources and prompts for people. Everything a server said is made harmless here."""
+"""Resources and prompts for people. Text from servers is escaped here."""
 
 from __future__ import annotations
 

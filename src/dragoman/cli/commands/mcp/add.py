@@ -1,4 +1,4 @@
-"""`dragoman mcp add`: a server, in one line."""
+"""`dragoman mcp add`: adds a server given by a command or a URL."""
 
 from __future__ import annotations
 

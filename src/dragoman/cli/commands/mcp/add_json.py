@@ -1,4 +1,4 @@
-"""`dragoman mcp add-json`: a server from its JSON entry."""
+"""`dragoman mcp add-json`: adds a server given by its JSON entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman mcp approve`: yes or no to servers that came with a project."""
+"""`dragoman mcp approve`: approves or rejects servers that a project defines."""
 
 from __future__ import annotations
 

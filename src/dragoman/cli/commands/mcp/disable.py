@@ -1,4 +1,4 @@
-"""`dragoman mcp disable`: servers off, until they are switched on again."""
+"""`dragoman mcp disable`: disables servers and saves that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman mcp enable`: servers on again."""
+"""`dragoman mcp enable`: enables servers that were disabled."""
 
 from __future__ import annotations
 

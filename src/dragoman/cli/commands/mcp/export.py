@@ -1,4 +1,4 @@
-"""`dragoman mcp export`: servers into another host's file."""
+"""`dragoman mcp export`: writes servers into another host's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman mcp get`: one server, with everything known about it."""
+"""`dragoman mcp get`: shows one server with everything known about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman mcp import`: the servers of another host."""
+"""`dragoman mcp import`: adds the servers of another host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman mcp list`: the servers, where they come from, and how they are."""
+"""`dragoman mcp list`: lists servers with their source and status."""
 
 from __future__ import annotations
 

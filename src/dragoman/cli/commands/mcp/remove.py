@@ -1,4 +1,4 @@
-"""`dragoman mcp remove`: a server out of a configuration file."""
+"""`dragoman mcp remove`: removes a server from a configuration file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman mcp reset-project-choices`: every yes and no of this project forgotten."""
+"""`dragoman mcp reset-project-choices`: removes all approval decisions of this project."""
 
 from __future__ import annotations
 

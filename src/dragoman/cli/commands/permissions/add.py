@@ -1,4 +1,4 @@
-"""`dragoman permissions add`: a rule into a settings file."""
+"""`dragoman permissions add`: adds a rule to a settings file."""
 
 from __future__ import annotations
 

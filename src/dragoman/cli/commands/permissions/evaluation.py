@@ -1,7 +1,7 @@
-"""What rules and hooks say of a call that is not made.
+"""Evaluates rules and hooks for a call that is not made.
 
-The tool's server is connected to, for rules look at what a tool says of itself. A tool that cannot be found
-is judged by its name alone, and that is said; then hooks are named, and not run.
+Connects to the tool's server, because rules use the tool's annotations. A tool that cannot be found is
+evaluated by its name only, and that is reported; hooks are then listed, and not run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`dragoman permissions explain`: what would become of a tool's calls, and why."""
+"""`dragoman permissions explain`: shows how calls of a tool are decided, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman permissions remove`: a rule out of a settings file."""
+"""`dragoman permissions remove`: removes a rule from a settings file."""
 
 from __future__ import annotations
 

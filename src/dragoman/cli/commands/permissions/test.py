@@ -1,4 +1,4 @@
-"""`dragoman permissions test`: what would become of one call."""
+"""`dragoman permissions test`: shows how one call is decided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman tools [PATTERN]`: what can be called."""
+"""`dragoman tools [PATTERN]`: lists tools."""
 
 from __future__ import annotations
 

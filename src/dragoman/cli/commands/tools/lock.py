@@ -1,4 +1,4 @@
-"""`dragoman tools lock`: every tool's definition written down, and what changed since."""
+"""`dragoman tools lock`: records every tool's definition, and shows what changed since."""
 
 from __future__ import annotations
 

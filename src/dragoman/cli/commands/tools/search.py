@@ -1,4 +1,4 @@
-"""`dragoman tools search`: tools by what they do."""
+"""`dragoman tools search`: finds tools by what they do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman tools show`: one tool whole."""
+"""`dragoman tools show`: shows one tool in full."""
 
 from __future__ import annotations
 
