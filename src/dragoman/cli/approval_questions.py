@@ -41,10 +41,10 @@ def load_with_approvals(sources: Sources, started: Started | None = None) -> Con
     configuration = load(sources)
     if configuration.policy.broken is not None or not is_interactive():
         return configuration
-    if not (configuration.waiting or configuration.unconfirmed_variables):
+    if not (configuration.needing_approval or configuration.unconfirmed_variables):
         return configuration
     names = started(configuration) if started else None
-    for server in configuration.waiting:
+    for server in configuration.needing_approval:
         if names is None or server.name in names:
             ask_approval(configuration, server)
     ask_about_variables(configuration)

@@ -36,7 +36,7 @@ from dragoman.config.merge import (
     merge,
 )
 from dragoman.config.model import IN_PROCESS, ServerConfig, fingerprint, parse_entry
-from dragoman.config.permissions import PermissionPart, counting
+from dragoman.config.permissions import PermissionPart, effective_rules
 from dragoman.config.policy_subjects import as_started, subject_of
 from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.scopes import IN_PROJECT, MAY_TRUST, OUTSIDE_PROJECTS, Scope, Sources
@@ -76,8 +76,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
         return frozenset(name for part in self.parts for name in part.servers)
 
     @property
-    def waiting(self) -> tuple[ConfiguredServer, ...]:
-        """Entries of the project that a person has not answered for, those out of sight included."""
+    def needing_approval(self) -> tuple[ConfiguredServer, ...]:
+        """Entries of the project without a decision, also those that another entry replaces."""
         hidden = (
             ConfiguredServer(candidate=each.candidate, approval=self.entry_checks.approval(each.candidate))
             for each in self.dropped
@@ -95,7 +95,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
         candidate = Candidate(name=name, scope=scope, source=source, given=given)
         server = ConfiguredServer(candidate=candidate)
         try:
-            server = structs.replace(server, config=self.entry_checks.understand(candidate))
+            server = structs.replace(server, config=self.entry_checks.parse_entry(candidate))
         except ConfigError as error:
             server = structs.replace(server, error=error)
         if self.is_exclusive and scope != "enterprise":
@@ -111,8 +111,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
         """This configuration, or what the files say now if one of those that can forbid something changed."""
         return self if is_current(self.reading, self.sources) else load(self.sources, before=self)
 
-    def judged(self, server: ConfiguredServer) -> ConfiguredServer:
-        """Whether a server that was configured earlier may be started by what holds now."""
+    def recheck(self, server: ConfiguredServer) -> ConfiguredServer:
+        """Whether a server that was configured earlier may still be started."""
         if self.is_exclusive and server.scope != "enterprise":
             return structs.replace(server, eligibility="refused", reason=EXCLUSIVE)
         approved = self.entry_checks.approval(server.candidate)
@@ -147,8 +147,8 @@ def load(
     environ, unconfirmed = environment_of(reading.parts, answers)
     settings = settings_of(sources, reading.parts)
     rules = policy.gather(map(_policy_part, reading.parts), broken=_refusal(reading))
-    judge = _judgements(sources, reading.parts, answers, environ, rules, running)
-    permissions = tuple(counting(reading.parts, answers))
+    judge = _entry_checks(sources, reading.parts, answers, environ, rules, running)
+    permissions = tuple(effective_rules(reading.parts, answers))
     merged = merge(_candidates(reading.parts), judge, exclusive=_is_exclusive(reading.parts))
     return Configuration(
         sources=sources,
@@ -212,7 +212,7 @@ def _policy_part(part: Part) -> policy.PolicyPart:
     )
 
 
-def _judgements(
+def _entry_checks(
     sources: Sources,
     parts: tuple[Part, ...],
     answers: approval.Answers,
@@ -231,7 +231,7 @@ def _judgements(
         live = running is not None and running.get(candidate.name) != fingerprint(candidate.given)
         return approval.decide(candidate.scope, candidate.name, candidate.given, answer, choices, live=live)
 
-    def understand(candidate: Candidate) -> ServerConfig:
+    def parse(candidate: Candidate) -> ServerConfig:
         part = parts[candidate.part] if candidate.part < len(parts) else None
         part = part if part is not None and part.source == candidate.source else None
         try:
@@ -247,7 +247,7 @@ def _judgements(
         config = config or _guessed(candidate, environ)
         return policy.judge(rules, subject_of(candidate, config, project))
 
-    return EntryChecks(approval=approve, understand=understand, policy=judge, switched_off=off.get)
+    return EntryChecks(approval=approve, parse_entry=parse, policy=judge, disabled_by=off.get)
 
 
 def _in_its_folder(config: ServerConfig, candidate: Candidate, part: Part | None) -> ServerConfig:

@@ -108,11 +108,11 @@ class EntryChecks(Struct, frozen=True, kw_only=True):
 
     approval: Callable[[Candidate], Approval | None]
     """None: needs none."""
-    understand: Callable[[Candidate], ServerConfig]
+    parse_entry: Callable[[Candidate], ServerConfig]
     """May raise `ConfigError`."""
     policy: Callable[[Candidate, ServerConfig | None], Verdict]
     """Without a config: of an entry that could not be understood, by its name alone."""
-    switched_off: Callable[[str], str | None]
+    disabled_by: Callable[[str], str | None]
     """By whom, if at all."""
 
 
@@ -138,7 +138,7 @@ def check_eligibility(server: ConfiguredServer, judge: EntryChecks) -> Configure
     verdict = judge.policy(server.candidate, server.config)
     if not verdict.allowed:
         return structs.replace(server, eligibility="refused", reason=verdict.reason)
-    if off := judge.switched_off(server.name):
+    if off := judge.disabled_by(server.name):
         return structs.replace(server, eligibility="disabled", reason=f"disabled in {off}")
     if server.approval is not None and server.approval.state != "approved":
         return structs.replace(server, eligibility=server.approval.state, reason=server.approval.reason)
@@ -190,7 +190,7 @@ def _is_approved(claim: ConfiguredServer) -> bool:
 
 def _parsed(server: ConfiguredServer, judge: EntryChecks) -> ConfiguredServer:
     try:
-        server = structs.replace(server, config=judge.understand(server.candidate))
+        server = structs.replace(server, config=judge.parse_entry(server.candidate))
     except ConfigError as error:
         server = structs.replace(server, error=error)
     return check_eligibility(server, judge)

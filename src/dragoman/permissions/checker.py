@@ -229,7 +229,7 @@ class PermissionChecker:
             _asking.reset(token)
         await self._remember(call, question, answer)
         said = "allowed by the person" if answer.allowed else "denied by the person"
-        decision = Decision(answer.allowed, f"{said}: {answer.word}" if answer.word else said, "person")
+        decision = Decision(answer.allowed, f"{said}: {answer.message}" if answer.message else said, "person")
         self._bus.publish(
             PermissionAsked(
                 server=tool.server,

@@ -189,7 +189,7 @@ class ServerRegistry(Mapping[str, Server]):
     def _start_checked(self, entry: ConfiguredServer) -> ServerConfig:
         """The entry as it is started; `ConfigError` if the files, as they are now, do not allow the start."""
         self._latest = self._latest.with_current_policy()
-        now = self._latest.judged(entry)
+        now = self._latest.recheck(entry)
         if now.eligibility == "refused":
             raise PolicyRefused(entry.name, now.reason or "")
         if now.eligibility not in ("ready", "broken"):

@@ -124,7 +124,7 @@ def test_with_servers_of_the_administrators_every_other_scope_is_ignored_and_tol
     assert {each.candidate.scope for each in configuration.dropped} == set(SCOPES) - {"enterprise"}
     assert {each.text for each in configuration.dropped} == {EXCLUSIVE}
     assert configuration.is_exclusive
-    assert configuration.waiting == ()
+    assert configuration.needing_approval == ()
 
 
 @pytest.mark.requirement("CFG-3")
@@ -504,7 +504,7 @@ def test_whoever_waits_for_an_answer_is_told_also_behind_another_server(desk: De
     desk.in_project({"box": tool("theirs"), "new": tool("new")})
     configuration = look()
     assert eligibilities(configuration) == {"box": "ready", "new": "pending"}
-    assert {(server.name, server.scope) for server in configuration.waiting} == {
+    assert {(server.name, server.scope) for server in configuration.needing_approval} == {
         ("box", "project"),
         ("new", "project"),
     }
@@ -516,7 +516,7 @@ def test_whoever_waits_behind_a_declined_entry_is_told_too(desk: Desk):
     desk.write(outer, {"box": tool("outer")})
     desk.in_project({"box": tool("inner")})
     approval.remember(desk.approvals_file, desk.project_file, "box", tool("inner"), "rejected")
-    assert [server.source for server in look().waiting] == [str(outer)]
+    assert [server.source for server in look().needing_approval] == [str(outer)]
 
 
 def test_some_of_the_servers_can_be_looked_at_alone(desk: Desk):
@@ -529,5 +529,5 @@ def test_of_two_that_wait_under_one_name_the_one_in_effect_comes_first(desk: Des
     desk.in_project({"shared": tool("project")})
     desk.local({"shared": tool("local")})
     configuration = look()
-    assert [server.scope for server in configuration.waiting] == ["local", "project"]
+    assert [server.scope for server in configuration.needing_approval] == ["local", "project"]
     assert configuration.servers["shared"].scope == "local"

@@ -40,7 +40,7 @@ def approve(candidate: Candidate) -> Approval | None:
     return Approval(state=state, reason=f"it is {state}")
 
 
-def understand(candidate: Candidate) -> ServerConfig:
+def parse_entry(candidate: Candidate) -> ServerConfig:
     program = facts_of(candidate).program
     if program is None:
         raise ConfigError("this entry makes no sense")
@@ -50,9 +50,9 @@ def understand(candidate: Candidate) -> ServerConfig:
 def judge(off: Iterable[str] = ()) -> EntryChecks:
     return EntryChecks(
         approval=approve,
-        understand=understand,
+        parse_entry=parse_entry,
         policy=lambda candidate, _: Verdict(facts_of(candidate).admitted, "the rule"),
-        switched_off=dict.fromkeys(off, "somewhere").get,
+        disabled_by=dict.fromkeys(off, "somewhere").get,
     )
 
 

@@ -53,7 +53,7 @@ def command(names: tuple[str, ...], decision: str | None, as_json: bool) -> None
 
 def _chosen(configuration: Configuration, names: tuple[str, ...]) -> list[ConfiguredServer]:
     # Of several entries of one name the first is the one that is listed.
-    waiting = {server.name: server for server in reversed(configuration.waiting)}
+    waiting = {server.name: server for server in reversed(configuration.needing_approval)}
     known = {**{name: server for name, server in configuration.servers.items() if server.approval}, **waiting}
     for name in names:
         if name not in known:

@@ -93,7 +93,7 @@ class _Chosen:
 
 
 def _is_off(configuration: Configuration, server: ConfiguredServer) -> bool:
-    return configuration.entry_checks.switched_off(server.name) is not None
+    return configuration.entry_checks.disabled_by(server.name) is not None
 
 
 def _reason_against(server: ConfiguredServer, *, named: bool) -> str | None:
