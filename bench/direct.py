@@ -55,7 +55,7 @@ async def open_session(
     """Connects and negotiates; raises ConnectError if that fails."""
     configuration = load(Sources.here(only_given=True, overrides=settings))
     server = configuration.admit("server", entry)
-    if server.standing == "refused":
+    if server.eligibility == "refused":
         raise PolicyRefused("server", server.reason or "")
     if server.config is None:
         raise server.error or ConfigError("the entry cannot be used")

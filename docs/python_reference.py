@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+import dragoman
+
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Hosts": (
         "dragoman.host:Host",
+        "dragoman.host:HostOptions",
         "dragoman.servers.status:ServerStatus",
         "dragoman.toolbox:Toolbox",
         "dragoman.toolbox:Found",
@@ -27,7 +30,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "dragoman.calls.resources:Resources",
         "dragoman.calls.sending:Listed",
         "dragoman.catalog.resources:Resource",
-        "dragoman.catalog.resources:Template",
+        "dragoman.catalog.resources:ResourceTemplate",
         "dragoman.catalog.resources:ResourceContents",
         "dragoman.connections.resource_subscriptions:Updates",
     ),
@@ -39,7 +42,15 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "dragoman.catalog.prompts:PromptMessage",
         "dragoman.catalog.prompts:Completion",
     ),
-    "Questions and answers": ("dragoman.interaction:*",),
+    "Questions and answers": (
+        "dragoman.interaction:*",
+        "dragoman.cli.terminal_interaction:TerminalInteraction",
+    ),
+    "Classifiers": (
+        "dragoman.permissions.classifier:Classifier",
+        "dragoman.permissions.classifier:Classification",
+        "dragoman.permissions.rules:Call",
+    ),
     "Hooks": ("dragoman.hooks.declared:hook", "dragoman.hooks.declared:Hook"),
     "Events": ("dragoman.events:*",),
 }
@@ -90,7 +101,7 @@ def _named(names: tuple[str, ...]) -> Iterator[tuple[ModuleType, Any]]:
 
 
 def _described(module: ModuleType, thing: Any) -> Iterator[str]:
-    yield f"### `{module.__name__}.{thing.__name__}`\n"
+    yield f"### `{_public_name(thing)}`\n"
     if not inspect.isclass(thing):
         node = _tree_of(thing)
         assert isinstance(node, ast.FunctionDef)
@@ -107,6 +118,12 @@ def _described(module: ModuleType, thing: Any) -> Iterator[str]:
         yield f"```python\n{_signature(node, inspect.getsource(thing))}\n```\n"
         if text := ast.get_docstring(node):
             yield f"{text}\n"
+
+
+def _public_name(thing: Any) -> str:
+    """As it is imported; of a class that programs only receive, its name."""
+    name = thing.__name__
+    return f"dragoman.{name}" if getattr(dragoman, name, None) is thing else name
 
 
 def _own_doc(thing: Any) -> str:

@@ -2,9 +2,7 @@
 
 import asyncio
 
-from dragoman import Host
-from dragoman.cli.asking import Terminal
-from dragoman.config.scopes import Sources
+from dragoman import Host, TerminalInteraction
 from dragoman.testing import InMemoryServer
 
 
@@ -33,8 +31,9 @@ def files() -> InMemoryServer:
 async def main() -> None:
     # Calls of read-only tools are allowed; a person is asked about the others.
     rules = {"allow": ["mcp__files(readOnly)"]}
-    person = Terminal(Sources.here())
-    async with Host.configured(servers={"files": files()}, rules=rules, interaction=person) as host:
+    async with Host.configured(
+        servers={"files": files()}, rules=rules, interaction=TerminalInteraction()
+    ) as host:
         await host.ready()
         print((await host.call("mcp__files__read_file", {"path": "notes/2026.md"})).text)
         reason = "It was moved to the archive last week, and the copy there has been checked."

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    # Every public name is a class. Modules are asked for here too (`from dragoman import paths` does), and
-    # must not bring everything else along.
-    if name[:1].isupper():
+    # Modules are asked for here too (`from dragoman import paths` does), and must not bring everything else
+    # along. Their names are in small letters, as `hook` is and no other public name.
+    if name[:1].isupper() or name == "hook":
         from dragoman import public
 
         if name in public.__all__:

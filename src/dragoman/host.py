@@ -39,7 +39,7 @@ from dragoman.clock import Clock, SystemClock
 from dragoman.config import approval, connectors
 from dragoman.config.connector_entries import safe_origins
 from dragoman.config.edits import switch_off, switch_on
-from dragoman.config.live import changes, stamps
+from dragoman.config.file_watch import changes, stamps
 from dragoman.config.load import Configuration, load, path_of
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import ServerConfig, fingerprint
@@ -593,7 +593,7 @@ class Host:
         running = {
             server.name: fingerprint(server.candidate.given)
             for server in (each.entry for each in self._servers.values())
-            if server.scope in IN_PROJECT and server.standing == "ready"
+            if server.scope in IN_PROJECT and server.eligibility == "ready"
         }
         known = self._servers.configuration
         return self._narrowed(await asyncio.to_thread(load, self._sources, running=running, before=known))
@@ -665,7 +665,7 @@ class Host:
             remember(self._sources, marks_of(configuration))
         for server in configuration.servers.values():
             path = path_of(configuration, server)
-            if server.approval and server.approval.pin and server.standing == "ready" and path is not None:
+            if server.approval and server.approval.pin and server.eligibility == "ready" and path is not None:
                 given: Any = server.candidate.given
                 approval.remember(configuration.sources.approvals_file, path, server.name, given, "approved")
 
@@ -686,8 +686,8 @@ def _check_usable(name: str, server: ConfiguredServer | None) -> None:
             f"the agent needs server {name!r}, which is not configured",
             hint=f"Add it with `dragoman mcp add {name} …`.",
         )
-    if server.standing != "ready":
+    if server.eligibility != "ready":
         raise ConfigError(
-            f"the agent needs server {name!r}, which is {server.standing}: {server.reason}",
+            f"the agent needs server {name!r}, which is {server.eligibility}: {server.reason}",
             hint="`dragoman mcp list` shows what to do.",
         )

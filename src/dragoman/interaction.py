@@ -50,7 +50,7 @@ class PermissionAnswer(Struct, frozen=True):
     """A person's answer to whether a call may be made."""
 
     allowed: bool
-    word: str | None = None
+    message: str | None = None
     """What the person says to the model along with a no."""
     for_session: bool = False
     """Whether a yes holds for further calls of this tool, as it is now, while this host runs."""

@@ -1,4 +1,7 @@
-"""The public names, and the module of each. `dragoman` imports a name when it is first used."""
+"""The public names, and the module of each. `dragoman` imports a name when it is first used.
+
+Base classes of errors are here; the others are in `dragoman.errors`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from dragoman.agent_servers import AgentServers
 from dragoman.calls.outcome import CallOutcome
 from dragoman.catalog.tools import BuiltinTool, Tool
-from dragoman.clock import Clock
 from dragoman.config.load import Configuration
 from dragoman.config.model import ServerConfig
 from dragoman.config.plan import Plan
@@ -19,50 +21,61 @@ from dragoman.content.blocks import (
     TextBlock,
     UnknownBlock,
 )
-from dragoman.errors import (
-    CallError,
-    CallTimeout,
-    CommandNotFound,
-    ConfigError,
-    ConfigFileError,
-    ConnectError,
-    ConnectionLost,
-    ConnectTimeout,
-    DragomanError,
-    HandshakeFailed,
-    HostClosed,
-    HostNotOpen,
-    HttpError,
-    InputUnavailable,
-    InvalidArguments,
-    MalformedReply,
-    MessageTooLarge,
-    MissingPackage,
-    NotConnected,
-    NotFound,
-    PermissionRefused,
-    PolicyRefused,
-    RemoteError,
-    SignInNeeded,
-    StartFailed,
-    UnknownTool,
-    Unreachable,
-    WrongLoop,
+from dragoman.errors import CallError, ConfigError, ConnectError, DragomanError
+from dragoman.events import (
+    CallEvent,
+    CallFinished,
+    CallProgressed,
+    CallStarted,
+    ConfigurationChanged,
+    Event,
+    EventsDropped,
+    HookReported,
+    PermissionAsked,
+    PromptsChanged,
+    ResourcesChanged,
+    ResourceUpdated,
+    ServerConnected,
+    ServerEvent,
+    ServerFailed,
+    ServerLogged,
+    ServerLost,
+    ServerStateChanged,
+    ToolsChanged,
 )
-from dragoman.host import Host
-from dragoman.interaction import Interaction, PermissionAnswer, PermissionQuestion
+from dragoman.hooks.declared import hook
+from dragoman.host import Host, HostOptions
+from dragoman.interaction import (
+    ElicitsForms,
+    ElicitsUrls,
+    FormAnswer,
+    FormElicitation,
+    Interaction,
+    NobodyToAsk,
+    PermissionAnswer,
+    PermissionQuestion,
+    UrlElicitation,
+)
+from dragoman.permissions.classifier import Classification, Classifier
+from dragoman.permissions.rules import Call
 from dragoman.servers.status import ServerStatus
 from dragoman.wire.peer import Progress
 
 if TYPE_CHECKING:
+    from dragoman.cli.terminal_interaction import TerminalInteraction
     from dragoman.toolbox import Toolbox
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Toolbox":  # with all that searching needs; many programs never use it
+    # Both load modules that many programs never use.
+    if name == "Toolbox":
         from dragoman.toolbox import Toolbox
 
         return Toolbox
+    if name == "TerminalInteraction":
+        from dragoman.cli.terminal_interaction import TerminalInteraction
+
+        return TerminalInteraction
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -70,50 +83,56 @@ __all__ = [
     "AgentServers",
     "AudioBlock",
     "BuiltinTool",
+    "Call",
     "CallError",
+    "CallEvent",
+    "CallFinished",
     "CallOutcome",
-    "CallTimeout",
-    "Clock",
-    "CommandNotFound",
+    "CallProgressed",
+    "CallStarted",
+    "Classification",
+    "Classifier",
     "ConfigError",
-    "ConfigFileError",
     "Configuration",
+    "ConfigurationChanged",
     "ConnectError",
-    "ConnectTimeout",
-    "ConnectionLost",
     "DragomanError",
-    "HandshakeFailed",
+    "ElicitsForms",
+    "ElicitsUrls",
+    "Event",
+    "EventsDropped",
+    "FormAnswer",
+    "FormElicitation",
+    "HookReported",
     "Host",
-    "HostClosed",
-    "HostNotOpen",
-    "HttpError",
+    "HostOptions",
     "ImageBlock",
-    "InputUnavailable",
     "Interaction",
-    "InvalidArguments",
-    "MalformedReply",
-    "MessageTooLarge",
-    "MissingPackage",
-    "NotConnected",
-    "NotFound",
+    "NobodyToAsk",
     "PermissionAnswer",
+    "PermissionAsked",
     "PermissionQuestion",
-    "PermissionRefused",
     "Plan",
-    "PolicyRefused",
     "Progress",
-    "RemoteError",
+    "PromptsChanged",
     "ResourceBlock",
     "ResourceLinkBlock",
+    "ResourceUpdated",
+    "ResourcesChanged",
     "ServerConfig",
+    "ServerConnected",
+    "ServerEvent",
+    "ServerFailed",
+    "ServerLogged",
+    "ServerLost",
+    "ServerStateChanged",
     "ServerStatus",
-    "SignInNeeded",
-    "StartFailed",
+    "TerminalInteraction",
     "TextBlock",
     "Tool",
     "Toolbox",
+    "ToolsChanged",
     "UnknownBlock",
-    "UnknownTool",
-    "Unreachable",
-    "WrongLoop",
+    "UrlElicitation",
+    "hook",
 ]

@@ -52,7 +52,7 @@ def test_a_server_is_explained_with_file_line_scope_and_what_it_beat(desk: Desk)
     assert server["scope"] == "local"
     assert server["line"] == line
     assert server["approval"] == {"state": "approved", "reason": "you approved it"}
-    assert server["beat"] == [
+    assert server["replaced"] == [
         {"scope": "user", "source": str(desk.user_file)},
         {"scope": "plugin", "source": str(desk.plugin_file("p"))},
     ]
@@ -66,7 +66,7 @@ def test_the_line_is_that_of_the_entry_that_counts(desk: Desk) -> None:
     )
     (server,) = document("explain", "it")["servers"]
     assert server["line"] in (6, 7)
-    assert server["standing"] == "pending"
+    assert server["eligibility"] == "pending"
     assert server["approval"]["state"] == "pending"
 
 
@@ -110,7 +110,7 @@ def test_settings_are_explained_with_the_values_they_beat(
 
     def chain(name: str) -> list[tuple[int, str]]:
         told = settings[name]
-        return [(each["value"], each["source"]) for each in (told, *told["beat"])]
+        return [(each["value"], each["source"]) for each in (told, *told["replaced"])]
 
     assert chain("MCP_TIMEOUT") == [
         (4, str(desk.managed_file)),
@@ -149,8 +149,8 @@ def test_the_whole_explanation_has_stable_keys(desk: Desk) -> None:
         "given": "dynamic",
     }
     assert set(explained["servers"][0]) == {
-        "name", "scope", "source", "transport", "standing", "reason", "target", "entry", "warnings",
-        "line", "policy", "approval", "beat",
+        "name", "scope", "source", "transport", "eligibility", "reason", "target", "entry", "warnings",
+        "line", "policy", "approval", "replaced",
     }  # fmt: skip
     assert explained["policy"] == {"allowed": None, "denied": [], "broken": None}
     assert explained["permissions"][0]["rules"]["allow"] == ["mcp__it"]
@@ -231,9 +231,9 @@ def is_valid(schemas: dict[str, Any], file: str, content: Any) -> bool:
     return jsonschema_rs.validator_for(schemas[file]).is_valid(content)
 
 
-def problems_and_standings() -> tuple[list[str], dict[str, str]]:
+def problems_and_eligibilities() -> tuple[list[str], dict[str, str]]:
     listed = json.loads(run("mcp", "list", "--no-health", "--json").stdout)
-    return listed["problems"], {server["name"]: server["standing"] for server in listed["servers"]}
+    return listed["problems"], {server["name"]: server["eligibility"] for server in listed["servers"]}
 
 
 def test_there_is_a_schema_for_every_file(schemas: dict[str, Any]) -> None:
@@ -295,9 +295,9 @@ BAD_ENTRIES: dict[str, Any] = {
 
 def test_entries_that_work_fit_the_schema(desk: Desk, schemas: dict[str, Any]) -> None:
     desk.user(GOOD_ENTRIES)
-    problems, standings = problems_and_standings()
+    problems, eligibilities = problems_and_eligibilities()
     assert problems == []
-    assert standings == dict.fromkeys(GOOD_ENTRIES, "ready")
+    assert eligibilities == dict.fromkeys(GOOD_ENTRIES, "ready")
     unfit = [
         name for name, entry in GOOD_ENTRIES.items() if not is_valid(schemas, "project", block(name, entry))
     ]
@@ -306,8 +306,8 @@ def test_entries_that_work_fit_the_schema(desk: Desk, schemas: dict[str, Any]) -
 
 def test_entries_that_do_not_work_do_not_fit_the_schema(desk: Desk, schemas: dict[str, Any]) -> None:
     desk.user(BAD_ENTRIES)
-    _, standings = problems_and_standings()
-    assert standings == dict.fromkeys(BAD_ENTRIES, "broken")
+    _, eligibilities = problems_and_eligibilities()
+    assert eligibilities == dict.fromkeys(BAD_ENTRIES, "broken")
     fit = [name for name, entry in BAD_ENTRIES.items() if is_valid(schemas, "project", block(name, entry))]
     assert fit == []
 
@@ -345,7 +345,7 @@ BAD_KEYS: tuple[dict[str, Any], ...] = (
 
 def test_a_good_file_fits_its_schema_and_loads_without_a_word(desk: Desk, schemas: dict[str, Any]) -> None:
     desk.user(**GOOD_USER_FILE)
-    assert problems_and_standings()[0] == []
+    assert problems_and_eligibilities()[0] == []
     assert is_valid(schemas, "user", GOOD_USER_FILE)
     managed = {**GOOD_USER_FILE, "allowManagedMcpServersOnly": True}
     assert is_valid(schemas, "managed", managed)
@@ -358,7 +358,7 @@ def test_a_bad_key_fits_no_schema_and_is_told_with_its_file(
     desk: Desk, schemas: dict[str, Any], content: dict[str, Any]
 ) -> None:
     desk.user(**content)
-    problems, _ = problems_and_standings()
+    problems, _ = problems_and_eligibilities()
     # While a list that can deny cannot be read, it is also said that nothing is started.
     named = [problem for problem in problems if not problem.startswith("settings cannot be read")]
     assert len(named) == 1

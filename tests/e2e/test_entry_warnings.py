@@ -131,7 +131,7 @@ def test_add_says_that_the_new_server_is_a_duplicate(desk: Desk):
     assert f"it is left out: the same server as 'mine' of user ({desk.user_file})" in done.stderr
     done = run("mcp", "add", "-s", "local", "-e", "T=2", "other", "p", "a")
     assert "same server" not in done.stderr
-    assert json.loads(run("mcp", "get", "--no-health", "other", "--json").stdout)["standing"] == "ready"
+    assert json.loads(run("mcp", "get", "--no-health", "other", "--json").stdout)["eligibility"] == "ready"
     done = run("mcp", "add", "-s", "user", "-e", "T=1", "again", "p", "a")
     assert "it is the same server as 'mine' in the same file; both are used" in done.stderr
 

@@ -602,7 +602,7 @@ def test_the_project_example_works_unchanged(desk: Desk, monkeypatch: pytest.Mon
     fake_npx(desk.home, monkeypatch)
     desk.project_file.write_text(PROJECT_EXAMPLE)
     waiting = {
-        server["name"]: (server["transport"], server["standing"])
+        server["name"]: (server["transport"], server["eligibility"])
         for server in json.loads(run("mcp", "list", "--json").stdout)["servers"]
     }
     assert waiting == {"github": ("stdio", "pending"), "my-api": ("sse", "pending")}
@@ -627,7 +627,7 @@ def test_the_settings_example_works_unchanged(desk: Desk, monkeypatch: pytest.Mo
     desk.user_file.parent.mkdir()
     desk.user_file.write_text(SETTINGS_EXAMPLE)
     servers = json.loads(run("mcp", "list", "--no-health", "--json").stdout)["servers"]
-    assert {each["name"]: (each["transport"], each["standing"]) for each in servers} == {
+    assert {each["name"]: (each["transport"], each["eligibility"]) for each in servers} == {
         "my-database": ("stdio", "ready"),
         "remote-api": ("http", "ready"),
     }
@@ -683,8 +683,8 @@ def test_the_policy_example_does_what_it_says(
     desk.managed_file.parent.mkdir()
     desk.managed_file.write_text(POLICY_EXAMPLE)
     done = run("mcp", "list", "--no-health", "--json", "--mcp-config", config(**servers))
-    standings = {server["name"]: server["standing"] for server in json.loads(done.stdout)["servers"]}
-    assert standings == dict.fromkeys(servers, "ready" if admitted else "refused")
+    eligibilities = {server["name"]: server["eligibility"] for server in json.loads(done.stdout)["servers"]}
+    assert eligibilities == dict.fromkeys(servers, "ready" if admitted else "refused")
     name, first = next(iter(servers.items()))
     assert run("mcp", "add-json", name, json.dumps(first)).returncode == (0 if admitted else 3)
     assert desk.local_file.exists() == admitted

@@ -372,7 +372,7 @@ def test_a_file_and_a_scope_can_be_named(desk: Desk) -> None:
     assert run("mcp", "import", host.key, "other.json", "-s", "project").returncode == 0
     assert read(desk.project_file)["mcpServers"] == servers_of(host)
     listed = json.loads(run("mcp", "list", "--no-health", "--json").stdout)["servers"]
-    assert {server["standing"] for server in listed} <= {"ready", "broken"}, "who imports has approved"
+    assert {server["eligibility"] for server in listed} <= {"ready", "broken"}, "who imports has approved"
     assert run("mcp", "export", "codex", "out.toml").returncode == 0
     assert set(read(desk.project / "out.toml")["mcp_servers"]) == {"files", "api"}
 

@@ -32,9 +32,9 @@ def documents(*words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def standings(*words: str) -> dict[str, str]:
+def eligibilities(*words: str) -> dict[str, str]:
     listed = documents("list", "--no-health", *words)
-    return {server["name"]: server["standing"] for server in listed["servers"]}
+    return {server["name"]: server["eligibility"] for server in listed["servers"]}
 
 
 def line_of(output: str, name: str) -> str:
@@ -56,7 +56,7 @@ def touches(file: Path) -> dict[str, Any]:
 
 
 def everything(desk: Desk) -> None:
-    """One server of every kind of standing."""
+    """One server of every kind of eligibility."""
     desk.user(
         {
             "good": CALM,
@@ -145,7 +145,7 @@ def test_an_administrators_servers_exclude_all_others(desk: Desk) -> None:
     assert {dropped["why"] for dropped in listed["dropped"]} == {"exclusive"}
     assert {dropped["name"] for dropped in listed["dropped"]} >= {"good", "twin", "waiting"}
     given = config(mine=other_calm())
-    assert list(standings("--mcp-config", given)) == ["company"]
+    assert list(eligibilities("--mcp-config", given)) == ["company"]
     refused = run("mcp", "add", "mine", "p")
     assert refused.returncode == 3
     assert "administrator" in refused.stderr
@@ -194,7 +194,7 @@ def test_the_json_of_a_list_has_stable_keys(desk: Desk) -> None:
     listed = documents("list")
     assert list(listed) == ["servers", "dropped", "problems"]
     servers = {server["name"]: server for server in listed["servers"]}
-    keys = {"name", "scope", "source", "transport", "standing", "reason", "target", "entry", "warnings"}
+    keys = {"name", "scope", "source", "transport", "eligibility", "reason", "target", "entry", "warnings"}
     assert set(servers["good"]) == keys | {"health"}
     assert set(servers["waiting"]) - {"health"} == keys
     assert servers["good"]["source"] == str(desk.user_file)
@@ -248,7 +248,7 @@ def test_every_type_of_server_is_known_by_its_fields(desk: Desk) -> None:
         "plain": "stdio", "bare": "http", "windsurf": "http", "gemini": "http", "streamable": "http",
         "sse": "sse", "ws": "ws", "unknown": "stdio",
     }  # fmt: skip
-    assert {server["standing"] for server in transports.values()} == {"ready"}
+    assert {server["eligibility"] for server in transports.values()} == {"ready"}
 
 
 # --- which scope wins, and which file ---
@@ -281,7 +281,7 @@ def test_a_project_that_is_not_approved_takes_nobodys_place(desk: Desk) -> None:
     desk.user({"it": CALM})
     desk.in_project({"it": touches(desk.home / "started")})
     listed = documents("list")
-    assert [(server["scope"], server["standing"]) for server in listed["servers"]] == [("user", "ready")]
+    assert [(server["scope"], server["eligibility"]) for server in listed["servers"]] == [("user", "ready")]
     assert [dropped["why"] for dropped in listed["dropped"]] == ["not approved"]
     assert not (desk.home / "started").exists()
 
@@ -378,15 +378,15 @@ def test_switching_off_is_remembered(desk: Desk) -> None:
     assert str(desk.user_file) in off.stdout
     assert read(desk.user_file)["disabledMcpServers"] == ["it"]
     assert read(desk.user_file)["theme"] == "dark"
-    assert standings() == {"it": "disabled", "stays": "ready"}
+    assert eligibilities() == {"it": "disabled", "stays": "ready"}
     tools = run("tools")
     assert "mcp__it__echo" not in tools.stdout
     assert "mcp__stays__echo" in tools.stdout
     called = run("call", "mcp__it__echo")
     assert called.returncode == 4
     assert "disabled in" in called.stderr
-    assert documents("enable", "it") == {"servers": [{"name": "it", "standing": "ready"}]}
-    assert standings() == {"it": "ready", "stays": "ready"}
+    assert documents("enable", "it") == {"servers": [{"name": "it", "eligibility": "ready"}]}
+    assert eligibilities() == {"it": "ready", "stays": "ready"}
 
 
 @pytest.mark.requirement("CLI-1")
@@ -397,9 +397,9 @@ def test_a_projects_server_is_switched_off_for_this_project_and_person_only(desk
     assert desk.project_file.read_text() == before
     assert not desk.user_file.exists()
     assert read(desk.local_file)["disabledMcpServers"] == ["it"]
-    assert standings() == {"it": "disabled"}
+    assert eligibilities() == {"it": "disabled"}
     assert run("mcp", "enable", "it").returncode == 0
-    assert standings() == {"it": "ready"}
+    assert eligibilities() == {"it": "ready"}
 
 
 @pytest.mark.requirement("CLI-1")
@@ -407,10 +407,10 @@ def test_all_servers_can_be_switched_off_and_on(desk: Desk) -> None:
     desk.user({"a": {"command": "a"}, "b": {"command": "b"}})
     desk.in_project({"c": {"command": "c"}})
     assert run("mcp", "disable", "all").returncode == 0
-    assert set(standings().values()) == {"disabled"}
+    assert set(eligibilities().values()) == {"disabled"}
     done = run("mcp", "enable", "all")
     assert "dragoman mcp approve c" in done.stdout, "a switch is no approval"
-    assert standings() == {"a": "ready", "b": "ready", "c": "pending"}
+    assert eligibilities() == {"a": "ready", "b": "ready", "c": "pending"}
 
 
 def test_one_unknown_name_among_several_changes_nothing(desk: Desk) -> None:
@@ -427,7 +427,7 @@ def test_what_the_administrator_switched_off_stays_off(desk: Desk) -> None:
     done = run("mcp", "enable", "a")
     assert done.returncode == 3
     assert str(desk.managed_file) in done.stderr
-    assert standings() == {"a": "disabled"}
+    assert eligibilities() == {"a": "disabled"}
 
 
 # --- approve ---
@@ -442,8 +442,8 @@ def answered(*keys: bytes, words: tuple[str, ...] = ("mcp", "approve")) -> tuple
 
 
 @pytest.mark.requirement("CFG-8", "CLI-1")
-@pytest.mark.parametrize(("keys", "standing"), [(b"y", "ready"), (b"n", "rejected"), (b"\x04", "pending")])
-def test_a_person_sees_the_entry_whole_and_answers(desk: Desk, keys: bytes, standing: str) -> None:
+@pytest.mark.parametrize(("keys", "eligibility"), [(b"y", "ready"), (b"n", "rejected"), (b"\x04", "pending")])
+def test_a_person_sees_the_entry_whole_and_answers(desk: Desk, keys: bytes, eligibility: str) -> None:
     args = ["--flag", "x" * 300, "\u202eend", "\x1b[8mhidden"]
     desk.in_project(
         {"it": {"command": "p", "args": args, "env": {"LD_PRELOAD": "/x.so"}, "odd": {"deep": 1}}}
@@ -455,7 +455,7 @@ def test_a_person_sees_the_entry_whole_and_answers(desk: Desk, keys: bytes, stan
         assert part in unwrapped
     assert "LD_PRELOAD,whichchangeshowprogramsrun" in unwrapped
     assert "\u202e" not in output
-    assert standings() == {"it": standing}
+    assert eligibilities() == {"it": eligibility}
     assert json.loads(desk.project_file.read_text())["mcpServers"]["it"]["args"] == args
 
 
@@ -468,7 +468,7 @@ def test_without_a_terminal_nobody_can_be_asked(desk: Desk) -> None:
     assert str(desk.home / "started") in done.stderr, "the entry is shown all the same"
     assert run("mcp", "approve", "--yes").returncode == 2, "a yes to everything is not taken"
     assert run("mcp", "approve", "--yes", "other").returncode == 5
-    assert standings() == {"it": "pending"}
+    assert eligibilities() == {"it": "pending"}
     assert not desk.approvals_file.exists()
     run("tools")
     assert not (desk.home / "started").exists()
@@ -479,7 +479,7 @@ def test_a_yes_holds_for_exactly_what_was_shown(desk: Desk) -> None:
     desk.in_project({"it": {"command": "p", "args": ["one"]}})
     shown = run("mcp", "approve", "--yes", "it", "--json")
     assert json.loads(shown.stdout) == {"servers": [{"name": "it", "approval": "approved"}]}
-    assert standings() == {"it": "ready"}
+    assert eligibilities() == {"it": "ready"}
     assert desk.approvals_file.stat().st_mode & 0o777 == 0o600
     desk.in_project({"it": {"command": "p", "args": ["two"], "env": {"NEW": "x"}}})
     reason, step = reason_of(run("mcp", "list", "--no-health").stdout, "it")
@@ -489,7 +489,7 @@ def test_a_yes_holds_for_exactly_what_was_shown(desk: Desk) -> None:
     assert code == 0
     for line in ('- args: ["one"]', '+ args: ["two"]', '+ env: {"NEW":"x"}', '  command: "p"'):
         assert line in output
-    assert standings() == {"it": "ready"}
+    assert eligibilities() == {"it": "ready"}
 
 
 @pytest.mark.requirement("CFG-8")
@@ -497,11 +497,11 @@ def test_a_project_cannot_approve_itself(desk: Desk) -> None:
     yes = {"enabledMcpjsonServers": ["it"], "enableAllProjectMcpServers": True}
     desk.in_project({"it": {"command": "p"}}, **yes)
     desk.local({"too": {"command": "q"}}, **yes)
-    assert standings() == {"it": "pending", "too": "pending"}
+    assert eligibilities() == {"it": "pending", "too": "pending"}
     desk.user({}, enabledMcpjsonServers=["it"])
-    assert standings()["it"] == "ready"
+    assert eligibilities()["it"] == "ready"
     desk.user({}, disabledMcpjsonServers=["it"], enableAllProjectMcpServers=True)
-    assert standings()["it"] == "rejected"
+    assert eligibilities()["it"] == "rejected"
 
 
 @pytest.mark.requirement("CFG-8")
@@ -511,7 +511,7 @@ def test_the_first_command_in_a_terminal_asks_by_itself(desk: Desk) -> None:
     assert code == 0, output
     assert "mcp__it__echo" in output
     assert not (desk.home / "started").exists()
-    assert standings() == {"it": "ready", "later": "pending"}
+    assert eligibilities() == {"it": "ready", "later": "pending"}
 
 
 def test_nothing_to_approve_is_said() -> None:
@@ -526,14 +526,14 @@ def test_the_administrators_variables_are_confirmed_once(desk: Desk) -> None:
     desk.managed(env={"COMPANY": "x", "MCP_TIMEOUT": "1234"})
     listed = run("mcp", "list", "--no-health")
     assert "dragoman mcp approve" in listed.stdout
-    assert standings() == {"it": "broken"}
+    assert eligibilities() == {"it": "broken"}
     code, output = answered(b"y")
     assert code == 0
     assert "COMPANY" in output
     assert "MCP_TIMEOUT" not in output, "settings of the table need no yes"
-    assert standings() == {"it": "ready"}
+    assert eligibilities() == {"it": "ready"}
     desk.managed(env={"COMPANY": "y", "MCP_TIMEOUT": "1234"})
-    assert standings() == {"it": "broken"}, "another value is asked again"
+    assert eligibilities() == {"it": "broken"}, "another value is asked again"
 
 
 @pytest.mark.requirement("CFG-8", "CLI-1")
@@ -541,9 +541,9 @@ def test_choices_of_a_project_can_be_forgotten(desk: Desk) -> None:
     desk.in_project({"a": {"command": "a"}, "b": {"command": "b"}})
     assert run("mcp", "approve", "--yes", "a").returncode == 0
     assert run("mcp", "approve", "--no", "b").returncode == 0
-    assert standings() == {"a": "ready", "b": "rejected"}
+    assert eligibilities() == {"a": "ready", "b": "rejected"}
     assert "2 decisions" in run("mcp", "reset-project-choices").stdout
-    assert standings() == {"a": "pending", "b": "pending"}
+    assert eligibilities() == {"a": "pending", "b": "pending"}
     assert documents("reset-project-choices") == {"forgotten": 0}
 
 
@@ -553,10 +553,10 @@ def test_choices_of_other_projects_stay(desk: Desk, monkeypatch: pytest.MonkeyPa
     other = desk.home / "other"
     desk.write(other / ".mcp.json", {"a": {"command": "a"}})
     monkeypatch.chdir(other)
-    assert standings() == {"a": "pending"}, "an answer is about one file"
+    assert eligibilities() == {"a": "pending"}, "an answer is about one file"
     assert documents("reset-project-choices") == {"forgotten": 0}
     monkeypatch.chdir(desk.project)
-    assert standings() == {"a": "ready"}
+    assert eligibilities() == {"a": "ready"}
 
 
 # --- remove ---
@@ -572,7 +572,7 @@ def test_a_server_is_removed_from_the_file_it_stands_in(desk: Desk) -> None:
     assert run("mcp", "add", "-s", "project", "c", "c").returncode == 0
     assert documents("remove", "c") == {"removed": "c", "scope": "project", "file": str(desk.project_file)}
     desk.in_project({"c": {"command": "c", "args": []}})
-    assert standings()["c"] == "pending", "the answer went with the server"
+    assert eligibilities()["c"] == "pending", "the answer went with the server"
 
 
 @pytest.mark.requirement("CLI-1")

@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 from dragoman.cli import exit_codes
-from dragoman.cli.render.watching import age, table
+from dragoman.cli.render.live_servers import age, table
 from dragoman.servers.status import ServerStatus
 from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, Terminal, config, is_alive, run
 from tests.servers import zoo

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import CallTimeout, ConfigError, ConnectionLost, Host, HttpError, NotConnected
-from dragoman.errors import SignInNeeded
+from dragoman import ConfigError, Host
+from dragoman.errors import CallTimeout, ConnectionLost, HttpError, NotConnected, SignInNeeded
 from dragoman.events import Event, ServerConnected, ServerFailed, ServerStateChanged
 from dragoman.testing import FakeClock
 from tests.faults import FaultProxy

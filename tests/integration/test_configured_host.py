@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from dragoman import ConfigError, Host, PolicyRefused
+from dragoman import ConfigError, Host
 from dragoman.config import approval
+from dragoman.errors import PolicyRefused
 from dragoman.events import ConfigurationChanged
 from tests.integration.desk import CALM, Desk, other_calm
 from tests.integration.waiting import until

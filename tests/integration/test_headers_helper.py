@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from dragoman import Host, HttpError
+from dragoman import Host
 from dragoman.auth import headers as helper
-from dragoman.errors import SignInNeeded
+from dragoman.errors import HttpError, SignInNeeded
 from tests.integration.waiting import until
 from tests.servers import zoo
 from tests.servers.web import Answer, Ask, Site, answers, http_sse, streamable, websocket

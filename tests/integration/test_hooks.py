@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from dragoman import Host, PermissionRefused
-from dragoman.errors import InvalidArguments
+from dragoman import Host
+from dragoman.errors import InvalidArguments, PermissionRefused
 from dragoman.events import HookReported
 from dragoman.hooks import commands
 from dragoman.hooks.active import ActiveHooks

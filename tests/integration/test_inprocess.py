@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from dragoman import ConfigError, ConnectionLost, Host
+from dragoman import ConfigError, Host
 from dragoman.demo.server import demo_server
+from dragoman.errors import ConnectionLost
 from dragoman.testing import InMemoryServer
 from dragoman.transports.inprocess import InProcessTransport, ServerEnd
 from tests.integration.waiting import until

@@ -6,14 +6,8 @@ from pathlib import Path
 import pytest
 
 from bench.direct import open_session
-from dragoman import (
-    CommandNotFound,
-    ConfigError,
-    ConnectionLost,
-    ConnectTimeout,
-    Host,
-    StartFailed,
-)
+from dragoman import ConfigError, Host
+from dragoman.errors import CommandNotFound, ConnectionLost, ConnectTimeout, StartFailed
 from tests.integration.waiting import until
 from tests.integration.workshop import fastmcp_server, our_server, sdk_server, workshop
 from tests.servers import zoo

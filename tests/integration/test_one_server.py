@@ -6,14 +6,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import (
-    CallTimeout,
-    ConnectionLost,
-    Host,
-    HostClosed,
-    InvalidArguments,
-    UnknownTool,
-)
+from dragoman import Host
+from dragoman.errors import CallTimeout, ConnectionLost, HostClosed, InvalidArguments, UnknownTool
 from dragoman.events import (
     CallEvent,
     CallFinished,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dragoman import CallOutcome, Host, PermissionAnswer, PermissionRefused
+from dragoman import CallOutcome, Host, PermissionAnswer
+from dragoman.errors import PermissionRefused
 from dragoman.events import CallStarted, PermissionAsked
 from dragoman.testing import ScriptedUser
 from tests.integration.watched import WatchedServer

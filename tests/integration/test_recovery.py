@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 import pytest
 
-from dragoman import CallOutcome, CallTimeout, ConnectionLost, Host, HttpError, RemoteError
+from dragoman import CallOutcome, Host
 from dragoman.calls import pipeline, recovery
+from dragoman.errors import CallTimeout, ConnectionLost, HttpError, RemoteError
 from dragoman.interaction import PermissionAnswer, UrlElicitation
 from dragoman.wire.peer import Progress
 from tests.integration.waiting import until

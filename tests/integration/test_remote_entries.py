@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import CallTimeout, Host, MalformedReply, RemoteError, UnknownTool
-from dragoman.errors import SignInNeeded, Unreachable
+from dragoman import Host
+from dragoman.errors import CallTimeout, MalformedReply, RemoteError, SignInNeeded, UnknownTool, Unreachable
 from dragoman.interaction import FormAnswer, FormElicitation, PermissionAnswer
 from tests.certificates import Authority, secured
 from tests.integration.embedding import Embedding

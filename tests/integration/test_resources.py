@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dragoman import CallOutcome, Host, HostClosed, ImageBlock, RemoteError
+from dragoman import CallOutcome, Host, ImageBlock
 from dragoman.calls.resource_tools import resource_tools
 from dragoman.catalog.mentions import find_mentions, read_mentions
 from dragoman.content.saving import mark_of
-from dragoman.errors import HostNotOpen, InputUnavailable, InvalidArguments
+from dragoman.errors import HostClosed, HostNotOpen, InputUnavailable, InvalidArguments, RemoteError
 from dragoman.events import ResourcesChanged
 from dragoman.hooks.declared import hook
 from dragoman.interaction import FormAnswer, FormElicitation, PermissionAnswer, PermissionQuestion

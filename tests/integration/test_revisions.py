@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import HandshakeFailed, Host
+from dragoman import Host
+from dragoman.errors import HandshakeFailed
 from dragoman.protocol import LEGACY_REVISIONS, MODERN_REVISIONS
 from tests.integration.workshop import workshop
 from tests.servers import zoo

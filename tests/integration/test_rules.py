@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from dragoman import CallOutcome, Host, PermissionAnswer, PermissionRefused
+from dragoman import CallOutcome, Host, PermissionAnswer
 from dragoman.catalog.tools import BuiltinTool
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, PermissionRefused
 from dragoman.hooks.declared import hook
 from dragoman.interaction import PermissionQuestion
-from dragoman.permissions.classifier import Opinion
+from dragoman.permissions.classifier import Classification
 from dragoman.permissions.rules import Call
 from dragoman.testing import InMemoryServer, ScriptedUser
 from tests.integration.waiting import until
@@ -248,29 +248,29 @@ async def test_auto_lets_a_trusted_server_read_and_has_the_rest_asked(trusted: b
 
 
 class Judge:
-    def __init__(self, opinion: Opinion | Exception) -> None:
-        self.opinion, self.heard = opinion, list[str]()
+    def __init__(self, classification: Classification | Exception) -> None:
+        self.classification, self.heard = classification, list[str]()
 
-    async def judge(self, call: Call) -> Opinion:
+    async def judge(self, call: Call) -> Classification:
         self.heard.append(call.tool)
-        if isinstance(self.opinion, Exception):
-            raise self.opinion
-        return self.opinion
+        if isinstance(self.classification, Exception):
+            raise self.classification
+        return self.classification
 
 
 @pytest.mark.requirement("PRM-2")
 @pytest.mark.parametrize(
-    ("opinion", "made", "asked"),
+    ("classification", "made", "asked"),
     [
-        (Opinion("allow", "fine"), True, 0),
-        (Opinion("deny", "not fine"), False, 0),
-        (Opinion("ask", "who knows"), True, 1),
+        (Classification("allow", "fine"), True, 0),
+        (Classification("deny", "not fine"), False, 0),
+        (Classification("ask", "who knows"), True, 1),
         (ValueError("the model is away"), True, 1),
     ],
     ids=str,
 )
-async def test_a_classifier_decides_or_has_a_person_asked(opinion: Any, made: bool, asked: int):
-    user, judge = ScriptedUser(True), Judge(opinion)
+async def test_a_classifier_decides_or_has_a_person_asked(classification: Any, made: bool, asked: int):
+    user, judge = ScriptedUser(True), Judge(classification)
     options: dict[str, Any] = {"permission_mode": "auto", "interaction": user, "classifier": judge}
     async with Host({"shop": server()}, rules={"deny": ["mcp__shop__burn"]}, **options) as host:
         await host.ready()

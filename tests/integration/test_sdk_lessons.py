@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from dragoman import CallTimeout, ConnectionLost, ConnectTimeout, Host, RemoteError, UnknownTool
+from dragoman import Host
 from dragoman.content.blocks import TextBlock, UnknownBlock
-from dragoman.errors import HttpError
+from dragoman.errors import CallTimeout, ConnectionLost, ConnectTimeout, HttpError, RemoteError, UnknownTool
 from dragoman.events import Event, ServerLost, ServerStateChanged
 from tests.integration.waiting import until
 from tests.servers import zoo

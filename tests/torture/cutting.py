@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Literal
 
-from dragoman import CallTimeout, ConnectionLost, DragomanError
+from dragoman import DragomanError
+from dragoman.errors import CallTimeout, ConnectionLost
 from tests.faults import FaultProxy
 from tests.servers.web import Ask, HttpSse, Ledger
 from tests.torture.arena import Arena, until

@@ -98,8 +98,8 @@ def seen(cwd: Path | None = None, **options: Any) -> Configuration:
     return load(Sources.here(cwd, **options))
 
 
-def standings(cwd: Path | None = None, **options: Any) -> dict[str, str]:
-    return {name: server.standing for name, server in seen(cwd, **options).servers.items()}
+def eligibilities(cwd: Path | None = None, **options: Any) -> dict[str, str]:
+    return {name: server.eligibility for name, server in seen(cwd, **options).servers.items()}
 
 
 def approve(file: Path, name: str) -> None:

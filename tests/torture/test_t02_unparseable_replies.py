@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from dragoman import MalformedReply
+from dragoman.errors import MalformedReply
 from tests.servers import zoo
 from tests.torture.arena import at_once
 from tests.torture.lines import ID, VERSION, message, reply, result

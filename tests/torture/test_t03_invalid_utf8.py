@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman import MalformedReply
+from dragoman.errors import MalformedReply
 from tests.servers import zoo
 from tests.torture.arena import at_once
 from tests.torture.lines import log, reply

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dragoman import CallTimeout
+from dragoman.errors import CallTimeout
 from dragoman.events import CallProgressed
 from tests.servers import zoo
 from tests.torture.arena import MEGABYTE, at_once

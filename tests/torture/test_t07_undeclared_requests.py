@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import InputUnavailable, MalformedReply
+from dragoman.errors import InputUnavailable, MalformedReply
 from tests.servers import zoo
 from tests.servers.web import answers, http_sse, streamable, websocket
 from tests.servers.web.liar import liar

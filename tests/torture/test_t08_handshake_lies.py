@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import ConnectTimeout, HandshakeFailed, Host
-from dragoman.errors import Unreachable
+from dragoman import Host
+from dragoman.errors import ConnectTimeout, HandshakeFailed, Unreachable
 from tests.servers import zoo
 from tests.servers.web import Answer, answers, http_sse, streamable, websocket
 from tests.servers.web.liar import error, liar

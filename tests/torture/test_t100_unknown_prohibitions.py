@@ -31,7 +31,7 @@ def test_rules_of_the_wrong_kind_refuse_every_server(home: Path, place: str, sai
     }[place]
     projects.write(file, said)
     seen = projects.seen(given={"box": ENTRY})
-    assert seen.servers["box"].standing == "refused"
+    assert seen.servers["box"].eligibility == "refused"
     assert str(file) in (seen.servers["box"].reason or "")
 
 
@@ -43,7 +43,7 @@ def test_rules_of_the_wrong_kind_refuse_every_server(home: Path, place: str, sai
 )
 def test_groups_of_hooks_of_the_wrong_kind_refuse_every_server(home: Path, groups: list[Any]):
     projects.user(home, {"hooks": {"PreToolUse": groups}})
-    assert projects.seen(given={"box": ENTRY}).servers["box"].standing == "refused"
+    assert projects.seen(given={"box": ENTRY}).servers["box"].eligibility == "refused"
 
 
 @pytest.mark.requirement("CFG-7")
@@ -54,5 +54,5 @@ def test_groups_of_hooks_of_the_wrong_kind_refuse_every_server(home: Path, group
 def test_a_denied_server_in_other_words_is_denied(home: Path, place: str, item: Any):
     getattr(projects, place)(home, {"deniedMcpServers": [item]})
     seen = projects.seen(given={"box": ENTRY, "other": {"command": "/bin/true"}})
-    assert seen.servers["box"].standing == "refused"
-    assert seen.servers["other"].standing == "ready"
+    assert seen.servers["box"].eligibility == "refused"
+    assert seen.servers["other"].eligibility == "ready"

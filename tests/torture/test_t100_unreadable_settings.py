@@ -114,8 +114,8 @@ def test_t100_no_server_is_admitted_and_the_file_is_named(desk: Home, place: str
     spoil(desk, what)
     for options in ({}, {"only_given": True}):
         configuration = seen(given={"coded": desk.canary.entry("coded")}, **options)
-        assert {server.standing for server in configuration.servers.values()} == {"refused"}
-        assert configuration.admit("new", {"command": "true"}).standing == "refused"
+        assert {server.eligibility for server in configuration.servers.values()} == {"refused"}
+        assert configuration.admit("new", {"command": "true"}).eligibility == "refused"
         reason = str(configuration.servers["coded"].reason)
         assert str(desk.file) in reason
         assert FLAG in reason
@@ -258,7 +258,7 @@ def test_t100_a_file_that_can_deny_nothing_costs_only_itself(desk: Home, file: s
     path = write(desk.home / file, servers(gone={"command": "x"}))
     SPOILED[what](path)
     found = seen()
-    assert {name: server.standing for name, server in found.servers.items()} == {"mine": "ready"}
+    assert {name: server.eligibility for name, server in found.servers.items()} == {"mine": "ready"}
     (problem,) = found.problems
     assert str(path) in problem
 
@@ -266,8 +266,8 @@ def test_t100_a_file_that_can_deny_nothing_costs_only_itself(desk: Home, file: s
 def test_t100_a_broken_local_file_of_another_folder_blocks_nothing_here(desk: Home):
     other = write(desk.home / "other" / ".dragoman" / "settings.local.json", {})
     comma(other)
-    assert seen().servers["mine"].standing == "ready"
-    assert seen(other.parents[1]).servers["mine"].standing == "refused"
+    assert seen().servers["mine"].eligibility == "ready"
+    assert seen(other.parents[1]).servers["mine"].eligibility == "refused"
 
 
 # --- the flag ---
@@ -278,7 +278,7 @@ def test_t100_the_flag_leaves_the_file_out_and_says_what_that_means(desk: Home, 
     desk.denies(place)
     spoil(desk, what)
     found = load(Sources.here(ignore_broken_settings=True))
-    assert found.servers["mine"].standing == "ready"
+    assert found.servers["mine"].eligibility == "ready"
     assert any(
         str(desk.file) in problem and "does not count in this run" in problem for problem in found.problems
     )
@@ -313,7 +313,7 @@ def test_t100_the_flag_does_not_hold_for_the_administrators_file(desk: Home):
     desk.denies("managed")
     comma(desk.file)
     found = load(Sources.here(ignore_broken_settings=True))
-    assert found.servers["mine"].standing == "refused"
+    assert found.servers["mine"].eligibility == "refused"
     done = run("call", "mcp__mine__echo", "message=x", FLAG)
     assert done.returncode == exit_codes.CONFIG
     assert FLAG not in done.stderr

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import RemoteError
+from dragoman.errors import RemoteError
 from dragoman.interaction import FormAnswer, FormElicitation
 from tests.servers import zoo
 from tests.servers.library import Client, Library

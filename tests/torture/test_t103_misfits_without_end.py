@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import InvalidArguments
+from dragoman.errors import InvalidArguments
 from tests.servers.web import streamable
 from tests.servers.web.liar import liar
 from tests.servers.web.streamable import Streamable

@@ -9,8 +9,8 @@ import pytest
 
 from dragoman import Host
 from dragoman.catalog.naming import assign
+from dragoman.cli.commands.config.explain import line_of
 from dragoman.config import connectors
-from dragoman.config.explain import line_of
 from dragoman.config.files import ENTRY_LIMIT, RULE_LIMIT
 from dragoman.config.model import PROBLEM_LIMIT
 from tests.e2e.forked import run
@@ -132,7 +132,7 @@ def test_t104_of_a_strangers_file_only_some_hundred_entries_count_and_that_is_sa
     found = seen()
     names = [name for name in found.servers if name != "mine"]
     assert names == [f"server{number}" for number in range(ENTRY_LIMIT)]
-    assert found.servers["mine"].standing == "ready"
+    assert found.servers["mine"].eligibility == "ready"
     said = f"{file}, line 2, column 3: it has {MANY} servers; those after the first {ENTRY_LIMIT} are refused"
     assert found.problems == (said,)
 
@@ -191,11 +191,11 @@ def test_t104_rules_of_a_strangers_file_have_a_limit_and_are_not_dropped_in_sile
     """What it denies counts at once, so too many of them are like a file that cannot be read."""
     projects.user(home, servers(mine={"command": "x"}))
     file = write(home / UNTRUSTED["local"], RULES[what](RULE_LIMIT))
-    assert seen().servers["mine"].standing == "ready"
+    assert seen().servers["mine"].eligibility == "ready"
     write(file, RULES[what](RULE_LIMIT + 1))
     found = seen()
-    assert found.servers["mine"].standing == "refused"
+    assert found.servers["mine"].eligibility == "refused"
     assert f"{file}: it has {RULE_LIMIT + 1} rules, and at most {RULE_LIMIT} are read" in found.problems[0]
     projects.user(home, {**servers(mine={"command": "x"}), **RULES[what](RULE_LIMIT + 1)})
     file.unlink()
-    assert seen().servers["mine"].standing == "ready", "a person's own file has no such limit"
+    assert seen().servers["mine"].eligibility == "ready", "a person's own file has no such limit"

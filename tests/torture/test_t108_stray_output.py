@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dragoman import MalformedReply
+from dragoman.errors import MalformedReply
 from tests.servers import zoo
 from tests.servers.web import http_sse, streamable, websocket
 from tests.torture.arena import at_once, until

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dragoman import ConnectionLost
+from dragoman.errors import ConnectionLost
 from tests.servers import zoo
 from tests.servers.web import websocket
 from tests.servers.web.tools import LIST_CHANGED

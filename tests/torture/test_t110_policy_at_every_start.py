@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dragoman import Host
-from dragoman.config import readings
+from dragoman.config import all_files
 from dragoman.config.merge import EXCLUSIVE
 from dragoman.config.rule_edits import add_rule
 from dragoman.config.scopes import Sources
@@ -244,7 +244,7 @@ async def test_t110_without_a_change_nothing_is_read_as_a_whole_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
     read: list[str] = []
-    whole = readings.read_file
+    whole = all_files.read_file
 
     def counted(scope: Any, path: Path) -> Any:
         read.append(str(path))
@@ -253,7 +253,7 @@ async def test_t110_without_a_change_nothing_is_read_as_a_whole_again(
     projects.user(world.home, servers(box=world.entry()))
     async with Host.configured() as host:
         await host.ready(timeout=30)
-        monkeypatch.setattr(readings, "read_file", counted)
+        monkeypatch.setattr(all_files, "read_file", counted)
         await host.reconnect("box")
         assert read == []
         add_rule(Sources.here(), "user", "deny", "mcp__other")

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import ConfigError, Host, PermissionRefused
+from dragoman import ConfigError, Host
 from dragoman.adapters import openai
 from dragoman.calls.audit import AuditLog, Entry, read
 from dragoman.connections.elicitation import url_question
+from dragoman.errors import PermissionRefused
 from tests.servers import zoo
 from tests.torture.projects import write
 from tests.torture.test_t62_schema_attacks import ATTACKS

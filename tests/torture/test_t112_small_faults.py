@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import ConnectionLost, DragomanError, Host
+from dragoman import DragomanError, Host
 from dragoman.calls import audit
 from dragoman.calls.audit import AuditLog, Entry
+from dragoman.errors import ConnectionLost
 from dragoman.transports.orphans import Guard
 from tests.servers import zoo
 from tests.torture import projects

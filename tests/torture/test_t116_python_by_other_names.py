@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.config.model import ServerConfig
 from dragoman.config.policy import Policy
-from dragoman.config.subjects import as_started
+from dragoman.config.policy_subjects import as_started
 
 
 @pytest.mark.parametrize(

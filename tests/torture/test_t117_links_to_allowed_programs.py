@@ -65,7 +65,7 @@ async def test_t117_a_link_that_is_allowed_itself_is_started(home: Path):
 def started(entry: dict[str, Any]) -> str | None:
     configuration = load(Sources.here(given={"box": entry}, only_given=True))
     server = configuration.servers["box"]
-    assert (server.standing, server.config is not None) == ("ready", True)
+    assert (server.eligibility, server.config is not None) == ("ready", True)
     return configuration.as_started(server, server.config).command if server.config else None
 
 
@@ -85,10 +85,10 @@ def test_t117_a_helper_is_not_admitted_by_what_its_link_leads_to(home: Path):
     lists = [{"serverUrl": "http://127.0.0.1:9"}, {"serverCommand": [PYTHON, "-m", "safe_server"]}]
     projects.managed(home, {"allowedMcpServers": lists})
 
-    def standing(program: str) -> str:
+    def eligibility(program: str) -> str:
         entry = {"url": "http://127.0.0.1:9/mcp", "headersHelper": f"{program} -m safe_server"}
         projects.user(home, json.loads(json.dumps(servers(box=entry))))
-        return projects.standings()["box"]
+        return projects.eligibilities()["box"]
 
-    assert standing(PYTHON) == "ready"
-    assert standing(str(link)) == "refused"
+    assert eligibility(PYTHON) == "ready"
+    assert eligibility(str(link)) == "refused"

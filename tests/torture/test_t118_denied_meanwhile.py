@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import Host, PermissionRefused
+from dragoman import Host
+from dragoman.errors import PermissionRefused
 from tests.servers.library import Library
 from tests.torture import projects
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import CommandNotFound, ConnectionLost, NotConnected, StartFailed
+from dragoman.errors import CommandNotFound, ConnectionLost, NotConnected, StartFailed
 from dragoman.events import ServerFailed, ServerLost
 from tests.servers import zoo
 from tests.torture.arena import at_once, until

@@ -13,30 +13,30 @@ pytestmark = pytest.mark.requirement("CFG-7")
 LOCAL = {"sse-ide": "http://127.0.0.1", "ws-ide": "ws://127.0.0.1"}
 
 
-def standing(home: Path, policy: dict[str, Any], entry: dict[str, Any]) -> str:
+def eligibility(home: Path, policy: dict[str, Any], entry: dict[str, Any]) -> str:
     projects.managed(home, policy)
     projects.user(home, servers(box=entry))
-    return projects.standings()["box"]
+    return projects.eligibilities()["box"]
 
 
 @pytest.mark.parametrize("kind", LOCAL)
 def test_t120_an_editor_found_by_its_lockfile_is_denied_by_its_address(home: Path, kind: str):
     for pattern in ("*", LOCAL[kind], f"{LOCAL[kind]}:*", "*://127.*"):
-        assert standing(home, {"deniedMcpServers": [{"serverUrl": pattern}]}, {"type": kind}) == "refused"
+        assert eligibility(home, {"deniedMcpServers": [{"serverUrl": pattern}]}, {"type": kind}) == "refused"
     elsewhere = {"deniedMcpServers": [{"serverUrl": "*://*.example.com"}]}
-    assert standing(home, elsewhere, {"type": kind}) == "ready"
+    assert eligibility(home, elsewhere, {"type": kind}) == "ready"
 
 
 @pytest.mark.parametrize("kind", LOCAL)
 def test_t120_no_address_admits_an_editor_whose_port_is_not_known(home: Path, kind: str):
     for pattern in ("*", LOCAL[kind], f"{LOCAL[kind]}:*"):
-        assert standing(home, {"allowedMcpServers": [{"serverUrl": pattern}]}, {"type": kind}) == "refused"
+        assert eligibility(home, {"allowedMcpServers": [{"serverUrl": pattern}]}, {"type": kind}) == "refused"
 
 
 def test_t120_a_variable_is_not_hidden_in_the_name_of_another(home: Path):
     policy = {"allowedMcpServers": [{"serverCommand": ["/bin/echo", "a"]}]}
     entry = {"command": "/bin/echo", "args": ["a"], "env": {"LD_PRELOAD=/tmp/x.so:A_TOKEN": "x"}}
-    assert standing(home, {}, entry) == "broken"
-    assert standing(home, policy, entry) == "refused"
+    assert eligibility(home, {}, entry) == "broken"
+    assert eligibility(home, policy, entry) == "refused"
     entry["env"] = {"A_TOKEN": "LD_PRELOAD=/tmp/x.so"}
-    assert standing(home, policy, entry) == "ready"
+    assert eligibility(home, policy, entry) == "ready"

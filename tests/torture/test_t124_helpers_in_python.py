@@ -8,7 +8,7 @@ import pytest
 from dragoman import Host
 from dragoman.config.model import ServerConfig
 from dragoman.config.policy import Policy
-from dragoman.config.subjects import as_started
+from dragoman.config.policy_subjects import as_started
 from tests.torture import projects
 from tests.torture.projects import approve, servers, write
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from dragoman import ConnectionLost, NotConnected, StartFailed
+from dragoman.errors import ConnectionLost, NotConnected, StartFailed
 from dragoman.events import ServerFailed, ServerStateChanged
 from tests.servers import zoo
 from tests.servers.web import answers, http_sse, streamable, websocket

@@ -37,7 +37,7 @@ CASES = [
 def test_t130_every_server_is_refused_until_it_is_corrected(home: Path, place: str, said: dict[str, Any]):
     file = projects.write(home / PLACES[place], said)
     seen = projects.seen(given={"box": ENTRY})
-    assert seen.servers["box"].standing == "refused"
+    assert seen.servers["box"].eligibility == "refused"
     assert str(file) in (seen.servers["box"].reason or "")
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from dragoman import Host, paths
 from dragoman.calls import audit
-from dragoman.catalog import memory
 from dragoman.clock import SystemClock
 from dragoman.connections.eras import EraMemory
+from dragoman.servers import stored_tools
 from dragoman.transports import orphans
 from tests.servers import zoo
 
@@ -44,7 +44,7 @@ def test_t142_odd_memories_are_no_memories(home: Path, what: str):
     place(paths.state_dir() / "eras.json", what)
     place(paths.state_dir() / "tools" / "f.json", what)
     assert EraMemory(SystemClock()).recall("a") is None
-    assert memory.recall("f") is None
+    assert stored_tools.load("f") is None
 
 
 def test_t142_a_line_of_the_audit_log_that_is_not_utf8_is_passed_over(home: Path):
@@ -56,10 +56,10 @@ def test_t142_a_line_of_the_audit_log_that_is_not_utf8_is_passed_over(home: Path
 
 @pytest.mark.parametrize("what", ["not UTF-8", "nested without end", "a pipe"])
 def test_t142_odd_names_for_completion_are_none(home: Path, what: str):
-    from dragoman.cli import common
+    from dragoman.cli.commands import completion
 
-    place(common._names_file(), what)
-    assert common._remembered() == {}
+    place(completion._names_file(), what)
+    assert completion._remembered() == {}
 
 
 def test_t142_a_pipe_among_the_ledgers_stops_no_sweep(home: Path):

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from dragoman import RemoteError
 from dragoman.content.result import decoded
+from dragoman.errors import RemoteError
 from tests.servers.web import answers, streamable
 from tests.torture.arena import at_once
 from tests.torture.conftest import MODERN

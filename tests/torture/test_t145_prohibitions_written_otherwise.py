@@ -45,7 +45,7 @@ MISWRITTEN: list[tuple[str, dict[str, Any]]] = [
 def test_t145_a_key_with_the_right_letters_refuses_every_server(home: Path, place: str, said: dict[str, Any]):
     file = (projects.managed if place == "managed" else projects.user)(home, said)
     seen = projects.seen(given={"box": {"command": "/bin/echo"}})
-    assert seen.servers["box"].standing == "refused"
+    assert seen.servers["box"].eligibility == "refused"
     assert str(file) in (seen.servers["box"].reason or "")
     assert "must be written" in (seen.servers["box"].reason or "")
 

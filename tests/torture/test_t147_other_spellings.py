@@ -117,5 +117,5 @@ def test_t147_an_odd_deny_entry_denies_what_can_be_read_or_everything(
     if place == "managed":
         projects.managed(home, denied)
     found = projects.seen()
-    assert (found.servers["h"].standing, found.servers["other"].standing) == ("refused", other)
+    assert (found.servers["h"].eligibility, found.servers["other"].eligibility) == ("refused", other)
     assert any("deniedMcpServers[0]" in problem for problem in found.problems)

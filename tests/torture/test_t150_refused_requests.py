@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dragoman import HttpError, NotConnected, SignInNeeded
+from dragoman.errors import HttpError, NotConnected, SignInNeeded
 from dragoman.events import ServerStateChanged
 from tests.servers.web import Ask, answers
 from tests.torture.arena import HOSTILE, until

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dragoman import CallTimeout
+from dragoman.errors import CallTimeout
 from tests.servers.web import Ask
 from tests.torture.network import LEGACY, MODERN, Way, end_of
 

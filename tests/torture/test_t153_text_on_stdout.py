@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from dragoman import ConnectTimeout
+from dragoman.errors import ConnectTimeout
 from tests.torture.arena import at_once
 
 pytestmark = pytest.mark.requirement("LIF-3")

@@ -2,8 +2,7 @@
 
 import pytest
 
-from dragoman import HandshakeFailed, SignInNeeded
-from dragoman.errors import Unreachable
+from dragoman.errors import HandshakeFailed, SignInNeeded, Unreachable
 from tests.servers.web import answers, http_sse, streamable
 from tests.torture.conftest import MODERN
 

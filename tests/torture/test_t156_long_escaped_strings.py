@@ -6,9 +6,9 @@ import threading
 import pytest
 from msgspec import Raw
 
-from dragoman import CallTimeout
 from dragoman.calls import invoke
 from dragoman.content.result import read_large_now
+from dragoman.errors import CallTimeout
 from tests.cpu_time import CpuTimer
 from tests.servers.web import answers, streamable
 from tests.torture.conftest import MODERN

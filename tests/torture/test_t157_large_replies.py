@@ -7,13 +7,13 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from dragoman import MessageTooLarge
 from dragoman.catalog.paging import DEFINITION_LIMIT_BYTES
 from dragoman.catalog.prompts import ALL_TEXT_LIMIT, MESSAGE_LIMIT, read_prompt_result
 from dragoman.catalog.resources import read_contents
 from dragoman.connections.elicitation import ELICITATION_LIMIT_BYTES
 from dragoman.connections.session import REPLY_LIMITS_BYTES
 from dragoman.content.blocks import ImageBlock, ResourceLinkBlock, TextBlock, UnknownBlock
+from dragoman.errors import MessageTooLarge
 from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.protocol import INVALID_PARAMS
 from tests.cpu_time import CpuTimer

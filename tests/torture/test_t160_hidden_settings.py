@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Host
-from dragoman.config.live import stamps
+from dragoman.config.file_watch import stamps
 from dragoman.config.scopes import Sources
 from dragoman.events import ConfigurationChanged
 from tests.servers import zoo
@@ -61,11 +61,11 @@ def test_t160_every_server_is_refused_and_the_place_is_named(home: Path, hide: C
     reason = hide(folder)
     told = f"{folder}: {reason}; correct the file, or ignore it for one run with --ignore-broken-settings"
     seen = projects.seen(given={"box": ENTRY})
-    assert seen.servers["box"].standing == "refused"
+    assert seen.servers["box"].eligibility == "refused"
     assert seen.servers["box"].reason == f"settings cannot be read: {told}"
     assert seen.problems == (f"settings cannot be read, so no server is started and no call is made: {told}",)
     lifted = projects.seen(given={"box": ENTRY}, ignore_broken_settings=True)
-    assert lifted.servers["box"].standing == "ready"
+    assert lifted.servers["box"].eligibility == "ready"
     assert lifted.problems == (
         f"{folder}: {reason}; the file is left out; what it forbids does not count in this run",
     )

@@ -48,53 +48,53 @@ OTHERS: list[tuple[str, str]] = [
 ]
 
 
-def standing(name: str, settings: dict[str, Any], home: Path) -> str:
+def eligibility(name: str, settings: dict[str, Any], home: Path) -> str:
     projects.user(home, settings)
-    return projects.standings(given={name: ENTRY})[name]
+    return projects.eligibilities(given={name: ENTRY})[name]
 
 
 @pytest.mark.requirement("CFG-7")
 @pytest.mark.parametrize(("name", "written"), NAMES, ids=ascii)
 def test_t161_a_denied_name_means_every_way_to_write_it(home: Path, name: str, written: str):
-    assert standing(name, {"deniedMcpServers": [{"serverName": written}]}, home) == "refused"
-    assert standing(name, {"deniedMcpServers": [written]}, home) == "refused"
-    assert standing(name, {"disabledMcpServers": [written]}, home) == "disabled"
+    assert eligibility(name, {"deniedMcpServers": [{"serverName": written}]}, home) == "refused"
+    assert eligibility(name, {"deniedMcpServers": [written]}, home) == "refused"
+    assert eligibility(name, {"disabledMcpServers": [written]}, home) == "disabled"
 
 
 @pytest.mark.parametrize(("name", "written"), NAMES, ids=ascii)
 def test_t161_a_declined_name_means_every_way_to_write_it(home: Path, name: str, written: str):
     projects.write(home / "work" / ".mcp.json", projects.servers(**{name: ENTRY}))
     projects.user(home, {"disabledMcpjsonServers": [written], "enableAllProjectMcpServers": True})
-    assert projects.standings() == {name: "rejected"}
+    assert projects.eligibilities() == {name: "rejected"}
 
 
 @pytest.mark.parametrize(("name", "written"), OTHERS[:-1], ids=ascii)
 def test_t161_another_name_is_not_meant(home: Path, name: str, written: str):
-    assert standing(name, {"deniedMcpServers": [{"serverName": written}]}, home) == "ready"
+    assert eligibility(name, {"deniedMcpServers": [{"serverName": written}]}, home) == "ready"
 
 
 @pytest.mark.parametrize(("name", "written"), OTHERS, ids=ascii)
 def test_t161_another_name_is_not_disabled(home: Path, name: str, written: str):
-    assert standing(name, {"disabledMcpServers": [written]}, home) == "ready"
+    assert eligibility(name, {"disabledMcpServers": [written]}, home) == "ready"
 
 
 @pytest.mark.parametrize("written", ["", " ", ",", " , "])
 def test_t161_a_denied_name_that_is_blank_denies_everything(home: Path, written: str):
-    assert standing("box", {"deniedMcpServers": [{"serverName": written}]}, home) == "refused"
+    assert eligibility("box", {"deniedMcpServers": [{"serverName": written}]}, home) == "refused"
 
 
 @pytest.mark.requirement("CFG-7")
 @pytest.mark.parametrize(("name", "written"), LITERAL, ids=ascii)
 def test_t161_a_name_that_permits_is_compared_by_the_letter(home: Path, name: str, written: str):
-    assert standing(name, {"allowedMcpServers": [{"serverName": written}]}, home) == "refused"
+    assert eligibility(name, {"allowedMcpServers": [{"serverName": written}]}, home) == "refused"
     projects.write(home / "work" / ".mcp.json", projects.servers(**{name: ENTRY}))
     projects.user(home, {"enabledMcpjsonServers": [written]})
-    assert projects.standings() == {name: "pending"}
+    assert projects.eligibilities() == {name: "pending"}
 
 
 def test_t161_a_disabled_name_that_is_a_servers_own_means_that_one_alone(home: Path):
     projects.user(home, {"disabledMcpServers": ["box"]})
-    assert projects.standings(given={"box": ENTRY, "Box": ENTRY}) == {"box": "disabled", "Box": "ready"}
+    assert projects.eligibilities(given={"box": ENTRY, "Box": ENTRY}) == {"box": "disabled", "Box": "ready"}
 
 
 @pytest.mark.parametrize(("name", "written"), LITERAL, ids=ascii)
@@ -102,10 +102,10 @@ def test_t161_enabling_takes_out_what_disabled_the_server(home: Path, name: str,
     file = projects.user(
         home, {"disabledMcpServers": [written, "another"], **projects.servers(**{name: ENTRY})}
     )
-    assert projects.standings() == {name: "disabled"}
+    assert projects.eligibilities() == {name: "disabled"}
     assert edits.switch_on(projects.seen(), name) == [file]
     assert json.loads(file.read_text())["disabledMcpServers"] == ["another"]
-    assert projects.standings() == {name: "ready"}
+    assert projects.eligibilities() == {name: "ready"}
 
 
 def test_t161_a_pattern_that_disables_is_left_to_the_person(home: Path):
@@ -113,4 +113,4 @@ def test_t161_a_pattern_that_disables_is_left_to_the_person(home: Path):
     with pytest.raises(ConfigError) as caught:
         edits.switch_on(projects.seen(), "box")
     assert str(caught.value) == f"'box' is disabled by the pattern 'b*' in {file}"
-    assert projects.standings() == {"box": "disabled"}
+    assert projects.eligibilities() == {"box": "disabled"}

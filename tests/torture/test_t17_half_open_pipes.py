@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman import CallTimeout, ConnectionLost
+from dragoman.errors import CallTimeout, ConnectionLost
 from tests.servers import zoo
 from tests.torture.arena import MEGABYTE, at_once, until
 

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from dragoman import ConnectTimeout, Host
+from dragoman import Host
+from dragoman.errors import ConnectTimeout
 from tests.e2e.command import Terminal, config
 from tests.servers import zoo
 from tests.servers.web import answers, http_sse, streamable, websocket

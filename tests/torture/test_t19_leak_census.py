@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from dragoman import ConnectionLost, DragomanError, Host
+from dragoman import DragomanError, Host
+from dragoman.errors import ConnectionLost
 from tests.servers import zoo
 from tests.servers.web import answers, http_sse, streamable, websocket
 from tests.torture.arena import MEGABYTE, open_descriptors, resident_bytes, until

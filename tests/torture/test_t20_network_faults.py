@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import pytest
 
-from dragoman import ConnectionLost, Host, HostClosed, NotConnected
+from dragoman import Host
+from dragoman.errors import ConnectionLost, HostClosed, NotConnected
 from tests.faults import FaultProxy
 from tests.servers.web import Streamable, answers
 from tests.torture.arena import CLOSE_SECONDS, at_once

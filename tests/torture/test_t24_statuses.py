@@ -7,8 +7,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from dragoman import HttpError
 from dragoman.calls.recovery import BUSY_LIMIT
+from dragoman.errors import HttpError
 from dragoman.events import ServerStateChanged
 from tests.servers.web import Answer, answers
 from tests.torture.arena import HOSTILE, at_once, until

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import DragomanError, HttpError
+from dragoman import DragomanError
+from dragoman.errors import HttpError
 from dragoman.transports.http import HttpTransport
 from tests.servers.web import Answer, Ask, Site, Streamable, answers, site
 from tests.torture.arena import Arena, at_once

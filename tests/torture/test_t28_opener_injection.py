@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import pytest
 
-from dragoman import RemoteError
 from dragoman.connections.elicitation import url_question
+from dragoman.errors import RemoteError
 from dragoman.interaction import PermissionAnswer, UrlElicitation
 from tests.e2e.command import LIMIT_SECONDS, Terminal, plain
 from tests.servers.web import Streamable, answers, streamable

@@ -8,9 +8,9 @@ import pytest
 
 from dragoman import Host
 from dragoman.cleaning import is_safe
-from dragoman.cli import asking, questions
-from dragoman.cli.lookalikes import mixed_words
+from dragoman.cli import terminal_input, terminal_interaction
 from dragoman.cli.render.columns import cells
+from dragoman.cli.render.mixed_alphabets import mixed_words
 from dragoman.interaction import PermissionQuestion
 from tests.e2e.person import Person, offering, tool
 from tests.servers import zoo
@@ -103,14 +103,14 @@ def question(**fields: Any) -> PermissionQuestion:
 
 
 def shown(capsys: pytest.CaptureFixture[str], asked: PermissionQuestion) -> str:
-    asking.show(asked)
+    terminal_interaction.show(asked)
     return capsys.readouterr().err
 
 
 @pytest.fixture(autouse=True)
 def a_terminal_of_a_known_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "columns", lambda: COLUMNS)
-    monkeypatch.setattr(questions, "columns", lambda: COLUMNS)
+    monkeypatch.setattr(terminal_interaction, "columns", lambda: COLUMNS)
+    monkeypatch.setattr(terminal_input, "columns", lambda: COLUMNS)
 
 
 @pytest.mark.requirement("PRM-3")

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import Host, PermissionRefused
+from dragoman import Host
+from dragoman.errors import PermissionRefused
 from tests.servers import zoo
 
 pytestmark = pytest.mark.requirement("CAT-1")

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import Host, MalformedReply
+from dragoman import Host
+from dragoman.errors import MalformedReply
 from tests.servers import zoo
 from tests.torture.arena import MEGABYTE, Pulse, at_once, resident_bytes
 

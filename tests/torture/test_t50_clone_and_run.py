@@ -20,7 +20,7 @@ from tests.e2e.forked import run
 from tests.e2e.person import Person
 from tests.servers import zoo
 from tests.torture import projects
-from tests.torture.projects import COMMANDS, Canary, Listener, invocations, servers, standings, write
+from tests.torture.projects import COMMANDS, Canary, Listener, eligibilities, invocations, servers, write
 
 pytestmark = pytest.mark.requirement("CFG-8")
 
@@ -179,7 +179,7 @@ def test_t50_a_question_nobody_answers_keeps_everything_waiting(world: World, co
         terminal.process.send_signal(signal.SIGHUP)
         terminal.process.wait(timeout=LIMIT_SECONDS)
     assert world.is_untouched()
-    assert set(standings().values()) == {"pending"}
+    assert set(eligibilities().values()) == {"pending"}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -200,8 +200,10 @@ def test_t50_everything_is_shown_as_pending_to_people_and_programs(world: World)
         assert f"dragoman mcp approve {name}" in listed.stdout
 
     document = json.loads(run("mcp", "list", "--json").stdout)
-    assert {each["name"]: each["standing"] for each in document["servers"]} == dict.fromkeys(NAMES, "pending")
-    assert json.loads(run("mcp", "get", "run", "--json").stdout)["standing"] == "pending"
+    assert {each["name"]: each["eligibility"] for each in document["servers"]} == dict.fromkeys(
+        NAMES, "pending"
+    )
+    assert json.loads(run("mcp", "get", "run", "--json").stdout)["eligibility"] == "pending"
     assert "pending" in in_terminal("mcp", "list")[1]
     assert "approve" in run("call", "mcp__run__echo").stderr
     assert world.is_untouched()
@@ -220,7 +222,7 @@ def test_t50_asking_shows_every_entry_and_without_a_terminal_approves_nothing(wo
     for name in NAMES:
         assert f"? Server {name} needs approval." in done.stderr
     assert "headersHelper is a command" in done.stderr
-    assert set(standings().values()) == {"pending"}
+    assert set(eligibilities().values()) == {"pending"}
 
 
 # --- through the library ---
@@ -298,7 +300,7 @@ def test_t50_a_yes_in_a_terminal_is_one_for_the_server_that_was_shown(world: Wor
         person.answers("y/n/l", "y")
         _, output = person.ends()
     assert "run: approved" in output
-    assert {name for name, standing in standings().items() if standing == "ready"} == {"run"}
+    assert {name for name, eligibility in eligibilities().items() if eligibility == "ready"} == {"run"}
 
 
 def test_t50_an_approval_does_not_carry_over_to_another_clone(world: World):
@@ -306,18 +308,18 @@ def test_t50_an_approval_does_not_carry_over_to_another_clone(world: World):
         assert run("mcp", "approve", name, "--yes").returncode == 0
     other = world.clone(world.home / "work" / "elsewhere")
 
-    found = standings(other / "inner")
+    found = eligibilities(other / "inner")
 
     assert found.pop("outer") == "ready", "that file is the same one"
     assert set(found.values()) == {"pending"}
-    assert set(standings(world.inner).values()) == {"ready"}
+    assert set(eligibilities(world.inner).values()) == {"ready"}
 
 
 def test_t50_resetting_takes_every_yes_back(world: World):
     for name in NAMES:
         assert run("mcp", "approve", name, "--yes").returncode == 0
     assert run("mcp", "reset-project-choices").returncode == 0
-    assert set(standings().values()) == {"pending"}
+    assert set(eligibilities().values()) == {"pending"}
 
 
 def test_t50_an_approved_relative_command_does_not_run_another_repositorys_program(world: World):
@@ -354,7 +356,7 @@ def test_t50_a_link_to_an_approved_file_is_no_approval(world: World):
 def test_t50_variables_of_the_repository_are_not_used(world: World, monkeypatch: pytest.MonkeyPatch):
     projects.user(world.home, servers(mine={"command": "true", "args": ["${FROM_REPOSITORY}"]}))
     mine = projects.seen().servers["mine"]
-    assert mine.standing == "broken"
+    assert mine.eligibility == "broken"
     assert "FROM_REPOSITORY" in str(mine.reason)
 
 
@@ -362,7 +364,7 @@ def test_t50_an_allow_list_of_the_repository_allows_nothing(world: World):
     projects.user(world.home, {**servers(mine=zoo("calm.py")), "allowedMcpServers": []})
     for name in NAMES:
         projects.seen().servers[name]
-    assert set(standings().values()) == {"refused"}
+    assert set(eligibilities().values()) == {"refused"}
 
 
 async def test_t50_permission_rules_of_the_repository_allow_no_call(world: World):
@@ -378,7 +380,7 @@ async def test_t50_permission_rules_of_the_repository_allow_no_call(world: World
 def test_t50_an_unapproved_server_takes_nobodys_place(world: World, name: str):
     projects.user(world.home, servers(**{name: zoo("calm.py")}))
     server = projects.seen().servers[name]
-    assert (server.scope, server.standing) == ("user", "ready")
+    assert (server.scope, server.eligibility) == ("user", "ready")
     document = json.loads(run("tools", "--json").stdout)
     assert [tool["name"] for tool in document["tools"]] == [f"mcp__{name}__echo"]
     assert world.is_untouched()

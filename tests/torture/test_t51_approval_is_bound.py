@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.approving import entry_lines, plain_json
+from dragoman.cli.approval_questions import entry_lines, plain_json
 from dragoman.config import approval
 from dragoman.config.model import fingerprint
 from tests.e2e.forked import run
 from tests.e2e.person import Person
 from tests.torture import projects
-from tests.torture.projects import Canary, servers, standings, write
+from tests.torture.projects import Canary, eligibilities, servers, write
 
 pytestmark = pytest.mark.requirement("CFG-8")
 
@@ -145,7 +145,7 @@ def approved(home: Path, before: Entry, file: str = FILES[0]) -> Path:
 
 def state_of_box() -> str:
     configuration = projects.seen()
-    answer = configuration.judgements.approval(configuration.servers["box"].candidate)
+    answer = configuration.entry_checks.approval(configuration.servers["box"].candidate)
     assert answer is not None
     return answer.state
 
@@ -157,7 +157,7 @@ def check_mutation(home: Path, what: str, file: str = FILES[0]) -> None:
     write(path, servers(box=after))
 
     assert state_of_box() == "pending"
-    assert standings()["box"] == "pending"
+    assert eligibilities()["box"] == "pending"
 
 
 @pytest.mark.parametrize("file", FILES, ids=["project", "local"])
@@ -212,15 +212,15 @@ def test_t51_order_of_keys_and_white_space_do_not_ask_again(home: Path, before: 
 def test_t51_the_same_entry_under_another_name_is_another_server(home: Path):
     path = approved(home, LOCAL)
     write(path, servers(box=LOCAL, box2=LOCAL, Box=LOCAL))
-    assert (standings()["box2"], standings()["Box"]) == ("pending", "pending")
+    assert (eligibilities()["box2"], eligibilities()["Box"]) == ("pending", "pending")
 
 
 def test_t51_a_no_holds_for_exactly_one_entry_too(home: Path):
     path = write(home / "work" / ".mcp.json", servers(box=LOCAL))
     assert run("mcp", "approve", "box", "--no").returncode == 0
-    assert standings()["box"] == "rejected"
+    assert eligibilities()["box"] == "rejected"
     write(path, servers(box={**LOCAL, "cwd": "/"}))
-    assert standings()["box"] == "pending"
+    assert eligibilities()["box"] == "pending"
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_t51_a_name_approved_in_the_persons_file_is_bound_when_it_first_starts(h
     run("tools")
 
     assert canary.started == {"first"}
-    assert standings()["box"] == "pending"
+    assert eligibilities()["box"] == "pending"
 
 
 json_values = st.recursive(

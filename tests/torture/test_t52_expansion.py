@@ -142,8 +142,8 @@ async def test_t52_what_cannot_be_filled_in_costs_that_server_alone(
 def test_t52_a_nul_cannot_be_smuggled_in(home: Path):
     projects.user(home, servers(good=zoo("calm.py"), box={"command": "x", "args": ["${NONE:-a\0b}"]}))
     found = projects.seen().servers
-    assert found["good"].standing == "ready"
-    assert found["box"].standing == "broken"
+    assert found["good"].eligibility == "ready"
+    assert found["box"].eligibility == "broken"
 
 
 # --- shown nowhere ---

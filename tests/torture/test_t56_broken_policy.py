@@ -16,7 +16,7 @@ from tests.e2e.command import config, in_terminal
 from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.torture import projects
-from tests.torture.projects import COMMANDS, Canary, invocations, servers, standings, write
+from tests.torture.projects import COMMANDS, Canary, eligibilities, invocations, servers, write
 
 pytestmark = pytest.mark.requirement("CFG-7")
 
@@ -96,11 +96,11 @@ def test_t56_nothing_is_admitted_from_any_scope(office: Office, what: str):
     office.spoil(what)
     entry = office.canary.entry("coded")
     configuration = projects.seen(given={"coded": entry})
-    found = {name: server.standing for name, server in configuration.servers.items()}
+    found = {name: server.eligibility for name, server in configuration.servers.items()}
     assert found == dict.fromkeys([*office.names, "coded"], "refused") or (
         found == {} and {each.why for each in configuration.dropped} == {"exclusive"}
     )
-    assert configuration.admit("new", entry).standing == "refused"
+    assert configuration.admit("new", entry).eligibility == "refused"
     assert str(office.file) in "\n".join(configuration.problems)
 
 
@@ -144,7 +144,7 @@ def test_t56_a_file_without_permission_counts_as_unreadable(office: Office, monk
         return real(path, *arguments, **more)
 
     monkeypatch.setattr(os, "open", refuse)
-    assert set(standings().values()) == {"refused"}
+    assert set(eligibilities().values()) == {"refused"}
     assert any(str(office.file) in problem for problem in projects.seen().problems)
 
 
@@ -203,7 +203,7 @@ def test_t56_importing_adds_nothing(office: Office):
     write(office.home / ".claude.json", servers(new=zoo("calm.py")))
     done = run("mcp", "import", "claude-code")
     assert "Added 0 of 1" in done.stdout
-    assert "new" not in standings()
+    assert "new" not in eligibilities()
 
 
 async def test_t56_a_file_spoiled_while_a_host_runs_leaves_the_rules_it_had(office: Office):
@@ -254,7 +254,7 @@ WRONG_ENTRIES: list[Any] = [
 @pytest.mark.parametrize("wrong", [each for each in WRONG_ENTRIES if each != "mine"], ids=repr)
 def test_t56_a_wrong_deny_entry_costs_only_itself(office: Office, wrong: Any):
     projects.managed(office.home, {"deniedMcpServers": [wrong, {"serverName": "mine"}, wrong]})
-    assert standings()["mine"] == "refused"
+    assert eligibilities()["mine"] == "refused"
     problems = "\n".join(projects.seen().problems)
     assert str(office.file) in problems
     assert "deniedMcpServers[0]" in problems
@@ -264,7 +264,7 @@ def test_t56_a_wrong_deny_entry_costs_only_itself(office: Office, wrong: Any):
 @pytest.mark.parametrize("wrong", WRONG_ENTRIES, ids=repr)
 def test_t56_a_wrong_allow_entry_never_widens_the_list(office: Office, wrong: Any):
     projects.managed(office.home, {"allowedMcpServers": [wrong]})
-    assert set(standings().values()) == {"refused"}
+    assert set(eligibilities().values()) == {"refused"}
     assert "allowedMcpServers[0]" in "\n".join(projects.seen().problems)
 
 
@@ -272,7 +272,7 @@ def test_t56_a_wrong_allow_entry_never_widens_the_list(office: Office, wrong: An
 @pytest.mark.parametrize("key", ["allowedMcpServers", "deniedMcpServers"])
 def test_t56_a_list_that_is_none_admits_nothing(office: Office, key: str, wrong: Any):
     projects.managed(office.home, {key: wrong})
-    assert set(standings().values()) == {"refused"}
+    assert set(eligibilities().values()) == {"refused"}
     assert any(key in problem for problem in projects.seen().problems)
 
 
@@ -282,14 +282,14 @@ def test_t56_a_wrong_managed_only_flag_is_taken_as_yes(office: Office, wrong: An
         office.home, {**servers(mine=zoo("calm.py")), "allowedMcpServers": [{"serverName": "mine"}]}
     )
     projects.managed(office.home, {"allowManagedMcpServersOnly": wrong, "allowedMcpServers": []})
-    assert standings()["mine"] == "refused"
+    assert eligibilities()["mine"] == "refused"
     assert any("managed-only" in problem for problem in projects.seen().problems)
 
 
 @pytest.mark.parametrize("key", ["deniedMcpServer", "denyMcpServers", "DeniedMcpServers", "policy"])
 def test_t56_a_misspelt_key_is_told_with_its_line(office: Office, key: str):
     projects.managed(office.home, {key: [], "deniedMcpServers": [{"serverName": "mine"}]})
-    assert standings()["mine"] == "refused"
+    assert eligibilities()["mine"] == "refused"
     assert any(f"{office.file}, line 2" in problem and key in problem for problem in projects.seen().problems)
 
 
@@ -304,12 +304,12 @@ def test_t56_wrong_entries_are_told_by_the_commands_too(office: Office):
 def test_t56_a_broken_file_of_the_person_takes_away_no_rule_of_the_administrator(office: Office):
     projects.managed(office.home, {"deniedMcpServers": [{"serverName": "own"}]})
     (office.home / ".dragoman" / "settings.json").write_text("{")
-    assert standings() == {"plugged": "refused", "shared": "refused", "own": "refused"}
-    ignoring = standings(ignore_broken_settings=True)
+    assert eligibilities() == {"plugged": "refused", "shared": "refused", "own": "refused"}
+    ignoring = eligibilities(ignore_broken_settings=True)
     assert ignoring == {"plugged": "ready", "shared": "ready", "own": "refused"}
 
 
 def test_t56_an_exclusive_file_with_a_wrong_server_is_still_exclusive(office: Office):
     projects.managed(office.home, servers(bad={"command": 5}, good=zoo("calm.py")))
-    assert standings() == {"bad": "broken", "good": "ready"}
+    assert eligibilities() == {"bad": "broken", "good": "ready"}
     assert {each.candidate.name for each in projects.seen().dropped} == set(office.names)

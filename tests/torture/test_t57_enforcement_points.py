@@ -24,7 +24,7 @@ from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.thinning import some
 from tests.torture import projects
-from tests.torture.projects import Canary, Listener, servers, standings, write
+from tests.torture.projects import Canary, Listener, eligibilities, servers, write
 
 pytestmark = pytest.mark.requirement("CFG-7")
 
@@ -287,7 +287,7 @@ def test_t57_a_denied_server_is_not_even_written(stage: Stage, what: str, scope:
         assert done.returncode == exit_codes.CONFIG, words
         assert "policy" in done.stderr or "allow" in done.stderr or "denied" in done.stderr
     assert "Added 0 of 1" in run("mcp", "import", "claude-code", "-s", scope).stdout
-    assert NAME not in standings()
+    assert NAME not in eligibilities()
     assert not stage.canary.started
 
 
@@ -422,7 +422,7 @@ REMOTE: dict[str, tuple[Rules, str]] = {
 @pytest.mark.parametrize("kind", ["http", "sse", "ws"])
 @pytest.mark.parametrize(("place", "what"), some(["user", "plugin", "connectors", "code"], REMOTE, each=3))
 async def test_t57_a_denied_address_is_not_connected_to(stage: Stage, what: str, place: str, kind: str):
-    rules, standing = REMOTE[what]
+    rules, eligibility = REMOTE[what]
     if kind == "ws":
         rules = json.loads(json.dumps(rules).replace("http://", "ws://"))
     projects.managed(stage.home, rules)
@@ -431,11 +431,11 @@ async def test_t57_a_denied_address_is_not_connected_to(stage: Stage, what: str,
         entry = {"type": kind, "url": f"{scheme}://127.0.0.1:{listener.port}/mcp"}
         given = _put_remote(stage, place, entry)
         host = Host.configured(servers=given, settings={"MCP_TIMEOUT": 300})
-        assert host.configuration.servers[NAME].standing == standing
+        assert host.configuration.servers[NAME].eligibility == eligibility
         async with host:
             await host.ready(timeout=30)
-            assert (host.servers[NAME].status == "disabled") == (standing == "refused")
-        if standing == "refused":
+            assert (host.servers[NAME].status == "disabled") == (eligibility == "refused")
+        if eligibility == "refused":
             assert listener.connections == 0
 
 

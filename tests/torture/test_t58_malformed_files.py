@@ -130,7 +130,7 @@ def test_t58_a_spoiled_file_costs_only_itself_and_is_named(home: Path, place: st
     seen, told = desk.look()
 
     is_closed = place == "user" or (place == "local" and what not in LEAD_OUTSIDE)
-    ready = {name for name, server in seen.servers.items() if server.standing == "ready"}
+    ready = {name for name, server in seen.servers.items() if server.eligibility == "ready"}
     assert ready == (set() if is_closed else desk.good)
     assert desk.good <= seen.servers.keys()
     assert told
@@ -144,7 +144,7 @@ def test_t58_the_administrators_file_is_named_too(home: Path, what: str):
     SPOILED[what](desk.file)
     seen, told = desk.look()
     assert (f"{desk.file}, line " in told) == (what in WITH_LINE)
-    assert "ready" not in {server.standing for server in seen.servers.values()}
+    assert "ready" not in {server.eligibility for server in seen.servers.values()}
 
 
 @pytest.mark.parametrize("what", SPOILED)
@@ -152,7 +152,7 @@ def test_t58_answers_that_cannot_be_read_count_as_never_given(home: Path, what: 
     desk = Desk(home, "approvals")
     SPOILED[what](desk.file)
     seen, told = desk.look()
-    waiting = {name for name, server in seen.servers.items() if server.standing == "pending"}
+    waiting = {name for name, server in seen.servers.items() if server.eligibility == "pending"}
     assert waiting == {"project", "outer-project", "local"}
     assert told
 
@@ -282,8 +282,8 @@ def test_t58_a_wrong_entry_costs_only_itself(home: Path, place: str, what: str):
     desk = Desk(home, place)
     write(desk.file, servers(before={"command": "x"}, wrong=WRONG_ENTRIES[what], after={"command": "y"}))
     seen, _ = desk.look()
-    assert seen.servers["wrong"].standing == "broken"
-    assert {seen.servers[name].standing for name in ("before", "after", *desk.good)} == {"ready"}
+    assert seen.servers["wrong"].eligibility == "broken"
+    assert {seen.servers[name].eligibility for name in ("before", "after", *desk.good)} == {"ready"}
     reason = str(seen.servers["wrong"].reason)
     assert f"{desk.file}, line 6" in reason
     assert "wrong" in reason
@@ -299,10 +299,10 @@ def test_t58_a_wrong_entry_of_a_project_can_be_looked_at_by_every_command(home: 
         assert "Traceback" not in done.stderr, words
         assert "wrong" in done.stdout + done.stderr
     assert run("mcp", "approve", "right", "--yes").returncode == 0
-    assert projects.seen().servers["right"].standing == "ready"
+    assert projects.seen().servers["right"].eligibility == "ready"
     done = run("mcp", "approve", "wrong", "--yes")
     assert "Traceback" not in done.stderr
-    assert projects.seen().servers["wrong"].standing in ("pending", "broken", "ready")
+    assert projects.seen().servers["wrong"].eligibility in ("pending", "broken", "ready")
 
 
 @pytest.mark.parametrize("key", ["disabledMcpServers", "disabledMcpjsonServers", "env", "permissions"])

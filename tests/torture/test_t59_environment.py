@@ -18,7 +18,7 @@ from dragoman.transports.process import INHERITED
 from tests.e2e.command import DRAGOMAN, run
 from tests.servers import zoo
 from tests.torture import projects
-from tests.torture.projects import Canary, servers, standings, write
+from tests.torture.projects import Canary, eligibilities, servers, write
 
 SAFE = {
     "HOME": "/home/somebody",
@@ -183,7 +183,7 @@ def test_t59_variables_that_came_with_a_folder_are_not_even_for_entries(home: Pa
     }[place]
     write(file, {**servers(), "env": {"FROM_FILE": "x", "PATH": "/tmp/evil"}})
     projects.user(home, servers(box={"command": "x", "args": ["${FROM_FILE}"]}))
-    assert standings()["box"] == "broken"
+    assert eligibilities()["box"] == "broken"
     assert any("env" in problem and str(file) in problem for problem in projects.seen().problems)
 
 
@@ -266,7 +266,7 @@ def test_t59_under_an_allow_list_of_commands_such_an_entry_is_refused(home: Path
 
     def admitted(env: dict[str, str]) -> set[str]:
         entry = {"command": sys.executable, "args": ["server.py"], "env": env}
-        return {configuration.admit("box", entry, scope=scope).standing for scope in SCOPES[:-1]}
+        return {configuration.admit("box", entry, scope=scope).eligibility for scope in SCOPES[:-1]}
 
     assert admitted({"TOKEN": "x"}) == {"ready"}
     assert admitted({"TOKEN": "x", name: os.environ["PATH"] if name == "PATH" else "x"}) == {"refused"}
@@ -304,12 +304,12 @@ def test_t59_a_path_in_an_entry_decides_where_its_program_is_found_and_judged(ho
     tool.chmod(0o755)
     projects.managed(home, {"deniedMcpServers": [{"serverCommand": [str(tool)]}]})
     entry = {"command": "tool", "env": {"PATH": str(tool.parent)}}
-    assert projects.seen(given={"box": entry}).servers["box"].standing == "refused"
+    assert projects.seen(given={"box": entry}).servers["box"].eligibility == "refused"
 
 
 def test_t59_the_administrators_variables_wait_for_a_yes(home: Path, monkeypatch: pytest.MonkeyPatch):
     projects.managed(home, {"env": {"TEAM": "red", "PATH": "/tmp/evil"}})
     projects.user(home, servers(box={"command": "true", "args": ["${TEAM}"]}))
-    assert standings()["box"] == "broken"
+    assert eligibilities()["box"] == "broken"
     assert set(projects.seen().unconfirmed_variables) == {"TEAM", "PATH"}
     assert Sources.here().approvals_file.exists() is False

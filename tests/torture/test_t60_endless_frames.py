@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from dragoman import CallTimeout, ConnectionLost, MessageTooLarge
+from dragoman.errors import CallTimeout, ConnectionLost, MessageTooLarge
 from tests.servers import zoo
 from tests.servers.web import Ask, answers, http_sse, streamable, websocket
 from tests.torture.arena import MEGABYTE, at_once, until

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from dragoman import DragomanError, MessageTooLarge
+from dragoman import DragomanError
+from dragoman.errors import MessageTooLarge
 from tests.servers.web import Answer, Ask, answers
 from tests.servers.web.answers import EVENTS, JSON, reply_to
 from tests.torture.arena import MEGABYTE, at_once

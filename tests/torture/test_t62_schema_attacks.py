@@ -3,7 +3,8 @@
 import pytest
 from aiohttp import web
 
-from dragoman import Host, InvalidArguments
+from dragoman import Host
+from dragoman.errors import InvalidArguments
 from tests.servers.web import Ask, answers, site, streamable
 from tests.servers.web.liar import liar
 from tests.torture.arena import MEGABYTE, at_once

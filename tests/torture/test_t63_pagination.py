@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import ConnectTimeout, HandshakeFailed
 from dragoman.catalog.paging import ITEM_LIMIT, PAGE_LIMIT
+from dragoman.errors import ConnectTimeout, HandshakeFailed
 from tests.servers import zoo
 from tests.servers.web import answers, http_sse, streamable, websocket
 from tests.servers.web.liar import error, liar

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from dragoman import CallTimeout, PermissionAnswer
+from dragoman import PermissionAnswer
 from dragoman.calls.audit import read
+from dragoman.errors import CallTimeout
 from dragoman.hooks.declared import hook
 from dragoman.testing import ScriptedUser
 from tests.servers import zoo

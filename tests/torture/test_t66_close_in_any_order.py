@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from bench.direct import open_session
-from dragoman import ConnectionLost, DragomanError, Host, HostClosed
+from dragoman import DragomanError, Host
+from dragoman.errors import ConnectionLost, HostClosed
 from dragoman.hooks.declared import hook
 from dragoman.testing import ScriptedUser
 from dragoman.transports.orphans import Guard

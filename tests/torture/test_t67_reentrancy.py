@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import CallTimeout, DragomanError, Host, PermissionAnswer
+from dragoman import DragomanError, Host, PermissionAnswer
+from dragoman.errors import CallTimeout
 from dragoman.events import ServerLogged, ToolsChanged
 from dragoman.hooks.declared import hook
 from tests.servers import zoo

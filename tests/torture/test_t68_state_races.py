@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import ConnectionLost, DragomanError, Host, NotConnected
+from dragoman import DragomanError, Host
+from dragoman.errors import ConnectionLost, NotConnected
 from tests.census import leftovers, running_processes
 from tests.integration.workshop import our_server
 from tests.servers import zoo

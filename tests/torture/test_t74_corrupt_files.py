@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman import paths
+from dragoman.config.file_reading import LIMIT_BYTES
 from dragoman.config.jsonc import set_value
-from dragoman.config.reading import LIMIT_BYTES
 from dragoman.config.writer import edit, edit_state
 from dragoman.errors import ConfigFileError
 

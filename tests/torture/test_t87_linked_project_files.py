@@ -62,7 +62,7 @@ def link(path: Path, target: str) -> Path:
 
 
 def standing_of(folder: Path) -> dict[str, str]:
-    return {name: server.standing for name, server in seen(folder).servers.items()}
+    return {name: server.eligibility for name, server in seen(folder).servers.items()}
 
 
 def rules_of(folder: Path) -> list[str]:
@@ -133,7 +133,7 @@ def test_t87_a_submodule_does_not_use_what_its_parent_approved(world: World):
 
     tool = seen(module).servers["tool"]
 
-    assert tool.standing == "ready", "the parent's own file still counts below it"
+    assert tool.eligibility == "ready", "the parent's own file still counts below it"
     assert tool.source == str(world.good / LOCAL)
     assert tool.config is not None
     assert tool.config.cwd == str(world.good) + "/"
@@ -205,7 +205,7 @@ def test_t87_sources_with_an_unresolved_folder_start_in_the_approved_one(world: 
         home=usual.home,
     )
     tool = load(odd).servers["tool"]
-    assert (tool.standing, tool.config and tool.config.cwd) == ("ready", str(world.good) + "/")
+    assert (tool.eligibility, tool.config and tool.config.cwd) == ("ready", str(world.good) + "/")
 
 
 def test_t87_a_link_that_stays_inside_its_project_counts(world: World):

@@ -9,7 +9,7 @@ import pytest
 from dragoman import Host
 from dragoman.config.model import ServerConfig
 from dragoman.config.policy import Policy
-from dragoman.config.subjects import as_started
+from dragoman.config.policy_subjects import as_started
 from tests.servers import zoo
 from tests.torture import projects
 from tests.torture.projects import servers, write

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from dragoman import Host, PermissionRefused
+from dragoman import Host
 from dragoman.config import approval
 from dragoman.config.scopes import Sources
+from dragoman.errors import PermissionRefused
 from dragoman.hooks.declared import hook
 from tests.servers import zoo
 from tests.torture import projects

@@ -14,7 +14,7 @@ BY_URL = {"serverUrl": "https://wiki.company.example/*"}
 
 def admitted(entry: dict[str, Any], scope: str = "user") -> tuple[str, str]:
     server = projects.seen().admit("box", entry, scope=scope)
-    return server.standing, server.reason or ""
+    return server.eligibility, server.reason or ""
 
 
 @pytest.mark.requirement("CFG-7")
@@ -30,8 +30,8 @@ def test_a_headers_helper_is_judged_as_a_command(home: Path, helper: str, scope:
     assert admitted({"url": URL}, scope) == ("ready", "")
     assert admitted({"url": URL, "headersHelper": "/opt/helper --prod"}, scope) == ("ready", "")
     assert admitted({"url": URL, "headersHelper": "/opt/helper '--prod'"}, scope) == ("ready", "")
-    standing, reason = admitted({"url": URL, "headersHelper": helper}, scope)
-    assert standing == "refused"
+    eligibility, reason = admitted({"url": URL, "headersHelper": helper}, scope)
+    assert eligibility == "refused"
     assert "its headersHelper is judged as a command: " in reason
 
 
@@ -70,8 +70,8 @@ def test_without_a_rule_for_commands_only_a_name_admits_a_helper(home: Path):
 )
 def test_an_allowed_url_leads_to_no_other_peer(home: Path, field: dict[str, Any], named: str, scope: str):
     projects.managed(home, {"allowedMcpServers": [BY_URL]})
-    standing, reason = admitted({"url": URL, **field}, scope)
-    assert standing == "refused"
+    eligibility, reason = admitted({"url": URL, **field}, scope)
+    assert eligibility == "refused"
     assert reason.endswith(f"but the entry sets {named}, which sends requests to another host")
     assert admitted({"url": URL, "headers": {"Authorization": "Bearer x"}}, scope)[0] == "ready"
 
@@ -88,8 +88,8 @@ def test_an_allowed_command_gets_only_variables_that_are_listed(home: Path, name
     projects.managed(home, {"allowedMcpServers": [rule]})
     entry = {"command": "/opt/server", "env": {"GITHUB_TOKEN": "x", "LC_ALL": "C"}}
     assert admitted(entry)[0] == "ready"
-    standing, reason = admitted({**entry, "env": {**entry["env"], name: "x"}})
-    assert standing == "refused"
+    eligibility, reason = admitted({**entry, "env": {**entry["env"], name: "x"}})
+    assert eligibility == "refused"
     assert "GITHUB_TOKEN" not in reason
     assert reason.endswith(
         f"but the entry sets {name}, which may change what is run and is not in allowedMcpEnvironment"
@@ -130,8 +130,8 @@ def test_what_an_entry_sets_for_its_helper_is_judged_as_for_a_server(home: Path,
     entry = {"url": URL, "headersHelper": "/bin/echo"}
     assert admitted(entry)[0] == "ready"
     assert admitted({**entry, "env": {"GITHUB_TOKEN": "x"}})[0] == "ready"
-    standing, reason = admitted({**entry, **field})
-    assert standing == "refused"
+    eligibility, reason = admitted({**entry, **field})
+    assert eligibility == "refused"
     assert "its headersHelper is judged as a command: " in reason
 
 

@@ -14,7 +14,7 @@ from dragoman.config.scopes import Sources
 from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.torture import projects
-from tests.torture.projects import seen, servers, standings, write
+from tests.torture.projects import eligibilities, seen, servers, write
 
 pytestmark = pytest.mark.requirement("PRM-1")
 
@@ -63,7 +63,7 @@ def test_t91_writing_a_rule_approves_no_server(home: Path, name: str):
     local_file(home, name, {"allow": RULE, "command": "true"})
     add_rule(Sources.here(), "local", "allow", RULE)
     assert allowed() == [RULE]
-    assert standings() == {name: "pending"}
+    assert eligibilities() == {name: "pending"}
 
 
 def test_t91_an_answer_in_the_wrong_section_counts_for_nothing(home: Path):
@@ -76,7 +76,7 @@ def test_t91_an_answer_in_the_wrong_section_counts_for_nothing(home: Path):
         {"files": {str(file): {NAMES[0]: rule, RULE: rule}}, "rules": {str(file): {"box": server}}},
     )
     assert allowed() == []
-    assert standings() == {"box": "pending"}
+    assert eligibilities() == {"box": "pending"}
 
 
 @pytest.mark.parametrize(
@@ -124,5 +124,5 @@ def test_t91_forgetting_a_server_leaves_the_rule_of_that_name(home: Path):
     assert run("mcp", "approve", RULE, "--yes").returncode == 0
     assert approval.forget(Sources.here().approvals_file, (file,), RULE) == 1
     assert allowed() == [RULE]
-    assert standings() == {RULE: "pending"}
+    assert eligibilities() == {RULE: "pending"}
     assert json.loads(run("mcp", "reset-project-choices", "--json").stdout) == {"forgotten": 1}

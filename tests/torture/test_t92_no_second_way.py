@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from dragoman import Host, PermissionAnswer, PermissionRefused
+from dragoman import Host, PermissionAnswer
 from dragoman.calls import audit
 from dragoman.catalog.mentions import find_mentions, read_mentions
 from dragoman.cli import exit_codes
+from dragoman.errors import PermissionRefused
 from dragoman.hooks.declared import hook
 from dragoman.paths import logs_dir
 from dragoman.testing import InMemoryServer, ScriptedUser

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import pytest
 
-from dragoman import ConfigError, Host, PermissionAnswer, PermissionRefused
+from dragoman import ConfigError, Host, PermissionAnswer
 from dragoman.calls import pipeline, recovery
+from dragoman.errors import PermissionRefused
 from dragoman.interaction import FormAnswer, PermissionQuestion
 from dragoman.testing import InMemoryServer
 from tests.servers.web import Answer, Ask, Streamable, answers, streamable

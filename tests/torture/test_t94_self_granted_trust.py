@@ -68,7 +68,7 @@ def test_t94_trusted_counts_only_from_the_person_the_program_and_the_administrat
     entry = {"url": "https://box.example.com/mcp", "trusted": True}
     given = put_entry(home, scope, entry).get("servers")
     box = seen(given=given).servers["box"]
-    assert (box.scope, box.standing) == (scope, "ready")
+    assert (box.scope, box.eligibility) == (scope, "ready")
     assert box.config is not None
     assert box.config.trusted is counts
 

@@ -41,7 +41,7 @@ def test_all_of_it_can_be_seen_before_the_answer(home: Path):
         assert tail not in person.answers("y/n/l/v", "v")
         assert tail in person.answers("y/n/l/v", "n").replace("\n        ", "")
         person.ends()
-    assert projects.seen().servers["box"].standing == "rejected"
+    assert projects.seen().servers["box"].eligibility == "rejected"
 
 
 @pytest.mark.requirement("CFG-8")
@@ -52,7 +52,7 @@ def test_keys_typed_before_the_question_do_not_answer_it(home: Path, typed: byte
         person.type(typed)
         person.answers("y/n/l", "l")
         person.ends()
-    assert projects.seen().servers["box"].standing == "pending"
+    assert projects.seen().servers["box"].eligibility == "pending"
 
 
 @pytest.mark.parametrize("key", [b"\x03", b"\x04", b"\x1b", b"l"])
@@ -62,7 +62,7 @@ def test_giving_up_leaves_the_server_pending(home: Path, key: bytes):
         person.answers("y/n/l", key)
         person.ends()
         assert person.is_as_before
-    assert projects.seen().servers["box"].standing == "pending"
+    assert projects.seen().servers["box"].eligibility == "pending"
 
 
 @pytest.mark.requirement("CFG-8")

@@ -40,9 +40,8 @@ FLOORS: list[set[str]] = [
     {"servers"},
     {"calls"},
     {"host", "access_control", "agent_servers", "toolbox"},
-    {FACE, "public"},
     {"agent", "adapters", "demo", "testing"},
-    {"cli", "tui", "gateway"},
+    {"cli", "tui", "gateway", FACE, "public"},  # `TerminalInteraction` is of cli
     {"__main__"},
 ]
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}

@@ -1,65 +1,78 @@
 """The public face, pinned: a name that comes or goes does so on purpose."""
 
+import ast
 import importlib.metadata
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import dragoman
-from dragoman import errors, public
+from dragoman import errors, events, public
 
 PUBLIC = [
     "AgentServers",
     "AudioBlock",
     "BuiltinTool",
+    "Call",
     "CallError",
+    "CallEvent",
+    "CallFinished",
     "CallOutcome",
-    "CallTimeout",
-    "Clock",
-    "CommandNotFound",
+    "CallProgressed",
+    "CallStarted",
+    "Classification",
+    "Classifier",
     "ConfigError",
-    "ConfigFileError",
     "Configuration",
+    "ConfigurationChanged",
     "ConnectError",
-    "ConnectTimeout",
-    "ConnectionLost",
     "DragomanError",
-    "HandshakeFailed",
+    "ElicitsForms",
+    "ElicitsUrls",
+    "Event",
+    "EventsDropped",
+    "FormAnswer",
+    "FormElicitation",
+    "HookReported",
     "Host",
-    "HostClosed",
-    "HostNotOpen",
-    "HttpError",
+    "HostOptions",
     "ImageBlock",
-    "InputUnavailable",
     "Interaction",
-    "InvalidArguments",
-    "MalformedReply",
-    "MessageTooLarge",
-    "MissingPackage",
-    "NotConnected",
-    "NotFound",
+    "NobodyToAsk",
     "PermissionAnswer",
+    "PermissionAsked",
     "PermissionQuestion",
-    "PermissionRefused",
     "Plan",
-    "PolicyRefused",
     "Progress",
-    "RemoteError",
+    "PromptsChanged",
     "ResourceBlock",
     "ResourceLinkBlock",
+    "ResourceUpdated",
+    "ResourcesChanged",
     "ServerConfig",
+    "ServerConnected",
+    "ServerEvent",
+    "ServerFailed",
+    "ServerLogged",
+    "ServerLost",
+    "ServerStateChanged",
     "ServerStatus",
-    "SignInNeeded",
-    "StartFailed",
+    "TerminalInteraction",
     "TextBlock",
     "Tool",
     "Toolbox",
+    "ToolsChanged",
     "UnknownBlock",
-    "UnknownTool",
-    "Unreachable",
-    "WrongLoop",
+    "UrlElicitation",
+    "hook",
 ]
+
+
+ROOT = Path(__file__).parents[2]
+PUBLIC_MODULES = re.compile(r"dragoman(\.(errors|testing|adapters(\.\w+)?))?")
 
 
 @pytest.mark.requirement("LIB-1")
@@ -79,14 +92,70 @@ def test_nothing_else_is_handed_out(name: str):
         getattr(dragoman, name)
 
 
-def test_every_error_is_public():
-    raised = {
+def test_errors_with_subclasses_are_public_and_the_others_are_in_the_module_of_errors():
+    kinds = [value for value in vars(errors).values() if isinstance(value, type)]
+    bases = {kind for kind in kinds if issubclass(kind, errors.DragomanError) and kind.__subclasses__()}
+
+    assert {getattr(dragoman, name) for name in PUBLIC if hasattr(errors, name)} == bases
+
+
+def test_every_event_is_public():
+    happened = {
         name
-        for name, value in vars(errors).items()
-        if isinstance(value, type) and issubclass(value, Exception)
+        for name, value in vars(events).items()
+        if isinstance(value, type) and issubclass(value, events.Event)
     }
 
-    assert raised <= set(PUBLIC)
+    assert happened <= set(PUBLIC)
+
+
+def programs() -> dict[str, str]:
+    """Every example, and every Python block of the documents that imports something."""
+    documents = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = {path.name: path.read_text() for path in sorted((ROOT / "examples").glob("*.py"))}
+    for document in documents:
+        blocks = re.findall(r"^```python\n(.*?)^```$", document.read_text(), re.DOTALL | re.MULTILINE)
+        with_imports = (block for block in blocks if re.search(r"^(from|import) ", block, re.MULTILINE))
+        found |= {f"{document.name}-{number}": block for number, block in enumerate(with_imports)}
+    return found
+
+
+PROGRAMS = programs()
+
+
+def internal_imports(program: str) -> list[str]:
+    """Modules of Dragoman that a program imports and that are not public, and names that do not exist."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(program)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name.startswith("dragoman.")]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "dragoman":
+            module = node.module or ""
+            names = [alias.name for alias in node.names]
+            if module == "dragoman":
+                found += [f"dragoman.{name}" for name in names if name not in [*PUBLIC, "errors"]]
+            elif not PUBLIC_MODULES.fullmatch(module):
+                found.append(module)
+    return found
+
+
+@pytest.mark.requirement("LIB-1")
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_examples_and_documents_import_public_names_only(program: str):
+    assert internal_imports(program) == []
+
+
+@pytest.mark.parametrize(
+    ("program", "internal"),
+    [
+        ("from dragoman.hooks.declared import hook", ["dragoman.hooks.declared"]),
+        ("import dragoman.cli.main", ["dragoman.cli.main"]),
+        ("from dragoman import Host, paths", ["dragoman.paths"]),
+        ("import dragoman\nfrom dragoman.adapters import openai\nfrom dragoman.errors import NotFound", []),
+    ],
+)
+def test_internal_imports_are_found(program: str, internal: list[str]):
+    assert internal_imports(program) == internal
 
 
 def test_the_version_is_the_packages():

@@ -28,8 +28,8 @@ def test_everything_on_the_page_is_documented():
 
 def test_the_page_has_events_hooks_answers_outcomes_resources_and_prompts():
     lines = (DOCS / "reference-python.md").read_text().splitlines()
-    named = {line.rpartition(".")[2].strip("`") for line in lines if line.startswith("### ")}
+    named = {line.split("`")[1].rpartition(".")[2] for line in lines if line.startswith("### ")}
 
     assert {"CallProgressed", "hook", "PermissionAnswer", "FormAnswer", "CallOutcome"} <= named
-    assert {"Resources", "Template", "Prompts", "PromptResult", "Host", "Toolbox"} <= named
+    assert {"Resources", "ResourceTemplate", "Prompts", "PromptResult", "Host", "Toolbox"} <= named
     assert "| `call_id` | `str` | `''` |" in "\n".join(lines), "fields of bases, too"

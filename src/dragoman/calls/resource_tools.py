@@ -14,7 +14,7 @@ import msgspec
 from dragoman.calls.requests import LIST_RESOURCES, READ_RESOURCE, schema
 from dragoman.calls.resources import ResourceReader, Resources
 from dragoman.calls.sending import Listed
-from dragoman.catalog.resources import Resource, Template, as_listed
+from dragoman.catalog.resources import Resource, ResourceTemplate, as_listed
 from dragoman.catalog.tools import BuiltinResult, BuiltinTool
 from dragoman.content.blocks import TextBlock
 from dragoman.content.media import TEXT_LIMIT, Media
@@ -83,7 +83,7 @@ def resource_tools(
     )
 
 
-def describe(resources: Listed[Resource], templates: Listed[Template]) -> str:
+def describe(resources: Listed[Resource], templates: Listed[ResourceTemplate]) -> str:
     """Both lists for a model, as JSON that stays whole however long they are."""
     problems = list(dict.fromkeys((*resources.problems, *templates.problems)))
     shown: dict[str, Any] = {"resources": [as_listed(each) for each in resources.items[:LISTED_LIMIT]]}

@@ -23,7 +23,7 @@ from dragoman.catalog.resources import (
     ReadReply,
     Resource,
     ResourceContents,
-    Template,
+    ResourceTemplate,
     read_contents,
 )
 from dragoman.connections.resource_subscriptions import ResourceSubscriptions, Updates
@@ -55,7 +55,7 @@ class ResourceReader:
         known = self.sender.known(server)
         return await self.sender.list_of(known.resources, known, fresh=False)
 
-    async def templates(self, server: str) -> Listed[Template]:
+    async def templates(self, server: str) -> Listed[ResourceTemplate]:
         known = self.sender.known(server)
         return await self.sender.list_of(known.templates, known, fresh=False)
 
@@ -116,7 +116,7 @@ class Resources:
         """The resources of one server, or of all. `fresh`: requested now, not taken from memory."""
         return await self._listed(lambda each: each.resources, server, fresh)
 
-    async def templates(self, server: str | None = None, *, fresh: bool = False) -> Listed[Template]:
+    async def templates(self, server: str | None = None, *, fresh: bool = False) -> Listed[ResourceTemplate]:
         """Resource templates: addresses with gaps to fill."""
         return await self._listed(lambda each: each.templates, server, fresh)
 

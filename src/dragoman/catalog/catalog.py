@@ -12,14 +12,14 @@ from msgspec import Struct, structs
 from dragoman.catalog.listing import PROBLEM_LIMIT, ToolList
 from dragoman.catalog.naming import Key, assign, near
 from dragoman.catalog.prompts import PromptDefinition
-from dragoman.catalog.resources import Template
+from dragoman.catalog.resources import ResourceTemplate
 from dragoman.catalog.tools import ServerTool, Tool, is_same
 from dragoman.cleaning import one_line
 from dragoman.errors import UnknownTool
 from dragoman.names import QualifiedName, ServerName, WireToolName
 from dragoman.wire.messages import ToolDefinition
 
-Admit = Callable[[ServerTool | PromptDefinition | Template], str | None]
+Admit = Callable[[ServerTool | PromptDefinition | ResourceTemplate], str | None]
 """Why something that a server offers is left out; None if it is not."""
 
 

@@ -19,11 +19,11 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.catalog.prompts import PromptDefinition
-from dragoman.catalog.resources import Template
+from dragoman.catalog.resources import ResourceTemplate
 from dragoman.catalog.tools import ServerTool, Tool, is_same
 from dragoman.cleaning import one_line, replaced
+from dragoman.config.file_reading import read_object
 from dragoman.config.jsonc import locate
-from dragoman.config.reading import read_object
 from dragoman.config.writer import edit
 from dragoman.errors import ConfigFileError
 
@@ -38,7 +38,7 @@ PARTS: Final = (
 )  # fmt: skip
 
 Json = dict[str, Any]
-Lockable = ServerTool | PromptDefinition | Template
+Lockable = ServerTool | PromptDefinition | ResourceTemplate
 Kind = Literal["added", "removed", "changed"]
 
 
@@ -145,7 +145,7 @@ def _key(item: Lockable) -> str:
             return str(item.wire_name)
         case PromptDefinition():
             return f"prompt {item.wire_name}"
-        case Template():
+        case ResourceTemplate():
             return f"resource template {item.uri_template}"
 
 
@@ -155,7 +155,7 @@ def _definition(item: Lockable) -> Json:
             return {part: value for part, value in item.as_listed().items() if part in PARTS}
         case PromptDefinition():
             said: Json = {"arguments": msgspec.to_builtins(item.arguments)}
-        case Template():
+        case ResourceTemplate():
             said = {"displayName": item.name, "mimeType": item.mime_type, "annotations": item.annotations}
     said |= {"title": item.title, "description": item.description, "_meta": item.meta}
     return {part: value for part, value in said.items() if value}

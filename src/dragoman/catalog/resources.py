@@ -56,7 +56,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     meta: Mapping[str, Any] = {}
 
 
-class Template(Struct, frozen=True, kw_only=True, dict=True):
+class ResourceTemplate(Struct, frozen=True, kw_only=True, dict=True):
     """A family of resources: an address with gaps (RFC 6570)."""
 
     server: ServerName
@@ -183,11 +183,11 @@ def read_resource(server: ServerName, raw: Raw) -> Resource:
     )
 
 
-def read_template(server: ServerName, raw: Raw) -> Template:
+def read_template(server: ServerName, raw: Raw) -> ResourceTemplate:
     said = definition_as(_Listed, raw)
     spelled = _usable(said.uri_template, "template", TEMPLATE_LIMIT)
     _parse(spelled)
-    return Template(server=server, uri_template=spelled, **_described(said, spelled))
+    return ResourceTemplate(server=server, uri_template=spelled, **_described(said, spelled))
 
 
 def _described(said: _Listed, otherwise: str) -> dict[str, Any]:
@@ -274,7 +274,7 @@ def _part(raw: Raw) -> Content:
     return part
 
 
-def as_listed(thing: Resource | Template) -> dict[str, Any]:
+def as_listed(thing: Resource | ResourceTemplate) -> dict[str, Any]:
     """For models and programs that want JSON: what is not there is left out."""
     address = {"uri": thing.uri} if isinstance(thing, Resource) else {"uriTemplate": thing.uri_template}
     said: dict[str, Any] = {

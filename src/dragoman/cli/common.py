@@ -1,228 +1,236 @@
-"""What several commands share: servers given on the command line alone, tools by the names people type."""
+"""What several commands share: loading the configuration, running a host, finding servers and tools by the
+names that people type, and reporting servers that are not connected.
+
+The host is imported only by commands that connect.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
-import os
-import re
-import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import msgspec
-from click.shell_completion import CompletionItem
 
-from dragoman import paths
 from dragoman.catalog.naming import LIMIT, prefix
 from dragoman.cleaning import one_line
-from dragoman.config.reading import read_bytes
-from dragoman.errors import ConfigFileError, DragomanError, NotConnected, UnknownTool
+from dragoman.cli import exit_codes
+from dragoman.cli.options import chosen_server, sources_of
+from dragoman.cli.render.servers import show_problem, show_problems
+from dragoman.config.load import Configuration, load
+from dragoman.config.merge import EXCLUSIVE, ConfiguredServer
+from dragoman.config.scopes import Sources
+from dragoman.errors import ConfigError, DragomanError, NotConnected, NotFound, UnknownTool
 from dragoman.names import RESERVED
-from dragoman.wire.codec import DECODE_ERRORS
 
 if TYPE_CHECKING:
     from dragoman.catalog.tools import ServerTool
-    from dragoman.config.load import Configuration
+    from dragoman.cli.approval_questions import Started
+    from dragoman.host import Host
+    from dragoman.interaction import Interaction
+    from dragoman.servers.status import ServerStatus
+
+
+T = TypeVar("T")
+
+
+def load_and_report(sources: Sources | None = None, *, everything: bool = False) -> Configuration:
+    """The configuration. Reports a policy that cannot be read; `everything`: other problems as well."""
+    configuration = load(sources or Sources.here())
+    if everything:
+        show_problems(configuration)
+    elif configuration.policy.broken:
+        show_problem(configuration.problems[0])
+    return configuration
+
+
+def load_with_servers(
+    given: tuple[str, ...], strict: bool, server: str | None = None, started: Started | None = None
+) -> tuple[Sources, Configuration]:
+    """The configuration of a command that starts servers. Asks about servers that need approval and reports
+    problems in files. `server`: one that must exist. `started`: see `load_with_approvals`.
+
+    With a server given as a URL or with --stdio, there is no other.
+    """
+    from dragoman.cli.approval_questions import load_with_approvals
+
+    sources = sources_of(given, strict)
+    configuration = load_with_approvals(sources, started or (lambda _: [server] if server else None))
+    show_problems(configuration)
+    check_readable(configuration)
+    if configuration.connectors is not None:  # more servers may come to be known
+        return sources, configuration
+    if not configuration.servers:
+        raise no_servers(configuration)
+    wanted = chosen_server(server)
+    if wanted is not None:
+        find_server(configuration, wanted)
+    return sources, configuration
+
+
+def check_readable(configuration: Configuration) -> None:
+    """Raises `ConfigError` if nothing may be started or called because a file cannot be read."""
+    if configuration.policy.broken is not None:
+        raise ConfigError(
+            f"nothing is started or called: {configuration.policy.broken}",
+            hint="`dragoman mcp list`, `config explain` and `permissions list` still work.",
+        )
+
+
+def no_servers(configuration: Configuration) -> ConfigError:
+    if configuration.is_exclusive:
+        return ConfigError("no servers are configured", hint=f"{EXCLUSIVE[0].upper()}{EXCLUSIVE[1:]}.")
+    return ConfigError(
+        "no servers are configured",
+        hint="Add one with `dragoman mcp add`, give a URL or --stdio COMMAND, or try --mcp-config demo.",
+    )
+
+
+def find_server(configuration: Configuration, name: str) -> ConfiguredServer:
+    """The server in effect, or a `ConfigError` with names that may have been meant."""
+    import difflib
+
+    if name in configuration.servers:
+        return configuration.servers[name]
+    for dropped in configuration.dropped:
+        if dropped.candidate.name == name:
+            raise ConfigError(
+                f"server {name!r} of {dropped.candidate.origin} is not in effect: {dropped.text}",
+                hint="`dragoman config explain` shows everything that was dropped.",
+            )
+    near = difflib.get_close_matches(name, configuration.servers, 3)
+    known = one_line(", ".join(near or list(configuration.servers)[:10]))
+    hint = "`dragoman mcp list` shows what there is."
+    if known:
+        hint = f"Did you mean {known}?" if near else f"There are: {known}."
+    raise NotFound(f"there is no server {name!r}", hint=hint)
+
+
+def run_with_host(
+    sources: Sources | Mapping[str, Any],
+    work: Callable[[Host], Awaitable[T]],
+    *,
+    only: Collection[str] | None = None,
+    watch: bool = False,
+    tool_lock: Path | None = None,
+    interaction: Interaction | None = None,
+    audit: bool | None = None,
+) -> T:
+    """Runs one command's work in an open host. A polite signal closes the host before the end.
+
+    `interaction`: who is asked about calls. Without one the command makes none. `audit`: see `Host`.
+    """
+    import asyncio
+    import signal
+
+    from dragoman.cli.render.servers import show_problem
     from dragoman.host import Host
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-ADHOC: Final = "dragoman.adhoc"
-"""Where the context keeps the server that was given as a URL or a command."""
-
-_RUNNERS: Final = frozenset(
-    {"bun", "bunx", "deno", "docker", "env", "node", "npm", "npx", "pipx", "pnpm", "python", "python3", "uv",
-     "uvx", "exec", "run", "dlx", "x", "yarn", "sh", "bash"}
-)  # fmt: skip
-_ADDRESS: Final = re.compile(
-    r"(localhost|\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-fA-F:]+\])(:\d+)?(/\S*)?"
-    r"|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*:\d{1,5}(/\S*)?"
-    r"|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+/\S*"
-)
-
-
-class AdhocServer(NamedTuple):
-    """A server that is in no file."""
-
-    name: str
-    entry: Mapping[str, Any]
-
-
-def is_url(word: str) -> bool:
-    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", word) is not None
-
-
-def url_meant(word: str) -> str | None:
-    """The URL that a person may have meant by an address without a scheme, such as localhost:3000/mcp."""
-    if is_url(word) or _ADDRESS.fullmatch(word) is None:
-        return None
-    host = re.split(r"[:/]", word, maxsplit=1)[0]
-    is_local = word.startswith("[") or host == "localhost" or re.fullmatch(r"[\d.]+", host) is not None
-    return f"{'http' if is_local else 'https'}://{word}"
-
-
-def transport_in(url: str) -> str:
-    """WebSocket by its scheme, HTTP+SSE by the path everybody uses for it, else streamable HTTP."""
-    if url.lower().startswith("ws"):
-        return "ws"
-    return "sse" if url.partition("?")[0].rstrip("/").endswith("/sse") else "http"
-
-
-def server_at(url: str) -> AdhocServer:
-    """A remote server, named after its host."""
-    rest = url.partition("://")[2]
-    host = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
-    return AdhocServer(_as_name(host), {"type": transport_in(url), "url": url})
-
-
-def server_of(command: str) -> AdhocServer:
-    """A local server, named after the program or package that is run."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise click.UsageError(f"--stdio: the command cannot be read: {error}") from None
-    if not words:
-        raise click.UsageError("--stdio needs a command")
-    if is_url(words[0]):
-        raise click.UsageError(f"--stdio takes a command; give the URL without it: {one_line(words[0])}")
-    telling = (word for word in words if not word.startswith("-") and "=" not in word)
-    main = next((word for word in telling if _stem(word) not in _RUNNERS), words[0])
-    return AdhocServer(_as_name(_stem(main)), {"command": words[0], "args": words[1:]})
-
-
-def _stem(word: str) -> str:
-    """`@scope/package@1.2` is `package`, `build/index.js` is `index`."""
-    last = word.rstrip("/").rpartition("/")[2] or word
-    return re.sub(r"(?<=.)(@.*|\.(py|js|mjs|cjs|ts|sh|exe))$", "", last)
-
-
-def _as_name(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9-]+", "-", text).strip("-")[:40] or "server"
-
-
-def stdio_option(function: F) -> F:
-    def remember(context: click.Context, parameter: click.Parameter, command: str | None) -> None:
-        if command is not None:
-            context.meta[ADHOC] = server_of(command)
-
-    return click.option(
-        "--stdio",
-        metavar="COMMAND",
-        expose_value=False,
-        is_eager=True,
-        callback=remember,
-        help="Only this server, without configuration: COMMAND is started for it.",
-    )(function)
-
-
-def adhoc_server() -> AdhocServer | None:
-    """The server that was given as a URL or with --stdio."""
-    return click.get_current_context().meta.get(ADHOC)
-
-
-def without_url(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words without a URL that stands first. It is the only server of this command then."""
-    if not words:
-        return words
-    context = click.get_current_context()
-    if is_url(words[0]):
-        if ADHOC in context.meta:
-            raise click.UsageError("give a URL or --stdio, not both")
-        context.meta[ADHOC] = server_at(words[0])
-        return words[1:]
-    if meant := url_meant(words[0]):
-        raise click.UsageError(f"{words[0]} has no scheme; did you mean {meant}?")
-    return words
-
-
-def chosen_server(named: str | None) -> str | None:
-    """The one server that a command is about: given ad hoc, or by its name."""
-    given = adhoc_server()
-    if given is not None and named not in (None, given.name):
-        raise click.UsageError("--server chooses among configured servers; a URL or --stdio is one by itself")
-    return given.name if given is not None else named
-
-
-def named_server(words: tuple[str, ...], server: str | None) -> str | None:
-    """For commands that take at most one server, by `--server` or as their only word."""
-    words = without_url(words)
-    if len(words) + (server is not None) > 1:
-        raise click.UsageError("expected at most one server")
-    return words[0] if words else server
-
-
-def full_option(function: F) -> F:
-    return click.option("--full", is_flag=True, help="Do not cut lines.")(function)
-
-
-# Names for shells to complete. Nothing is started for them.
-
-
-def complete_server(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """The names of configured servers, as the files have them."""
-    return _items(_configured(), incomplete)
-
-
-def complete_tool(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """For the first word of a call: tools as they were last seen, and servers."""
-    if context.params.get(parameter.name or ""):
-        return []
-    servers = _configured()
-    known = _remembered()
-    tools = (tool for server in servers for tool in known.get(server, ()))
-    return _items([*tools, *servers], incomplete)
-
-
-def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    # A name that a shell, a terminal or a command could take for something else (an option) is not proposed.
-    safe = (name for name in names if re.fullmatch(r"[\w.@:+][\w.@:+-]*", name, re.ASCII))
-    return [CompletionItem(name) for name in dict.fromkeys(safe) if name.startswith(incomplete)]
-
-
-def _configured() -> list[str]:
-    from dragoman.config.load import load
-    from dragoman.config.scopes import Sources
+    async def main() -> T:
+        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        if task is not None:
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, task.cancel)
+        async with Host(
+            sources,
+            permission_mode="default",
+            interaction=interaction,
+            only=only,
+            watch=watch,
+            tool_lock=tool_lock,
+            audit=audit,
+        ) as host:
+            for problem in host.problems:
+                if problem not in host.configuration.problems:  # those are shown before a host is opened
+                    show_problem(problem)
+            telling = asyncio.create_task(_show_hook_reports(host)) if interaction is not None else None
+            try:
+                return await work(host)
+            finally:
+                if telling is not None:
+                    await asyncio.sleep(0.01)  # what was just told is shown
+                    telling.cancel()
 
     try:
-        return list(load(Sources.here()).servers)
-    except (DragomanError, OSError):
-        return []
+        return asyncio.run(main())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
-def _remembered() -> dict[str, list[str]]:
-    try:
-        return msgspec.json.decode(read_bytes(_names_file()) or b"{}", type=dict[str, list[str]])
-    except (ConfigFileError, *DECODE_ERRORS):
-        return {}
+async def _show_hook_reports(host: Host) -> None:
+    """Shows what hooks have to say, and why one failed."""
+    from dragoman.cli.render.progress import StatusLine
+    from dragoman.cli.render.servers import show_problem
+    from dragoman.events import HookReported
+
+    async for event in host.events():
+        if isinstance(event, HookReported):
+            StatusLine.hide_current()
+            show_problem(f"hook {event.hook} ({event.event}): {event.text}")
 
 
-def remember_tools(host: Host) -> None:
-    """Keeps the names of tools for completion. Servers of the command line alone are not kept."""
-    seen = {
-        view.name: [str(tool.name) for tool in all_tools(host) if tool.server == view.name]
-        for view in host.servers.values()
-        if view.status == "connected" and view.scope != "dynamic"
-    }
-    known = _remembered()
-    if not seen or all(known.get(name) == names for name, names in seen.items()):
-        return
-    path = _names_file()
-    with contextlib.suppress(OSError):  # a convenience: it may be lost
-        paths.make_private(path.parent)
-        temporary = path.with_name(f".{path.name}-{os.getpid()}")
-        temporary.write_bytes(msgspec.json.encode({**known, **seen}))
-        os.replace(temporary, path)
+async def wait_for_servers(host: Host, *, quiet: bool = False) -> Collection[ServerStatus]:
+    """The servers, once each of them is connected or has failed. `quiet`: a program reads what follows."""
+    from dragoman.cli.render.progress import Waiting
+
+    with contextlib.nullcontext() if quiet else Waiting(host):
+        return (await host.ready()).values()
 
 
-def _names_file() -> Path:
-    return paths.state_dir() / "tool-names.json"
+def show_unconnected(views: Collection[ServerStatus], problems: Collection[str] = ()) -> None:
+    """Why servers are missing from what is listed, and what else is not as it should be."""
+    from dragoman.cli.render import text
+
+    for view in views:
+        if view.error is not None:
+            text.show_error(view.error)
+        elif view.status != "connected":
+            text.show_server(view, err=True)
+    for problem in other_problems(views, problems):
+        show_problem(problem)
+
+
+def other_problems(views: Collection[ServerStatus], problems: Collection[str]) -> list[str]:
+    """Without those that only say once more that a server is not there."""
+    absent = tuple(f"{view.name}: " for view in views if view.status != "connected")
+    return [problem for problem in dict.fromkeys(problems) if not problem.startswith(absent)]
+
+
+def list_exit_code(
+    configuration: Configuration, views: Collection[ServerStatus], server: str | None = None
+) -> int:
+    """Of a list. A server that needs approval or is disabled is a failure only if it is the `server` asked
+    for; a file that cannot be read is one unless there is such a server."""
+    if configuration.policy.broken or (server is None and has_unread_files(configuration)):
+        return exit_codes.CONFIG
+    if any(isinstance(view.error, ConfigError) for view in views if _is_our_fault(view)):
+        return exit_codes.CONFIG
+    absent = [view for view in views if view.status != "connected"]
+    failed = any(view.status in ("failed", "needs-auth") or view.name == server for view in absent)
+    return exit_codes.NOT_CONNECTED if failed else exit_codes.OK
+
+
+def _is_our_fault(view: ServerStatus) -> bool:
+    return view.status == "failed" or view.scope == "dynamic"
+
+
+def report_not_found(error: DragomanError, *, as_json: bool) -> int:
+    """Tells that there is nothing of that name. The exit code is the same as for a tool."""
+    from dragoman.cli.render import json, text
+
+    if as_json:
+        json.echo({"error": json.error(error)})
+    else:
+        text.show_error(error)
+    return exit_codes.NOT_FOUND
+
+
+def has_unread_files(configuration: Configuration) -> bool:
+    """Whether a file cannot be read, and the person did not say that this is to be ignored."""
+    return bool(configuration.reading.failed) and not configuration.sources.ignore_broken_settings
 
 
 # Tools by the names that people type.
@@ -233,7 +241,7 @@ def all_tools(host: Host) -> list[ServerTool]:
     return host.tools(include_app_tools=True, include_denied=True)
 
 
-def servers_with(tool: str, configuration: Configuration) -> list[str] | None:
+def servers_with_tool(tool: str, configuration: Configuration) -> list[str] | None:
     """The servers that can have the tool, by its name; None for all of them, if it is a server's own name."""
     fitting = [name for name in configuration.servers if tool.startswith(prefix(name))]
     if not fitting and tool.startswith(RESERVED) and len(tool) < LIMIT and configuration.connectors is None:
@@ -261,7 +269,7 @@ def unknown_tool(host: Host, name: str) -> UnknownTool:
     return UnknownTool(name, near=tuple(dict.fromkeys(names[each] for each in near)))
 
 
-def raise_if_failed(host: Host) -> None:
+def raise_if_not_connected(host: Host) -> None:
     """A tool may be missing only because its server is; then that is the error to tell."""
     for view in host.servers.values():
         if view.error is not None:
@@ -269,8 +277,3 @@ def raise_if_failed(host: Host) -> None:
         if view.status in ("pending", "disabled"):
             hint = "`dragoman mcp approve` shows it and asks." if view.status == "pending" else None
             raise NotConnected(view.name, view.status, view.reason, hint=hint)
-
-
-def has_unread_files(configuration: Configuration) -> bool:
-    """Whether a file cannot be read, and the person did not say that this is to be ignored."""
-    return bool(configuration.reading.failed) and not configuration.sources.ignore_broken_settings

@@ -1,42 +1,50 @@
-"""Options that several commands share, and the values they become.
+"""Options and arguments that several commands share, and the values they become.
 
-Reads `--mcp-config` and `key=value` arguments, and runs a host for one command. The host is imported only by
-commands that connect.
+Reads `--mcp-config`, servers given as a URL or with `--stdio`, and `key=value` arguments.
 """
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 import msgspec
 
 from dragoman.cleaning import one_line
-from dragoman.cli.common import adhoc_server, complete_server, is_url, server_at, stdio_option, url_meant
+from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.main import JSON_WANTED
 from dragoman.config import jsonc
-from dragoman.config.merge import EXCLUSIVE
+from dragoman.config.file_reading import parse_object, read_text
 from dragoman.config.model import parse_servers
-from dragoman.config.reading import parse_object, read_text
 from dragoman.config.scopes import Sources
-from dragoman.errors import ConfigError, ConfigFileError
+from dragoman.errors import ConfigFileError
 
-if TYPE_CHECKING:
-    from dragoman.config.load import Configuration
-    from dragoman.host import Host
-    from dragoman.interaction import Interaction
-
-T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-
+ADHOC: Final = "dragoman.adhoc"
+"""Where the context keeps the server that was given as a URL or a command."""
+_RUNNERS: Final = frozenset(
+    {"bun", "bunx", "deno", "docker", "env", "node", "npm", "npx", "pipx", "pnpm", "python", "python3", "uv",
+     "uvx", "exec", "run", "dlx", "x", "yarn", "sh", "bash"}
+)  # fmt: skip
+_ADDRESS: Final = re.compile(
+    r"(localhost|\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-fA-F:]+\])(:\d+)?(/\S*)?"
+    r"|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*:\d{1,5}(/\S*)?"
+    r"|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+/\S*"
+)
 DEMO = "demo"
 MCP_CONFIG = "--mcp-config"
 IGNORE_BROKEN_SETTINGS = "--ignore-broken-settings"
 IGNORE_BROKEN = "dragoman.ignore_broken_settings"
 """Where that option is kept in the context."""
+
+
+def full_option(function: F) -> F:
+    return click.option("--full", is_flag=True, help="Do not cut lines.")(function)
 
 
 def ignore_broken_settings_option(function: F) -> F:
@@ -106,6 +114,121 @@ def scope_option(function: F) -> F:
     )(function)
 
 
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; deny rules still apply.")
+
+# Servers that are given on the command line alone.
+
+
+class AdhocServer(NamedTuple):
+    """A server that is in no file."""
+
+    name: str
+    entry: Mapping[str, Any]
+
+
+def is_url(word: str) -> bool:
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", word) is not None
+
+
+def suggested_url(word: str) -> str | None:
+    """The URL that a person may have meant by an address without a scheme, such as localhost:3000/mcp."""
+    if is_url(word) or _ADDRESS.fullmatch(word) is None:
+        return None
+    host = re.split(r"[:/]", word, maxsplit=1)[0]
+    is_local = word.startswith("[") or host == "localhost" or re.fullmatch(r"[\d.]+", host) is not None
+    return f"{'http' if is_local else 'https'}://{word}"
+
+
+def transport_of_url(url: str) -> str:
+    """WebSocket by its scheme, HTTP+SSE by the path everybody uses for it, else streamable HTTP."""
+    if url.lower().startswith("ws"):
+        return "ws"
+    return "sse" if url.partition("?")[0].rstrip("/").endswith("/sse") else "http"
+
+
+def server_from_url(url: str) -> AdhocServer:
+    """A remote server, named after its host."""
+    rest = url.partition("://")[2]
+    host = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    return AdhocServer(_as_name(host), {"type": transport_of_url(url), "url": url})
+
+
+def server_from_command(command: str) -> AdhocServer:
+    """A local server, named after the program or package that is run."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise click.UsageError(f"--stdio: the command cannot be read: {error}") from None
+    if not words:
+        raise click.UsageError("--stdio needs a command")
+    if is_url(words[0]):
+        raise click.UsageError(f"--stdio takes a command; give the URL without it: {one_line(words[0])}")
+    telling = (word for word in words if not word.startswith("-") and "=" not in word)
+    main = next((word for word in telling if _program_name(word) not in _RUNNERS), words[0])
+    return AdhocServer(_as_name(_program_name(main)), {"command": words[0], "args": words[1:]})
+
+
+def _program_name(word: str) -> str:
+    """`@scope/package@1.2` is `package`, `build/index.js` is `index`."""
+    last = word.rstrip("/").rpartition("/")[2] or word
+    return re.sub(r"(?<=.)(@.*|\.(py|js|mjs|cjs|ts|sh|exe))$", "", last)
+
+
+def _as_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9-]+", "-", text).strip("-")[:40] or "server"
+
+
+def stdio_option(function: F) -> F:
+    def remember(context: click.Context, parameter: click.Parameter, command: str | None) -> None:
+        if command is not None:
+            context.meta[ADHOC] = server_from_command(command)
+
+    return click.option(
+        "--stdio",
+        metavar="COMMAND",
+        expose_value=False,
+        is_eager=True,
+        callback=remember,
+        help="Only this server, without configuration: COMMAND is started for it.",
+    )(function)
+
+
+def adhoc_server() -> AdhocServer | None:
+    """The server that was given as a URL or with --stdio."""
+    return click.get_current_context().meta.get(ADHOC)
+
+
+def take_url(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words without a URL that stands first. It is the only server of this command then."""
+    if not words:
+        return words
+    context = click.get_current_context()
+    if is_url(words[0]):
+        if ADHOC in context.meta:
+            raise click.UsageError("give a URL or --stdio, not both")
+        context.meta[ADHOC] = server_from_url(words[0])
+        return words[1:]
+    if meant := suggested_url(words[0]):
+        raise click.UsageError(f"{words[0]} has no scheme; did you mean {meant}?")
+    return words
+
+
+def chosen_server(named: str | None) -> str | None:
+    """The one server that a command is about: given ad hoc, or by its name."""
+    given = adhoc_server()
+    if given is not None and named not in (None, given.name):
+        raise click.UsageError("--server chooses among configured servers; a URL or --stdio is one by itself")
+    return given.name if given is not None else named
+
+
+def named_server(words: tuple[str, ...], server: str | None) -> str | None:
+    """For commands that take at most one server, by `--server` or as their only word."""
+    words = take_url(words)
+    if len(words) + (server is not None) > 1:
+        raise click.UsageError("expected at most one server")
+    return words[0] if words else server
+
+
 def sources_of(given: tuple[str, ...], strict: bool = False) -> Sources:
     """The usual places and what the command line adds; a later source replaces a server of the same name."""
     servers: dict[str, Any] = {}
@@ -125,8 +248,8 @@ def _read_source(source: str) -> Mapping[str, Any]:
 
         return {DEMO: demo_server()}
     if is_url(source):
-        return dict([server_at(source)])
-    if (meant := url_meant(source)) and not Path(source).exists():
+        return dict([server_from_url(source)])
+    if (meant := suggested_url(source)) and not Path(source).exists():
         raise ConfigFileError(source, "there is no such file", hint=f"Did you mean {meant}?")
     if source.lstrip().startswith("{"):
         return parse_servers(_parse(source), MCP_CONFIG)
@@ -139,14 +262,14 @@ def read_config_file(path: Path) -> Mapping[str, Any]:
     if text is None:
         raise ConfigFileError(str(path), "there is no such file", hint="Give a file, or JSON text.")
     if path.suffix == ".toml":
-        return _foreign("codex", path, text)
+        return _servers_of_other_host("codex", path, text)
     document = parse_object(path, text, comments=True)
     if "servers" in document and "mcpServers" not in document:
-        return _foreign("vscode", path, text)
+        return _servers_of_other_host("vscode", path, text)
     return parse_servers(document, str(path))
 
 
-def _foreign(format_key: str, path: Path, text: str) -> Mapping[str, Any]:
+def _servers_of_other_host(format_key: str, path: Path, text: str) -> Mapping[str, Any]:
     from dragoman.config.interchange.formats import read
 
     return read(format_key, text, source=str(path)).servers
@@ -159,9 +282,6 @@ def _parse(text: str) -> Any:
         raise ConfigFileError(
             MCP_CONFIG, problem.reason, line=problem.line, column=problem.column, hint="Correct the JSON."
         ) from None
-
-
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; deny rules still apply.")
 
 
 def read_arguments(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -228,90 +348,3 @@ def _json_or_text(text: str) -> Any:
         return msgspec.json.decode(text.encode())
     except (msgspec.DecodeError, RecursionError):
         return text
-
-
-def is_watched() -> bool:
-    """Whether a person sits there who can be asked."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def run_with_host(
-    sources: Sources | Mapping[str, Any],
-    work: Callable[[Host], Awaitable[T]],
-    *,
-    only: Collection[str] | None = None,
-    watch: bool = False,
-    tool_lock: Path | None = None,
-    interaction: Interaction | None = None,
-    audit: bool | None = None,
-) -> T:
-    """Runs one command's work in an open host. A polite signal closes the host before the end.
-
-    `interaction`: who is asked about calls. Without one the command makes none. `audit`: see `Host`.
-    """
-    import asyncio
-    import signal
-
-    from dragoman.cli.render.servers import show_problem
-    from dragoman.host import Host
-
-    async def main() -> T:
-        task = asyncio.current_task()
-        loop = asyncio.get_running_loop()
-        if task is not None:
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, task.cancel)
-        async with Host(
-            sources,
-            permission_mode="default",
-            interaction=interaction,
-            only=only,
-            watch=watch,
-            tool_lock=tool_lock,
-            audit=audit,
-        ) as host:
-            for problem in host.problems:
-                if problem not in host.configuration.problems:  # those are shown before a host is opened
-                    show_problem(problem)
-            telling = asyncio.create_task(_tell(host)) if interaction is not None else None
-            try:
-                return await work(host)
-            finally:
-                if telling is not None:
-                    await asyncio.sleep(0.01)  # what was just told is shown
-                    telling.cancel()
-
-    try:
-        return asyncio.run(main())
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
-
-
-async def _tell(host: Host) -> None:
-    """Shows what hooks have to say, and why one failed."""
-    from dragoman.cli.render.progress import StatusLine
-    from dragoman.cli.render.servers import show_problem
-    from dragoman.events import HookReported
-
-    async for event in host.events():
-        if isinstance(event, HookReported):
-            StatusLine.hide_current()
-            show_problem(f"hook {event.hook} ({event.event}): {event.text}")
-
-
-def check_readable(configuration: Configuration) -> None:
-    """Raises `ConfigError` if nothing may be started or called because a file cannot be read."""
-    if configuration.policy.broken is not None:
-        raise ConfigError(
-            f"nothing is started or called: {configuration.policy.broken}",
-            hint="`dragoman mcp list`, `config explain` and `permissions list` still work.",
-        )
-
-
-def no_servers(configuration: Configuration) -> ConfigError:
-    if configuration.is_exclusive:
-        return ConfigError("no servers are configured", hint=f"{EXCLUSIVE[0].upper()}{EXCLUSIVE[1:]}.")
-    return ConfigError(
-        "no servers are configured",
-        hint="Add one with `dragoman mcp add`, give a URL or --stdio COMMAND, or try --mcp-config demo.",
-    )

@@ -1,1 +1,1 @@
-"""Owns what people and companies say about servers: entries, scopes, merging, policy, approval."""
+"""Configuration: entries of servers, scopes, merging, policy, approval."""

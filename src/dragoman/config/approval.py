@@ -120,7 +120,7 @@ def key_of(file: Path) -> str:
 
 def read_answers(path: Path, before: Answers | None = None) -> tuple[Answers, tuple[str, ...]]:
     """The answers, and problems. What cannot be read counts as never answered, unless it was read before."""
-    from dragoman.config.reading import read_object
+    from dragoman.config.file_reading import read_object
 
     try:
         read = read_object(path)

@@ -19,9 +19,9 @@ from msgspec import Struct
 from dragoman.cleaning import one_line
 from dragoman.config.connector_entries import connector_entry, is_loopback, safe_origins
 from dragoman.config.expand import expand_entry
+from dragoman.config.file_reading import read_object
 from dragoman.config.files import ENTRY_LIMIT, too_many
 from dragoman.config.model import fingerprint
-from dragoman.config.reading import read_object
 from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.urls import parse_url
 from dragoman.errors import ConfigError, ConfigFileError

@@ -13,10 +13,10 @@ from typing import Any, Final, cast
 
 from dragoman.config import approval, jsonc
 from dragoman.config.expand import expand_entry, guesses, variables_in
+from dragoman.config.file_reading import read_object
 from dragoman.config.load import Configuration
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import parse_entry
-from dragoman.config.reading import read_object
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError, ConfigFileError, PolicyRefused
 from dragoman.names import ProhibitedNames
@@ -48,7 +48,7 @@ def check_entry(configuration: Configuration, name: str, entry: Mapping[str, Any
 def check_policy(configuration: Configuration, name: str, entry: Mapping[str, Any], scope: Scope) -> None:
     """Raises `PolicyRefused` if a server of this kind is not admitted."""
     verdict = configuration.admit(name, entry, scope=scope)
-    if verdict.standing == "refused":
+    if verdict.eligibility == "refused":
         raise PolicyRefused(name, verdict.reason or "")
 
 

@@ -1,7 +1,7 @@
 """One configuration file, read and judged key by key.
 
 One wrong key costs that key, and is reported with file, line and column. If the file as a whole, or what it
-forbids, cannot be read, that is its `fault`; what follows from a fault is decided in `readings.py`.
+forbids, cannot be read, that is its `fault`; what follows from a fault is decided in `all_files.py`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from dragoman.cleaning import one_line
 from dragoman.config import schema
+from dragoman.config.file_reading import parse_object, read_text
 from dragoman.config.model import PROBLEM_LIMIT
-from dragoman.config.reading import parse_object, read_text
 from dragoman.config.schema import PermissionRules
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError, ConfigFileError

@@ -2,7 +2,8 @@
 
 Reads JSON fast and exactly, finds the position of a value, and changes one value inside a text that people
 also edit: comments, order, indentation, line ends and the final newline stay as they are. The text that
-`set_value` and `remove` return parses to exactly the changed value. `reading` and `writer` access the files.
+`set_value` and `remove` return parses to exactly the changed value. `file_reading` and `writer` access the
+files.
 """
 
 from __future__ import annotations

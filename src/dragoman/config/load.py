@@ -16,6 +16,14 @@ from msgspec import UNSET, Struct, structs
 
 from dragoman import paths
 from dragoman.config import approval, policy
+from dragoman.config.all_files import Reading, is_current, read_parts
+from dragoman.config.combined_settings import (
+    choices_of,
+    connectors_of,
+    environment_of,
+    settings_of,
+    switched_off_by,
+)
 from dragoman.config.expand import expand_entry, guesses, variables_in
 from dragoman.config.files import Part, entry_error
 from dragoman.config.merge import (
@@ -23,23 +31,15 @@ from dragoman.config.merge import (
     Candidate,
     ConfiguredServer,
     Dropped,
-    Judgements,
+    EntryChecks,
+    check_eligibility,
     merge,
-    stand,
 )
 from dragoman.config.model import IN_PROCESS, ServerConfig, fingerprint, parse_entry
-from dragoman.config.part_values import (
-    choices_of,
-    connectors_of,
-    environment_of,
-    settings_of,
-    switched_off_by,
-)
-from dragoman.config.permissions import PermissionPart, counting
-from dragoman.config.readings import Reading, is_current, read_parts
+from dragoman.config.permissions import PermissionPart, effective_rules
+from dragoman.config.policy_subjects import as_started, subject_of
 from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.scopes import IN_PROJECT, MAY_TRUST, OUTSIDE_PROJECTS, Scope, Sources
-from dragoman.config.subjects import as_started, subject_of
 from dragoman.errors import ConfigError
 from dragoman.settings import Settings
 
@@ -56,7 +56,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     connectors: ConnectorsConfig | None
     unconfirmed_variables: Mapping[str, Any]
     """What the administrator's file sets in the environment and the person has not confirmed yet."""
-    judgements: Judgements
+    entry_checks: EntryChecks
     environ: Mapping[str, str]
     """The variables that entries may use."""
     reading: Reading = Reading()
@@ -76,14 +76,14 @@ class Configuration(Struct, frozen=True, kw_only=True):
         return frozenset(name for part in self.parts for name in part.servers)
 
     @property
-    def waiting(self) -> tuple[ConfiguredServer, ...]:
-        """Entries of the project that a person has not answered for, those out of sight included."""
+    def needing_approval(self) -> tuple[ConfiguredServer, ...]:
+        """Entries of the project without a decision, also those that another entry replaces."""
         hidden = (
-            ConfiguredServer(candidate=each.candidate, approval=self.judgements.approval(each.candidate))
+            ConfiguredServer(candidate=each.candidate, approval=self.entry_checks.approval(each.candidate))
             for each in self.dropped
             if each.why == "not approved"
         )
-        seen = (server for server in self.servers.values() if server.standing == "pending")
+        seen = (server for server in self.servers.values() if server.eligibility == "pending")
         return tuple(
             server for server in (*seen, *hidden) if server.approval and server.approval.state == "pending"
         )
@@ -95,12 +95,12 @@ class Configuration(Struct, frozen=True, kw_only=True):
         candidate = Candidate(name=name, scope=scope, source=source, given=given)
         server = ConfiguredServer(candidate=candidate)
         try:
-            server = structs.replace(server, config=self.judgements.understand(candidate))
+            server = structs.replace(server, config=self.entry_checks.parse_entry(candidate))
         except ConfigError as error:
             server = structs.replace(server, error=error)
         if self.is_exclusive and scope != "enterprise":
-            return structs.replace(server, standing="refused", reason=EXCLUSIVE)
-        return stand(server, self.judgements)
+            return structs.replace(server, eligibility="refused", reason=EXCLUSIVE)
+        return check_eligibility(server, self.entry_checks)
 
     def narrowed(self, names: Collection[str]) -> Configuration:
         """Only some of the servers."""
@@ -111,12 +111,12 @@ class Configuration(Struct, frozen=True, kw_only=True):
         """This configuration, or what the files say now if one of those that can forbid something changed."""
         return self if is_current(self.reading, self.sources) else load(self.sources, before=self)
 
-    def judged(self, server: ConfiguredServer) -> ConfiguredServer:
-        """Whether a server that was configured earlier may be started by what holds now."""
+    def recheck(self, server: ConfiguredServer) -> ConfiguredServer:
+        """Whether a server that was configured earlier may still be started."""
         if self.is_exclusive and server.scope != "enterprise":
-            return structs.replace(server, standing="refused", reason=EXCLUSIVE)
-        approved = self.judgements.approval(server.candidate)
-        return stand(structs.replace(server, approval=approved), self.judgements)
+            return structs.replace(server, eligibility="refused", reason=EXCLUSIVE)
+        approved = self.entry_checks.approval(server.candidate)
+        return check_eligibility(structs.replace(server, approval=approved), self.entry_checks)
 
     def as_started(self, server: ConfiguredServer, config: ServerConfig) -> ServerConfig:
         """The server's entry with the program that policy has admitted."""
@@ -147,8 +147,8 @@ def load(
     environ, unconfirmed = environment_of(reading.parts, answers)
     settings = settings_of(sources, reading.parts)
     rules = policy.gather(map(_policy_part, reading.parts), broken=_refusal(reading))
-    judge = _judgements(sources, reading.parts, answers, environ, rules, running)
-    permissions = tuple(counting(reading.parts, answers))
+    judge = _entry_checks(sources, reading.parts, answers, environ, rules, running)
+    permissions = tuple(effective_rules(reading.parts, answers))
     merged = merge(_candidates(reading.parts), judge, exclusive=_is_exclusive(reading.parts))
     return Configuration(
         sources=sources,
@@ -167,7 +167,7 @@ def load(
         permissions=permissions,
         connectors=connectors_of(reading.parts),
         unconfirmed_variables=unconfirmed,
-        judgements=judge,
+        entry_checks=judge,
         environ=environ,
         reading=reading,
         answers=answers,
@@ -212,14 +212,14 @@ def _policy_part(part: Part) -> policy.PolicyPart:
     )
 
 
-def _judgements(
+def _entry_checks(
     sources: Sources,
     parts: tuple[Part, ...],
     answers: approval.Answers,
     environ: Mapping[str, str],
     rules: policy.Policy,
     running: Mapping[str, str] | None,
-) -> Judgements:
+) -> EntryChecks:
     choices = choices_of(parts)
     off = switched_off_by(parts)
     project = os.path.realpath(sources.project_root)
@@ -231,7 +231,7 @@ def _judgements(
         live = running is not None and running.get(candidate.name) != fingerprint(candidate.given)
         return approval.decide(candidate.scope, candidate.name, candidate.given, answer, choices, live=live)
 
-    def understand(candidate: Candidate) -> ServerConfig:
+    def parse(candidate: Candidate) -> ServerConfig:
         part = parts[candidate.part] if candidate.part < len(parts) else None
         part = part if part is not None and part.source == candidate.source else None
         try:
@@ -247,7 +247,7 @@ def _judgements(
         config = config or _guessed(candidate, environ)
         return policy.judge(rules, subject_of(candidate, config, project))
 
-    return Judgements(approval=approve, understand=understand, policy=judge, switched_off=off.get)
+    return EntryChecks(approval=approve, parse_entry=parse, policy=judge, disabled_by=off.get)
 
 
 def _in_its_folder(config: ServerConfig, candidate: Candidate, part: Part | None) -> ServerConfig:

@@ -15,8 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote
 
-from dragoman.config.expand import filled_in
-from dragoman.config.words import (
+from dragoman.config.command_words import (
     SCHEME,
     SECRET_NAME,
     Kind,
@@ -26,6 +25,7 @@ from dragoman.config.words import (
     shell_words,
     unquoted,
 )
+from dragoman.config.expand import filled_in
 
 if TYPE_CHECKING:
     from dragoman.config.model import ServerConfig

@@ -1,8 +1,8 @@
 """Computes the servers in effect from the entries of all scopes. Pure.
 
 Decides which entry counts where several have the same name or start the same server, and records each entry
-that does not count, with the reason. Judgements about single entries (approval, policy, disabled, readable)
-are passed in as functions.
+that does not count, with the reason. Checks of single entries (approval, policy, disabled, readable) are
+passed in as functions.
 
 The order: exclusive → approval → names → policy → disabled → duplicates. An entry of a project that is not
 approved replaces no other entry: a cloned repository cannot replace a person's own server.
@@ -21,7 +21,7 @@ from dragoman.config.policy import Verdict
 from dragoman.config.scopes import MAY_TRUST, OUTSIDE_PROJECTS, SCOPES, Scope
 from dragoman.errors import ConfigError
 
-Standing = Literal["ready", "pending", "rejected", "disabled", "refused", "broken"]
+Eligibility = Literal["ready", "pending", "rejected", "disabled", "refused", "broken"]
 Why = Literal["exclusive", "replaced", "duplicate", "not approved"]
 
 EXCLUSIVE: Final = "the administrator's file declares servers, and then no others are used"
@@ -67,15 +67,15 @@ class ConfiguredServer(Struct, frozen=True, kw_only=True):
     """A server in effect: where it comes from, and whether it may be started."""
 
     candidate: Candidate
-    standing: Standing = "ready"
+    eligibility: Eligibility = "ready"
     reason: str | None = None
     """Why it may not be started, or what let it."""
     config: ServerConfig | None = None
     """As understood, variables expanded; None if that was not possible or not wanted."""
     error: ConfigError | None = None
     approval: Approval | None = None
-    beat: tuple[Candidate, ...] = ()
-    """Entries of the same name whose place it took."""
+    replaced: tuple[Candidate, ...] = ()
+    """Entries of the same name that are not used because of it."""
 
     @property
     def name(self) -> str:
@@ -103,16 +103,16 @@ class ConfiguredServer(Struct, frozen=True, kw_only=True):
         return (*warnings, f"trusted has no effect in scope {self.scope}: {counts}")
 
 
-class Judgements(Struct, frozen=True, kw_only=True):
-    """What is known about single entries."""
+class EntryChecks(Struct, frozen=True, kw_only=True):
+    """The checks of single entries."""
 
     approval: Callable[[Candidate], Approval | None]
     """None: needs none."""
-    understand: Callable[[Candidate], ServerConfig]
+    parse_entry: Callable[[Candidate], ServerConfig]
     """May raise `ConfigError`."""
     policy: Callable[[Candidate, ServerConfig | None], Verdict]
     """Without a config: of an entry that could not be understood, by its name alone."""
-    switched_off: Callable[[str], str | None]
+    disabled_by: Callable[[str], str | None]
     """By whom, if at all."""
 
 
@@ -121,29 +121,29 @@ class Merged(Struct, frozen=True):
     dropped: tuple[Dropped, ...]
 
 
-def merge(candidates: Iterable[Candidate], judge: Judgements, *, exclusive: bool) -> Merged:
+def merge(candidates: Iterable[Candidate], judge: EntryChecks, *, exclusive: bool) -> Merged:
     dropped: list[Dropped] = []
     remaining = _exclude(candidates, dropped) if exclusive else list(candidates)
     claims = [
         ConfiguredServer(candidate=candidate, approval=judge.approval(candidate)) for candidate in remaining
     ]
-    by_name = _settle_names(claims, dropped)
-    servers = [_understood(server, judge) for server in by_name]
+    by_name = _one_per_name(claims, dropped)
+    servers = [_parsed(server, judge) for server in by_name]
     servers = _without_duplicates(servers, dropped)
     return Merged({server.name: server for server in servers}, tuple(dropped))
 
 
-def stand(server: ConfiguredServer, judge: Judgements) -> ConfiguredServer:
-    """Whether a server may be started, and why not: the one question every start goes through."""
+def check_eligibility(server: ConfiguredServer, judge: EntryChecks) -> ConfiguredServer:
+    """Whether a server may be started, and why not. Checked before every start."""
     verdict = judge.policy(server.candidate, server.config)
     if not verdict.allowed:
-        return structs.replace(server, standing="refused", reason=verdict.reason)
-    if off := judge.switched_off(server.name):
-        return structs.replace(server, standing="disabled", reason=f"disabled in {off}")
+        return structs.replace(server, eligibility="refused", reason=verdict.reason)
+    if off := judge.disabled_by(server.name):
+        return structs.replace(server, eligibility="disabled", reason=f"disabled in {off}")
     if server.approval is not None and server.approval.state != "approved":
-        return structs.replace(server, standing=server.approval.state, reason=server.approval.reason)
+        return structs.replace(server, eligibility=server.approval.state, reason=server.approval.reason)
     if server.error is not None:
-        return structs.replace(server, standing="broken", reason=str(server.error))
+        return structs.replace(server, eligibility="broken", reason=str(server.error))
     return server
 
 
@@ -157,12 +157,12 @@ def _exclude(candidates: Iterable[Candidate], dropped: list[Dropped]) -> list[Ca
     return kept
 
 
-def _settle_names(claims: Sequence[ConfiguredServer], dropped: list[Dropped]) -> list[ConfiguredServer]:
+def _one_per_name(claims: Sequence[ConfiguredServer], dropped: list[Dropped]) -> list[ConfiguredServer]:
     """One server a name, in the order the names first appeared."""
-    claimants: dict[str, list[ConfiguredServer]] = {}
+    groups: dict[str, list[ConfiguredServer]] = {}
     for claim in claims:
-        claimants.setdefault(claim.name, []).append(claim)
-    return [_winner(group, dropped) for group in claimants.values()]
+        groups.setdefault(claim.name, []).append(claim)
+    return [_winner(group, dropped) for group in groups.values()]
 
 
 def _winner(group: list[ConfiguredServer], dropped: list[Dropped]) -> ConfiguredServer:
@@ -175,7 +175,7 @@ def _winner(group: list[ConfiguredServer], dropped: list[Dropped]) -> Configured
             reason = other.approval.reason if other.approval else ""
             text = f"{reason}; the entry of {best.candidate.origin} is used"
             dropped.append(Dropped(candidate=other.candidate, why="not approved", text=text))
-    return structs.replace(best, beat=tuple(other.candidate for other in others))
+    return structs.replace(best, replaced=tuple(other.candidate for other in others))
 
 
 def _strength(claim: ConfiguredServer) -> tuple[int, tuple[int, int]]:
@@ -188,12 +188,12 @@ def _is_approved(claim: ConfiguredServer) -> bool:
     return claim.approval is None or claim.approval.state == "approved"
 
 
-def _understood(server: ConfiguredServer, judge: Judgements) -> ConfiguredServer:
+def _parsed(server: ConfiguredServer, judge: EntryChecks) -> ConfiguredServer:
     try:
-        server = structs.replace(server, config=judge.understand(server.candidate))
+        server = structs.replace(server, config=judge.parse_entry(server.candidate))
     except ConfigError as error:
         server = structs.replace(server, error=error)
-    return stand(server, judge)
+    return check_eligibility(server, judge)
 
 
 def _keeps_its_place(server: ConfiguredServer) -> tuple[bool, object]:
@@ -211,7 +211,7 @@ def _without_duplicates(
     """
     first: dict[tuple[str, ...], ConfiguredServer] = {}
     for server in sorted(servers, key=_keeps_its_place, reverse=True):
-        signature = server.config.signature if server.config and server.standing == "ready" else None
+        signature = server.config.signature if server.config and server.eligibility == "ready" else None
         if signature is None:
             continue
         kept = first.setdefault(signature, server)

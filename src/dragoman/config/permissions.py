@@ -37,7 +37,7 @@ class PermissionPart(Struct, frozen=True, kw_only=True):
         return f"{self.source}: the allow rule {shown}{also} is defined by the project and is not used"
 
 
-def counting(parts: Iterable[Part], answers: approval.Answers) -> Iterator[PermissionPart]:
+def effective_rules(parts: Iterable[Part], answers: approval.Answers) -> Iterator[PermissionPart]:
     """The rules of every part, without those that do not count."""
     for part in parts:
         rules = part.values.get("permissions")

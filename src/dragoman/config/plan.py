@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from dragoman.config.file_reading import read_object
 from dragoman.config.load import Configuration
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import fingerprint
-from dragoman.config.reading import read_object
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigFileError
 
@@ -23,7 +23,7 @@ from dragoman.errors import ConfigFileError
 class Mark(Struct, frozen=True, rename="camel"):
     """A server at one moment, without its values."""
 
-    standing: str
+    eligibility: str
     fingerprint: str
     reason: str | None = None
 
@@ -46,7 +46,7 @@ def marks_of(configuration: Configuration) -> dict[str, Mark]:
 
 
 def mark_of(server: ConfiguredServer) -> Mark:
-    return Mark(server.standing, _identity(server), server.reason)
+    return Mark(server.eligibility, _identity(server), server.reason)
 
 
 def compare(before: Mapping[str, Mark], after: Mapping[str, Mark]) -> Plan:
@@ -61,7 +61,7 @@ def compare(before: Mapping[str, Mark], after: Mapping[str, Mark]) -> Plan:
 
 
 def _same(before: Mark, after: Mark) -> bool:
-    return before.standing == after.standing and before.fingerprint == after.fingerprint
+    return before.eligibility == after.eligibility and before.fingerprint == after.fingerprint
 
 
 def _identity(server: ConfiguredServer) -> str:

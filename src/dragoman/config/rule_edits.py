@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast
 
 from dragoman.config import approval, jsonc
 from dragoman.config.edits import edit_file
-from dragoman.config.reading import read_object
+from dragoman.config.file_reading import read_object
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError
 

@@ -2,8 +2,8 @@
 
 A lock allows one writer at a time, across processes. What is written is checked to be readable. At every
 moment a file is complete, with its old or its new content. A file that cannot be read is never overwritten. A
-failure leaves the file as it was, and its message contains nothing of the content. `replacing` writes the
-bytes, `reading` reads them.
+failure leaves the file as it was, and its message contains nothing of the content. `atomic_write` writes the
+bytes, `file_reading` reads them.
 
 All functions wait for the disk, and perhaps for another process: call them in a thread.
 """
@@ -21,8 +21,8 @@ from typing import Any, Final
 
 from dragoman import paths
 from dragoman.config.atomic_write import PRIVATE_FILE, copy_aside, discard, put, resolved, tighten
+from dragoman.config.file_reading import LIMIT_BYTES, decode, misread, parse_object, read_bytes
 from dragoman.config.jsonc import SyntaxProblem
-from dragoman.config.reading import LIMIT_BYTES, decode, misread, parse_object, read_bytes
 from dragoman.errors import ConfigFileError
 
 LOCK_WAIT_SECONDS: Final = 30.0

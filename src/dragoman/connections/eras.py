@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman import paths
 from dragoman.clock import Clock
-from dragoman.config.reading import read_bytes
+from dragoman.config.file_reading import read_bytes
 from dragoman.errors import ConfigFileError
 from dragoman.wire.codec import DECODE_ERRORS
 

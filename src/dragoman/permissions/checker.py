@@ -33,7 +33,7 @@ from dragoman.interaction import (
     PermissionAnswer,
     PermissionQuestion,
 )
-from dragoman.permissions.classifier import Classifier, Opinion
+from dragoman.permissions.classifier import Classification, Classifier
 from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for
 from dragoman.permissions.grants import Granted, SessionGrants
 from dragoman.permissions.modes import PermissionMode
@@ -181,9 +181,9 @@ class PermissionChecker:
         self, tool: Tool, call: Call, verdict: Verdict, word: HookWord | None, call_id: str
     ) -> Decision:
         if verdict.asks == "classifier":
-            opinion = await self._opinion(call)
-            if opinion.behaviour != "ask":
-                decision = Decision(opinion.behaviour == "allow", opinion.reason, "classifier")
+            classification = await self._classify(call)
+            if classification.behaviour != "ask":
+                decision = Decision(classification.behaviour == "allow", classification.reason, "classifier")
                 return await self._confirmed(call, word, decision)
         if self._hooks.wants("PermissionRequest", tool, call.arguments):
             said = await self._hooks.permission_requested(tool, copied(call.arguments), call_id=call_id)
@@ -237,7 +237,7 @@ class PermissionChecker:
             _asking.reset(token)
         await self._remember(call, question, answer)
         said = "allowed by the person" if answer.allowed else "denied by the person"
-        decision = Decision(answer.allowed, f"{said}: {answer.word}" if answer.word else said, "person")
+        decision = Decision(answer.allowed, f"{said}: {answer.message}" if answer.message else said, "person")
         self._bus.publish(
             PermissionAsked(
                 server=tool.server,
@@ -281,13 +281,13 @@ class PermissionChecker:
         if lasts and answer.always is not None and self._keep is not None and question.rule:
             await self._keep(answer.always, question.rule)
 
-    async def _opinion(self, call: Call) -> Opinion:
+    async def _classify(self, call: Call) -> Classification:
         try:
             return await self._waited(self._classifier.judge(call))
         except HostClosed:
             raise
         except Exception as error:  # border: a model, or a program's own
-            return Opinion("ask", f"the classifier failed: {type(error).__name__}")
+            return Classification("ask", f"the classifier failed: {type(error).__name__}")
 
     def _nobody(self, call: Call, verdict: Verdict) -> str:
         if verdict.rule is not None:

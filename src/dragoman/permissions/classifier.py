@@ -15,15 +15,19 @@ from msgspec import Struct
 from dragoman.permissions.rules import Call
 
 
-class Opinion(Struct, frozen=True):
+class Classification(Struct, frozen=True):
+    """A classifier's decision about one call."""
+
     behaviour: Literal["allow", "ask", "deny"]
     reason: str
-    """A sentence for the person, and for the audit."""
+    """A sentence for the person, and for the audit log."""
 
 
 class Classifier(Protocol):
-    async def judge(self, call: Call) -> Opinion:
-        """What is to become of a call that no rule decides."""
+    """Decides in permission mode `auto`. What a program passes as `classifier` to a host."""
+
+    async def judge(self, call: Call) -> Classification:
+        """Decides about a call that no rule decides. If it fails, the person is asked."""
         ...
 
 
@@ -33,11 +37,11 @@ class ByAnnotations:
     def __init__(self, is_trusted: Callable[[str], bool]) -> None:
         self._is_trusted = is_trusted
 
-    async def judge(self, call: Call) -> Opinion:
+    async def judge(self, call: Call) -> Classification:
         if not call.server:
-            return Opinion("ask", "it is a tool of this computer")
+            return Classification("ask", "it is a tool of this computer")
         if not self._is_trusted(call.server):
-            return Opinion("ask", "the annotations of its server are not trusted")
+            return Classification("ask", "the annotations of its server are not trusted")
         if not call.hints.read_only:
-            return Opinion("ask", "it is not declared read-only")
-        return Opinion("allow", "a trusted server declares it read-only")
+            return Classification("ask", "it is not declared read-only")
+        return Classification("allow", "a trusted server declares it read-only")

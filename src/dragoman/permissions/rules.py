@@ -54,7 +54,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """What is judged."""
+    """A call as permission rules and classifiers see it, before it is made."""
 
     tool: str
     """Its name in the pool: `mcp__server__tool`, or a built-in's."""

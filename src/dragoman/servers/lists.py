@@ -19,7 +19,7 @@ from dragoman.catalog.catalog import Admit
 from dragoman.catalog.listing import read_list
 from dragoman.catalog.paging import FetchPage, Listing, Steps, read_pages, undecoded
 from dragoman.catalog.prompts import PromptDefinition, read_prompt
-from dragoman.catalog.resources import Resource, Template, read_resource, read_template
+from dragoman.catalog.resources import Resource, ResourceTemplate, read_resource, read_template
 from dragoman.cleaning import one_line
 from dragoman.clock import Clock
 from dragoman.connections.session import Session
@@ -295,7 +295,7 @@ class _ItemKind(Struct, Generic[S], frozen=True):
         return tuple(found.values()), problems if not redact else list(map(redact.text, problems))
 
     def _refusal(self, context: ListContext, item: S) -> str | None:
-        if context.admit is None or not isinstance(item, PromptDefinition | Template):
+        if context.admit is None or not isinstance(item, PromptDefinition | ResourceTemplate):
             return None
         return context.admit(item)
 
@@ -320,11 +320,11 @@ RESOURCES: Final = ListKind[Resource](
     "resources",
     _ItemKind[Resource]("resources", "resources", read_resource, lambda item: item.uri),
 )
-TEMPLATES: Final = ListKind[Template](
+TEMPLATES: Final = ListKind[ResourceTemplate](
     "resources/templates/list",
     "resources",
     "resource templates",
-    _ItemKind[Template](
+    _ItemKind[ResourceTemplate](
         "resourceTemplates", "resource templates", read_template, lambda item: item.uri_template
     ),
 )

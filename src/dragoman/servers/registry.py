@@ -193,10 +193,10 @@ class ServerRegistry(Mapping[str, Server]):
     def _start_checked(self, entry: ConfiguredServer) -> ServerConfig:
         """The entry as it is started; `ConfigError` if the files, as they are now, do not allow the start."""
         self._latest = self._latest.with_current_policy()
-        now = self._latest.judged(entry)
-        if now.standing == "refused":
+        now = self._latest.recheck(entry)
+        if now.eligibility == "refused":
             raise PolicyRefused(entry.name, now.reason or "")
-        if now.standing not in ("ready", "broken"):
+        if now.eligibility not in ("ready", "broken"):
             raise ConfigError(
                 f"server {entry.name!r} cannot be started: {now.reason}",
                 hint="`dragoman mcp get` shows what to do.",
@@ -219,6 +219,6 @@ def _takes_part_in_naming(entry: ConfiguredServer) -> bool:
     A disabled server that is approved, or needs no approval, takes part: otherwise a look-alike would inherit
     its allow rules.
     """
-    if entry.standing == "disabled":
+    if entry.eligibility == "disabled":
         return entry.approval is None or entry.approval.state == "approved"
-    return entry.standing == "ready"
+    return entry.eligibility == "ready"

@@ -386,7 +386,7 @@ def _probe_of(config: ServerConfig) -> TcpProbe | None:
 def _held(entry: ConfiguredServer) -> Held | None:
     """In which state a server is listed that is not to be started."""
     reason = entry.reason or ""
-    match entry.standing:
+    match entry.eligibility:
         case "pending":
             return Held(Hold(f"needs approval: {reason}"))
         case "refused":

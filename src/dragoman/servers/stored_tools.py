@@ -16,7 +16,7 @@ from msgspec import Raw, structs
 
 from dragoman import paths
 from dragoman.catalog.listing import ToolList, read_definitions
-from dragoman.config.reading import read_bytes
+from dragoman.config.file_reading import read_bytes
 from dragoman.errors import ConfigFileError
 from dragoman.wire.codec import DECODE_ERRORS
 from dragoman.wire.messages import ABSENT, ToolDefinition

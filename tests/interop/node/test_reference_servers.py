@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from dragoman import CallTimeout, ImageBlock, RemoteError, TextBlock
+from dragoman import ImageBlock, TextBlock
 from dragoman.content.blocks import ResourceBlock, ResourceLinkBlock
+from dragoman.errors import CallTimeout, RemoteError
 from tests.interop.visit import visit
 
 Part = Callable[..., dict[str, Any]]

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import DragomanError, Host, HttpError
+from dragoman import DragomanError, Host
+from dragoman.errors import HttpError
 from tests.servers.web import streamable
 
 Part = Callable[..., dict[str, Any]]

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from dragoman import CallOutcome, Host, HostClosed, ImageBlock, NotConnected, TextBlock, Tool
+from dragoman import CallOutcome, Host, ImageBlock, TextBlock, Tool
 from dragoman.adapters.answering import ask, parts_of, shortened, text_of
 from dragoman.adapters.plain import tool_schema
 from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import ServerTool
+from dragoman.errors import HostClosed, NotConnected
 from dragoman.names import ServerName
 from tests.unit.fakes import definition
 

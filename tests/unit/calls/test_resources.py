@@ -11,7 +11,7 @@ from msgspec import Raw
 from dragoman.calls.resource_tools import LISTED_LIMIT, describe, resource_tools
 from dragoman.calls.resources import ResourceReader, Resources
 from dragoman.calls.sending import Listed
-from dragoman.catalog.resources import Resource, Template
+from dragoman.catalog.resources import Resource, ResourceTemplate
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.content.blocks import TextBlock
 from dragoman.content.media import TEXT_LIMIT
@@ -268,7 +268,7 @@ def test_however_long_the_lists_are_a_model_gets_json_of_a_bounded_length(count:
         Resource(server=BOX, uri=f"x:{number}", name="n", description="d" * length) for number in range(count)
     )
     templates = tuple(
-        Template(server=BOX, uri_template=f"x:{number}", name="n", description="d" * length)
+        ResourceTemplate(server=BOX, uri_template=f"x:{number}", name="n", description="d" * length)
         for number in range(count)
     )
     text = describe(Listed(resources, ("p" * 100,) * 50), Listed(templates))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.commands.mcp.add import WordsAfterCommand, command, is_url, transport_in
+from dragoman.cli.commands.mcp.add import WordsAfterCommand, command, is_url, transport_of_url
 
 
 def understood(*words: str) -> dict[str, Any]:
@@ -131,4 +131,4 @@ def test_what_is_an_address(word: str, expected: bool):
     ],
 )
 def test_the_transport_an_address_tells(url: str, transport: str):
-    assert transport_in(url) == transport
+    assert transport_of_url(url) == transport

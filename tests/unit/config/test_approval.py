@@ -298,7 +298,7 @@ def test_a_yes_in_the_projects_own_files_counts_for_nothing(desk: Desk, said: di
         files = {str(path): {"box": answer, "here": answer} for path in (desk.project_file, desk.local_file)}
         desk.write(place / "approvals.json", files=files)
     configuration = load(Sources.here())
-    assert {name: server.standing for name, server in configuration.servers.items()} == {
+    assert {name: server.eligibility for name, server in configuration.servers.items()} == {
         "box": "pending",
         "here": "pending",
     }
@@ -317,7 +317,7 @@ def test_the_same_yes_counts_from_the_person_and_from_the_administrator(
     desk.local({"here": OLD_ENTRY})
     getattr(desk, scope)(None, **said)
     servers = load(Sources.here()).servers
-    assert (servers["box"].standing, servers["here"].standing) == ("ready", "pending")
+    assert (servers["box"].eligibility, servers["here"].eligibility) == ("ready", "pending")
 
 
 @pytest.mark.requirement("CFG-8")
@@ -325,9 +325,9 @@ def test_the_same_yes_counts_from_the_person_and_from_the_administrator(
 def test_a_no_by_name_counts_from_anywhere_and_beats_a_yes(desk: Desk, scope: str):
     desk.in_project({"box": {**ENTRY, "env": {}}})
     remember(desk.approvals_file, desk.project_file, "box", {**ENTRY, "env": {}}, "approved")
-    assert load(Sources.here()).servers["box"].standing == "ready"
+    assert load(Sources.here()).servers["box"].eligibility == "ready"
     getattr(desk, scope)(None, disabledMcpjsonServers=["box"])
-    assert load(Sources.here()).servers["box"].standing == "rejected"
+    assert load(Sources.here()).servers["box"].eligibility == "rejected"
 
 
 @pytest.mark.requirement("CFG-8")
@@ -337,6 +337,6 @@ def test_while_a_host_runs_only_an_explicit_yes_lets_a_new_or_changed_entry_star
     desk.user(None, enableAllProjectMcpServers=True)
     running = {"box": fingerprint(entry)}
     servers = load(Sources.here(), running=running).servers
-    assert (servers["box"].standing, servers["new"].standing) == ("ready", "pending")
+    assert (servers["box"].eligibility, servers["new"].eligibility) == ("ready", "pending")
     remember(desk.approvals_file, desk.project_file, "new", {"command": "other"}, "approved")
-    assert load(Sources.here(), running=running).servers["new"].standing == "ready"
+    assert load(Sources.here(), running=running).servers["new"].eligibility == "ready"

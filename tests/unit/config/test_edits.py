@@ -96,7 +96,7 @@ def test_what_a_person_adds_is_ready_at_once_whatever_the_scope(desk: Desk, scop
     assert path == Sources.here().file_of(scope)
     assert read(path) == {"mcpServers": {"box": ENTRY}}
     server = look().servers["box"]
-    assert (server.standing, server.scope, server.source) == ("ready", scope, str(path))
+    assert (server.eligibility, server.scope, server.source) == ("ready", scope, str(path))
 
 
 @pytest.mark.requirement("CFG-8")
@@ -105,7 +105,7 @@ def test_an_added_server_that_is_edited_afterwards_asks_again(desk: Desk, scope:
     path = edits.put_server(Sources.here(), scope, "box", ENTRY)
     path.write_text(path.read_text().replace("tool", "evil"))
     server = look().servers["box"]
-    assert server.standing == "pending"
+    assert server.eligibility == "pending"
     assert server.approval is not None
     assert server.approval.before == ENTRY
 
@@ -164,7 +164,7 @@ def test_removing_forgets_the_approval(desk: Desk):
     path = edits.put_server(Sources.here(), "project", "box", ENTRY)
     edits.remove_server(Sources.here(), "project", path, "box")
     desk.in_project({"box": ENTRY})
-    assert look().servers["box"].standing == "pending"
+    assert look().servers["box"].eligibility == "pending"
 
 
 @pytest.mark.parametrize("scope", ["project", "local"])
@@ -214,11 +214,11 @@ def test_a_server_is_switched_off_where_it_belongs_and_on_again(desk: Desk, scop
         edits.put_server(Sources.here(), scope, "box", ENTRY)  # type: ignore[arg-type]
     path = edits.switch_off(look(), look().servers["box"])
     assert path == (desk.user_file if file == "user" else desk.local_file)
-    assert look().servers["box"].standing == "disabled"
+    assert look().servers["box"].eligibility == "disabled"
     assert edits.switch_off(look(), look().servers["box"]) == path
     assert read(path)["disabledMcpServers"] == ["box"]
     assert edits.switch_on(look(), "box") == [path]
-    assert look().servers["box"].standing == "ready"
+    assert look().servers["box"].eligibility == "ready"
     assert edits.switch_on(look(), "box") == []
 
 
@@ -228,7 +228,7 @@ def test_switching_on_takes_the_name_out_of_every_file_of_the_persons(desk: Desk
     desk.managed(disabledMcpServers=["box"])
     assert set(edits.switch_on(look(), "box")) == {desk.user_file, desk.local_file}
     assert read(desk.user_file)["disabledMcpServers"] == ["a", "b"]
-    assert look().servers["box"].standing == "disabled"
+    assert look().servers["box"].eligibility == "disabled"
 
 
 # --- choices ---
@@ -240,7 +240,7 @@ def test_forgetting_the_choices_of_a_project_leaves_those_of_others(desk: Desk, 
     edits.put_server(Sources.here(), "local", "b", ENTRY)
     approval.remember(desk.approvals_file, tmp_path / ".mcp.json", "c", ENTRY, "approved")
     assert edits.forget_choices(Sources.here()) == 2
-    assert {server.standing for server in look().servers.values()} == {"pending"}
+    assert {server.eligibility for server in look().servers.values()} == {"pending"}
     answers, _ = approval.read_answers(desk.approvals_file)
     assert answers.of(tmp_path / ".mcp.json", "c")
 

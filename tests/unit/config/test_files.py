@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.config.all_files import read_parts
 from dragoman.config.files import Part, at, entry_error
-from dragoman.config.readings import read_parts
 from dragoman.config.schema import FILES, PermissionRules, keys_of
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, ConfigFileError

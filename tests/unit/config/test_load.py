@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from dragoman.cli.commands.config.explain import explain
 from dragoman.config import approval
 from dragoman.config.connectors import _keep as keep_list  # pyright: ignore[reportPrivateUsage]
-from dragoman.config.explain import explain
 from dragoman.config.load import Configuration, load, path_of
 from dragoman.config.merge import EXCLUSIVE
 from dragoman.config.model import IN_PROCESS, ServerConfig
@@ -36,8 +36,8 @@ def look(cwd: Path | None = None, **more: Any) -> Configuration:
     return load(Sources.here(cwd, **more))
 
 
-def standings(configuration: Configuration) -> dict[str, str]:
-    return {name: server.standing for name, server in configuration.servers.items()}
+def eligibilities(configuration: Configuration) -> dict[str, str]:
+    return {name: server.eligibility for name, server in configuration.servers.items()}
 
 
 def approve(desk: Desk, path: Path) -> None:
@@ -90,7 +90,7 @@ def source_of(desk: Desk, scope: str) -> str:
 def test_a_server_of_each_scope_is_ready_and_says_where_it_comes_from(desk: Desk, scope: str):
     given = fill(desk, scope, "box", {"url": "https://box.example.com/"})
     configuration = look(**given)
-    assert standings(configuration) == {"box": "ready"}
+    assert eligibilities(configuration) == {"box": "ready"}
     server = configuration.servers["box"]
     assert (server.scope, server.source) == (scope, source_of(desk, scope))
     assert configuration.problems == ()
@@ -108,8 +108,10 @@ def test_the_higher_scope_has_the_name_and_all_it_beat_are_told(desk: Desk, coun
     configuration = look(**given)
     server = configuration.servers["box"]
     assert server.scope == SCOPES[count - 1]
-    assert [each.scope for each in server.beat] == list(reversed(SCOPES[: count - 1]))
-    assert {each.source for each in server.beat} == {source_of(desk, scope) for scope in SCOPES[: count - 1]}
+    assert [each.scope for each in server.replaced] == list(reversed(SCOPES[: count - 1]))
+    assert {each.source for each in server.replaced} == {
+        source_of(desk, scope) for scope in SCOPES[: count - 1]
+    }
 
 
 @pytest.mark.requirement("CFG-3")
@@ -118,20 +120,20 @@ def test_with_servers_of_the_administrators_every_other_scope_is_ignored_and_tol
     for scope in SCOPES:
         given |= fill(desk, scope, f"from-{scope}", {"url": f"https://{scope}.example.com/"})
     configuration = look(**given)
-    assert standings(configuration) == {"from-enterprise": "ready"}
+    assert eligibilities(configuration) == {"from-enterprise": "ready"}
     assert {each.candidate.scope for each in configuration.dropped} == set(SCOPES) - {"enterprise"}
     assert {each.text for each in configuration.dropped} == {EXCLUSIVE}
     assert configuration.is_exclusive
-    assert configuration.waiting == ()
+    assert configuration.needing_approval == ()
 
 
 @pytest.mark.requirement("CFG-3")
 def test_an_administrators_file_without_a_block_of_servers_leaves_the_others(desk: Desk):
     desk.managed(deniedMcpServers=[{"serverName": "evil"}])
     desk.user({"mine": tool(), "evil": tool("x")})
-    assert standings(look()) == {"mine": "ready", "evil": "refused"}
+    assert eligibilities(look()) == {"mine": "ready", "evil": "refused"}
     desk.managed({})
-    assert standings(look()) == {}
+    assert eligibilities(look()) == {}
 
 
 @pytest.mark.requirement("CFG-2")
@@ -163,7 +165,7 @@ def test_outside_the_home_the_way_goes_up_as_well(desk: Desk, tmp_path: Path):
     inner.mkdir(parents=True)
     desk.write(tmp_path / "srv" / ".mcp.json", {"box": tool()})
     approve(desk, tmp_path / "srv" / ".mcp.json")
-    assert look(inner).servers["box"].standing == "ready"
+    assert look(inner).servers["box"].eligibility == "ready"
 
 
 @pytest.mark.requirement("CFG-2")
@@ -177,14 +179,14 @@ def test_the_variables_move_the_persons_and_the_administrators_files(
     desk.write(tmp_path / "m" / "managed-mcp.json", deniedMcpServers=[{"serverName": "plug"}])
     monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(tmp_path / "c"))
     monkeypatch.setenv("DRAGOMAN_MANAGED_DIR", str(tmp_path / "m"))
-    assert standings(look()) == {"new": "ready", "plug": "refused"}
+    assert eligibilities(look()) == {"new": "ready", "plug": "refused"}
 
 
 def test_given_servers_alone_leave_the_persons_files_out_but_never_policy(desk: Desk):
     desk.user({"mine": tool()}, env={"MCP_TIMEOUT": 5}, disabledMcpServers=["now"])
     desk.managed(deniedMcpServers=[{"serverName": "evil"}])
     configuration = look(given={"now": tool("1"), "evil": tool("2")}, only_given=True)
-    assert standings(configuration) == {"now": "ready", "evil": "refused"}
+    assert eligibilities(configuration) == {"now": "ready", "evil": "refused"}
     assert configuration.settings["MCP_TIMEOUT"] == 30_000
 
 
@@ -232,7 +234,7 @@ def test_a_broken_file_is_told_with_its_place_and_the_others_load(desk: Desk, sc
     configuration = look()
     left = {f"from-{each}" for each in ("plugin", "user", "project", "local")} - {f"from-{scope}"}
     can_deny = scope in ("user", "local")
-    assert standings(configuration) == dict.fromkeys(left, "refused" if can_deny else "ready")
+    assert eligibilities(configuration) == dict.fromkeys(left, "refused" if can_deny else "ready")
     (problem,) = configuration.problems
     assert f"{path}, line 2, column " in problem
     assert ("no call is made" in problem) == can_deny
@@ -256,7 +258,7 @@ def test_a_broken_file_is_told_with_its_place_and_the_others_load(desk: Desk, sc
 def test_an_entry_that_cannot_be_used_is_broken_alone_and_its_error_has_a_place(desk: Desk, entry: Any):
     desk.user({"good": tool(), "bad": entry})
     configuration = look()
-    assert standings(configuration) == {"good": "ready", "bad": "broken"}
+    assert eligibilities(configuration) == {"good": "ready", "bad": "broken"}
     error = configuration.servers["bad"].error
     assert isinstance(error, ConfigFileError)
     assert (error.file, error.line) == (
@@ -276,9 +278,9 @@ def test_with_a_broken_administrators_file_nothing_is_ready(desk: Desk, text: st
     desk.managed_file.parent.mkdir(exist_ok=True)
     desk.managed_file.write_bytes(text.encode("utf-8", "surrogateescape"))
     configuration = look(**given)
-    assert "ready" not in standings(configuration).values()
+    assert "ready" not in eligibilities(configuration).values()
     assert str(desk.managed_file) in configuration.problems[0]
-    assert configuration.admit("more", tool()).standing == "refused"
+    assert configuration.admit("more", tool()).eligibility == "refused"
 
 
 def test_loading_never_fails_because_of_a_file(desk: Desk):
@@ -377,7 +379,7 @@ def test_the_administrators_settings_count_at_once_and_other_variables_once_conf
     configuration = look()
     assert configuration.settings["MCP_TIMEOUT"] == 5
     assert argument(configuration) == "environment"
-    assert configuration.servers["needs"].standing == "broken"
+    assert configuration.servers["needs"].eligibility == "broken"
     assert configuration.unconfirmed_variables == {"PLACE": "managed", "OTHER": "7"}
 
     approval.confirm_variables(desk.approvals_file, configuration.unconfirmed_variables)
@@ -422,7 +424,7 @@ def test_looking_changes_nothing_in_the_environment(desk: Desk):
 def test_a_server_is_switched_off_by_name_and_told_where(desk: Desk, scope: str):
     getattr(desk, scope)(None, disabledMcpServers=["now"])
     server = look(given={"now": tool()}).servers["now"]
-    assert server.standing == "disabled"
+    assert server.eligibility == "disabled"
     assert str(
         {"user": desk.user_file, "local": desk.local_file, "managed": desk.managed_file}[scope]
     ) in str(server.reason)
@@ -468,7 +470,7 @@ def test_a_connector_never_takes_a_name_from_anybody(desk: Desk):
 
 def test_an_object_given_in_code_is_a_server_in_this_process():
     server = look(given={"now": object()}).servers["now"]
-    assert (server.standing, server.config) == ("ready", ServerConfig(type=IN_PROCESS))
+    assert (server.eligibility, server.config) == ("ready", ServerConfig(type=IN_PROCESS))
 
 
 def test_a_config_given_in_code_is_taken_as_it_is():
@@ -479,7 +481,7 @@ def test_a_config_given_in_code_is_taken_as_it_is():
 @pytest.mark.parametrize("given", [None, "npx", 7, 1.5, []], ids=repr)
 def test_what_cannot_be_a_server_is_broken_also_from_code(given: Any):
     server = look(given={"now": given}).servers["now"]
-    assert server.standing == "broken"
+    assert server.eligibility == "broken"
     assert isinstance(server.error, ConfigError)
 
 
@@ -487,13 +489,13 @@ def test_a_server_in_no_file_is_admitted_or_refused_like_any_other(desk: Desk):
     desk.managed(deniedMcpServers=[{"serverName": "evil"}])
     desk.user(None, disabledMcpServers=["off"])
     configuration = look()
-    assert configuration.admit("good", tool()).standing == "ready"
-    assert configuration.admit("evil", tool()).standing == "refused"
-    assert configuration.admit("off", tool()).standing == "disabled"
-    assert configuration.admit("bad", {}).standing == "broken"
+    assert configuration.admit("good", tool()).eligibility == "ready"
+    assert configuration.admit("evil", tool()).eligibility == "refused"
+    assert configuration.admit("off", tool()).eligibility == "disabled"
+    assert configuration.admit("bad", {}).eligibility == "broken"
     desk.managed({"official": tool()})
-    assert look().admit("good", tool()).standing == "refused"
-    assert look().admit("good", tool(), scope="enterprise").standing == "ready"
+    assert look().admit("good", tool()).eligibility == "refused"
+    assert look().admit("good", tool(), scope="enterprise").eligibility == "ready"
 
 
 @pytest.mark.requirement("CFG-8")
@@ -501,8 +503,8 @@ def test_whoever_waits_for_an_answer_is_told_also_behind_another_server(desk: De
     desk.user({"box": tool("mine")})
     desk.in_project({"box": tool("theirs"), "new": tool("new")})
     configuration = look()
-    assert standings(configuration) == {"box": "ready", "new": "pending"}
-    assert {(server.name, server.scope) for server in configuration.waiting} == {
+    assert eligibilities(configuration) == {"box": "ready", "new": "pending"}
+    assert {(server.name, server.scope) for server in configuration.needing_approval} == {
         ("box", "project"),
         ("new", "project"),
     }
@@ -514,7 +516,7 @@ def test_whoever_waits_behind_a_declined_entry_is_told_too(desk: Desk):
     desk.write(outer, {"box": tool("outer")})
     desk.in_project({"box": tool("inner")})
     approval.remember(desk.approvals_file, desk.project_file, "box", tool("inner"), "rejected")
-    assert [server.source for server in look().waiting] == [str(outer)]
+    assert [server.source for server in look().needing_approval] == [str(outer)]
 
 
 def test_some_of_the_servers_can_be_looked_at_alone(desk: Desk):
@@ -527,5 +529,5 @@ def test_of_two_that_wait_under_one_name_the_one_in_effect_comes_first(desk: Des
     desk.in_project({"shared": tool("project")})
     desk.local({"shared": tool("local")})
     configuration = look()
-    assert [server.scope for server in configuration.waiting] == ["local", "project"]
+    assert [server.scope for server in configuration.needing_approval] == ["local", "project"]
     assert configuration.servers["shared"].scope == "local"

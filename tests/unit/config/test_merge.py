@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from dragoman.config.approval import Approval, ApprovalState
-from dragoman.config.merge import Candidate, ConfiguredServer, Judgements, Merged, merge, stand
+from dragoman.config.merge import Candidate, ConfiguredServer, EntryChecks, Merged, check_eligibility, merge
 from dragoman.config.model import ServerConfig
 from dragoman.config.policy import Verdict
 from dragoman.config.scopes import IN_PROJECT, SCOPES, Scope
@@ -40,19 +40,19 @@ def approve(candidate: Candidate) -> Approval | None:
     return Approval(state=state, reason=f"it is {state}")
 
 
-def understand(candidate: Candidate) -> ServerConfig:
+def parse_entry(candidate: Candidate) -> ServerConfig:
     program = facts_of(candidate).program
     if program is None:
         raise ConfigError("this entry makes no sense")
     return ServerConfig(command=program)
 
 
-def judge(off: Iterable[str] = ()) -> Judgements:
-    return Judgements(
+def judge(off: Iterable[str] = ()) -> EntryChecks:
+    return EntryChecks(
         approval=approve,
-        understand=understand,
+        parse_entry=parse_entry,
         policy=lambda candidate, _: Verdict(facts_of(candidate).admitted, "the rule"),
-        switched_off=dict.fromkeys(off, "somewhere").get,
+        disabled_by=dict.fromkeys(off, "somewhere").get,
     )
 
 
@@ -91,7 +91,7 @@ def strongest(claims: list[Candidate]) -> Candidate:
     return max(approved or waiting or claims, key=lambda claim: (SCOPES.index(claim.scope), claim.part))
 
 
-def standing(winner: Candidate, off: set[str]) -> str:
+def eligibility(winner: Candidate, off: set[str]) -> str:
     facts = facts_of(winner)
     if not facts.admitted:
         return "refused"
@@ -107,7 +107,7 @@ def model(candidates: list[Candidate], off: set[str], exclusive: bool) -> dict[s
     winners = {
         name: strongest([each for each in left if each.name == name]) for name in {each.name for each in left}
     }
-    effect = {name: (winner, standing(winner, off)) for name, winner in winners.items()}
+    effect = {name: (winner, eligibility(winner, off)) for name, winner in winners.items()}
     ready = [winner for winner, state in effect.values() if state == "ready"]
     for one in ready:
         twins = [place(other) for other in ready if facts_of(other).program == facts_of(one).program]
@@ -130,7 +130,7 @@ def test_the_servers_in_effect_are_those_of_the_model(
     candidates: list[Candidate], off: set[str], exclusive: bool
 ):
     merged = merge(candidates, judge(off), exclusive=exclusive)
-    effect = {name: (server.candidate, server.standing) for name, server in merged.servers.items()}
+    effect = {name: (server.candidate, server.eligibility) for name, server in merged.servers.items()}
     assert effect == model(candidates, off, exclusive)
 
 
@@ -152,7 +152,7 @@ def test_whom_a_server_took_the_place_of_is_told_on_both_sides(candidates: list[
     replaced = {id(each.candidate) for each in merged.dropped if each.why in ("replaced", "not approved")}
     for server in merged.servers.values():
         others = {id(each) for each in candidates if each.name == server.name} - {id(server.candidate)}
-        assert {id(each) for each in server.beat} == others
+        assert {id(each) for each in server.replaced} == others
         assert others <= replaced
 
 
@@ -175,9 +175,9 @@ def test_an_entry_without_approval_changes_nothing_for_other_servers(
     merged = merge(candidates, judge(off), exclusive=False)
     for name, server in without.servers.items():
         assert merged.servers[name].candidate is server.candidate
-        assert merged.servers[name].standing == server.standing
+        assert merged.servers[name].eligibility == server.eligibility
     for name in merged.servers.keys() - without.servers.keys():
-        assert merged.servers[name].standing in ("pending", "rejected", "refused", "disabled")
+        assert merged.servers[name].eligibility in ("pending", "rejected", "refused", "disabled")
 
 
 @pytest.mark.requirement("CFG-6")
@@ -186,9 +186,9 @@ def test_only_servers_that_would_run_are_duplicates_and_only_of_a_higher_part(
     candidates: list[Candidate], off: set[str]
 ):
     merged = merge(candidates, judge(off), exclusive=False)
-    ready = [server for server in merged.servers.values() if server.standing == "ready"]
+    ready = [server for server in merged.servers.values() if server.eligibility == "ready"]
     for gone in (each.candidate for each in merged.dropped if each.why == "duplicate"):
-        assert standing(gone, off) == "ready"
+        assert eligibility(gone, off) == "ready"
         twins = [server for server in ready if facts_of(server.candidate).program == facts_of(gone).program]
         assert twins
         assert all(place(server.candidate) > place(gone) for server in twins)
@@ -202,7 +202,7 @@ def test_the_order_in_which_entries_come_does_not_matter(
     chance.shuffle(shuffled)
 
     def essence(merged: Merged) -> tuple[Any, Any]:
-        servers = {name: (id(each.candidate), each.standing) for name, each in merged.servers.items()}
+        servers = {name: (id(each.candidate), each.eligibility) for name, each in merged.servers.items()}
         return servers, {(id(each.candidate), each.why) for each in merged.dropped}
 
     first = essence(merge(candidates, judge(off), exclusive=exclusive))
@@ -215,7 +215,7 @@ def test_the_same_entries_always_come_to_the_same(
 ):
     def outcome() -> str:
         merged = merge(candidates, judge(off), exclusive=exclusive)
-        servers = [(server.name, server.source, server.standing) for server in merged.servers.values()]
+        servers = [(server.name, server.source, server.eligibility) for server in merged.servers.values()]
         return repr((servers, [(each.candidate.source, each.why, each.text) for each in merged.dropped]))
 
     assert outcome() == outcome()
@@ -258,7 +258,7 @@ def test_within_a_scope_the_nearer_has_the_name(turned: Callable[[Any], Iterable
 def test_a_persons_own_server_stays_where_a_projects_is_not_approved(state: str):
     merged = merge([claim("user"), claim("project", approval=state)], judge(), exclusive=False)
     assert merged.servers["box"].scope == "user"
-    assert merged.servers["box"].standing == "ready"
+    assert merged.servers["box"].eligibility == "ready"
     assert [each.why for each in merged.dropped] == ["not approved"]
     assert f"it is {state}" in merged.dropped[0].text
 
@@ -293,7 +293,7 @@ def test_the_same_program_in_two_scopes_runs_once_and_the_other_is_told():
 def test_what_would_not_run_is_nobodys_duplicate(higher: Candidate, off: list[str]):
     merged = merge([claim("user", "mine", program="mail"), higher], judge(off), exclusive=False)
     assert set(merged.servers) == {"mine", "theirs"}
-    assert merged.servers["mine"].standing == "ready"
+    assert merged.servers["mine"].eligibility == "ready"
 
 
 # --- whether one server may be started ---
@@ -318,6 +318,6 @@ def test_a_server_stands_by_the_weightiest_reason(
         ("broken", error is not None, "it is broken"),
         ("ready", True, None),
     ]
-    expected = next((standing, reason) for standing, holds, reason in reasons if holds)
-    stands = stand(server, judge(off))
-    assert (stands.standing, stands.reason) == expected
+    expected = next((eligibility, reason) for eligibility, holds, reason in reasons if holds)
+    stands = check_eligibility(server, judge(off))
+    assert (stands.eligibility, stands.reason) == expected

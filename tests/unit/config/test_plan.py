@@ -17,7 +17,7 @@ MARKS = st.dictionaries(
     st.sampled_from("abcdef"),
     st.builds(
         Mark,
-        standing=st.sampled_from(["ready", "pending"]),
+        eligibility=st.sampled_from(["ready", "pending"]),
         fingerprint=st.sampled_from(["1", "2"]),
         reason=st.sampled_from([None, "because"]),
     ),
@@ -50,7 +50,7 @@ def test_what_each_list_means(before: dict[str, Mark], after: dict[str, Mark]):
     assert set(plan.removed) == before.keys() - after.keys()
     for name in before.keys() & after.keys():
         one, other = before[name], after[name]
-        same = (one.standing, one.fingerprint) == (other.standing, other.fingerprint)
+        same = (one.eligibility, one.fingerprint) == (other.eligibility, other.fingerprint)
         assert (name in plan.unchanged) is same
 
 

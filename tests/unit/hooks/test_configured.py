@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.config.readings import read_parts
+from dragoman.config.all_files import read_parts
 from dragoman.config.schema import FILES, json_schema
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError

@@ -28,7 +28,7 @@ def section(spec: EventSpec) -> Iterator[str]:
     if spec.blocking:
         yield f"A no: {spec.blocking}. A failure that blocks: {spec.failing}.\n"
     else:
-        yield "It is only told: a no has no effect.\n"
+        yield "The hook is only notified; a no has no effect.\n"
 
 
 def sections() -> str:

@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from dragoman import Host, RemoteError
+from dragoman import Host
 from dragoman.demo.server import demo_server
+from dragoman.errors import RemoteError
 from dragoman.testing import InMemoryServer
 
 

@@ -1,1 +1,1 @@
-"""Owns the commands, one file each."""
+"""The commands, one module each."""

@@ -1,4 +1,4 @@
-"""`dragoman call`: one tool, one result."""
+"""`dragoman call`: calls one tool and shows its result."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ import click
 
 from dragoman.calls.outcome import CallOutcome
 from dragoman.cli import exit_codes
-from dragoman.cli.asking import CommandLineUser
+from dragoman.cli.commands.completion import complete_tool, remember_tools
 from dragoman.cli.common import (
-    adhoc_server,
-    complete_tool,
     find_tool,
-    raise_if_failed,
-    remember_tools,
-    servers_with,
+    load_with_servers,
+    raise_if_not_connected,
+    run_with_host,
+    servers_with_tool,
+    show_unconnected,
     unknown_tool,
-    without_url,
+    wait_for_servers,
 )
-from dragoman.cli.opening import opened, settled, show_absent
 from dragoman.cli.options import (
+    adhoc_server,
     frozen_option,
     json_option,
     mcp_config_option,
     parse_arguments,
     read_arguments,
-    run_with_host,
+    take_url,
     yes_option,
 )
 from dragoman.cli.render import json, text
 from dragoman.cli.render.progress import ProgressLine
+from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.config.load import Configuration
 from dragoman.host import Host
 
@@ -73,24 +74,24 @@ def command(
     Running this command allows the call. A question is asked only if an ask rule applies, or if the server
     declares the tool destructive; in a script give --yes.
     """
-    words = without_url(words)
+    words = take_url(words)
     if not words:
         raise click.UsageError("give the name of a tool after the URL; `dragoman tools URL` lists them")
     if output is not None and not output.parent.is_dir():
         raise click.UsageError(f"there is no folder {str(output.parent)!r} to write to")
-    sources, configuration = opened(given, strict, started=lambda known: _chosen(words, known)[0])
+    sources, configuration = load_with_servers(given, strict, started=lambda known: _chosen(words, known)[0])
     only, tool, arguments = _chosen(words, configuration)
     arguments = read_arguments(arguments)
 
     async def work(host: Host) -> CallOutcome:
-        await settled(host, quiet=as_json)
+        await wait_for_servers(host, quiet=as_json)
         remember_tools(host)
         found = find_tool(host, tool)
         if found is None:
             if only is None:
-                show_absent(host.servers.values())
+                show_unconnected(host.servers.values())
                 raise unknown_tool(host, tool)
-            raise_if_failed(host)
+            raise_if_not_connected(host)
             if not tool.startswith("mcp__"):
                 raise unknown_tool(host, tool)
         parsed = parse_arguments(arguments, found.input_schema if found else {})
@@ -121,7 +122,7 @@ def _chosen(
     # `SERVER TOOL`: what follows a tool is an argument, and no argument is a plain word.
     if rest and first in configuration.servers and rest[0][0:1] not in ("{", "@", "-") and "=" not in rest[0]:
         return [first], rest[0], tuple(rest[1:])
-    return servers_with(first, configuration), first, tuple(rest)
+    return servers_with_tool(first, configuration), first, tuple(rest)
 
 
 def _show(outcome: CallOutcome, *, as_json: bool, output: Path | None) -> None:

@@ -1,11 +1,29 @@
-"""`dragoman completion`: the script that makes a shell complete commands, servers and tools."""
+"""`dragoman completion`: the script that makes a shell complete commands, and the names that are proposed.
+
+No server is started for a completion: names of tools are those that were listed last.
+"""
 
 from __future__ import annotations
 
-import click
-from click.shell_completion import get_completion_class
+import contextlib
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import click
+import msgspec
+from click.shell_completion import CompletionItem, get_completion_class
+
+from dragoman import paths
 from dragoman.cli.main import COMPLETION, cli
+from dragoman.config.file_reading import read_bytes
+from dragoman.errors import ConfigFileError, DragomanError
+from dragoman.wire.codec import DECODE_ERRORS
+
+if TYPE_CHECKING:
+    from dragoman.host import Host
 
 
 @click.command("completion", short_help="Print the script that completes commands, servers and tools.")
@@ -24,3 +42,68 @@ def command(shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None  # it is one of the choices
     click.echo(found(cli, {}, "dragoman", COMPLETION).source())
+
+
+def complete_server(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The names of configured servers, as the files have them."""
+    return _items(_configured(), incomplete)
+
+
+def complete_tool(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """For the first word of a call: tools as they were last seen, and servers."""
+    if context.params.get(parameter.name or ""):
+        return []
+    servers = _configured()
+    known = _remembered()
+    tools = (tool for server in servers for tool in known.get(server, ()))
+    return _items([*tools, *servers], incomplete)
+
+
+def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    # A name that a shell, a terminal or a command could take for something else (an option) is not proposed.
+    safe = (name for name in names if re.fullmatch(r"[\w.@:+][\w.@:+-]*", name, re.ASCII))
+    return [CompletionItem(name) for name in dict.fromkeys(safe) if name.startswith(incomplete)]
+
+
+def _configured() -> list[str]:
+    from dragoman.config.load import load
+    from dragoman.config.scopes import Sources
+
+    try:
+        return list(load(Sources.here()).servers)
+    except (DragomanError, OSError):
+        return []
+
+
+def _remembered() -> dict[str, list[str]]:
+    try:
+        return msgspec.json.decode(read_bytes(_names_file()) or b"{}", type=dict[str, list[str]])
+    except (ConfigFileError, *DECODE_ERRORS):
+        return {}
+
+
+def remember_tools(host: Host) -> None:
+    """Keeps the names of tools for completion. Servers of the command line alone are not kept."""
+    tools = host.tools(include_app_tools=True, include_denied=True)
+    seen = {
+        view.name: [str(tool.name) for tool in tools if tool.server == view.name]
+        for view in host.servers.values()
+        if view.status == "connected" and view.scope != "dynamic"
+    }
+    known = _remembered()
+    if not seen or all(known.get(name) == names for name, names in seen.items()):
+        return
+    path = _names_file()
+    with contextlib.suppress(OSError):  # a convenience: it may be lost
+        paths.make_private(path.parent)
+        temporary = path.with_name(f".{path.name}-{os.getpid()}")
+        temporary.write_bytes(msgspec.json.encode({**known, **seen}))
+        os.replace(temporary, path)
+
+
+def _names_file() -> Path:
+    return paths.state_dir() / "tool-names.json"

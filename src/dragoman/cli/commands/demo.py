@@ -17,14 +17,15 @@ import msgspec
 from dragoman.calls.outcome import CallOutcome
 from dragoman.cleaning import visible
 from dragoman.cli import exit_codes
-from dragoman.cli.asking import CommandLineUser
-from dragoman.cli.options import json_option, run_with_host
+from dragoman.cli.common import run_with_host
+from dragoman.cli.options import json_option
 from dragoman.cli.render import json
-from dragoman.cli.render.picture import draw
 from dragoman.cli.render.progress import ProgressLine
+from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.config.load import Configuration, load
 from dragoman.config.scopes import Sources
 from dragoman.content.blocks import ImageBlock
+from dragoman.demo.picture import Pixel, pixels
 from dragoman.demo.server import demo_server
 from dragoman.errors import PolicyRefused
 from dragoman.host import Host
@@ -70,7 +71,7 @@ def _in_a_folder_that_goes_away(work: Callable[[], bool]) -> bool:
 def _check_policy(configuration: Configuration) -> None:
     for name, given in configuration.sources.given.items():
         server = configuration.admit(name, given)
-        if server.standing == "refused":
+        if server.eligibility == "refused":
             raise PolicyRefused(name, server.reason or "")
 
 
@@ -101,7 +102,7 @@ def _picture(outcome: CallOutcome) -> Iterator[str]:
     image = next(block for block in outcome.content if isinstance(block, ImageBlock))
     yield f"{image.mime_type}, {len(image.decode()):,} bytes"
     if sys.stdout.isatty() and click.get_current_context().color is not False:
-        yield from draw(PICTURE_SIZE)
+        yield from _draw(PICTURE_SIZE)
 
 
 def _table(outcome: CallOutcome) -> Iterator[str]:
@@ -208,3 +209,16 @@ def _dim(text: str) -> str:
 
 def _cyan(text: str) -> str:
     return click.style(text, fg="cyan")
+
+
+def _draw(size: int) -> Iterator[str]:
+    """The demo's picture: two pixels to a character."""
+    rows = pixels(size)
+    for upper, lower in zip(rows[::2], rows[1::2]):
+        yield "".join(_cell(above, below) for above, below in zip(upper, lower)) + "\x1b[0m"
+
+
+def _cell(above: Pixel, below: Pixel) -> str:
+    r, g, b = above
+    s, t, u = below
+    return f"\x1b[38;2;{r};{g};{b}m\x1b[48;2;{s};{t};{u}m▀"

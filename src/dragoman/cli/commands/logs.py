@@ -1,4 +1,4 @@
-"""`dragoman logs`: what was done, and who allowed it."""
+"""`dragoman logs`: shows the audit log."""
 
 from __future__ import annotations
 

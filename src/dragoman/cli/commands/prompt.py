@@ -1,4 +1,4 @@
-"""`dragoman prompt`: one prompt, filled in."""
+"""`dragoman prompt`: gets one prompt with its arguments."""
 
 from __future__ import annotations
 
@@ -10,12 +10,26 @@ from dragoman.catalog.commands import arguments_of
 from dragoman.catalog.naming import prefix
 from dragoman.catalog.prompts import Prompt
 from dragoman.cli import exit_codes
-from dragoman.cli.asking import CommandLineUser
-from dragoman.cli.common import adhoc_server, raise_if_failed, without_url
-from dragoman.cli.opening import not_there, opened, settled, show_absent
-from dragoman.cli.options import json_option, mcp_config_option, one_pair, pairs, run_with_host, yes_option
-from dragoman.cli.render import json, offers
+from dragoman.cli.common import (
+    load_with_servers,
+    raise_if_not_connected,
+    report_not_found,
+    run_with_host,
+    show_unconnected,
+    wait_for_servers,
+)
+from dragoman.cli.options import (
+    adhoc_server,
+    json_option,
+    mcp_config_option,
+    one_pair,
+    pairs,
+    take_url,
+    yes_option,
+)
+from dragoman.cli.render import json, resources_prompts
 from dragoman.cli.render.servers import show_problem
+from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.config.load import Configuration
 from dragoman.errors import CallError, PermissionRefused
 from dragoman.host import Host
@@ -41,28 +55,28 @@ def command(
     the request; a question is asked only if an ask rule applies. A server given as URL, or with --stdio,
     needs no configuration.
     """
-    words = without_url(words)
+    words = take_url(words)
     if not words:
         raise click.UsageError("give the name of a prompt after the URL; `dragoman prompts URL` lists them")
     name, arguments = words[0].removeprefix("/"), words[1:]
     typed = None if complete is None else (*one_pair(complete), pairs(arguments))
-    sources, configuration = opened(given, strict)
+    sources, configuration = load_with_servers(given, strict)
 
     async def work(host: Host) -> int:
-        await settled(host, quiet=as_json)
+        await wait_for_servers(host, quiet=as_json)
         try:
             prompt = await _find(host, name)
         except PermissionRefused:
             raise
         except CallError as error:
             if only is not None:
-                raise_if_failed(host)
-            show_absent(host.servers.values())
-            return not_there(error, as_json=as_json)
+                raise_if_not_connected(host)
+            show_unconnected(host.servers.values())
+            return report_not_found(error, as_json=as_json)
         if typed is not None:
             argument, beginning, others = typed
             found = await host.prompts.complete(prompt.name, argument, beginning, given=others)
-            offers.show_completion(found, as_json=as_json)
+            resources_prompts.show_completion(found, as_json=as_json)
         else:
             await _print(host, prompt, arguments, as_json=as_json)
         return exit_codes.OK
@@ -88,8 +102,8 @@ async def _find(host: Host, name: str) -> Prompt:
 async def _print(host: Host, prompt: Prompt, words: tuple[str, ...], *, as_json: bool) -> None:
     result = await host.prompts.get(prompt.name, arguments_of(prompt, words))
     if as_json:
-        json.echo(offers.prompt_result_json(result))
+        json.echo(resources_prompts.prompt_result_json(result))
         return
-    offers.show_prompt(result)
+    resources_prompts.show_prompt(result)
     for problem in result.problems:
         show_problem(problem)

@@ -1,4 +1,4 @@
-"""`dragoman prompts`: what servers propose to say."""
+"""`dragoman prompts`: lists the prompts of servers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,26 @@ import sys
 
 import click
 
-from dragoman.cli.asking import CommandLineUser
-from dragoman.cli.common import chosen_server, complete_server, full_option, named_server
-from dragoman.cli.opening import exit_code, opened, problems_of_the_rest, settled, show_absent
-from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option, yes_option
-from dragoman.cli.render import json, offers
+from dragoman.cli.commands.completion import complete_server
+from dragoman.cli.common import (
+    list_exit_code,
+    load_with_servers,
+    other_problems,
+    run_with_host,
+    show_unconnected,
+    wait_for_servers,
+)
+from dragoman.cli.options import (
+    chosen_server,
+    full_option,
+    json_option,
+    mcp_config_option,
+    named_server,
+    server_option,
+    yes_option,
+)
+from dragoman.cli.render import json, resources_prompts
+from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.host import Host
 
 
@@ -38,24 +53,24 @@ def command(
     is refused. SERVER is a configured name; a URL, or a command given with --stdio, needs no configuration.
     """
     server = named_server(words, server)
-    sources, configuration = opened(given, strict, server)
+    sources, configuration = load_with_servers(given, strict, server)
     server = chosen_server(server)
 
     async def work(host: Host) -> int:
-        views = await settled(host, quiet=as_json)
+        views = await wait_for_servers(host, quiet=as_json)
         listed = await host.prompts.list(server)
         if as_json:
             json.echo(
                 {
                     "servers": [json.server(view) for view in views],
-                    "prompts": [offers.prompt_json(item) for item in listed],
-                    "problems": problems_of_the_rest(views, listed.problems),
+                    "prompts": [resources_prompts.prompt_json(item) for item in listed],
+                    "problems": other_problems(views, listed.problems),
                 }
             )
         else:
-            offers.show_prompts(listed.items, arguments=arguments, full=full)
-            show_absent(views, listed.problems)
-        return exit_code(configuration, views, server)
+            resources_prompts.show_prompts(listed.items, arguments=arguments, full=full)
+            show_unconnected(views, listed.problems)
+        return list_exit_code(configuration, views, server)
 
     only = None if server is None else [server]
     sys.exit(run_with_host(sources, work, only=only, interaction=CommandLineUser(sources, says_yes=yes)))

@@ -1,4 +1,4 @@
-"""`dragoman read`: one resource."""
+"""`dragoman read`: reads one resource."""
 
 from __future__ import annotations
 
@@ -13,12 +13,26 @@ import click
 
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
-from dragoman.cli.asking import CommandLineUser
-from dragoman.cli.common import adhoc_server, complete_server, raise_if_failed, without_url
-from dragoman.cli.opening import not_there, opened, settled
-from dragoman.cli.options import json_option, mcp_config_option, one_pair, pairs, run_with_host, yes_option
-from dragoman.cli.render import json, offers
+from dragoman.cli.commands.completion import complete_server
+from dragoman.cli.common import (
+    load_with_servers,
+    raise_if_not_connected,
+    report_not_found,
+    run_with_host,
+    wait_for_servers,
+)
+from dragoman.cli.options import (
+    adhoc_server,
+    json_option,
+    mcp_config_option,
+    one_pair,
+    pairs,
+    take_url,
+    yes_option,
+)
+from dragoman.cli.render import json, resources_prompts
 from dragoman.cli.render.servers import show_problem
+from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.errors import CallError
 from dragoman.host import Host
 
@@ -55,7 +69,7 @@ def command(
     applies. SERVER is left out where --stdio gives the server; a URL in its place needs no configuration.
     """
     # With --stdio the first word is the resource, whose URI may look like a server's URL.
-    rest = words if adhoc_server() is not None else without_url(words)
+    rest = words if adhoc_server() is not None else take_url(words)
     adhoc = adhoc_server()
     server, rest = (adhoc.name, rest) if adhoc is not None else (rest[0], rest[1:])
     if not rest:
@@ -65,20 +79,20 @@ def command(
     typed = None if complete is None else one_pair(complete)
     if output is not None and not output.parent.is_dir():
         raise click.UsageError(f"there is no folder {str(output.parent)!r} to write to")
-    sources, _ = opened(given, strict, server)
+    sources, _ = load_with_servers(given, strict, server)
 
     async def work(host: Host) -> int:
-        await settled(host, quiet=as_json)
-        raise_if_failed(host)
+        await wait_for_servers(host, quiet=as_json)
+        raise_if_not_connected(host)
         if typed is not None:
             found = await host.resources.complete(server, uri, *typed, given=filling)
-            offers.show_completion(found, as_json=as_json)
+            resources_prompts.show_completion(found, as_json=as_json)
             return exit_codes.OK
         address = uri
         if filling or "{" in uri:
             templates = {each.uri_template: each for each in await host.resources.templates(server)}
             if uri not in templates:
-                return not_there(_no_template(server, uri, templates), as_json=as_json)
+                return report_not_found(_no_template(server, uri, templates), as_json=as_json)
             address = templates[uri].expand(filling)
         reading = _Reading(host, server, address, as_json, output)
         await (reading.watch() if watch else reading.once())
@@ -118,11 +132,11 @@ class _Reading:
         for problem in contents.problems:
             show_problem(problem)
         if self._output is not None:
-            await self._keep(self._output, offers.bytes_of(contents))
+            await self._keep(self._output, resources_prompts.bytes_of(contents))
         elif self._as_json:
             json.echo(contents)
         else:
-            offers.show_contents(contents)
+            resources_prompts.show_contents(contents)
 
     async def _keep(self, output: Path, data: bytes) -> None:
         try:

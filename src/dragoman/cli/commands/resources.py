@@ -1,4 +1,4 @@
-"""`dragoman resources`: what can be read."""
+"""`dragoman resources`: lists the resources of servers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,26 @@ import sys
 
 import click
 
-from dragoman.cli.asking import CommandLineUser
-from dragoman.cli.common import chosen_server, complete_server, full_option, named_server
-from dragoman.cli.opening import exit_code, opened, problems_of_the_rest, settled, show_absent
-from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option, yes_option
-from dragoman.cli.render import json, offers
+from dragoman.cli.commands.completion import complete_server
+from dragoman.cli.common import (
+    list_exit_code,
+    load_with_servers,
+    other_problems,
+    run_with_host,
+    show_unconnected,
+    wait_for_servers,
+)
+from dragoman.cli.options import (
+    chosen_server,
+    full_option,
+    json_option,
+    mcp_config_option,
+    named_server,
+    server_option,
+    yes_option,
+)
+from dragoman.cli.render import json, resources_prompts
+from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.host import Host
 
 
@@ -36,26 +51,26 @@ def command(
     refused. SERVER is a configured name; a URL, or a command given with --stdio, needs no configuration.
     """
     server = named_server(words, server)
-    sources, configuration = opened(given, strict, server)
+    sources, configuration = load_with_servers(given, strict, server)
     server = chosen_server(server)
 
     async def work(host: Host) -> int:
-        views = await settled(host, quiet=as_json)
+        views = await wait_for_servers(host, quiet=as_json)
         resources, templates = await host.resources.list(server), await host.resources.templates(server)
         problems = (*resources.problems, *templates.problems)
         if as_json:
             json.echo(
                 {
                     "servers": [json.server(view) for view in views],
-                    "resources": [offers.resource_json(item) for item in resources],
-                    "templates": [offers.template_json(item) for item in templates],
-                    "problems": problems_of_the_rest(views, problems),
+                    "resources": [resources_prompts.resource_json(item) for item in resources],
+                    "templates": [resources_prompts.template_json(item) for item in templates],
+                    "problems": other_problems(views, problems),
                 }
             )
         else:
-            offers.show_resources(resources.items, templates.items, full=full)
-            show_absent(views, problems)
-        return exit_code(configuration, views, server)
+            resources_prompts.show_resources(resources.items, templates.items, full=full)
+            show_unconnected(views, problems)
+        return list_exit_code(configuration, views, server)
 
     only = None if server is None else [server]
     sys.exit(run_with_host(sources, work, only=only, interaction=CommandLineUser(sources, says_yes=yes)))

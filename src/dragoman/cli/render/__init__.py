@@ -1,1 +1,1 @@
-"""Owns how values look: text for people, JSON for programs."""
+"""Output: text for people, JSON for programs."""

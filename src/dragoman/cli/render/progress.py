@@ -1,4 +1,4 @@
-"""What goes on at the moment, on one line of stderr that is taken away afterwards.
+"""Progress on one line of stderr, which is removed afterwards.
 
 Only on a terminal that can move its cursor. The line is never longer than the terminal is wide.
 """

@@ -19,7 +19,7 @@ from dragoman.config.model import IN_PROCESS, in_our_words, type_in
 if TYPE_CHECKING:
     from dragoman.servers.status import ServerStatus
 
-_STANDINGS = {
+_ELIGIBILITY_MARKS = {
     "ready": ("·", "white"),
     "pending": ("?", "yellow"),
     "rejected": ("–", "white"),
@@ -59,9 +59,9 @@ def show_list(
 def _row(
     server: ConfiguredServer, view: ServerStatus | None
 ) -> tuple[tuple[str, str], str, str, str, str, str]:
-    if server.standing != "ready":
+    if server.eligibility != "ready":
         view = None
-    mark = _STATES.get(view.status, ("…", "yellow")) if view else _STANDINGS[server.standing]
+    mark = _STATES.get(view.status, ("…", "yellow")) if view else _ELIGIBILITY_MARKS[server.eligibility]
     return (
         mark,
         one_line(server.name, 60),
@@ -74,7 +74,7 @@ def _row(
 
 def _state(server: ConfiguredServer, view: ServerStatus | None) -> str:
     if view is None:
-        return server.standing
+        return server.eligibility
     return counted(view.tool_count, "tool") if view.status == "connected" else view.status
 
 
@@ -86,7 +86,7 @@ def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, Server
     """Why servers are not there, below the list."""
     for server in servers:
         view = views.get(server.name)
-        if server.standing != "ready":
+        if server.eligibility != "ready":
             _show_reason(server.name, server.reason, _next_step(server))
         elif view is not None and view.status != "connected":
             reason = (view.reason or "").removeprefix(f"{server.name}: ")
@@ -102,7 +102,7 @@ def _show_reason(name: str, reason: str | None, hint: str | None) -> None:
 
 
 def _next_step(server: ConfiguredServer) -> str | None:
-    match server.standing:
+    match server.eligibility:
         case "pending":
             return f"dragoman mcp approve {typed(server.name)}"
         case "disabled":
@@ -168,7 +168,7 @@ def as_json(server: ConfiguredServer, view: ServerStatus | None = None) -> dict[
         "scope": server.scope,
         "source": server.source,
         "transport": transport_of(server),
-        "standing": server.standing,
+        "eligibility": server.eligibility,
         "reason": server.reason,
         "target": target_of(server),
         "entry": masked(server),

@@ -1,4 +1,4 @@
-"""Values as text for people. Everything a server said is made harmless here."""
+"""Values as text for people. Text from servers is escaped here."""
 
 from __future__ import annotations
 

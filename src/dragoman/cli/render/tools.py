@@ -1,4 +1,4 @@
-"""Tools for people: a table that fits the terminal, and one tool whole.
+"""Tools for people: a table that fits the terminal, and one tool in full.
 
 Everything a server said is shown as it came, with what is invisible made visible.
 """

@@ -1,1 +1,1 @@
-"""Owns how servers come from other hosts' files and go to them: formats, their variables, their places."""
+"""Import from and export to the configuration files of other hosts."""

@@ -12,22 +12,23 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from dragoman.config.interchange import variables
-from dragoman.config.interchange.fields import (
+from dragoman.config.interchange.json_entries import NOTHING_LIKE_IT
+from dragoman.config.interchange.shared import (
     Entry,
+    Page,
+    Unusable,
     address_of,
     as_entry,
-    is_idle,
+    is_default,
+    is_empty_value,
     kind_of,
     map_of,
     milliseconds,
     needed_text,
-    says_nothing,
     scopes_of,
     text_of,
     texts_of,
 )
-from dragoman.config.interchange.import_entries import NOTHING_LIKE_IT
-from dragoman.config.interchange.notes import Page, Unusable
 
 DIALECT: Final = variables.none_at_all("Codex")
 NAMES: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -45,33 +46,33 @@ _TOOL_LISTS: Final = {"enabledTools": "enabled_tools", "disabledTools": "disable
 _TAKEN_BY_ALL: Final = {"name", "tool_timeout_sec", "scopes", "oauth", *_TOOL_LISTS.values()}
 
 
-# ---- from there
+# ---- import
 
 
-def entry_in(raw: Any, page: Page) -> dict[str, Any]:
+def import_entry(raw: Any, page: Page) -> dict[str, Any]:
     """Codex's table in our form, or `Unusable`."""
     table = as_entry(raw)
     if (table.get("command") is None) == (table.get("url") is None):
         raise Unusable(None, "there has to be either a command or a url")
     if table.get("command") is not None:
-        ours, taken = _program_in(table, page), {"command", "args", "env", "env_vars", "cwd"}
+        ours, taken = _import_program(table, page), {"command", "args", "env", "env_vars", "cwd"}
     else:
-        ours, taken = _address_in(table, page), {"url", "http_headers", "env_http_headers"}
+        ours, taken = _import_address(table, page), {"url", "http_headers", "env_http_headers"}
         taken.add("bearer_token_env_var")
-        _sign_in(table, ours, page)
-    _shared_in(table, ours, page)
+        _import_sign_in(table, ours, page)
+    _import_shared(table, ours, page)
     for field, value in table.items():
-        if field not in taken | _TAKEN_BY_ALL and not is_idle(value):
+        if field not in taken | _TAKEN_BY_ALL and not is_empty_value(value):
             page.say(field, _REASONS.get(field, NOTHING_LIKE_IT))
     return ours
 
 
-def _program_in(table: Entry, page: Page) -> dict[str, Any]:
+def _import_program(table: Entry, page: Page) -> dict[str, Any]:
     ours: dict[str, Any] = {"command": _read(needed_text(table, "command"), page, "command")}
     if table.get("args") is not None:
         args = enumerate(texts_of(table["args"], "args"))
         ours["args"] = [_read(item, page, f"args[{number}]") for number, item in args]
-    env = _passed_on(table.get("env_vars"), page)
+    env = _import_env_vars(table.get("env_vars"), page)
     for name, text in map_of(table.get("env") or {}, "env").items():
         env[name] = _read(text, page, f"env.{name}")
     if env:
@@ -81,7 +82,7 @@ def _program_in(table: Entry, page: Page) -> dict[str, Any]:
     return ours
 
 
-def _passed_on(value: Any, page: Page) -> dict[str, str]:
+def _import_env_vars(value: Any, page: Page) -> dict[str, str]:
     """`env_vars`: names, or tables with a name and where it comes from."""
     if value is None:
         return {}
@@ -98,7 +99,7 @@ def _passed_on(value: Any, page: Page) -> dict[str, str]:
     return env
 
 
-def _address_in(table: Entry, page: Page) -> dict[str, Any]:
+def _import_address(table: Entry, page: Page) -> dict[str, Any]:
     ours: dict[str, Any] = {"type": "http", "url": _read(address_of(table, "url"), page, "url")}
     headers = {
         name: _read(text, page, f"http_headers.{name}")
@@ -108,13 +109,13 @@ def _address_in(table: Entry, page: Page) -> dict[str, Any]:
         name = _variable(named, page, f"env_http_headers.{header}")
         if name is not None:
             headers[header] = "${" + name + ":-}"
-    _bearer_in(table, headers, page)
+    _import_bearer(table, headers, page)
     if headers:
         ours["headers"] = headers
     return ours
 
 
-def _bearer_in(table: Entry, headers: dict[str, str], page: Page) -> None:
+def _import_bearer(table: Entry, headers: dict[str, str], page: Page) -> None:
     field = "bearer_token_env_var"
     if table.get(field) is None:
         return
@@ -134,7 +135,7 @@ def _variable(name: str, page: Page, field: str) -> str | None:
     return None
 
 
-def _sign_in(table: Entry, ours: dict[str, Any], page: Page) -> None:
+def _import_sign_in(table: Entry, ours: dict[str, Any], page: Page) -> None:
     oauth: dict[str, Any] = {}
     theirs = as_entry(table.get("oauth") or {})
     if theirs.get("client_id") is not None:
@@ -144,13 +145,13 @@ def _sign_in(table: Entry, ours: dict[str, Any], page: Page) -> None:
     if table.get("scopes") is not None:
         oauth["scopes"] = scopes_of(table["scopes"], "scopes")
     for rest, value in theirs.items():
-        if not is_idle(value):
+        if not is_empty_value(value):
             page.say(f"oauth.{rest}", NOTHING_LIKE_IT)
     if oauth:
         ours["oauth"] = oauth
 
 
-def _shared_in(table: Entry, ours: dict[str, Any], page: Page) -> None:
+def _import_shared(table: Entry, ours: dict[str, Any], page: Page) -> None:
     seconds = table.get("tool_timeout_sec")
     if seconds is not None:
         limit = milliseconds(seconds * 1000) if type(seconds) in (int, float) else None
@@ -167,34 +168,34 @@ def _read(text: str, page: Page, field: str) -> str:
     return variables.incoming(DIALECT, text, page, field)
 
 
-# ---- to there
+# ---- export
 
 
-def entry_out(given: Any, page: Page) -> dict[str, Any]:
+def export_entry(given: Any, page: Page) -> dict[str, Any]:
     """Our entry as Codex's table, or `Unusable`."""
     entry = as_entry(given)
     kind = kind_of(entry, ("url",)) or "http"
     if kind == "stdio":
-        table, taken = _program_out(entry, page), {"type", "command", "args", "env", "cwd"}
+        table, taken = _export_program(entry, page), {"type", "command", "args", "env", "cwd"}
     elif kind == "http":
-        table, taken = _address_out(entry, page), {"type", "url", "headers", "oauth"}
-        _sign_out(entry, table, page)
+        table, taken = _export_address(entry, page), {"type", "url", "headers", "oauth"}
+        _export_sign_in(entry, table, page)
     else:
         raise Unusable("type", "Codex cannot reach servers of this type; the server is left out")
-    _shared_out(entry, table, page)
+    _export_shared(entry, table, page)
     for field, value in entry.items():
         said = field in taken or field == "timeout" or field in _TOOL_LISTS
-        if not said and not says_nothing(field, value):
+        if not said and not is_default(field, value):
             page.say(field, "Codex has no such field; it is left out")
     return table
 
 
-def _program_out(entry: Entry, page: Page) -> dict[str, Any]:
+def _export_program(entry: Entry, page: Page) -> dict[str, Any]:
     table: dict[str, Any] = {"command": _plain(needed_text(entry, "command"), "command")}
     if entry.get("args") is not None:
         args = enumerate(texts_of(entry["args"], "args"))
         table["args"] = [_plain(item, f"args[{number}]") for number, item in args]
-    env, passed = _env_out(map_of(entry.get("env") or {}, "env"), page)
+    env, passed = _export_env(map_of(entry.get("env") or {}, "env"), page)
     table |= {key: value for key, value in (("env", env), ("env_vars", passed)) if value}
     cwd = entry.get("cwd")
     if cwd is not None and variables.has_variable(text_of(cwd, "cwd")):
@@ -204,14 +205,14 @@ def _program_out(entry: Entry, page: Page) -> dict[str, Any]:
     return table
 
 
-def _env_out(env: Mapping[str, str], page: Page) -> tuple[dict[str, str], list[str]]:
+def _export_env(env: Mapping[str, str], page: Page) -> tuple[dict[str, str], list[str]]:
     plain: dict[str, str] = {}
     passed: list[str] = []
     for name, text in env.items():
         found = variables.whole_variable(text)
         if found and found[0] == name:
             passed.append(name)
-            _default_out(found[1], name, page, f"env.{name}", optional=True)
+            _export_default(found[1], name, page, f"env.{name}", optional=True)
         elif variables.has_variable(text):
             page.say(f"env.{name}", "Codex passes a variable on under its own name only; it is left out")
         else:
@@ -219,7 +220,7 @@ def _env_out(env: Mapping[str, str], page: Page) -> tuple[dict[str, str], list[s
     return plain, passed
 
 
-def _address_out(entry: Entry, page: Page) -> dict[str, Any]:
+def _export_address(entry: Entry, page: Page) -> dict[str, Any]:
     table: dict[str, Any] = {"url": _plain(address_of(entry, "url"), "url")}
     plain: dict[str, str] = {}
     named: dict[str, str] = {}
@@ -233,7 +234,7 @@ def _address_out(entry: Entry, page: Page) -> dict[str, Any]:
         if found is None:
             plain[header] = text
             continue
-        _default_out(found[1], found[0], page, field, optional=bearer is None)
+        _export_default(found[1], found[0], page, field, optional=bearer is None)
         if bearer:
             table["bearer_token_env_var"] = found[0]
         else:
@@ -242,7 +243,7 @@ def _address_out(entry: Entry, page: Page) -> dict[str, Any]:
     return table | {field: headers for field, headers in pairs if headers}
 
 
-def _default_out(default: str | None, name: str, page: Page, field: str, *, optional: bool) -> None:
+def _export_default(default: str | None, name: str, page: Page, field: str, *, optional: bool) -> None:
     """`optional`: whether Codex does without the variable where it is not set."""
     if default or (default is not None and not optional):
         page.say(field, f"Codex knows no defaults: set the variable {name} there")
@@ -250,18 +251,18 @@ def _default_out(default: str | None, name: str, page: Page, field: str, *, opti
         page.say(field, f"Codex starts the server even where {name} is not set")
 
 
-def _sign_out(entry: Entry, table: dict[str, Any], page: Page) -> None:
+def _export_sign_in(entry: Entry, table: dict[str, Any], page: Page) -> None:
     for name, value in as_entry(entry.get("oauth") or {}).items():
         field = f"oauth.{name}"
         if name == "scopes":
             table["scopes"] = scopes_of(value, field)
         elif name == "clientId" and not variables.has_variable(text_of(value, field)):
             table["oauth"] = {"client_id": value}
-        elif not is_idle(value):
+        elif not is_empty_value(value):
             page.say(field, "Codex has no such field, or knows no variables in it; it is left out")
 
 
-def _shared_out(entry: Entry, table: dict[str, Any], page: Page) -> None:
+def _export_shared(entry: Entry, table: dict[str, Any], page: Page) -> None:
     if entry.get("timeout") is not None:
         limit = milliseconds(entry["timeout"])
         if limit is None:

@@ -16,11 +16,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.config.interchange import documents, import_entries, texts
-from dragoman.config.interchange.fields import says_nothing
-from dragoman.config.interchange.hosts import FORMATS, Format, host
-from dragoman.config.interchange.notes import Note, Notebook, Page, Unusable, silent_page
-from dragoman.config.interchange.places import Place
+from dragoman.config.interchange import files, json_entries
+from dragoman.config.interchange.hosts import FORMATS, Format, Place, host
+from dragoman.config.interchange.shared import Note, Notebook, Page, Unusable, discarded_notes, is_default
 
 __all__ = ["FORMATS", "Exported", "Format", "Imported", "Note", "Place", "read", "write"]
 
@@ -58,13 +56,13 @@ def read(format_key: str, text: str, *, source: str, project: Path | None = None
     Raises `ConfigFileError` if the file as a whole cannot be read; a server that cannot becomes a note.
     """
     row, book = host(format_key), Notebook()
-    document = texts.parse(row, text, source)
-    path, found = texts.block(row, document, text, source)
+    document = files.parse(row, text, source)
+    path, found = files.block(row, document, text, source)
     if found is None:
         book.add(None, None, f'there is no "{".".join(path)}" in the file')
     raw = found or {}
-    nearer = documents.project_servers(document, project) if row.key == "claude-code" else {}
-    raw = documents.with_project(raw, nearer, book)
+    nearer = files.project_servers(document, project) if row.key == "claude-code" else {}
+    raw = files.with_project(raw, nearer, book)
     off = _switched_off(row, document, raw, project)
     servers = _read_entries(_with_inputs(row, document), raw, book)
     return Imported(
@@ -80,19 +78,19 @@ def _with_inputs(row: Format, document: Mapping[str, Any]) -> Format:
     """The row with the defaults of what VS Code would ask for."""
     if row.key != "vscode" or row.dialect is None:
         return row
-    syntax = structs.replace(row.dialect.syntax, inputs=documents.input_defaults(document))
+    syntax = structs.replace(row.dialect.syntax, inputs=files.input_defaults(document))
     dialect = structs.replace(row.dialect, syntax=syntax)
-    return structs.replace(row, entry_in=partial(import_entries.entry_in, dialect))
+    return structs.replace(row, import_entry=partial(json_entries.import_entry, dialect))
 
 
 def _switched_off(
     row: Format, document: Mapping[str, Any], raw: Mapping[str, Any], project: Path | None
 ) -> set[str]:
-    off = {name for name, entry in raw.items() if documents.is_switched_off(entry)}
+    off = {name for name, entry in raw.items() if files.is_switched_off(entry)}
     if row.key == "claude-code":
-        off |= documents.switched_off_for_project(document, project)
+        off |= files.switched_off_for_project(document, project)
     if row.key == "gemini":
-        off |= documents.switched_off_by_list(document, tuple(raw))
+        off |= files.switched_off_by_list(document, tuple(raw))
     return off
 
 
@@ -102,8 +100,8 @@ def _read_entries(row: Format, raw: Mapping[str, Any], book: Notebook) -> dict[s
         page = book.page(name)
         try:
             _check_name(name)
-            servers[name] = row.entry_in(documents.without_switch(entry), page)
-            import_entries.point_out(servers[name], page)
+            servers[name] = row.import_entry(files.without_switch(entry), page)
+            json_entries.note_commands_and_other_hosts(servers[name], page)
         except Unusable as problem:
             page.say(problem.field, f"the server is left out: {problem.reason}")
     return servers
@@ -137,9 +135,9 @@ def write(
     """
     row, book, plan = host(format_key), Notebook(), _Plan()
     text = text or ""
-    document = texts.parse(row, text, source)
-    path, found = texts.block(row, document, text, source)
-    off = documents.switched_off_by_list(document, tuple(servers)) if row.off_list else set[str]()
+    document = files.parse(row, text, source)
+    path, found = files.block(row, document, text, source)
+    off = files.switched_off_by_list(document, tuple(servers)) if row.disabled_list else set[str]()
     for name, entry in servers.items():
         theirs = _translated(row, name, entry, draft := Notebook(), off=name in disabled)
         if theirs is not None:
@@ -149,9 +147,9 @@ def write(
         if name not in plan.conflicts:  # a server that is not written loses nothing
             book.take(draft)
     return Exported(
-        text=texts.switched_off(
+        text=files.switched_off(
             row,
-            texts.put(row, text, path, found, plan.changes, source),
+            files.put(row, text, path, found, plan.changes, source),
             [name for name in plan.changes if name in disabled and name not in off],
             source,
         ),
@@ -176,14 +174,14 @@ def _decide(
         plan.changes[name] = theirs
     elif _is_same(row, there[name], theirs):
         plan.unchanged.append(name)
-        if documents.is_switched_off(there[name]):
+        if files.is_switched_off(there[name]):
             book.add(name, None, f"it is present, but disabled in {row.title}")
     elif name not in replace:
         plan.conflicts.append(name)
     else:
         plan.changes[name] = theirs
-        if documents.is_switched_off(there[name]):
-            theirs.update(documents.switch_of(there[name]))
+        if files.is_switched_off(there[name]):
+            theirs.update(files.switch_of(there[name]))
             book.add(name, None, f"it is disabled in {row.title}, and stays disabled")
         _note_losses(row, name, there[name], book)
 
@@ -193,7 +191,7 @@ def _note_losses(row: Format, name: str, old: Any, book: Notebook) -> None:
     lost = Notebook()
     _core(row, old, lost.page(name))
     for note in lost.notes():
-        if note.field in documents.fields_of(old):
+        if note.field in files.fields_of(old):
             book.add(name, note.field, f"{row.title}'s own field went with the entry that was replaced")
 
 
@@ -203,13 +201,13 @@ def _translated(row: Format, name: str, entry: Any, book: Notebook, *, off: bool
         _check_name(name)
         if row.names is not None and not row.names.fullmatch(name):
             raise Unusable(None, f"{row.title} does not accept such a name; the server is left out")
-        if off and row.off is None and row.off_list is None:
+        if off and row.disabled_field is None and row.disabled_list is None:
             raise Unusable(
                 None, f"it is disabled here, and {row.title} has no such field; the server is left out"
             )
-        theirs = row.entry_out(entry, page)
-        if off and row.off is not None:
-            theirs[row.off[0]] = row.off[1]
+        theirs = row.export_entry(entry, page)
+        if off and row.disabled_field is not None:
+            theirs[row.disabled_field[0]] = row.disabled_field[1]
         if row.is_toml:
             _check_writable(theirs)
         return theirs
@@ -219,18 +217,18 @@ def _translated(row: Format, name: str, entry: Any, book: Notebook, *, off: bool
 
 
 def _is_same(row: Format, there: Any, theirs: dict[str, Any]) -> bool:
-    core = _core(row, theirs, silent_page())
-    return there == theirs or (core is not None and core == _core(row, there, silent_page()))
+    core = _core(row, theirs, discarded_notes())
+    return there == theirs or (core is not None and core == _core(row, there, discarded_notes()))
 
 
 def _core(row: Format, entry: Any, page: Page) -> dict[str, Any] | None:
     """What a host's entry comes to: the same for two spellings of the same thing."""
     try:
-        ours = row.entry_in(documents.without_switch(entry), page)
+        ours = row.import_entry(files.without_switch(entry), page)
     except Unusable:
         return None
     ours.setdefault("type", "stdio")
-    return {field: value for field, value in ours.items() if not says_nothing(field, value)}
+    return {field: value for field, value in ours.items() if not is_default(field, value)}
 
 
 def _check_name(name: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.config.interchange.notes import Page, silent_page
+from dragoman.config.interchange.shared import Page, discarded_notes
 
 OURS: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 """A variable of ours: name and, perhaps, default."""
@@ -101,7 +101,7 @@ def whole_variable(text: str) -> tuple[str, str | None] | None:
     return None if found is None else (found.group(1), found.group(2))
 
 
-# ---- their text, in our words
+# ---- import
 
 
 def incoming(syntax: VariableSyntax, text: str, page: Page, field: str) -> str:
@@ -169,7 +169,7 @@ def input_variable(identifier: str) -> str:
     return "INPUT_" + re.sub(r"[^A-Z0-9]+", "_", identifier.upper()).strip("_")
 
 
-# ---- our text, in their words
+# ---- export
 
 
 def outgoing(syntax: VariableSyntax, text: str, page: Page, field: str) -> str | None:
@@ -183,7 +183,7 @@ def outgoing(syntax: VariableSyntax, text: str, page: Page, field: str) -> str |
     found = OURS.finditer(_closed(text))
     for name in sorted({each.group(1) for each in found if _loses_default(syntax, each)}):
         page.say(field, f"{syntax.host} knows no defaults: set the variable {name} there")
-    if incoming(syntax, written, silent_page(), field) != _without_defaults(syntax, text):
+    if incoming(syntax, written, discarded_notes(), field) != _without_defaults(syntax, text):
         page.say(field, f"{syntax.host} reads part of the text as a variable of its own")
     return written
 

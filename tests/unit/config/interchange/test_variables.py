@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.config.interchange import variables
-from dragoman.config.interchange.notes import Notebook
+from dragoman.config.interchange.shared import Notebook
 from dragoman.config.interchange.variables import VariableSyntax, incoming, outgoing
 
 DIALECTS = {

@@ -1,1 +1,1 @@
-"""Owns the commands that explain configuration, one file each."""
+"""`dragoman config`: one module per command."""

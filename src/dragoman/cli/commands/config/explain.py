@@ -1,4 +1,4 @@
-"""`dragoman config explain`: where every value comes from, and what it beat."""
+"""`dragoman config explain`: where every value comes from, and what it replaced."""
 
 from __future__ import annotations
 
@@ -6,17 +6,39 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from dragoman.cleaning import one_line
-from dragoman.cli.finding import find
-from dragoman.cli.looking import look
+from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.options import json_option, mcp_config_option, sources_of
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
-from dragoman.config.explain import Explained, explain
+from dragoman.config.jsonc import locate
 from dragoman.config.load import Configuration
-from dragoman.config.merge import ConfiguredServer
+from dragoman.config.merge import Candidate, ConfiguredServer
+from dragoman.config.policy import Verdict
 from dragoman.settings import TABLE
+
+
+class Explained(Struct, frozen=True):
+    server: ConfiguredServer
+    line: int | None
+    """Where its entry begins in its file."""
+    verdict: Verdict
+    """What policy says, and by which rule."""
+
+
+def explain(configuration: Configuration, server: ConfiguredServer) -> Explained:
+    verdict = configuration.entry_checks.policy(server.candidate, server.config)
+    return Explained(server, line_of(configuration, server.candidate), verdict)
+
+
+def line_of(configuration: Configuration, candidate: Candidate) -> int | None:
+    part = configuration.parts[candidate.part] if candidate.part < len(configuration.parts) else None
+    if part is None or part.path is None:
+        return None
+    place = locate(part.text, ["mcpServers", candidate.name])
+    return place[0] if place else None
 
 
 @click.command(
@@ -30,8 +52,8 @@ def command(name: str | None, given: tuple[str, ...], strict: bool, as_json: boo
 
     Values are shown as written, secrets masked. Starts no server.
     """
-    configuration = look(sources_of(given, strict), everything=True)
-    chosen = [find(configuration, name)] if name else list(configuration.servers.values())
+    configuration = load_and_report(sources_of(given, strict), everything=True)
+    chosen = [find_server(configuration, name)] if name else list(configuration.servers.values())
     explained = [explain(configuration, server) for server in chosen]
     if as_json:
         echo(_document(configuration, explained, whole=name is None))
@@ -47,7 +69,7 @@ def command(name: str | None, given: tuple[str, ...], strict: bool, as_json: boo
 
 def _show_server(explained: Explained) -> None:
     server = explained.server
-    click.echo(f"{click.style(one_line(server.name), bold=True)}  {server.standing}")
+    click.echo(f"{click.style(one_line(server.name), bold=True)}  {server.eligibility}")
     for label, text in _facts(explained):
         click.echo(f"  {click.style(label, dim=True)}  {one_line(text)}")
 
@@ -62,12 +84,12 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
     yield "policy  ", explained.verdict.reason
     if server.approval is not None:
         yield "approval", f"{server.approval.state}: {server.approval.reason}"
-    if server.reason and server.standing in ("disabled", "broken"):
-        yield "state   ", f"{server.standing}: {server.reason}"
+    if server.reason and server.eligibility in ("disabled", "broken"):
+        yield "state   ", f"{server.eligibility}: {server.reason}"
     for note in server.warnings:
         yield "note    ", note
-    for beaten in server.beat:
-        yield "replaces", beaten.origin
+    for other in server.replaced:
+        yield "replaces", other.origin
 
 
 def _place(source: str, line: int | None) -> str:
@@ -78,10 +100,10 @@ def _show_rest(configuration: Configuration) -> None:
     click.echo(click.style("\nSettings", bold=True))
     for row in TABLE:
         first, *others = configuration.settings.said(row.name)
-        beaten = ", ".join(f"{said.value} of {said.source}" for said in others)
-        beat = f"  (overrides {beaten})" if others else ""
+        values = ", ".join(f"{said.value} of {said.source}" for said in others)
+        overrides = f"  (overrides {values})" if others else ""
         unit = "" if row.unit == "0 or 1" else f" {row.unit}"
-        click.echo(f"  {row.name} = {first.value}{unit}  {one_line(first.source)}{one_line(beat)}")
+        click.echo(f"  {row.name} = {first.value}{unit}  {one_line(first.source)}{one_line(overrides)}")
     _show_rules(configuration)
     click.echo(click.style("\nFiles", bold=True))
     for part in configuration.parts:
@@ -143,10 +165,10 @@ def _server_json(explained: Explained) -> dict[str, Any]:
         "approval": {"state": server.approval.state, "reason": server.approval.reason}
         if server.approval
         else None,
-        "beat": [{"scope": beaten.scope, "source": beaten.source} for beaten in server.beat],
+        "replaced": [{"scope": other.scope, "source": other.source} for other in server.replaced],
     }
 
 
 def _setting_json(configuration: Configuration, name: str) -> dict[str, Any]:
     first, *others = configuration.settings.said(name)
-    return {"value": first.value, "source": first.source, "beat": [said._asdict() for said in others]}
+    return {"value": first.value, "source": first.source, "replaced": [said._asdict() for said in others]}

@@ -1,4 +1,4 @@
-"""`dragoman config`: what configuration says, and why."""
+"""The group `dragoman config`."""
 
 from __future__ import annotations
 

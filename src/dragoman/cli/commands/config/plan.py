@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dragoman.cleaning import one_line
-from dragoman.cli.looking import look
+from dragoman.cli.common import load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
@@ -26,7 +26,7 @@ def command(as_json: bool) -> None:
     """Compares the configuration with the one a host last used in this folder: servers that would be added,
     removed or changed, and reasons why a server would not be started. Starts no server.
     """
-    configuration = look(everything=True)
+    configuration = load_and_report(everything=True)
     plan = compare(last_marks(configuration.sources), marks_of(configuration))
     if as_json:
         echo(
@@ -44,9 +44,9 @@ def _show(plan: Plan, configuration: Configuration) -> None:
     for kind, sign, colour in _SIGNS:
         for name in getattr(plan, kind):
             server = configuration.servers.get(name)
-            about = f"{server.standing}: {server.reason}" if server and server.reason else ""
+            about = f"{server.eligibility}: {server.reason}" if server and server.reason else ""
             about = (
-                "; ".join(filter(None, [about or server.standing, servers.target_of(server)]))
+                "; ".join(filter(None, [about or server.eligibility, servers.target_of(server)]))
                 if server
                 else ""
             )

@@ -1,1 +1,1 @@
-"""Owns the commands that manage servers, one file each."""
+"""`dragoman mcp`: one module per command."""

@@ -1,4 +1,4 @@
-"""`dragoman mcp add`: a server, in one line."""
+"""`dragoman mcp add`: adds a server given by a command or a URL."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
-from dragoman.cli.adding import add_server, check_option, force_option
-from dragoman.cli.common import is_url, transport_in, url_meant
-from dragoman.cli.options import is_watched, json_option, scope_option
-from dragoman.cli.questions import confirmed
+from dragoman.cli.commands.mcp.common import add_server, check_option, force_option
+from dragoman.cli.options import is_url, json_option, scope_option, suggested_url, transport_of_url
 from dragoman.cli.render.columns import echo_wrapped
+from dragoman.cli.terminal_input import confirm, is_interactive
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -139,7 +138,7 @@ def _remote(
 ) -> dict[str, Any]:
     _refuse("a URL takes no further arguments", bool(args))
     _refuse(f"--transport {transport} needs a URL", not is_url(url) and "${" not in url)
-    entry: dict[str, Any] = {"type": transport or transport_in(url), "url": url}
+    entry: dict[str, Any] = {"type": transport or transport_of_url(url), "url": url}
     if header:
         pairs = (_pair(text, ":", '"Key: Value"') for text in header)
         entry["headers"] = {key: value.strip() for key, value in pairs}
@@ -148,10 +147,10 @@ def _remote(
 
 def _with_scheme(word: str, transport: str | None) -> str:
     """An address without a scheme could be a command: the person is asked what it is."""
-    meant = url_meant(word)
+    meant = suggested_url(word)
     if meant is None or transport == "stdio" or shutil.which(word) is not None:
         return word
-    if is_watched() and confirmed(f"{word} has no scheme. Is it the URL {meant}?"):
+    if is_interactive() and confirm(f"{word} has no scheme. Is it the URL {meant}?"):
         return meant
     raise click.UsageError(
         f"{word} has no scheme: write {meant} if it is a URL, or give --transport stdio if it is a command"

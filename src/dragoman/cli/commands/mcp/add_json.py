@@ -1,4 +1,4 @@
-"""`dragoman mcp add-json`: a server from its JSON entry."""
+"""`dragoman mcp add-json`: adds a server given by its JSON entry."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import click
 
-from dragoman.cli.adding import add_server, check_option, force_option
+from dragoman.cli.commands.mcp.common import add_server, check_option, force_option
 from dragoman.cli.options import json_option, scope_option
 from dragoman.config import jsonc
 

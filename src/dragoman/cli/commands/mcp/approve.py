@@ -1,15 +1,16 @@
-"""`dragoman mcp approve`: yes or no to servers that came with a project."""
+"""`dragoman mcp approve`: approves or rejects servers that a project defines."""
 
 from __future__ import annotations
 
 import click
 
 from dragoman.cleaning import one_line
-from dragoman.cli import approving
-from dragoman.cli.common import complete_server
-from dragoman.cli.looking import look
-from dragoman.cli.options import is_watched, json_option
+from dragoman.cli.approval_questions import ask_about_variables, ask_approval, save_decision, show_entry
+from dragoman.cli.commands.completion import complete_server
+from dragoman.cli.common import load_and_report
+from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
+from dragoman.cli.terminal_input import is_interactive
 from dragoman.config import approval
 from dragoman.config.load import Configuration, load
 from dragoman.config.merge import ConfiguredServer
@@ -28,11 +29,11 @@ def command(names: tuple[str, ...], decision: str | None, as_json: bool) -> None
     The answer applies to exactly this entry: if the entry changes, the question is asked again. Without a
     terminal, give --yes or --no together with the NAMES.
     """
-    configuration = look()
+    configuration = load_and_report()
     waiting = _chosen(configuration, names)
-    if decision is None and not is_watched() and (waiting or configuration.unconfirmed_variables):
+    if decision is None and not is_interactive() and (waiting or configuration.unconfirmed_variables):
         for server in waiting:
-            approving.show(configuration, server)
+            show_entry(configuration, server)
         raise ConfigError(
             "there is no terminal to ask on, so nothing was approved",
             hint="Run it in a terminal, or give the NAME with --yes.",
@@ -41,18 +42,18 @@ def command(names: tuple[str, ...], decision: str | None, as_json: bool) -> None
         raise click.UsageError("--yes and --no need the names of servers")
     for server in waiting:
         if decision is None:
-            approving.ask(configuration, server)
+            ask_approval(configuration, server)
         else:
-            approving.show(configuration, server)
-            approving.keep(configuration, server, decision)
+            show_entry(configuration, server)
+            save_decision(configuration, server, decision)
     if decision is None and not names:
-        approving.ask_about_variables(configuration)
+        ask_about_variables(configuration)
     _report(waiting, as_json)
 
 
 def _chosen(configuration: Configuration, names: tuple[str, ...]) -> list[ConfiguredServer]:
     # Of several entries of one name the first is the one that is listed.
-    waiting = {server.name: server for server in reversed(configuration.waiting)}
+    waiting = {server.name: server for server in reversed(configuration.needing_approval)}
     known = {**{name: server for name, server in configuration.servers.items() if server.approval}, **waiting}
     for name in names:
         if name not in known:
@@ -70,7 +71,7 @@ def _chosen(configuration: Configuration, names: tuple[str, ...]) -> list[Config
 def _report(servers: list[ConfiguredServer], as_json: bool) -> None:
     now = load(Sources.here())
     states: dict[str, approval.Approval | None] = {
-        server.name: now.judgements.approval(server.candidate) for server in servers
+        server.name: now.entry_checks.approval(server.candidate) for server in servers
     }
     if as_json:
         echo({"servers": [{"name": n, "approval": s.state if s else None} for n, s in states.items()]})

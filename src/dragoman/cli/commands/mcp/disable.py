@@ -1,13 +1,12 @@
-"""`dragoman mcp disable`: servers off, until they are switched on again."""
+"""`dragoman mcp disable`: disables servers and saves that."""
 
 from __future__ import annotations
 
 import click
 
 from dragoman.cleaning import one_line
-from dragoman.cli.common import complete_server
-from dragoman.cli.finding import find
-from dragoman.cli.looking import look
+from dragoman.cli.commands.completion import complete_server
+from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.config.edits import switch_off
@@ -18,9 +17,9 @@ from dragoman.config.edits import switch_off
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:
     """Disables servers. Servers of a project are disabled in this project only."""
-    configuration = look()
+    configuration = load_and_report()
     wanted = tuple(configuration.servers) if names == ("all",) else names
-    found = [find(configuration, name) for name in wanted]
+    found = [find_server(configuration, name) for name in wanted]
     files = [switch_off(configuration, server) for server in found]
     if as_json:
         echo({"servers": [{"name": s.name, "file": str(f)} for s, f in zip(found, files)]})

@@ -1,13 +1,12 @@
-"""`dragoman mcp enable`: servers on again."""
+"""`dragoman mcp enable`: enables servers that were disabled."""
 
 from __future__ import annotations
 
 import click
 
 from dragoman.cleaning import one_line
-from dragoman.cli.common import complete_server
-from dragoman.cli.finding import find
-from dragoman.cli.looking import look
+from dragoman.cli.commands.completion import complete_server
+from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import typed
@@ -22,14 +21,16 @@ from dragoman.errors import ConfigError, PolicyRefused
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:
     """Enables servers that were disabled."""
-    configuration = look()
+    configuration = load_and_report()
     if names == ("all",):
-        names = tuple(name for name, server in configuration.servers.items() if server.standing == "disabled")
-    found = [find(configuration, name) for name in names]
+        names = tuple(
+            name for name, server in configuration.servers.items() if server.eligibility == "disabled"
+        )
+    found = [find_server(configuration, name) for name in names]
     for server in found:
-        if server.standing == "refused":
+        if server.eligibility == "refused":
             raise PolicyRefused(server.name, server.reason or "")
-    results = [{"name": server.name, "standing": _switch_on(configuration, server)} for server in found]
+    results = [{"name": server.name, "eligibility": _switch_on(configuration, server)} for server in found]
     if as_json:
         echo({"servers": results})
         return
@@ -39,7 +40,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
 
 
 def _what_else(result: dict[str, str]) -> str:
-    match result["standing"]:
+    match result["eligibility"]:
         case "pending":
             return f"; it needs approval: dragoman mcp approve {one_line(typed(result['name']))}"
         case "duplicate":
@@ -51,7 +52,7 @@ def _what_else(result: dict[str, str]) -> str:
 def _switch_on(configuration: Configuration, server: ConfiguredServer) -> str:
     """How it stands afterwards."""
     files = switch_on(configuration, server.name)
-    if not files and server.standing == "disabled":
+    if not files and server.eligibility == "disabled":
         raise ConfigError(f"{server.name!r} is {server.reason}", hint="This command cannot change that file.")
     now = load(configuration.sources).servers.get(server.name)
-    return now.standing if now is not None else "duplicate"
+    return now.eligibility if now is not None else "duplicate"

@@ -1,4 +1,4 @@
-"""`dragoman mcp export`: servers into another host's file."""
+"""`dragoman mcp export`: writes servers into another host's file."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ import click
 from msgspec import structs
 
 from dragoman.cleaning import one_line, visible
-from dragoman.cli.exchange import format_argument, name_option, show_notes
-from dragoman.cli.finding import find
-from dragoman.cli.looking import look
-from dragoman.cli.options import is_watched, json_option
-from dragoman.cli.questions import confirmed
+from dragoman.cli.commands.mcp.common import format_argument, name_option, show_notes
+from dragoman.cli.common import find_server, load_and_report
+from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted, typed
+from dragoman.cli.terminal_input import confirm, is_interactive
+from dragoman.config.file_reading import read_text
 from dragoman.config.interchange.formats import FORMATS, Exported, write
 from dragoman.config.load import Configuration
 from dragoman.config.masking import masked_entry
 from dragoman.config.merge import ConfiguredServer
-from dragoman.config.reading import read_text
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
 
@@ -48,7 +47,7 @@ def command(
     """
     sources = Sources.here()
     path = file or _usual_place(host, sources)
-    chosen = _Chosen(look(sources), names)
+    chosen = _Chosen(load_and_report(sources), names)
     text = read_text(path)
     exported = chosen.write(host, text, path, chosen.servers if force else ())
     if replaced := _asked(exported, dry_run):
@@ -74,7 +73,7 @@ class _Chosen:
         self.servers: dict[str, Mapping[str, Any]] = {}
         self.disabled: set[str] = set()
         self.left_out: dict[str, str] = {}
-        for server in [find(configuration, name) for name in names] or configuration.servers.values():
+        for server in [find_server(configuration, name) for name in names] or configuration.servers.values():
             if (reason := _reason_against(server, named=bool(names))) is not None:
                 self.left_out[server.name] = reason
             elif isinstance(given := server.candidate.given, Mapping):
@@ -94,13 +93,13 @@ class _Chosen:
 
 
 def _is_off(configuration: Configuration, server: ConfiguredServer) -> bool:
-    return configuration.judgements.switched_off(server.name) is not None
+    return configuration.entry_checks.disabled_by(server.name) is not None
 
 
 def _reason_against(server: ConfiguredServer, *, named: bool) -> str | None:
-    if server.standing in ("pending", "rejected"):
+    if server.eligibility in ("pending", "rejected"):
         return f"{server.reason}; `dragoman mcp approve {typed(server.name)}` approves it"
-    if server.standing == "refused":
+    if server.eligibility == "refused":
         return server.reason
     if server.scope not in _CHOSEN and not named:
         return f"it is of scope {server.scope}; --name {typed(server.name)} exports it"
@@ -109,10 +108,10 @@ def _reason_against(server: ConfiguredServer, *, named: bool) -> str | None:
 
 def _asked(exported: Exported, dry_run: bool) -> list[str]:
     """Which of the servers that are there already the person wants replaced."""
-    if dry_run or not is_watched():
+    if dry_run or not is_interactive():
         return []
     question = "Replace {}, which exists with different content?"
-    return [name for name in exported.conflicts if confirmed(question.format(one_line(name)))]
+    return [name for name in exported.conflicts if confirm(question.format(one_line(name)))]
 
 
 def _write(host: str, path: Path, chosen: _Chosen, replace: Collection[str]) -> Exported:

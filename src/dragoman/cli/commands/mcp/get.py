@@ -1,4 +1,4 @@
-"""`dragoman mcp get`: one server, with everything known about it."""
+"""`dragoman mcp get`: shows one server with everything known about it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman.cleaning import one_line
-from dragoman.cli.common import complete_server
-from dragoman.cli.finding import find
-from dragoman.cli.looking import look
-from dragoman.cli.options import json_option, mcp_config_option, run_with_host, sources_of
+from dragoman.cli.commands.completion import complete_server
+from dragoman.cli.common import find_server, load_and_report, run_with_host
+from dragoman.cli.options import json_option, mcp_config_option, sources_of
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
 from dragoman.config.merge import ConfiguredServer
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
 def command(name: str, no_health: bool, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
     """Shows the server NAME: its source, its entry as written (secrets masked), and its status."""
     sources = sources_of(given, strict)
-    configuration = look(sources)
-    server = find(configuration, name)
+    configuration = load_and_report(sources)
+    server = find_server(configuration, name)
     view = None
-    if not no_health and server.standing == "ready":
+    if not no_health and server.eligibility == "ready":
         view = run_with_host(sources, lambda host: _check(host, name), only=[name])
     if as_json:
         echo(servers.as_json(server, view))
@@ -49,6 +48,6 @@ def _show(server: ConfiguredServer, view: ServerStatus | None) -> None:
     click.echo(f"  file: {one_line(server.source)}")
     for field, value in servers.masked(server).items():
         click.echo(f"  {one_line(field)}: {servers.inline(value)}")
-    for beaten in server.beat:
-        click.echo(f"  replaces the entry from {one_line(beaten.origin)}")
+    for other in server.replaced:
+        click.echo(f"  replaces the entry from {one_line(other.origin)}")
     servers.show_reasons([server], {server.name: view} if view else {})

@@ -1,4 +1,4 @@
-"""`dragoman mcp`: the servers a person uses."""
+"""The group `dragoman mcp`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman mcp import`: the servers of another host."""
+"""`dragoman mcp import`: adds the servers of another host."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from typing import Any, cast
 import click
 
 from dragoman.cleaning import one_line
-from dragoman.cli.adding import examine, unset
-from dragoman.cli.exchange import format_argument, name_option, show_notes
-from dragoman.cli.looking import look
-from dragoman.cli.options import is_watched, json_option, scope_option
-from dragoman.cli.questions import confirmed
+from dragoman.cli.commands.mcp.common import (
+    check_new_server,
+    format_argument,
+    name_option,
+    show_notes,
+    unset_variable_notes,
+)
+from dragoman.cli.common import load_and_report
+from dragoman.cli.options import json_option, scope_option
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted
+from dragoman.cli.terminal_input import confirm, is_interactive
 from dragoman.config import edits
+from dragoman.config.file_reading import read_text
 from dragoman.config.interchange.formats import FORMATS, Imported, Note, read
 from dragoman.config.load import Configuration, load
-from dragoman.config.reading import read_text
 from dragoman.config.scopes import Scope, Sources
 from dragoman.errors import ConfigError, NotFound
 
@@ -46,7 +51,7 @@ def command(
 
     Nothing is replaced without confirmation. Settings that cannot be converted are reported.
     """
-    configuration = look()
+    configuration = load_and_report()
     sources = configuration.sources
     path, imported = _read(host, file, sources)
     for name in names:
@@ -122,20 +127,20 @@ class _Importer:
             return
         try:
             replace = present is not None and (self._force or self._may_replace(name))
-            missing = examine(self._configuration, name, entry, self.scope, force=replace)
+            missing = check_new_server(self._configuration, name, entry, self.scope, force=replace)
         except ConfigError as error:
             self.skipped[name] = str(error)
             return
         if not self._dry_run:
             edits.put_server(self._configuration.sources, self.scope, name, entry)
         self.added.append(name)
-        self.notes += [Note(server=name, field=None, text=text) for text in unset(missing)]
+        self.notes += [Note(server=name, field=None, text=text) for text in unset_variable_notes(missing)]
 
     def _may_replace(self, name: str) -> bool:
         return (
             not self._dry_run
-            and is_watched()
-            and confirmed(f"Replace {one_line(name)}, which exists with different content?")
+            and is_interactive()
+            and confirm(f"Replace {one_line(name)}, which exists with different content?")
         )
 
 

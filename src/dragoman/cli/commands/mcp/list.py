@@ -1,4 +1,4 @@
-"""`dragoman mcp list`: the servers, where they come from, and how they are."""
+"""`dragoman mcp list`: lists servers with their source and status."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman.cli import exit_codes
-from dragoman.cli.common import full_option, has_unread_files
-from dragoman.cli.looking import look
-from dragoman.cli.options import json_option, mcp_config_option, run_with_host, sources_of
+from dragoman.cli.common import has_unread_files, load_and_report, run_with_host
+from dragoman.cli.options import full_option, json_option, mcp_config_option, sources_of
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
 from dragoman.config.load import Configuration
@@ -49,11 +48,11 @@ def command(
     if check and (watch or no_health):
         raise click.UsageError("--check cannot be combined with --watch or --no-health")
     sources = sources_of(given, strict)
-    configuration = look(sources, everything=True)
+    configuration = load_and_report(sources, everything=True)
     if watch:
         _watch(sources, as_json)
         return
-    wanted = [name for name, server in configuration.servers.items() if server.standing == "ready"]
+    wanted = [name for name, server in configuration.servers.items() if server.eligibility == "ready"]
     views: Mapping[str, ServerStatus] = {}
     if not no_health and (wanted or configuration.connectors):
         known = configuration.problems
@@ -73,14 +72,14 @@ def command(
 
 
 def _checked(configuration: Configuration, views: Mapping[str, ServerStatus]) -> int:
-    if any(server.standing == "broken" for server in configuration.servers.values()):
+    if any(server.eligibility == "broken" for server in configuration.servers.values()):
         return exit_codes.CONFIG
     failed = any(view.status in ("failed", "needs-auth") for view in views.values())
     return exit_codes.NOT_CONNECTED if failed else exit_codes.OK
 
 
 def _watch(sources: Sources, as_json: bool) -> None:
-    from dragoman.cli.render.watching import watch
+    from dragoman.cli.render.live_servers import watch
 
     # Ctrl-C is how it is left, so it is no failure.
     with contextlib.suppress(KeyboardInterrupt):

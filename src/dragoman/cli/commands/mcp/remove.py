@@ -1,12 +1,12 @@
-"""`dragoman mcp remove`: a server out of a configuration file."""
+"""`dragoman mcp remove`: removes a server from a configuration file."""
 
 from __future__ import annotations
 
 import click
 
 from dragoman.cleaning import one_line
-from dragoman.cli.common import complete_server
-from dragoman.cli.looking import look
+from dragoman.cli.commands.completion import complete_server
+from dragoman.cli.common import load_and_report
 from dragoman.cli.options import json_option, scope_option
 from dragoman.cli.render.document import echo
 from dragoman.config.edits import places_of, remove_server
@@ -19,7 +19,7 @@ from dragoman.errors import ConfigError, NotFound
 @json_option
 def command(name: str, scope: str | None, as_json: bool) -> None:
     """Removes the server NAME from the file that defines it."""
-    sources = look().sources
+    sources = load_and_report().sources
     places = [place for place in places_of(sources, name) if scope in (None, place[0])]
     if not places:
         where = f" in scope {scope}" if scope else " in your files"

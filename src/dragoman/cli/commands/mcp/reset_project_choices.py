@@ -1,10 +1,10 @@
-"""`dragoman mcp reset-project-choices`: every yes and no of this project forgotten."""
+"""`dragoman mcp reset-project-choices`: removes all approval decisions of this project."""
 
 from __future__ import annotations
 
 import click
 
-from dragoman.cli.looking import look
+from dragoman.cli.common import load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.config.edits import forget_choices
@@ -14,7 +14,7 @@ from dragoman.config.edits import forget_choices
 @json_option
 def command(as_json: bool) -> None:
     """Removes the approval decisions about servers of this project. The questions are asked again."""
-    count = forget_choices(look().sources)
+    count = forget_choices(load_and_report().sources)
     if as_json:
         echo({"forgotten": count})
     else:

@@ -1,4 +1,4 @@
-"""`dragoman permissions add`: a rule into a settings file."""
+"""`dragoman permissions add`: adds a rule to a settings file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import cast
 import click
 
 from dragoman.cleaning import one_line
-from dragoman.cli.looking import look
+from dragoman.cli.common import load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.config.rule_edits import KINDS, Kind, add_rule
@@ -42,7 +42,7 @@ def command(kind: str, rule: str, scope: str, as_json: bool) -> None:
         raise ConfigError(
             f"{rule!r} is not a valid rule: {problem}", hint="See `dragoman permissions --help`."
         ) from None
-    path = add_rule(look().sources, cast("Scope", scope), cast("Kind", kind), rule)
+    path = add_rule(load_and_report().sources, cast("Scope", scope), cast("Kind", kind), rule)
     if as_json:
         echo({"added": rule, "kind": kind, "scope": scope, "file": str(path)})
     else:

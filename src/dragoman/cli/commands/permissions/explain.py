@@ -1,4 +1,4 @@
-"""`dragoman permissions explain`: what would become of a tool's calls, and why."""
+"""`dragoman permissions explain`: shows how calls of a tool are decided, and why."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 import click
 
 from dragoman.cli import exit_codes
-from dragoman.cli.common import complete_tool
-from dragoman.cli.judging import judged, show
+from dragoman.cli.commands.completion import complete_tool
+from dragoman.cli.commands.permissions.evaluation import evaluate_call, show_evaluation
 from dragoman.cli.options import json_option, mcp_config_option
 from dragoman.cli.render.document import echo
 
@@ -23,9 +23,9 @@ def command(tool: str, given: tuple[str, ...], strict: bool, as_json: bool) -> N
     TOOL is a name as `dragoman tools` lists it. Rules with conditions on arguments are shown with their
     conditions; `dragoman permissions test` decides about one call. Hooks that run for such calls are listed.
     """
-    judgement = judged(tool, (), given, strict, run_hooks=False)
+    evaluation = evaluate_call(tool, (), given, strict, run_hooks=False)
     if as_json:
-        echo(judgement.as_json())
+        echo(evaluation.as_json())
     else:
-        show(judgement, with_all=True)
+        show_evaluation(evaluation, with_all=True)
     sys.exit(exit_codes.OK)

@@ -1,4 +1,4 @@
-"""`dragoman permissions`: which calls are made, asked or refused, and why."""
+"""The group `dragoman permissions`."""
 
 from __future__ import annotations
 

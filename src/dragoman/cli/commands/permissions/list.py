@@ -1,4 +1,4 @@
-"""`dragoman permissions list`: every rule, and where it stands."""
+"""`dragoman permissions list`: lists every rule with its file."""
 
 from __future__ import annotations
 

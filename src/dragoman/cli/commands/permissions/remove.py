@@ -1,11 +1,11 @@
-"""`dragoman permissions remove`: a rule out of a settings file."""
+"""`dragoman permissions remove`: removes a rule from a settings file."""
 
 from __future__ import annotations
 
 import click
 
 from dragoman.cleaning import one_line
-from dragoman.cli.looking import look
+from dragoman.cli.common import load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.config.rule_edits import files_with_rules, remove_rule
@@ -18,7 +18,7 @@ from dragoman.errors import NotFound
 @json_option
 def command(rule: str, scope: str | None, as_json: bool) -> None:
     """Removes RULE, written as `dragoman permissions list` shows it, from each of your files that has it."""
-    sources = look().sources
+    sources = load_and_report().sources
     places = [place for place in files_with_rules(sources) if scope in (None, place[0])]
     removed = [
         {"kind": kind, "scope": found, "file": str(path)}

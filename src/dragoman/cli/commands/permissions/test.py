@@ -1,4 +1,4 @@
-"""`dragoman permissions test`: what would become of one call."""
+"""`dragoman permissions test`: shows how one call is decided."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 import click
 
 from dragoman.cli import exit_codes
-from dragoman.cli.common import complete_tool
-from dragoman.cli.judging import judged, show
+from dragoman.cli.commands.completion import complete_tool
+from dragoman.cli.commands.permissions.evaluation import evaluate_call, show_evaluation
 from dragoman.cli.options import json_option, mcp_config_option
 from dragoman.cli.render.document import echo
 
@@ -30,9 +30,9 @@ def command(
     `dragoman permissions test Bash 'git status && make'`.
     Exit codes: 0 allowed, 6 refused, 8 a question would be asked.
     """
-    judgement = judged(tool, arguments, given, strict, run_hooks=True)
+    evaluation = evaluate_call(tool, arguments, given, strict, run_hooks=True)
     if as_json:
-        echo(judgement.as_json())
+        echo(evaluation.as_json())
     else:
-        show(judgement)
-    sys.exit(CODES[judgement.verdict.behaviour])
+        show_evaluation(evaluation)
+    sys.exit(CODES[evaluation.verdict.behaviour])

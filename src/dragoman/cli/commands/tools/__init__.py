@@ -1,1 +1,1 @@
-"""Owns `dragoman tools`: one module per sub-command."""
+"""`dragoman tools`: one module per command."""

@@ -1,4 +1,4 @@
-"""`dragoman tools`: what can be called."""
+"""The group `dragoman tools`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman tools [PATTERN]`: what can be called."""
+"""`dragoman tools [PATTERN]`: lists tools."""
 
 from __future__ import annotations
 
@@ -11,9 +11,23 @@ import click
 
 from dragoman.catalog.tools import ServerTool
 from dragoman.cli import exit_codes
-from dragoman.cli.common import chosen_server, complete_server, full_option, remember_tools, without_url
-from dragoman.cli.opening import exit_code, opened, settled, show_absent
-from dragoman.cli.options import frozen_option, json_option, mcp_config_option, run_with_host, server_option
+from dragoman.cli.commands.completion import complete_server, remember_tools
+from dragoman.cli.common import (
+    list_exit_code,
+    load_with_servers,
+    run_with_host,
+    show_unconnected,
+    wait_for_servers,
+)
+from dragoman.cli.options import (
+    chosen_server,
+    frozen_option,
+    full_option,
+    json_option,
+    mcp_config_option,
+    server_option,
+    take_url,
+)
 from dragoman.cli.render import json, text, tools
 from dragoman.host import Host
 from dragoman.servers.status import ServerStatus
@@ -45,8 +59,8 @@ def command(
     command given with --stdio, needs no configuration. Servers that fail are named with the reason; the
     others are listed all the same.
     """
-    words = without_url(words)
-    sources, configuration = opened(given, strict, server)
+    words = take_url(words)
+    sources, configuration = load_with_servers(given, strict, server)
     server = chosen_server(server)
     if server is None and words and words[0] in configuration.servers:
         server, words = words[0], words[1:]
@@ -55,7 +69,7 @@ def command(
     pattern = words[0] if words else None
 
     async def work(host: Host) -> int:
-        views = await settled(host, quiet=as_json)
+        views = await wait_for_servers(host, quiet=as_json)
         remember_tools(host)
         found = [tool for tool in host.tools(include_denied=True) if pattern is None or fits(tool, pattern)]
         if as_json:
@@ -70,7 +84,7 @@ def command(
         if pattern is not None and found:
             return exit_codes.OK  # what others offer was not asked
         nothing = exit_codes.NOT_FOUND if pattern is not None else exit_codes.OK
-        return exit_code(configuration, views, server) or nothing
+        return list_exit_code(configuration, views, server) or nothing
 
     sys.exit(run_with_host(sources, work, only=None if server is None else [server], tool_lock=frozen))
 
@@ -104,4 +118,4 @@ def _show(
         tools.show_legend(found, cost=cost)
     elif are_some:
         click.echo("No tool matches; `dragoman tools search WORDS` looks at descriptions too", err=True)
-    show_absent(absent)
+    show_unconnected(absent)

@@ -1,4 +1,4 @@
-"""`dragoman tools lock`: every tool's definition written down, and what changed since."""
+"""`dragoman tools lock`: records every tool's definition, and shows what changed since."""
 
 from __future__ import annotations
 
@@ -13,9 +13,15 @@ from dragoman.catalog.changes import describe
 from dragoman.catalog.tools import Tool
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
-from dragoman.cli.common import all_tools, chosen_server
-from dragoman.cli.opening import exit_code, opened, settled, show_absent
-from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option
+from dragoman.cli.common import (
+    all_tools,
+    list_exit_code,
+    load_with_servers,
+    run_with_host,
+    show_unconnected,
+    wait_for_servers,
+)
+from dragoman.cli.options import chosen_server, json_option, mcp_config_option, server_option
 from dragoman.cli.render import json
 from dragoman.cli.render.servers import counted
 from dragoman.host import Host
@@ -50,14 +56,14 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | N
     Commit the file: with --frozen, `dragoman tools` and `dragoman call` omit every tool that differs from it.
     Entries of servers that cannot be connected are kept; the exit code is then 4.
     """
-    sources, configuration = opened(given, strict, server)
+    sources, configuration = load_with_servers(given, strict, server)
     server = chosen_server(server)
     path = sources.project_root / lock.LOCK_FILE
     before = lock.read_lock(path)
     known = None if server is not None else list(configuration.servers)
 
     async def work(host: Host) -> int:
-        views = await settled(host, quiet=as_json)
+        views = await wait_for_servers(host, quiet=as_json)
         read = [view.name for view in views if view.status == "connected"]
         look = _look(path, before, await _offered(host), read, known)
         is_written = bool(read) and not check
@@ -70,9 +76,9 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | N
         else:
             _show(look)
             click.echo(_summary(look, is_written=is_written, check=check), err=True)
-            show_absent(views)
+            show_unconnected(views)
         differs = exit_codes.FAILED if check and look.differs else exit_codes.OK
-        return exit_code(configuration, views, server) or differs
+        return list_exit_code(configuration, views, server) or differs
 
     sys.exit(run_with_host(sources, work, only=None if server is None else [server]))
 

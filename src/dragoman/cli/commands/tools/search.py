@@ -1,4 +1,4 @@
-"""`dragoman tools search`: tools by what they do."""
+"""`dragoman tools search`: finds tools by what they do."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ import click
 from dragoman.catalog.search import Index
 from dragoman.catalog.tools import ServerTool
 from dragoman.cli import exit_codes
-from dragoman.cli.common import chosen_server, full_option
-from dragoman.cli.opening import exit_code, opened, settled, show_absent
-from dragoman.cli.options import json_option, mcp_config_option, run_with_host, server_option
+from dragoman.cli.common import (
+    list_exit_code,
+    load_with_servers,
+    run_with_host,
+    show_unconnected,
+    wait_for_servers,
+)
+from dragoman.cli.options import chosen_server, full_option, json_option, mcp_config_option, server_option
 from dragoman.cli.render import json, tools
 from dragoman.host import Host
 
@@ -36,11 +41,11 @@ def command(
 
     Servers that fail are named with the reason; the others are searched all the same.
     """
-    sources, configuration = opened(given, strict, server)
+    sources, configuration = load_with_servers(given, strict, server)
     server = chosen_server(server)
 
     async def work(host: Host) -> int:
-        views = await settled(host, quiet=as_json)
+        views = await wait_for_servers(host, quiet=as_json)
         found = [
             tool
             for tool in Index(host.tools(include_denied=True)).search(" ".join(words), limit=limit)
@@ -57,7 +62,9 @@ def command(
             tools.show_table(found, full=full)
             if not found:
                 click.echo("Nothing found; `dragoman tools` lists everything.", err=True)
-            show_absent(views)
-        return exit_codes.OK if found else exit_code(configuration, views, server) or exit_codes.NOT_FOUND
+            show_unconnected(views)
+        return (
+            exit_codes.OK if found else list_exit_code(configuration, views, server) or exit_codes.NOT_FOUND
+        )
 
     sys.exit(run_with_host(sources, work, only=None if server is None else [server]))

@@ -1,4 +1,4 @@
-"""`dragoman tools show`: one tool whole."""
+"""`dragoman tools show`: shows one tool in full."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import sys
 import click
 
 from dragoman.cli import exit_codes
+from dragoman.cli.commands.completion import complete_tool
 from dragoman.cli.common import (
-    chosen_server,
-    complete_tool,
     find_tool,
-    raise_if_failed,
-    servers_with,
+    load_with_servers,
+    raise_if_not_connected,
+    run_with_host,
+    servers_with_tool,
+    show_unconnected,
     unknown_tool,
-    without_url,
+    wait_for_servers,
 )
-from dragoman.cli.opening import opened, settled, show_absent
-from dragoman.cli.options import json_option, mcp_config_option, run_with_host
+from dragoman.cli.options import chosen_server, json_option, mcp_config_option, take_url
 from dragoman.cli.render import json, tools
 from dragoman.host import Host
 
@@ -32,21 +33,21 @@ def command(words: tuple[str, ...], given: tuple[str, ...], strict: bool, as_jso
     TOOL is a name as `dragoman tools` lists it, or a server's own name for it: if only one server has it, or
     after the name of its SERVER.
     """
-    words = without_url(words)
+    words = take_url(words)
     if not 1 <= len(words) <= 2:
         raise click.UsageError("expected the name of one tool")
     *servers, tool = words
-    sources, configuration = opened(given, strict, next(iter(servers), None))
+    sources, configuration = load_with_servers(given, strict, next(iter(servers), None))
     server = chosen_server(next(iter(servers), None))
-    only = [server] if server is not None else servers_with(tool, configuration)
+    only = [server] if server is not None else servers_with_tool(tool, configuration)
 
     async def work(host: Host) -> int:
-        views = await settled(host, quiet=as_json)
+        views = await wait_for_servers(host, quiet=as_json)
         found = find_tool(host, tool)
         if found is None:
             if only is not None:
-                raise_if_failed(host)
-            show_absent(views)
+                raise_if_not_connected(host)
+            show_unconnected(views)
             raise unknown_tool(host, tool)
         if as_json:
             json.echo(

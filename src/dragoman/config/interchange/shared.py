@@ -1,7 +1,7 @@
-"""Reads single fields of an entry that another program wrote.
+"""Notes about what could not be converted, and checks of single fields that another program wrote.
 
-Types are checked, and a number where text is expected becomes text. A reason names the field and never
-contains its value.
+A note contains names of servers, fields and variables, and never a value of an entry; text from a file is
+made visible in it. Types of fields are checked, and a number where text is expected becomes text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,71 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from dragoman.config.interchange.notes import Unusable
+from msgspec import Struct
+
+from dragoman.cleaning import one_line
+
+_NAME_LIMIT = 200
+_TEXT_LIMIT = 500
+
+
+class Note(Struct, frozen=True, kw_only=True):
+    """One thing that did not carry over, was translated with a loss, or should be read before it is used."""
+
+    server: str | None
+    field: str | None
+    """The field as the file that was read, or our entry that was written, spells it."""
+    text: str
+
+
+class Unusable(Exception):
+    """This server cannot be brought over. Ends the translation of one entry; never leaves this package."""
+
+    def __init__(self, field: str | None, reason: str) -> None:
+        super().__init__(reason)
+        self.field = field
+        self.reason = reason
+
+
+class Notebook:
+    """Collects notes; the same thing is noted once."""
+
+    def __init__(self) -> None:
+        self._notes: dict[Note, None] = {}
+
+    def add(self, server: str | None, field: str | None, text: str) -> None:
+        note = Note(server=_short(server), field=_short(field), text=one_line(text, _TEXT_LIMIT))
+        self._notes[note] = None
+
+    def take(self, other: Notebook) -> None:
+        self._notes.update(other._notes)
+
+    def page(self, server: str) -> Page:
+        return Page(self, server)
+
+    def notes(self) -> tuple[Note, ...]:
+        return tuple(self._notes)
+
+
+class Page:
+    """The notebook, open at one server."""
+
+    def __init__(self, book: Notebook, server: str) -> None:
+        self._book = book
+        self._server = server
+
+    def say(self, field: str | None, text: str) -> None:
+        self._book.add(self._server, field, text)
+
+
+def discarded_notes() -> Page:
+    """A page whose notes are discarded."""
+    return Notebook().page("")
+
+
+def _short(name: str | None) -> str | None:
+    return None if name is None else one_line(name, _NAME_LIMIT)
+
 
 Entry = Mapping[str, Any]
 
@@ -108,13 +172,13 @@ def scopes_of(value: Any, field: str) -> list[str]:
     return value.split() if isinstance(value, str) else texts_of(value, field)
 
 
-def is_idle(value: Any) -> bool:
+def is_empty_value(value: Any) -> bool:
     """Says nothing: a field like this is left out without a word."""
     return value is None or value is False or value == "" or value == [] or value == {}
 
 
-def says_nothing(field: str, value: Any) -> bool:
+def is_default(field: str, value: Any) -> bool:
     """The same for a field of ours. An empty list of enabled tools is not idle: it offers none."""
     if field == "enabledTools":
         return value is None
-    return is_idle(value) or (field, value) == ("protocol", "auto")
+    return is_empty_value(value) or (field, value) == ("protocol", "auto")

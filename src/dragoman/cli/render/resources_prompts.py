@@ -1,4 +1,4 @@
-"""Resources and prompts for people. Everything a server said is made harmless here."""
+"""Resources and prompts for people. Text from servers is escaped here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from dragoman.catalog.prompts import Completion, Prompt, PromptResult
-from dragoman.catalog.resources import Resource, ResourceContents, Template
+from dragoman.catalog.resources import Resource, ResourceContents, ResourceTemplate
 from dragoman.cleaning import one_line, visible
 from dragoman.cli.render.columns import Row, table, width
 from dragoman.cli.render.document import echo
@@ -22,7 +22,7 @@ from dragoman.errors import CallError
 
 
 def show_resources(
-    resources: Sequence[Resource], templates: Sequence[Template], *, full: bool = False
+    resources: Sequence[Resource], templates: Sequence[ResourceTemplate], *, full: bool = False
 ) -> None:
     rows = [(item.server, Row(one_line(item.uri), _kind(item), _about(item))) for item in resources]
     rows += [(item.server, Row(one_line(item.uri_template), "template", _about(item))) for item in templates]
@@ -128,7 +128,7 @@ def _size(count: int) -> str:
     return f"{count} GB"
 
 
-def _about(item: Resource | Template) -> str:
+def _about(item: Resource | ResourceTemplate) -> str:
     name = item.title or item.name
     return one_line(f"{name}: {item.description}" if item.description else name)
 
@@ -137,12 +137,12 @@ def resource_json(item: Resource) -> dict[str, Any]:
     return {"server": item.server, "uri": item.uri, **_described(item), "size": item.size}
 
 
-def template_json(item: Template) -> dict[str, Any]:
+def template_json(item: ResourceTemplate) -> dict[str, Any]:
     gaps = list(item.variables)
     return {"server": item.server, "uriTemplate": item.uri_template, "gaps": gaps, **_described(item)}
 
 
-def _described(item: Resource | Template) -> dict[str, Any]:
+def _described(item: Resource | ResourceTemplate) -> dict[str, Any]:
     return {
         "name": item.name,
         "title": item.title,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.config import reading
-from dragoman.config.reading import parse_object, read_object, read_text
+from dragoman.config import file_reading
+from dragoman.config.file_reading import parse_object, read_object, read_text
 from dragoman.errors import ConfigFileError
 
 FILE = Path("settings.json")
@@ -69,7 +69,7 @@ def test_comments_are_read_where_they_are_allowed():
 
 
 def test_a_large_file_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(reading, "LIMIT_BYTES", 1024**2)
+    monkeypatch.setattr(file_reading, "LIMIT_BYTES", 1024**2)
     FILE.write_bytes(b"{" + b" " * (1024**2 - 2) + b"}")
     assert read_object(FILE)
     FILE.write_bytes(b"{" + b" " * (1024**2 - 1) + b"}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.config.live import changes, watched_folders
+from dragoman.config.file_watch import changes, watched_folders
 from dragoman.config.scopes import Sources
 from tests.integration.desk import Desk
 

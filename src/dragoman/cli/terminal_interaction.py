@@ -11,17 +11,26 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 import click
 
 from dragoman.cleaning import one_line, visible
-from dragoman.cli import keys
-from dragoman.cli.lookalikes import mixed_words
-from dragoman.cli.options import is_watched
-from dragoman.cli.questions import SHOWN_CHARACTERS, SHOWN_LINES, ask_key, columns, cut, indented, show_keys
 from dragoman.cli.render.columns import cells, filled
+from dragoman.cli.render.mixed_alphabets import mixed_words
 from dragoman.cli.render.progress import StatusLine
+from dragoman.cli.terminal_input import (
+    SHOWN_CHARACTERS,
+    SHOWN_LINES,
+    ask_key,
+    columns,
+    cut,
+    indented,
+    is_interactive,
+    read_line,
+    show_keys,
+)
 from dragoman.config.scopes import Sources
 from dragoman.interaction import NobodyToAsk, PermissionAnswer, PermissionQuestion, UrlElicitation
 
@@ -34,17 +43,20 @@ _RISKS: Final = {
 }
 
 
-class Terminal:
-    """Asks the person who sits there."""
+class TerminalInteraction:
+    """An `Interaction` in the terminal: asks whether calls may be made, and shows URLs of servers."""
 
-    def __init__(self, sources: Sources, *, is_single: bool = False) -> None:
-        """`is_single`: there is one call, which the person asked for, and no model."""
-        self._sources = sources
+    def __init__(self, cwd: Path | str | None = None, *, is_single: bool = False) -> None:
+        """`cwd`: the folder that the host is configured for, if it is not the current one; it decides which
+        file is named for a lasting yes. `is_single`: there is one call, which the person asked for, and no
+        model."""
+        self._sources = Sources.here(Path(cwd) if cwd is not None else None)
         self._is_single = is_single
         self._turn = asyncio.Lock()
         """One question at a time: a key is the answer to what is on the screen."""
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+        """Shows the call, waits for a key, and returns what it means."""
         async with self._turn:
             StatusLine.hide_current()
             return await self._allow(question)
@@ -65,7 +77,7 @@ class Terminal:
                 return PermissionAnswer(True, always="local")
             case "t":
                 click.echo("  Tell the model: ", nl=False, err=True)
-                return PermissionAnswer(False, await keys.line())
+                return PermissionAnswer(False, await read_line())
             case _:
                 return PermissionAnswer(False)
 
@@ -75,6 +87,7 @@ class Terminal:
         return key
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
+        """Shows the URL, and returns `accept` when the person says to have been there."""
         async with self._turn:
             StatusLine.hide_current()
             _show_page(question)
@@ -85,12 +98,12 @@ class Terminal:
         if question.is_rememberable and not self._is_single:
             yield "s", "yes, for this session"
         if question.is_rememberable and question.rule:
-            yield "a", f"yes, always: allow {one_line(question.rule)}{_in(self._sources.user_file)}"
-            yield "p", f"yes, always in this project: the same{_in(self._sources.file_of('local'))}"
+            yield "a", f"yes, always: allow {one_line(question.rule)}{_in_file(self._sources.user_file)}"
+            yield "p", f"yes, always in this project: the same{_in_file(self._sources.file_of('local'))}"
         yield "n", "no"
         if not self._is_single:
             yield "t", "no, and tell the model why"
-        if any(row.is_cut for row in _laid_out(question)):
+        if any(row.is_cut for row in _argument_rows(question)):
             yield "v", "show the complete arguments"
 
 
@@ -98,19 +111,19 @@ class CommandLineUser:
     """The person who typed a command: that is a yes, unless a rule wants a question or the tool destroys."""
 
     def __init__(self, sources: Sources, *, says_yes: bool) -> None:
-        self._terminal = Terminal(sources, is_single=True)
+        self._terminal = TerminalInteraction(sources.cwd, is_single=True)
         self._says_yes = says_yes
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         if self._says_yes or (question.is_rememberable and question.risk != "destroys"):
             return PermissionAnswer(True, "typed on the command line")
-        if is_watched():
+        if is_interactive():
             return await self._terminal.allow(question)
         why = "the server declares it destructive; " if question.risk == "destroys" else ""
         raise NobodyToAsk(f"{why}give --yes to call it")
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
-        return await self._terminal.elicit_url(question) if is_watched() else "cancel"
+        return await self._terminal.elicit_url(question) if is_interactive() else "cancel"
 
 
 def show(question: PermissionQuestion) -> None:
@@ -155,7 +168,7 @@ class Row(NamedTuple):
 
 
 def _show_arguments(question: PermissionQuestion, *, whole: bool = False) -> None:
-    rows = list(_laid_out(question, whole=whole))
+    rows = list(_argument_rows(question, whole=whole))
     if not rows:
         click.secho("    (no arguments)", dim=True, err=True)
     names = max((cells(row.name) for row in rows), default=0)
@@ -168,7 +181,7 @@ def _show_arguments(question: PermissionQuestion, *, whole: bool = False) -> Non
             click.echo(f"        {indented(row.value, 8)}", err=True)
 
 
-def _laid_out(question: PermissionQuestion, *, whole: bool = False) -> Iterator[Row]:
+def _argument_rows(question: PermissionQuestion, *, whole: bool = False) -> Iterator[Row]:
     arguments = list(question.arguments.items())
     for name, value in arguments if whole else arguments[:SHOWN_LINES]:
         shown, text = _name(str(name)), _written(value)
@@ -200,7 +213,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '\\"') + '"'
 
 
-def _in(path: object) -> str:
+def _in_file(path: object) -> str:
     return f"\nin {one_line(str(path))}"
 
 

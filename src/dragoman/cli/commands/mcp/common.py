@@ -1,5 +1,7 @@
-"""What `add`, `add-json` and `import` share: an entry is checked, judged by policy, optionally tried, then
-written.
+"""What the commands that write servers share.
+
+`add`, `add-json`, `import`: an entry is checked, compared with policy, optionally tried, then written.
+`import` and `export`: their arguments, and the report of what could not be converted.
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from dragoman.cleaning import one_line
-from dragoman.cli.looking import look
-from dragoman.cli.options import run_with_host
+from dragoman.cli.common import load_and_report, run_with_host
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import counted
 from dragoman.config import edits
+from dragoman.config.interchange.formats import FORMATS
+from dragoman.config.interchange.shared import Note
 from dragoman.config.load import Configuration, load
 from dragoman.config.masking import COVER, literal_secrets, masked_entry, masked_value
 from dragoman.config.merge import ConfiguredServer
@@ -26,6 +29,7 @@ from dragoman.errors import ConfigError, NotConnected
 
 if TYPE_CHECKING:
     from dragoman.host import Host
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,10 +48,10 @@ def add_server(
     name: str, entry: Mapping[str, Any], scope: str, *, force: bool, check: bool, as_json: bool
 ) -> None:
     sources = Sources.here()
-    configuration = look(sources)
+    configuration = load_and_report(sources)
     target = cast("Scope", scope)
-    missing = examine(configuration, name, entry, target, force=force)
-    tools = _try(sources, name, entry, target) if check else None
+    missing = check_new_server(configuration, name, entry, target, force=force)
+    tools = _connect_once(sources, name, entry, target) if check else None
     path = edits.put_server(sources, target, name, entry)
     notes = _notes(load(sources), name, target)
     if as_json:
@@ -56,7 +60,7 @@ def add_server(
         return
     works = f"; connected, {counted(tools, 'tool')}" if tools is not None else ""
     click.echo(f"Added {name} to {scope} ({one_line(str(path))}){works}")
-    for note in (*unset(missing), *_missing_program(entry), *notes):
+    for note in (*unset_variable_notes(missing), *_missing_program(entry), *notes):
         _note(note)
     if target == "project" and (shared := literal_secrets(entry)):
         _note(f"{', '.join(shared)} will be shared with everybody who has the project")
@@ -64,7 +68,7 @@ def add_server(
         _note(f"it starts in {sources.project_root}, the project's folder")
 
 
-def examine(
+def check_new_server(
     configuration: Configuration, name: str, entry: Mapping[str, Any], scope: Scope, *, force: bool
 ) -> tuple[str, ...]:
     """Whether the server may be written at all; the variables it needs that are not set."""
@@ -88,7 +92,7 @@ def _has_literal_client_secret(entry: Mapping[str, Any]) -> bool:
     return isinstance(secret, str) and COVER in masked_value(secret)
 
 
-def _try(sources: Sources, name: str, entry: Mapping[str, Any], scope: Scope) -> int:
+def _connect_once(sources: Sources, name: str, entry: Mapping[str, Any], scope: Scope) -> int:
     """Connects to it as it will be connected: a project's server starts in the project's folder."""
     if scope in IN_PROJECT:
         os.chdir(sources.project_root)
@@ -110,7 +114,7 @@ def _missing_program(entry: Mapping[str, Any]) -> Iterator[str]:
         yield f"there is no program {command!r} on PATH"
 
 
-def unset(missing: Iterable[str]) -> list[str]:
+def unset_variable_notes(missing: Iterable[str]) -> list[str]:
     return [f"{variable} is not set yet" for variable in missing]
 
 
@@ -120,10 +124,10 @@ def _notes(configuration: Configuration, name: str, scope: Scope) -> list[str]:
     server = configuration.servers.get(name)
     if server is not None and server.scope != scope:
         notes.append(f"the one of {server.candidate.origin} is used instead: its scope has precedence")
-    elif server is not None and server.standing == "disabled":
+    elif server is not None and server.eligibility == "disabled":
         notes.append(f"it is {server.reason}; `dragoman mcp enable {name}` switches it on")
-    elif server is not None and server.beat:
-        notes.append(f"it replaces the entry of {server.beat[0].origin}")
+    elif server is not None and server.replaced:
+        notes.append(f"it replaces the entry of {server.replaced[0].origin}")
     notes.extend(server.warnings if server is not None and server.scope == scope else ())
     for dropped in configuration.dropped:
         if dropped.kept is None:
@@ -149,3 +153,19 @@ def _same_in_its_file(configuration: Configuration, server: ConfiguredServer) ->
 
 def _note(text: str) -> None:
     echo_wrapped(one_line(text), label="! ", colour="yellow", err=True)
+
+
+def format_argument(function: F) -> F:
+    return click.argument("host", type=click.Choice(list(FORMATS)))(function)
+
+
+def name_option(function: F) -> F:
+    return click.option("--name", "names", multiple=True, help="Only this server. Repeatable.")(function)
+
+
+def show_notes(notes: Iterable[Note]) -> None:
+    """What did not carry over, on stderr."""
+    for note in notes:
+        where = ": ".join(one_line(part) for part in (note.server, note.field) if part)
+        text = f"{where}: {note.text}" if where else note.text
+        echo_wrapped(one_line(text), label="  ! ", colour="yellow", err=True)

@@ -1,7 +1,7 @@
-"""What rules and hooks say of a call that is not made.
+"""Evaluates rules and hooks for a call that is not made.
 
-The tool's server is connected to, for rules look at what a tool says of itself. A tool that cannot be found
-is judged by its name alone, and that is said; then hooks are named, and not run.
+Connects to the tool's server, because rules use the tool's annotations. A tool that cannot be found is
+evaluated by its name only, and that is reported; hooks are then listed, and not run.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dragoman.access_control import Rules
 from dragoman.calls.requests import KINDS
 from dragoman.catalog.tools import Tool
 from dragoman.cleaning import one_line
-from dragoman.cli.approving import load_asking
-from dragoman.cli.common import all_tools
-from dragoman.cli.options import parse_arguments, run_with_host, sources_of
+from dragoman.cli.approval_questions import load_with_approvals
+from dragoman.cli.common import all_tools, run_with_host
+from dragoman.cli.options import parse_arguments, sources_of
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.servers import show_problem, show_problems
 from dragoman.config.load import Configuration
@@ -43,7 +43,7 @@ class ConcernedHook(NamedTuple):
     name: str
 
 
-class Judgement(Struct, frozen=True):
+class Evaluation(Struct, frozen=True):
     verdict: Verdict
     mode: str
     doubt: str | None = None
@@ -87,26 +87,28 @@ def _as_json(each: Considered, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def judged(
+def evaluate_call(
     name: str, words: tuple[str, ...], given: tuple[str, ...], strict: bool, *, run_hooks: bool
-) -> Judgement:
+) -> Evaluation:
     """`run_hooks`: hooks before calls are run for their answer, and not only named."""
     sources = sources_of(given, strict)
-    configuration = load_asking(sources)
+    configuration = load_with_approvals(sources)
     show_problems(configuration)
     rules = Rules.of(configuration)
     fitting = _servers_of(name, configuration)
     hooks = from_parts(configuration.parts, configuration.environ)
     if fitting or hooks.hooks:
         found = run_with_host(
-            sources, lambda host: _look(host, name, words, fitting, run_hooks=run_hooks), only=fitting
+            sources,
+            lambda host: _evaluate_in_host(host, name, words, fitting, run_hooks=run_hooks),
+            only=fitting,
         )
     else:  # otherwise the host tells them
         for problem in (*rules.problems, *hooks.problems):
             show_problem(problem)
-        found = _Found(*_call(name, words, fitting, None))
+        found = _Found(*_call_of_words(name, words, fitting, None))
     verdict = judge(found.call, rules.book, rules.mode, word=found.word)
-    return Judgement(verdict, rules.mode, found.doubt, found.hooks, found.word)
+    return Evaluation(verdict, rules.mode, found.doubt, found.hooks, found.word)
 
 
 class _Found(NamedTuple):
@@ -118,12 +120,12 @@ class _Found(NamedTuple):
     word: HookWord | None = None
 
 
-async def _look(
+async def _evaluate_in_host(
     host: Host, name: str, words: tuple[str, ...], fitting: list[str], *, run_hooks: bool
 ) -> _Found:
     await host.ready()
     tool: Tool | None = KINDS.get(name) or next((each for each in all_tools(host) if each.name == name), None)
-    call, doubt = _call(name, words, fitting, tool)
+    call, doubt = _call_of_words(name, words, fitting, tool)
     if tool is None and fitting:
         doubt = _why_absent(host, fitting)
     subject, given = (tool, call.arguments) if tool is not None else (name, NO_ARGUMENTS)
@@ -138,7 +140,7 @@ async def _look(
     return _Found(call_of(tool, before.arguments), doubt, concerned, before.word)
 
 
-def _call(
+def _call_of_words(
     name: str, words: tuple[str, ...], fitting: list[str], tool: Tool | None
 ) -> tuple[Call, str | None]:
     if name == SHELL:
@@ -171,16 +173,16 @@ def _servers_of(name: str, configuration: Configuration) -> list[str]:
     return sorted(fitting, key=len, reverse=True)
 
 
-def show(judgement: Judgement, *, with_all: bool = False) -> None:
-    verdict = judgement.verdict
+def show_evaluation(evaluation: Evaluation, *, with_all: bool = False) -> None:
+    verdict = evaluation.verdict
     word = click.style(_WORDS[verdict.behaviour], fg=_COLOURS[verdict.behaviour], bold=True)
     click.echo(f"{click.style(one_line(verdict.call.tool), bold=True)} {word}")
-    if judgement.is_by_hook and judgement.word is not None:
-        by = f" (hook {one_line(judgement.word.hook)})"
+    if evaluation.is_by_hook and evaluation.word is not None:
+        by = f" (hook {one_line(evaluation.word.hook)})"
     else:
-        by = f" (mode {judgement.mode})" if verdict.rule is None else ""
+        by = f" (mode {evaluation.mode})" if verdict.rule is None else ""
     echo_wrapped(f"{one_line(verdict.reason)}{by}", label="  ")
-    _show_hooks(judgement)
+    _show_hooks(evaluation)
     considered = [each for each in verdict.considered if with_all or each.rule is not verdict.rule]
     if considered:
         click.echo("  rules about it:")
@@ -196,22 +198,22 @@ def show(judgement: Judgement, *, with_all: bool = False) -> None:
         if with_all and each.why_not and not verdict.call.arguments and _looks_at_arguments(rule):
             why = "it depends on the arguments"
         echo_wrapped(f"{rule.scope}, {one_line(rule.source)}: {one_line(why)}", label="      ", dim=True)
-    if judgement.doubt:
-        echo_wrapped(one_line(judgement.doubt), label="  ! ", colour="yellow", err=True)
-    may_be_allowed = verdict.behaviour != "allow" and verdict.rule is None and judgement.mode != "plan"
-    if may_be_allowed and not judgement.is_by_hook and not judgement.doubt:
+    if evaluation.doubt:
+        echo_wrapped(one_line(evaluation.doubt), label="  ! ", colour="yellow", err=True)
+    may_be_allowed = verdict.behaviour != "allow" and verdict.rule is None and evaluation.mode != "plan"
+    if may_be_allowed and not evaluation.is_by_hook and not evaluation.doubt:
         rule = verdict.call.tool if verdict.call.command is None else rule_for(verdict.call)
         if rule and one_line(rule) == rule:  # what cannot be seen in full is nothing to type
             click.echo(f"  allow it with: dragoman permissions add allow {shlex.quote(rule)}")
 
 
-def _show_hooks(judgement: Judgement) -> None:
+def _show_hooks(evaluation: Evaluation) -> None:
     """Which hooks have a say besides the rules, and whether they were asked."""
     texts = {
-        "PreToolUse": "was asked" if judgement.word is not None else "runs before each call, and may decide",
+        "PreToolUse": "was asked" if evaluation.word is not None else "runs before each call, and may decide",
         "PermissionRequest": "runs before a permission question, and may answer it",
     }
-    for each in judgement.hooks:
+    for each in evaluation.hooks:
         click.echo(f"  hook {click.style(one_line(each.name), bold=True)} {texts[each.event]} ({each.event})")
 
 

@@ -15,9 +15,8 @@ import click
 
 from dragoman.catalog.naming import prefix
 from dragoman.cleaning import one_line
-from dragoman.cli.lookalikes import mixed_words
-from dragoman.cli.options import is_watched
-from dragoman.cli.questions import SHOWN_LINES, ask_key, cut, indented, show_keys
+from dragoman.cli.render.mixed_alphabets import mixed_words
+from dragoman.cli.terminal_input import SHOWN_LINES, ask_key, cut, indented, is_interactive, show_keys
 from dragoman.config import approval
 from dragoman.config.load import Configuration, load, path_of
 from dragoman.config.merge import ConfiguredServer
@@ -34,27 +33,27 @@ SHOWN_RULES: Final = 5
 Started = Callable[[Configuration], Collection[str] | None]
 
 
-def load_asking(sources: Sources, started: Started | None = None) -> Configuration:
+def load_with_approvals(sources: Sources, started: Started | None = None) -> Configuration:
     """The configuration; at a terminal, after questions about servers that need approval.
 
     `started` names the servers that the command starts (None for all): only those are asked about.
     """
     configuration = load(sources)
-    if configuration.policy.broken is not None or not is_watched():
+    if configuration.policy.broken is not None or not is_interactive():
         return configuration
-    if not (configuration.waiting or configuration.unconfirmed_variables):
+    if not (configuration.needing_approval or configuration.unconfirmed_variables):
         return configuration
     names = started(configuration) if started else None
-    for server in configuration.waiting:
+    for server in configuration.needing_approval:
         if names is None or server.name in names:
-            ask(configuration, server)
+            ask_approval(configuration, server)
     ask_about_variables(configuration)
     return load(sources)
 
 
-def ask(configuration: Configuration, server: ConfiguredServer) -> None:
+def ask_approval(configuration: Configuration, server: ConfiguredServer) -> None:
     """Shows the entry and keeps the answer. No answer leaves it pending."""
-    is_cut = show(configuration, server)
+    is_cut = show_entry(configuration, server)
     meanings = {
         "y": "yes, use it from now on, exactly as it is shown",
         "n": "no, do not ask again",
@@ -63,19 +62,19 @@ def ask(configuration: Configuration, server: ConfiguredServer) -> None:
     }
     show_keys(meanings)
     while (key := asyncio.run(ask_key(meanings, otherwise="l"))) == "v":
-        _show_entry(server, whole=True)
+        _show_fields(server, whole=True)
     if key != "l":
-        keep(configuration, server, "approved" if key == "y" else "rejected")
+        save_decision(configuration, server, "approved" if key == "y" else "rejected")
 
 
-def keep(configuration: Configuration, server: ConfiguredServer, decision: str) -> None:
+def save_decision(configuration: Configuration, server: ConfiguredServer, decision: str) -> None:
     path = path_of(configuration, server)
     if path is not None:
         answers = configuration.sources.approvals_file
         approval.remember(answers, path, server.name, server.candidate.given, decision)
 
 
-def show(configuration: Configuration, server: ConfiguredServer) -> bool:
+def show_entry(configuration: Configuration, server: ConfiguredServer) -> bool:
     """The entry, and what a yes would mean; whether some of it is cut. Everything outside printable ASCII is
     escaped."""
     click.echo(err=True)
@@ -84,19 +83,19 @@ def show(configuration: Configuration, server: ConfiguredServer) -> bool:
     click.echo(f"  {indented(f'Its entry is in {one_line(server.source)}', 2)}", err=True)
     if server.approval and server.approval.before is not None:
         click.echo("  It was approved before, and has changed since:", err=True)
-    is_cut = _show_entry(server)
+    is_cut = _show_fields(server)
     for warning in _warnings(configuration, server):
         click.secho(f"  ! {indented(warning, 4)}", fg="yellow", err=True)
     return is_cut
 
 
-def _show_entry(server: ConfiguredServer, *, whole: bool = False) -> bool:
+def _show_fields(server: ConfiguredServer, *, whole: bool = False) -> bool:
     before = server.approval.before if server.approval else None
     lines = list(entry_lines(server.candidate.given, before))
-    whole = whole or not is_watched()  # what goes to a file or a pipe is read as a whole
+    whole = whole or not is_interactive()  # what goes to a file or a pipe is read as a whole
     for line in lines if whole else lines[:SHOWN_LINES]:
         colour = {"+": "green", "-": "red"}.get(line[0])
-        text = line if not is_watched() else indented(line if whole else cut(line), 8)
+        text = line if not is_interactive() else indented(line if whole else cut(line), 8)
         click.echo(f"    {click.style(text, fg=colour) if colour else text}", err=True)
     if whole:
         return False
@@ -158,13 +157,13 @@ def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterato
     present = configuration.servers.get(server.name)
     if present is not None and present.candidate != server.candidate:
         yield f"it would replace the server of the same name in {one_line(present.source)}"
-    if rules := _inherited(configuration, server.name):
+    if rules := _allow_rules_for(configuration, server.name):
         shown = ", ".join(one_line(rule, 80) for rule in rules[:SHOWN_RULES])
         more = f" and {len(rules) - SHOWN_RULES} more" if len(rules) > SHOWN_RULES else ""
         yield f"these allow rules apply to its tools, which are then called without a question: {shown}{more}"
 
 
-def _inherited(configuration: Configuration, name: str) -> list[str]:
+def _allow_rules_for(configuration: Configuration, name: str) -> list[str]:
     """The allow rules that would hold for a server of this name."""
     parts = [(part.scope, part.source, part.rules) for part in configuration.permissions]
     allows = (rule for rule in Rulebook.of(parts).rules if rule.behaviour == "allow" and not rule.digest)

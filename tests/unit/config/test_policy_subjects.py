@@ -12,8 +12,8 @@ from dragoman.config.load import load
 from dragoman.config.merge import Candidate
 from dragoman.config.model import UNUSABLE, ServerConfig, parse_entry
 from dragoman.config.policy import Policy
+from dragoman.config.policy_subjects import as_started, found_program, subject_of
 from dragoman.config.scopes import Sources
-from dragoman.config.subjects import as_started, found_program, subject_of
 from dragoman.transports.process import minimal_environment
 from tests.integration.desk import Desk
 
@@ -148,4 +148,4 @@ def test_a_path_set_by_the_administrator_does_not_part_what_is_judged_from_what_
     server = configuration.servers["box"]
     assert server.config is not None
     starts = as_started(server.config, configuration.policy).command
-    assert server.standing == "refused" or starts == str(programs / "other" / "tool")
+    assert server.eligibility == "refused" or starts == str(programs / "other" / "tool")
