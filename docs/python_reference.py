@@ -40,6 +40,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "dragoman.catalog.prompts:Completion",
     ),
     "Questions and answers": ("dragoman.interaction:*",),
+    "Credentials": ("dragoman.credentials:*",),
     "Hooks": ("dragoman.hooks.declared:hook", "dragoman.hooks.declared:Hook"),
     "Events": ("dragoman.events:*",),
 }

@@ -19,6 +19,7 @@ from dragoman.content.blocks import (
     TextBlock,
     UnknownBlock,
 )
+from dragoman.credentials import Challenge, Credentials
 from dragoman.errors import (
     CallError,
     CallTimeout,
@@ -73,6 +74,7 @@ __all__ = [
     "CallError",
     "CallOutcome",
     "CallTimeout",
+    "Challenge",
     "Clock",
     "CommandNotFound",
     "ConfigError",
@@ -81,6 +83,7 @@ __all__ = [
     "ConnectError",
     "ConnectTimeout",
     "ConnectionLost",
+    "Credentials",
     "DragomanError",
     "HandshakeFailed",
     "Host",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dragoman import CallTimeout, Host, MalformedReply, RemoteError, UnknownTool
+from dragoman.credentials import Challenge
 from dragoman.errors import SignInNeeded, Unreachable
 from dragoman.interaction import FormAnswer, FormElicitation, PermissionAnswer
 from tests.certificates import Authority, secured
@@ -266,12 +267,14 @@ class Bearers:
         self._tokens = list(tokens)
         self.renewals = 0
 
-    async def headers(self, *, renewed: bool) -> Mapping[str, str]:
-        if renewed:
-            self.renewals += 1
-            if len(self._tokens) > 1:
-                self._tokens.pop(0)
+    async def headers(self) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {self._tokens[0]}"}
+
+    async def renew(self, challenge: Challenge) -> bool:
+        self.renewals += 1
+        if len(self._tokens) > 1:
+            self._tokens.pop(0)
+        return True
 
 
 def admits(token: str) -> Any:

@@ -30,6 +30,7 @@ FLOORS: list[set[str]] = [
         "version",
         "programs",
         "copying",
+        "credentials",
         "surrogates",
         "processes",
         "wildcards",

@@ -25,8 +25,8 @@ from dragoman.transports.sdk_objects import adapt
 from dragoman.transports.stdio import StdioTransport
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
+    from dragoman.credentials import Credentials
     from dragoman.transports.control import ControlChannel
-    from dragoman.transports.credentials import Credentials
     from dragoman.transports.web import Network
 
 MakeTransport = Callable[[], Transport]

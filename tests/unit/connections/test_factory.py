@@ -14,6 +14,7 @@ from dragoman.connections.factory import (
     refusing_maker,
     transport_maker,
 )
+from dragoman.credentials import Challenge
 from dragoman.errors import ConfigError, Unreachable
 from dragoman.settings import Settings
 from dragoman.transports.control import ControlTransport
@@ -127,8 +128,11 @@ def test_where_a_server_is(entry: ServerConfig, kind: str):
 
 
 class Bearer:
-    async def headers(self, *, renewed: bool) -> dict[str, str]:
+    async def headers(self) -> dict[str, str]:
         return {"Authorization": "Bearer x"}
+
+    async def renew(self, challenge: Challenge) -> bool:
+        return False
 
 
 class Channel:
