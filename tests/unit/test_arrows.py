@@ -32,6 +32,7 @@ FLOORS: list[set[str]] = [
         "copying",
         "credentials",
         "surrogates",
+        "transport_types",
         "processes",
         "wildcards",
     },

@@ -27,7 +27,7 @@ from dragoman.config.merge import (
     merge,
     stand,
 )
-from dragoman.config.model import IN_PROCESS, ServerConfig, fingerprint, parse_entry
+from dragoman.config.model import ServerConfig, fingerprint, parse_entry
 from dragoman.config.part_values import (
     choices_of,
     connectors_of,
@@ -42,6 +42,7 @@ from dragoman.config.scopes import IN_PROJECT, MAY_TRUST, OUTSIDE_PROJECTS, Scop
 from dragoman.config.subjects import as_started, subject_of
 from dragoman.errors import ConfigError
 from dragoman.settings import Settings
+from dragoman.transport_types import IN_PROCESS
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
@@ -251,10 +252,10 @@ def _in_its_folder(config: ServerConfig, candidate: Candidate, part: Part | None
     a program such as npx runs code of the folder it is started in, and that may be any repository."""
     if part is None or part.path is None:
         return config
-    if part.scope in IN_PROJECT and (config.type == "stdio" or config.headers_helper is not None):
+    if part.scope in IN_PROJECT and (config.transport.starts_command or config.headers_helper is not None):
         folder = Sources.project_root_of(part.path)
         return structs.replace(config, cwd=os.path.join(folder, config.cwd or ""))
-    if part.scope in OUTSIDE_PROJECTS and config.type == "stdio" and config.cwd is None:
+    if part.scope in OUTSIDE_PROJECTS and config.transport.starts_command and config.cwd is None:
         return structs.replace(config, cwd=str(paths.server_folder(candidate.name)))
     return config
 

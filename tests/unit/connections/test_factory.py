@@ -8,7 +8,6 @@ from dragoman.config.model import ServerConfig, TlsConfig
 from dragoman.connections.factory import (
     TransportDependencies,
     inprocess_maker,
-    kind_of,
     network_of,
     older_maker,
     refusing_maker,
@@ -124,7 +123,7 @@ def test_a_network_is_never_printed():
     ids=lambda value: getattr(value, "type", value),
 )
 def test_where_a_server_is(entry: ServerConfig, kind: str):
-    assert kind_of(entry) == kind
+    assert entry.transport.place == kind
 
 
 class Bearer:

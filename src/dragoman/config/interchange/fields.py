@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from dragoman.config.interchange.notes import Unusable
+from dragoman.transport_types import TYPE_ALIASES
 
 Entry = Mapping[str, Any]
 
@@ -18,12 +19,7 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _SCHEMES: Final = ("http", "https", "ws", "wss")
 _SSE_ADDRESS: Final = re.compile(r"[^?#]*/sse/?(?:[?#].*)?", re.DOTALL)
 
-TYPES: Final = {
-    "streamable-http": "http",
-    "streamableHttp": "http",
-    "streamable_http": "http",
-    "local": "stdio",
-}
+TYPES: Final = {**TYPE_ALIASES, "local": "stdio"}
 """Other words for a transport → ours."""
 
 
