@@ -33,6 +33,7 @@ FLOORS: list[set[str]] = [
         "credentials",
         "surrogates",
         "transport_types",
+        "private_files",
         "processes",
         "wildcards",
     },

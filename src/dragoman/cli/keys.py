@@ -12,9 +12,15 @@ import contextlib
 import os
 import select
 import sys
-import termios
 from collections.abc import Container, Generator
 from typing import Any, Final
+
+try:
+    import termios
+except ImportError:  # Windows: no question can be answered there yet
+    termios = None
+
+from dragoman.private_files import CLOSE_ON_EXEC
 
 NO: Final = "n"
 _NO_BYTES: Final = (b"", b"\x04", b"\x1b")
@@ -27,7 +33,7 @@ def single_keys() -> Generator[int | None]:
     Unlike in raw mode, what others print meanwhile begins at the left.
     """
     with _terminal() as descriptor:
-        if descriptor is None:
+        if descriptor is None or termios is None:
             yield None
             return
         before = termios.tcgetattr(descriptor)
@@ -47,11 +53,14 @@ def single_keys() -> Generator[int | None]:
 
 @contextlib.contextmanager
 def _terminal() -> Generator[int | None]:
+    if termios is None:
+        yield None
+        return
     if sys.stdin.isatty():
         yield sys.stdin.fileno()
         return
     try:
-        descriptor = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open("/dev/tty", os.O_RDWR | CLOSE_ON_EXEC)
     except OSError:
         yield None
         return

@@ -81,6 +81,9 @@ class StdioTransport(OneLink):
         environment = minimal_environment(os.environ, self._env)
         try:
             self._process = ServerProcess(self._command, environment, self._cwd)
+        except NotImplementedError as error:
+            hint = "Servers with a URL can be used; in the Windows Subsystem for Linux, all can."
+            raise StartFailed(self._server, "start", str(error), hint=hint) from None
         except (OSError, ValueError) as error:
             raise self._start_error(error) from None
         stdin, stdout, stderr = self._process.pipes
