@@ -21,7 +21,7 @@ from dragoman.transports.inprocess import InProcessServer, InProcessTransport
 from dragoman.transports.orphans import guard
 from dragoman.transports.process import minimal_environment
 from dragoman.transports.sdk_objects import adapt
-from dragoman.transports.stdio import StdioTransport
+from dragoman.transports.stdio import Program, StdioTransport
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
     from dragoman.credentials import Credentials
@@ -118,18 +118,16 @@ class _Wanted(NamedTuple):
 
 def _stdio_maker(wanted: _Wanted) -> MakeTransport:
     name, config, settings, _ = wanted
-    command = (config.command or "", *config.args)
+    command = config.command or ""
+    program = Program((command, *config.args), config.env, config.cwd, masked_text(command))
 
     def make() -> Transport:
         return StdioTransport(
             name,
-            command,
-            env=config.env,
-            cwd=config.cwd,
+            program,
             limit_bytes=settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"],
             stall_seconds=settings.seconds("DRAGOMAN_WRITE_STALL_MS"),
             stop_seconds=settings.seconds("DRAGOMAN_STOP_WAIT_MS"),
-            shown_command=masked_text(command[0]),
         )
 
     return make
