@@ -51,6 +51,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "dragoman.permissions.classifier:Classification",
         "dragoman.permissions.rules:Call",
     ),
+    "Credentials": ("dragoman.credentials:*",),
     "Hooks": ("dragoman.hooks.declared:hook", "dragoman.hooks.declared:Hook"),
     "Events": ("dragoman.events:*",),
 }

@@ -63,9 +63,9 @@ from dragoman.servers.server import Server
 from dragoman.servers.status import ServerStatus
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
+    from dragoman.credentials import Credentials
     from dragoman.toolbox import Toolbox
     from dragoman.transports.control import ControlChannel
-    from dragoman.transports.http import Credentials
 
 
 class HostOptions(TypedDict, total=False):

@@ -14,6 +14,11 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+HAS_GROUPS: Final = hasattr(os, "killpg")
+"""Whether this system has process groups and sessions, with which alone everything a program starts can be
+ended. Where it has none (Windows), no command is started."""
+NO_COMMANDS: Final = "commands cannot be started on this system yet"
+KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 HAS_PROC: Final = os.path.exists("/proc/self/stat")
 COMMAND_LIMIT: Final = 200
 MARKER: Final = "DRAGOMAN_SERVER_PROCESS"
@@ -147,10 +152,36 @@ def signal_group(leader: int, started: int, number: signal.Signals) -> bool:
     if leader <= 1 or (facts is not None and facts.started != started):
         return False
     try:
-        os.killpg(leader, number)
+        _send_to_group(leader, number)
     except OSError:
         return False
     return True
+
+
+def _send_to_group(group: int, number: int) -> None:
+    if not HAS_GROUPS:
+        raise ProcessLookupError
+    os.killpg(group, number)
+
+
+def check_group_exists(group: int) -> None:
+    """Raises `ProcessLookupError` if a group has no members, not even ones that were not waited for,
+    `PermissionError` if all are another user's."""
+    _send_to_group(group, 0)
+
+
+def kill_group(group: int) -> None:
+    """Kills a group whose number was compared before. Raises `OSError`."""
+    _send_to_group(group, KILL)
+
+
+def check_exists(pid: int) -> None:
+    """Raises `ProcessLookupError` if there is no such process, `PermissionError` if it is another user's.
+
+    Where that cannot be asked, every process counts as running: on Windows, signal 0 is Ctrl-C.
+    """
+    if HAS_GROUPS:
+        os.kill(pid, 0)
 
 
 def described(facts: Iterable[ProcessFacts]) -> tuple[str, ...]:

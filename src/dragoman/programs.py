@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol, cast
 
-from dragoman.processes import signal_group, start_of
+from dragoman.processes import HAS_GROUPS, KILL, NO_COMMANDS, signal_group, start_of
 
 SHELL: Final = "/bin/sh"
 LAST_WORDS_SECONDS: Final = 0.25
@@ -53,6 +52,8 @@ async def run(
 
     `given` is its input; one that reads nothing is free not to. Time limits are the caller's: cancel me.
     """
+    if not HAS_GROUPS:
+        raise CommandFailure(f"could not be started: {NO_COMMANDS}")
     try:
         transport, conversation = await _spawned(command, env, cwd, limit_bytes)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the command or its environment
@@ -104,7 +105,7 @@ async def _end(
     transport: asyncio.SubprocessTransport, conversation: _Conversation, pid: int, started: int
 ) -> None:
     """Everything in its group, at once. It may have ended long ago, and its pid belong to another program."""
-    signal_group(pid, started, signal.SIGKILL)
+    signal_group(pid, started, KILL)
     try:
         if 0 in conversation.open:
             # Not `close`, which waits for a program that will never read.

@@ -21,6 +21,7 @@ from dragoman.content.blocks import (
     TextBlock,
     UnknownBlock,
 )
+from dragoman.credentials import Challenge, Credentials
 from dragoman.errors import CallError, ConfigError, ConnectError, DragomanError
 from dragoman.events import (
     CallEvent,
@@ -46,6 +47,7 @@ from dragoman.events import (
 from dragoman.hooks.declared import hook
 from dragoman.host import Host, HostOptions
 from dragoman.interaction import (
+    Caller,
     ElicitsForms,
     ElicitsUrls,
     FormAnswer,
@@ -90,12 +92,15 @@ __all__ = [
     "CallOutcome",
     "CallProgressed",
     "CallStarted",
+    "Caller",
+    "Challenge",
     "Classification",
     "Classifier",
     "ConfigError",
     "Configuration",
     "ConfigurationChanged",
     "ConnectError",
+    "Credentials",
     "DragomanError",
     "ElicitsForms",
     "ElicitsUrls",

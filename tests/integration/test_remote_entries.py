@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Host
+from dragoman import Challenge, Host
 from dragoman.errors import CallTimeout, MalformedReply, RemoteError, SignInNeeded, UnknownTool, Unreachable
 from dragoman.interaction import FormAnswer, FormElicitation, PermissionAnswer
 from tests.certificates import Authority, secured
@@ -266,12 +266,14 @@ class Bearers:
         self._tokens = list(tokens)
         self.renewals = 0
 
-    async def headers(self, *, renewed: bool) -> Mapping[str, str]:
-        if renewed:
-            self.renewals += 1
-            if len(self._tokens) > 1:
-                self._tokens.pop(0)
+    async def headers(self) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {self._tokens[0]}"}
+
+    async def renew(self, challenge: Challenge) -> bool:
+        self.renewals += 1
+        if len(self._tokens) > 1:
+            self._tokens.pop(0)
+        return True
 
 
 def admits(token: str) -> Any:

@@ -13,6 +13,7 @@ from dragoman.config.connectors import entries_of, read_cache
 from dragoman.config.model import fingerprint
 from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.scopes import Sources
+from dragoman.credentials import Challenge
 from tests.certificates import Authority, secured
 from tests.e2e.forked import run
 from tests.servers import zoo
@@ -108,9 +109,12 @@ class Bearer:
     def __init__(self) -> None:
         self.given = 0
 
-    async def headers(self, *, renewed: bool) -> Mapping[str, str]:
+    async def headers(self) -> Mapping[str, str]:
         self.given += 1
         return {"Authorization": "Bearer t0ken"}
+
+    async def renew(self, challenge: Challenge) -> bool:
+        return False
 
 
 NAMED = {

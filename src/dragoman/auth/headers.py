@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from dragoman.credentials import Challenge
 from dragoman.errors import SignInNeeded
 from dragoman.programs import CommandFailure, Watches, run
 
@@ -86,14 +87,24 @@ class HeadersHelper:
         self._given: Mapping[str, str] | None = None
         self._running = asyncio.Lock()
 
-    async def headers(self, *, renewed: bool) -> Mapping[str, str]:
-        """What the last run gave, or a new one if there was none or that was refused."""
+    async def headers(self) -> Mapping[str, str]:
+        """What the last run gave, or a new one if there was none."""
         async with self._running:
-            if self._given is None or renewed:
-                self._given = None  # a failure leaves nothing that was refused
-                self._given = await self._run()
-                self._tell(self._given.values())
-            return self._given
+            return self._given if self._given is not None else await self._obtain()
+
+    async def renew(self, challenge: Challenge) -> bool:
+        """Runs the command again after a 401. It is not told which rights are missing, so not after a 403."""
+        if challenge.status != 401:
+            return False
+        async with self._running:
+            self._given = None  # a failure leaves nothing that was refused
+            await self._obtain()
+        return True
+
+    async def _obtain(self) -> Mapping[str, str]:
+        self._given = await self._run()
+        self._tell(self._given.values())
+        return self._given
 
     def _tell(self, values: Iterable[str]) -> None:
         if self._learned is not None:

@@ -28,6 +28,7 @@ from msgspec import Struct
 from dragoman import paths
 from dragoman.cleaning import one_line
 from dragoman.interaction import LOCAL_CALLER
+from dragoman.private_files import CLOSE_ON_EXEC, NO_LINK, NO_WAIT, is_open_to, read_at, set_mode
 from dragoman.wire.codec import DECODE_ERRORS
 
 FILE: Final = "audit.jsonl"
@@ -43,7 +44,7 @@ TORN_SECONDS: Final = 0.05
 LOCK_SECONDS: Final = 10.0
 """How long another process may take to make room."""
 # A pipe in the file's place must not hold the writer up: without a reader, opening it fails.
-_FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | CLOSE_ON_EXEC | NO_LINK | NO_WAIT
 
 
 class Entry(Struct, kw_only=True, omit_defaults=True):
@@ -152,8 +153,8 @@ class AuditLog:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
                 raise OSError(errno.EINVAL, "it is not a file")
-            if found.st_mode & 0o077:
-                os.fchmod(descriptor, 0o600)
+            if is_open_to(0o077, found):
+                set_mode(descriptor, 0o600)
             if _is_torn(descriptor):
                 data = b"\n" + data  # a full disk or a crash has cut the last line short
             # One write per batch: lines of several processes do not mix.
@@ -169,10 +170,10 @@ class AuditLog:
 def _is_torn(descriptor: int) -> bool:
     """Whether the last line is incomplete, and no process is writing the rest of it."""
     size = os.fstat(descriptor).st_size
-    if not size or os.pread(descriptor, 1, size - 1) == b"\n":
+    if not size or read_at(descriptor, 1, size - 1) == b"\n":
         return False
     time.sleep(TORN_SECONDS)
-    return os.fstat(descriptor).st_size == size and os.pread(descriptor, 1, size - 1) != b"\n"
+    return os.fstat(descriptor).st_size == size and read_at(descriptor, 1, size - 1) != b"\n"
 
 
 def _name(name: object) -> str:

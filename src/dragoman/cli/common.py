@@ -123,17 +123,15 @@ def run_with_host(
     `interaction`: who is asked about calls. Without one the command makes none. `audit`: see `Host`.
     """
     import asyncio
-    import signal
 
+    from dragoman.cli.interrupts import cancel_on_signals
     from dragoman.cli.render.servers import show_problem
     from dragoman.host import Host
 
     async def main() -> T:
         task = asyncio.current_task()
-        loop = asyncio.get_running_loop()
         if task is not None:
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, task.cancel)
+            cancel_on_signals(task)
         async with Host(
             sources,
             permission_mode="default",

@@ -12,13 +12,18 @@ import contextlib
 import os
 import select
 import sys
-import termios
 from collections.abc import Container, Generator, Mapping
 from typing import Any, Final
 
 import click
 
+try:
+    import termios
+except ImportError:  # Windows: no question can be answered there yet
+    termios = None
+
 from dragoman.cli.render.columns import broken, terminal_columns
+from dragoman.private_files import CLOSE_ON_EXEC
 
 SHOWN_CHARACTERS: Final = 400
 """Of one value, before the person asks for all of it."""
@@ -86,7 +91,7 @@ def single_key_mode() -> Generator[int | None]:
     Unlike in raw mode, what others print meanwhile begins at the left.
     """
     with _terminal() as descriptor:
-        if descriptor is None:
+        if descriptor is None or termios is None:
             yield None
             return
         before = termios.tcgetattr(descriptor)
@@ -106,11 +111,14 @@ def single_key_mode() -> Generator[int | None]:
 
 @contextlib.contextmanager
 def _terminal() -> Generator[int | None]:
+    if termios is None:
+        yield None
+        return
     if sys.stdin.isatty():
         yield sys.stdin.fileno()
         return
     try:
-        descriptor = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open("/dev/tty", os.O_RDWR | CLOSE_ON_EXEC)
     except OSError:
         yield None
         return

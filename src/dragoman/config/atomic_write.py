@@ -16,11 +16,21 @@ from pathlib import Path
 from typing import Final
 
 from dragoman import paths
+from dragoman.private_files import (
+    CLOSE_ON_EXEC,
+    NO_LINK,
+    is_open_to,
+    is_own,
+    set_mode,
+    set_owner,
+    sync_folder,
+)
+from dragoman.processes import check_exists
 
 PRIVATE_FILE: Final = 0o600
 _PRIVATE_FOLDER: Final = 0o700
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | CLOSE_ON_EXEC
 
 
 def put(real: Path, data: bytes, *, private: bool) -> None:
@@ -76,7 +86,7 @@ def _open_aside(real: Path) -> tuple[Path, int]:
 
 
 def _copy(real: Path, descriptor: int) -> None:
-    source = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    source = os.open(real, os.O_RDONLY | NO_LINK | CLOSE_ON_EXEC)
     try:
         while chunk := os.read(source, 1 << 20):
             _write_all(descriptor, chunk)
@@ -145,7 +155,7 @@ def _keep_owner(descriptor: int, old: os.stat_result) -> None:
     new = os.fstat(descriptor)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
         try:
-            os.fchown(descriptor, old.st_uid, old.st_gid)
+            set_owner(descriptor, old)
         except PermissionError:  # only root may give files away
             pass
 
@@ -153,17 +163,13 @@ def _keep_owner(descriptor: int, old: os.stat_result) -> None:
 def _set_mode(descriptor: int, mode: int) -> None:
     # Asked first, because some file systems have one mode for all files and refuse to set it.
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
-        os.fchmod(descriptor, mode)
+        set_mode(descriptor, mode)
 
 
 def _sync_folder(folder: Path) -> None:
     """Makes the new name last. The file is whole already, so a failure here is none of the write's."""
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(folder)
     except OSError:  # some file systems cannot sync a folder
         pass
 
@@ -189,7 +195,7 @@ def _is_over(pid: int) -> bool:
     if pid == os.getpid():
         return True
     try:
-        os.kill(pid, 0)
+        check_exists(pid)
     except ProcessLookupError:
         return True
     except OSError:  # it runs, but as someone else
@@ -209,7 +215,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 def _close_to_others(path: Path, mode: int) -> None:
     status = _status(path)
-    if status is None or not status.st_mode & _OTHERS or status.st_uid != os.geteuid():
+    if status is None or not is_open_to(_OTHERS, status) or not is_own(status):
         return
     # A sticky folder, as /tmp is, is shared on purpose.
     if not status.st_mode & stat.S_ISVTX:

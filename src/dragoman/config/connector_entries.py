@@ -16,9 +16,9 @@ from dragoman.config.model import FIELDS, ServerConfig, in_our_words
 from dragoman.config.scopes import MAY_TRUST, Scope
 from dragoman.config.urls import ServerUrl, parse_url
 from dragoman.errors import ConfigError
+from dragoman.transport_types import REMOTE, TRANSPORT_TYPES
 
-PROXIED: Final = "claudeai-proxy"
-TYPES: Final = ("http", "sse", "ws", PROXIED)
+TYPES: Final = tuple(name for name in REMOTE if not TRANSPORT_TYPES[name].is_editor)
 _ADMITTED: Final = frozenset(
     {"type", "url", "headers", "timeout", "protocol", "enabledTools", "disabledTools"}
 )
@@ -136,7 +136,7 @@ def safe_origins(texts: Iterable[str]) -> frozenset[str]:
 
 def check_token_target(name: str, config: ServerConfig, scope: Scope, origins: Collection[str]) -> None:
     """Raises `ConfigError` if connecting to the server would give away the organisation's token."""
-    if config.type != PROXIED:
+    if config.transport.credentials != "bearer":
         return
     origin = parse_url(config.url or "").origin
     if origin not in origins:

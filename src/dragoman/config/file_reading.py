@@ -13,12 +13,12 @@ from typing import Any, Final, cast
 
 from dragoman.config.jsonc import SyntaxProblem, locate, parse
 from dragoman.errors import ConfigFileError
+from dragoman.private_files import CLOSE_ON_EXEC, NO_TERMINAL, NO_WAIT
 
 LIMIT_BYTES: Final = 8 * 1024 * 1024
 """No one writes this much by hand; larger files are refused."""
 
-# A pipe without a writer must not block, and a terminal must not become ours.
-_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_FLAGS: Final = os.O_RDONLY | NO_WAIT | NO_TERMINAL | CLOSE_ON_EXEC
 
 
 def read_text(path: Path) -> str | None:

@@ -35,13 +35,14 @@ from dragoman.config.merge import (
     check_eligibility,
     merge,
 )
-from dragoman.config.model import IN_PROCESS, ServerConfig, fingerprint, parse_entry
+from dragoman.config.model import ServerConfig, fingerprint, parse_entry
 from dragoman.config.permissions import PermissionPart, effective_rules
 from dragoman.config.policy_subjects import as_started, subject_of
 from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.scopes import IN_PROJECT, MAY_TRUST, OUTSIDE_PROJECTS, Scope, Sources
 from dragoman.errors import ConfigError
 from dragoman.settings import Settings
+from dragoman.transport_types import IN_PROCESS
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
@@ -256,10 +257,10 @@ def _in_its_folder(config: ServerConfig, candidate: Candidate, part: Part | None
     a program such as npx runs code of the folder it is started in, and that may be any repository."""
     if part is None or part.path is None:
         return config
-    if part.scope in IN_PROJECT and (config.type == "stdio" or config.headers_helper is not None):
+    if part.scope in IN_PROJECT and (config.transport.starts_command or config.headers_helper is not None):
         folder = Sources.project_root_of(part.path)
         return structs.replace(config, cwd=os.path.join(folder, config.cwd or ""))
-    if part.scope in OUTSIDE_PROJECTS and config.type == "stdio" and config.cwd is None:
+    if part.scope in OUTSIDE_PROJECTS and config.transport.starts_command and config.cwd is None:
         return structs.replace(config, cwd=str(paths.server_folder(candidate.name)))
     return config
 

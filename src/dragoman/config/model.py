@@ -19,14 +19,13 @@ from dragoman.cleaning import one_line
 from dragoman.config.urls import parse_url
 from dragoman.errors import ConfigError
 from dragoman.protocol import REVISIONS
-
-TRANSPORTS: Final = ("stdio", "http", "sse", "ws", "sse-ide", "ws-ide", "sdk", "claudeai-proxy")
-
-IN_PROCESS: Final = "in-process"
-"""The type of servers that were handed over as objects."""
-
-UNUSABLE: Final = "unusable"
-"""Stands for the type of an entry that could not be understood."""
+from dragoman.transport_types import (
+    IN_FILES,
+    TRANSPORT_TYPES,
+    TYPE_ALIASES,
+    TransportType,
+    transport_type,
+)
 
 
 class OAuthConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -117,12 +116,17 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
         return self.enabled_tools is None or tool in self.enabled_tools
 
     @property
+    def transport(self) -> TransportType:
+        """What follows from the entry's type."""
+        return transport_type(self.type)
+
+    @property
     def signature(self) -> tuple[str, ...] | None:
         """What makes two servers the same one: the URL, or the command and its arguments, and the account.
 
         The values that tell accounts apart are in it only as a fingerprint.
         """
-        if self.type == "stdio" and self.command:
+        if self.transport.starts_command and self.command:
             return ("command", self.command, *self.args, fingerprint(self.env))
         if self.url:
             headers = {name.lower(): value for name, value in self.headers.items()}
@@ -170,11 +174,7 @@ _ALIASES: Final = {
 
 ALIASES_OF_URL: Final = tuple(alias for alias, (field, _) in _ALIASES.items() if field == "url")
 
-_SCHEMES: Final = {"http": ("https", "http"), "sse": ("https", "http"), "ws": ("wss", "ws")}
-
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-
-TYPE_ALIASES: Final = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http"}
 
 
 def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
@@ -234,8 +234,10 @@ def _unknown_names(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _unused_by_type(entry: Mapping[str, Any]) -> Iterator[str]:
     kind = type_in(entry)
-    unused = "url" if kind == "stdio" else "command"
-    if kind in TRANSPORTS and entry.get(unused) is not None:
+    if kind not in IN_FILES:
+        return
+    unused = "url" if TRANSPORT_TYPES[kind].starts_command else "command"
+    if entry.get(unused) is not None:
         yield f"{unused} has no effect: the server's type is {kind}"
 
 
@@ -291,14 +293,16 @@ def _implied_type(name: str, entry: Mapping[str, Any]) -> str:
 def _check(name: str, config: ServerConfig) -> None:
     if not name.strip():
         raise ConfigError("a server needs a name", hint="Names are the keys of mcpServers.")
-    if config.type not in TRANSPORTS:
+    if config.type not in IN_FILES:
         raise ConfigError(
-            f"server {name!r}: unknown type {config.type!r}", hint=f"Types: {', '.join(TRANSPORTS)}."
+            f"server {name!r}: unknown type {config.type!r}", hint=f"Types: {', '.join(IN_FILES)}."
         )
-    if config.type == "stdio" and not config.command:
-        raise ConfigError(f"server {name!r}: a stdio server needs a command", hint="Add `command`.")
-    if config.type in ("http", "sse", "ws") and not config.url:
-        raise ConfigError(f"server {name!r}: a server of type {config.type} needs a url", hint="Add `url`.")
+    transport = config.transport
+    if transport.is_identity_required and not (config.command if transport.starts_command else config.url):
+        raise ConfigError(
+            f"server {name!r}: a server of type {config.type} needs a {transport.identity}",
+            hint=f"Add `{transport.identity}`.",
+        )
     if config.protocol not in ("auto", "legacy", *REVISIONS):
         raise ConfigError(
             f"server {name!r}: unknown protocol {config.protocol!r}",
@@ -307,19 +311,19 @@ def _check(name: str, config: ServerConfig) -> None:
     if config.timeout is not None and config.timeout <= 0:
         raise ConfigError(f"server {name!r}: timeout must be positive (milliseconds)")
     if config.url is not None:
-        _check_url(name, "url", config.url, f"of type {config.type}", _SCHEMES.get(config.type))
+        _check_url(name, "url", config.url, f"of type {config.type}", transport.schemes)
     if config.oauth is not None and config.oauth.auth_server_metadata_url is not None:
         field = "oauth.authServerMetadataUrl"
-        _check_url(name, field, config.oauth.auth_server_metadata_url, "of metadata", _SCHEMES["http"])
+        _check_url(name, field, config.oauth.auth_server_metadata_url, "of metadata", ("https", "http"))
     _check_texts(name, config)
 
 
-def _check_url(name: str, field: str, url: str, kind: str, schemes: tuple[str, ...] | None) -> None:
+def _check_url(name: str, field: str, url: str, kind: str, schemes: tuple[str, ...]) -> None:
     try:
         scheme = parse_url(url).scheme
     except ConfigError as error:
         raise ConfigError(f"server {name!r}: {field}: {error}", hint=error.hint) from None
-    if schemes is not None and scheme not in schemes:
+    if schemes and scheme not in schemes:
         wanted = " or ".join(f"{each}://" for each in schemes)
         raise ConfigError(f"server {name!r}: a url {kind} begins with {wanted}")
 

@@ -30,6 +30,7 @@ from dragoman.config.model import PROBLEM_LIMIT
 from dragoman.config.urls import ServerUrl, UrlPattern, matches, parse_pattern, parse_url
 from dragoman.errors import ConfigError
 from dragoman.names import may_mean_server
+from dragoman.transport_types import TRANSPORT_TYPES, transport_type
 from dragoman.wildcards import fits
 
 ALLOWED: Final = "allowedMcpServers"
@@ -75,8 +76,9 @@ Kind = Literal["name", "url", "command"]
 
 _KINDS: Final[dict[str, Kind]] = {"serverName": "name", "serverUrl": "url", "serverCommand": "command"}
 _MAY_ALLOW: Final = ("enterprise", "user")
-_INSIDE: Final = ("sdk", "in-process")
-_EDITORS: Final = {"sse-ide": parse_url("http://127.0.0.1/sse"), "ws-ide": parse_url("ws://127.0.0.1/")}
+_EDITORS: Final = {
+    name: parse_url(row.editor_url) for name, row in TRANSPORT_TYPES.items() if row.editor_url is not None
+}
 """Where servers of editors are whose entries name no URL; the port is known only when they are connected."""
 _VARIABLE: Final = re.compile(r"\$\{[^}]*(?:\}|\Z)")
 
@@ -263,9 +265,7 @@ def _why_not(policy: Policy, subject: Subject) -> str:
 
 def _nature(subject: Subject) -> Kind:
     """By what kind of rule the server is properly named: a server inside this process has only a name."""
-    if subject.transport in _INSIDE:
-        return "name"
-    return "command" if subject.transport == "stdio" else "url"
+    return transport_type(subject.transport).identity
 
 
 def _admits(policy: Policy, rule: Rule, subject: Subject) -> bool:

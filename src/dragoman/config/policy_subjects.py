@@ -17,10 +17,11 @@ from msgspec import structs
 
 from dragoman import paths
 from dragoman.config.merge import Candidate
-from dragoman.config.model import UNUSABLE, ServerConfig
+from dragoman.config.model import ServerConfig
 from dragoman.config.policy import Policy, Subject, real_program
 from dragoman.config.scopes import working_folder
 from dragoman.config.urls import parse_url
+from dragoman.transport_types import UNUSABLE
 
 _SHELL_SYNTAX: Final = re.compile(r"[^A-Za-z0-9_@%+=:,./ '\"-]|\A[^ /]*=|\A ")
 _OF_THE_CONNECTION: Final = frozenset(
@@ -36,13 +37,14 @@ _PYTHON: Final = re.compile(r"(?:python|pypy|graalpy)w?[0-9.]*t?d?(?:-dbg)?(?:\.
 def subject_of(candidate: Candidate, config: ServerConfig | None, project: str) -> Subject:
     if config is None:
         return Subject(name=candidate.name, scope=candidate.scope, transport=UNUSABLE)
-    found = found_program(config) if config.type == "stdio" and config.command else None
+    command = (config.command, *config.args) if config.transport.starts_command and config.command else None
+    found = found_program(config) if command else None
     return Subject(
         name=candidate.name,
         scope=candidate.scope,
         transport=config.type,
         url=parse_url(config.url) if config.url is not None else None,
-        command=(config.command, *config.args) if config.type == "stdio" and config.command else None,
+        command=command,
         executable=os.path.realpath(found) if found else None,
         found=found,
         project=project,
@@ -54,7 +56,7 @@ def subject_of(candidate: Candidate, config: ServerConfig | None, project: str) 
 
 
 def _helper_of(candidate: Candidate, config: ServerConfig, project: str) -> Subject | None:
-    if config.headers_helper is None or config.type == "stdio":
+    if config.headers_helper is None or config.transport.starts_command:
         return None
     words = _plain_words(config.headers_helper)
     folder = config.cwd or os.path.expanduser("~")
@@ -130,7 +132,7 @@ def as_started(config: ServerConfig, policy: Policy, subject: Subject | None = N
     """The entry with the very program that policy has looked at, where only some are allowed, and so that
     Python takes no module from the folder it is started in. `subject`: the server as policy sees it."""
     restricted = policy.allowed is not None
-    if config.type != "stdio":
+    if not config.transport.starts_command:
         return _with_safe_helper(config, restricted)
     config = _with_folder(config)
     real = real_program(policy, subject) if subject is not None else None

@@ -6,13 +6,15 @@ The published JSON Schemas are generated from these types. Reading is tolerant a
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from dragoman.config.model import ALIASES_OF_URL, TRANSPORTS, TYPE_ALIASES, ServerConfig
+from dragoman.config.model import ALIASES_OF_URL, ServerConfig
 from dragoman.protocol import REVISIONS
+from dragoman.transport_types import IN_FILES, SELF_CONTAINED, TRANSPORT_TYPES, TYPE_ALIASES, Identity
 
 
 class PolicyEntry(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
@@ -158,20 +160,26 @@ FILES: Final[dict[str, type[ProjectFile]]] = {
 """The files by the names `dragoman config schema` knows them by."""
 
 
+def _of_type(names: Iterable[str]) -> dict[str, Any]:
+    return {"properties": {"type": {"enum": list(names)}}, "required": ["type"]}
+
+
+def _words_of_types(identity: Identity) -> Iterator[str]:
+    """Of the types whose entries must have this field, the names and their aliases."""
+    rows = [TRANSPORT_TYPES[name] for name in SELF_CONTAINED]
+    named = [row for row in rows if row.identity == identity]
+    yield from (row.name for row in named)
+    yield from (alias for row in named for alias in row.aliases)
+
+
 _NEEDS: Final = [
+    {"if": _of_type(_words_of_types("command")), "then": {"required": ["command"]}},
     {
-        "if": {"properties": {"type": {"const": "stdio"}}, "required": ["type"]},
-        "then": {"required": ["command"]},
-    },
-    {
-        "if": {"properties": {"type": {"enum": ["http", "sse", "ws", *TYPE_ALIASES]}}, "required": ["type"]},
+        "if": _of_type(_words_of_types("url")),
         "then": {"anyOf": [{"required": [key]} for key in ("url", *ALIASES_OF_URL)]},
     },
 ]
-_NEEDS_NEITHER: Final = {
-    "properties": {"type": {"enum": ["sdk", "sse-ide", "ws-ide", "claudeai-proxy"]}},
-    "required": ["type"],
-}
+_NEEDS_NEITHER: Final = _of_type(name for name in IN_FILES if name not in SELF_CONTAINED)
 
 
 def keys_of(shape: type[ProjectFile]) -> dict[str, Any]:
@@ -186,7 +194,7 @@ def json_schema(name: str) -> dict[str, Any]:
     entry = parts["ServerConfig"]
     for shape in ("ServerConfig", "OAuthConfig", "TlsConfig"):
         parts[shape]["properties"].pop("unknown")
-    entry["properties"]["type"]["enum"] = [*TRANSPORTS, *TYPE_ALIASES]
+    entry["properties"]["type"]["enum"] = [*IN_FILES, *TYPE_ALIASES]
     entry["properties"]["command"]["minLength"] = 1
     entry["properties"]["timeout"]["minimum"] = 1
     entry["properties"]["protocol"]["enum"] = ["auto", "legacy", *REVISIONS]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Final, Literal
+from typing import Final
 
-Kind = Literal["local", "remote", "in-process"]
+from dragoman.transport_types import Place
 
 PATIENCE_SECONDS: Final = 1.0
 
@@ -21,7 +21,7 @@ class ConnectLimiter:
         self._free = {"local": asyncio.Semaphore(local), "remote": asyncio.Semaphore(remote)}
 
     @asynccontextmanager
-    async def taken(self, kind: Kind) -> AsyncGenerator[None]:
+    async def taken(self, kind: Place) -> AsyncGenerator[None]:
         """Waits for a turn; what lives in this process needs none."""
         free = self._free.get(kind)
         if free is None:

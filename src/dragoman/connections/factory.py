@@ -8,13 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from dragoman import paths
 from dragoman.config.masking import masked_text
 from dragoman.config.model import ServerConfig, TlsConfig
 from dragoman.config.urls import parse_url
-from dragoman.connections.connect_limiter import Kind
 from dragoman.errors import ConfigError, Unreachable
 from dragoman.settings import Settings
 from dragoman.transports.base import Transport
@@ -22,18 +21,14 @@ from dragoman.transports.inprocess import InProcessServer, InProcessTransport
 from dragoman.transports.orphans import guard
 from dragoman.transports.process import minimal_environment
 from dragoman.transports.sdk_objects import adapt
-from dragoman.transports.stdio import StdioTransport
+from dragoman.transports.stdio import Program, StdioTransport
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
+    from dragoman.credentials import Credentials
     from dragoman.transports.control import ControlChannel
-    from dragoman.transports.credentials import Credentials
     from dragoman.transports.web import Network
 
 MakeTransport = Callable[[], Transport]
-
-IDE_TYPES = ("sse-ide", "ws-ide")
-HELPED_TYPES = ("http", "sse", "ws")
-"""Kinds of servers for which a `headersHelper` can give authentication headers."""
 
 
 class TransportDependencies:
@@ -60,40 +55,22 @@ class TransportDependencies:
         """Called with the server and the authentication headers that a helper gave."""
 
 
-def kind_of(config: ServerConfig) -> Kind:
-    """A process on this machine, something elsewhere, or neither."""
-    if config.type == "stdio":
-        return "local"
-    return "remote" if config.url is not None or config.type in IDE_TYPES else "in-process"
-
-
 def transport_maker(
     name: str, config: ServerConfig, settings: Settings, dependencies: TransportDependencies
 ) -> MakeTransport:
     """Something that makes a fresh transport for the entry each time it is called."""
-    match config.type:
-        case "stdio":
-            return _stdio_maker(name, config, settings)
-        case "sdk":
-            return _control_maker(name, dependencies)
-        case "http" | "sse" | "ws" | "claudeai-proxy" | "sse-ide" | "ws-ide":
-            return lambda: _remote(name, config, settings, dependencies)
-        case _:
-            raise ConfigError(f"server {name!r}: there is no transport {config.type!r}")
+    maker = _MAKERS.get(config.transport.carrier)
+    if maker is None:
+        raise ConfigError(f"server {name!r}: there is no transport {config.type!r}")
+    return maker(_Wanted(name, config, settings, dependencies))
 
 
 def older_maker(
     name: str, config: ServerConfig, settings: Settings, dependencies: TransportDependencies
 ) -> MakeTransport | None:
     """The transport before Streamable HTTP, for servers that were never updated."""
-    if config.type != "http":
-        return None
-
-    def make() -> Transport:
-        network = network_of(config)
-        return _sse(name, network, settings, dependencies, _helper_of(name, config, network, dependencies))
-
-    return make
+    older = config.transport.older
+    return None if older is None else _remote_maker(_Wanted(name, config, settings, dependencies), older)
 
 
 def network_of(config: ServerConfig, environ: Mapping[str, str] = os.environ) -> Network:
@@ -130,26 +107,34 @@ def inprocess_maker(name: str, candidate: object) -> MakeTransport:
     return lambda: InProcessTransport(name, served)
 
 
-def _stdio_maker(name: str, config: ServerConfig, settings: Settings) -> MakeTransport:
-    command = (config.command or "", *config.args)
+class _Wanted(NamedTuple):
+    """The server whose transport is made."""
+
+    name: str
+    config: ServerConfig
+    settings: Settings
+    dependencies: TransportDependencies
+
+
+def _stdio_maker(wanted: _Wanted) -> MakeTransport:
+    name, config, settings, _ = wanted
+    command = config.command or ""
+    program = Program((command, *config.args), config.env, config.cwd, masked_text(command))
 
     def make() -> Transport:
         return StdioTransport(
             name,
-            command,
-            env=config.env,
-            cwd=config.cwd,
+            program,
             limit_bytes=settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"],
             stall_seconds=settings.seconds("DRAGOMAN_WRITE_STALL_MS"),
             stop_seconds=settings.seconds("DRAGOMAN_STOP_WAIT_MS"),
-            shown_command=masked_text(command[0]),
         )
 
     return make
 
 
-def _control_maker(name: str, dependencies: TransportDependencies) -> MakeTransport:
-    channel = dependencies.control
+def _control_maker(wanted: _Wanted) -> MakeTransport:
+    name, channel = wanted.name, wanted.dependencies.control
     if channel is None:
         raise ConfigError(
             f"server {name!r} runs in an embedding program, and no program is connected",
@@ -164,40 +149,36 @@ def _control_maker(name: str, dependencies: TransportDependencies) -> MakeTransp
     return make
 
 
-def _remote(
-    name: str, config: ServerConfig, settings: Settings, dependencies: TransportDependencies
-) -> Transport:
-    if config.type in IDE_TYPES:
-        return _ide(name, config, settings, dependencies)
-    network = network_of(config)
-    match config.type:
-        case "sse":
-            return _sse(
-                name, network, settings, dependencies, _helper_of(name, config, network, dependencies)
-            )
-        case "ws":
-            return _websocket(name, network, settings, _helper_of(name, config, network, dependencies))
-        case "claudeai-proxy":
-            if dependencies.bearer is None:
-                raise ConfigError(
-                    f"server {name!r} is reached through an organisation's proxy, which needs a sign-in",
-                    hint="Pass `bearer=` to the host.",
-                )
-            return _http(name, network, settings, dependencies, dependencies.bearer(name))
-        case _:
-            return _http(
-                name, network, settings, dependencies, _helper_of(name, config, network, dependencies)
-            )
+def _remote_maker(wanted: _Wanted, older: str | None = None) -> MakeTransport:
+    make = _REMOTE_TRANSPORTS[older or wanted.config.transport.carrier or ""]
+
+    def make_remote() -> Transport:
+        network = _network_of_editor(wanted) if _is_searched(wanted.config) else network_of(wanted.config)
+        return make(wanted, network, _credentials_of(wanted, network))
+
+    return make_remote
 
 
-def _helper_of(
-    name: str, config: ServerConfig, network: Network, dependencies: TransportDependencies
-) -> Credentials | None:
+def _credentials_of(wanted: _Wanted, network: Network) -> Credentials | None:
+    match wanted.config.transport.credentials:
+        case "helper":
+            return _helper_of(wanted, network)
+        case "bearer":
+            if wanted.dependencies.bearer is None:
+                cause = "is reached through an organisation's proxy, which needs a sign-in"
+                raise ConfigError(f"server {wanted.name!r} {cause}", hint="Pass `bearer=` to the host.")
+            return wanted.dependencies.bearer(wanted.name)
+        case None:
+            return None
+
+
+def _helper_of(wanted: _Wanted, network: Network) -> Credentials | None:
     """The command that prints authentication headers, if the entry has one.
 
     It gets as little of our environment as a server. It does not run in the folder the person works in:
     git, Python and others obey what lies there.
     """
+    name, config, _, dependencies = wanted
     if config.headers_helper is None:
         return None
     from dragoman.auth.headers import HeadersHelper
@@ -213,60 +194,41 @@ def _helper_of(
     )
 
 
-def _ide(
-    name: str, config: ServerConfig, settings: Settings, dependencies: TransportDependencies
-) -> Transport:
-    """An editor's server: at its address if the entry has one, else found by the editor's lockfile."""
+def _is_searched(config: ServerConfig) -> bool:
+    return config.transport.is_editor and config.url is None
+
+
+def _network_of_editor(wanted: _Wanted) -> Network:
+    """An editor's server whose entry has no address is found by the editor's lockfile."""
     from dragoman.transports.ide import TOKEN_HEADER, find_ides
 
-    is_websocket = config.type == "ws-ide"
-    if config.url is not None:
-        network = network_of(config)
-    else:
-        wanted = "ws" if is_websocket else "sse"
-        found = find_ides(paths.config_dir() / "ide", dependencies.cwd)
-        ides = [ide for ide in found if ide.transport == wanted and ide.workspace is not None]
-        if not ides:
-            raise Unreachable(
-                name, "start", "no editor is running here", hint="Start the editor, with its extension."
-            )
-        network = ides[0].network(config.token_header or TOKEN_HEADER)
-    return (
-        _websocket(name, network, settings) if is_websocket else _sse(name, network, settings, dependencies)
-    )
+    found = find_ides(paths.config_dir() / "ide", wanted.dependencies.cwd)
+    carrier = wanted.config.transport.carrier
+    ides = [ide for ide in found if ide.transport == carrier and ide.workspace is not None]
+    if not ides:
+        raise Unreachable(
+            wanted.name, "start", "no editor is running here", hint="Start the editor, with its extension."
+        )
+    return ides[0].network(wanted.config.token_header or TOKEN_HEADER)
 
 
-def _http(
-    name: str,
-    network: Network,
-    settings: Settings,
-    dependencies: TransportDependencies,
-    credentials: Credentials | None,
-) -> Transport:
+def _http(wanted: _Wanted, network: Network, credentials: Credentials | None) -> Transport:
     from dragoman.transports.http import HttpTransport
 
-    return HttpTransport(name, network, credentials=credentials, **_http_options(settings, dependencies))
+    return HttpTransport(wanted.name, network, credentials=credentials, **_http_options(wanted))
 
 
-def _sse(
-    name: str,
-    network: Network,
-    settings: Settings,
-    dependencies: TransportDependencies,
-    credentials: Credentials | None = None,
-) -> Transport:
+def _sse(wanted: _Wanted, network: Network, credentials: Credentials | None) -> Transport:
     from dragoman.transports.sse import SseTransport
 
-    return SseTransport(name, network, credentials=credentials, **_http_options(settings, dependencies))
+    return SseTransport(wanted.name, network, credentials=credentials, **_http_options(wanted))
 
 
-def _websocket(
-    name: str, network: Network, settings: Settings, credentials: Credentials | None = None
-) -> Transport:
+def _websocket(wanted: _Wanted, network: Network, credentials: Credentials | None) -> Transport:
     from dragoman.transports.websocket import WebSocketTransport
 
-    limit_bytes = settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"]
-    return WebSocketTransport(name, network, limit_bytes=limit_bytes, credentials=credentials)
+    limit_bytes = wanted.settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"]
+    return WebSocketTransport(wanted.name, network, limit_bytes=limit_bytes, credentials=credentials)
 
 
 class _HttpOptions(TypedDict):
@@ -275,9 +237,19 @@ class _HttpOptions(TypedDict):
     client_session_id: str
 
 
-def _http_options(settings: Settings, dependencies: TransportDependencies) -> _HttpOptions:
+def _http_options(wanted: _Wanted) -> _HttpOptions:
     return {
-        "client_session_id": dependencies.session_id,
-        "limit_bytes": settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"],
-        "request_seconds": settings.seconds("MCP_REQUEST_TIMEOUT_MS"),
+        "client_session_id": wanted.dependencies.session_id,
+        "limit_bytes": wanted.settings["DRAGOMAN_MESSAGE_LIMIT_BYTES"],
+        "request_seconds": wanted.settings.seconds("MCP_REQUEST_TIMEOUT_MS"),
     }
+
+
+_REMOTE_TRANSPORTS: Final = {"http": _http, "sse": _sse, "ws": _websocket}
+"""By carrier: makes the transport of a server that is reached by a URL."""
+_MAKERS: Final[Mapping[str | None, Callable[[_Wanted], MakeTransport]]] = {
+    "stdio": _stdio_maker,
+    "control": _control_maker,
+    **dict.fromkeys(_REMOTE_TRANSPORTS, _remote_maker),
+}
+"""By carrier (see `transport_types.py`); objects in this process have `inprocess_maker`."""

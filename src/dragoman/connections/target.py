@@ -11,11 +11,12 @@ from msgspec import Struct
 
 from dragoman import events
 from dragoman.clock import Clock
-from dragoman.connections.connect_limiter import ConnectLimiter, Kind
+from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import MakeTransport
 from dragoman.connections.reachability import TcpProbe
 from dragoman.settings import Settings
+from dragoman.transport_types import Place
 
 
 class ConnectionContext(Struct, frozen=True):
@@ -38,7 +39,7 @@ class ConnectionTarget(Struct, frozen=True, kw_only=True):
     protocol: str
     fingerprint: str | None = None
     """Names the entry in the memory of eras; None: nothing is remembered of it."""
-    kind: Kind = "in-process"
+    kind: Place = "in-process"
     probe: TcpProbe | None = None
     """Finds out cheaply whether an unreachable server is back."""
     idle_seconds: float | None = None

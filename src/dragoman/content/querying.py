@@ -212,9 +212,12 @@ def values(file: BinaryIO, path: str, limit: int) -> str:
 
 def main() -> None:
     """`python -c … QUESTION LIMIT < file`: the answer as JSON."""
-    import resource
-    import signal
-
+    try:
+        import resource
+        import signal
+    except ImportError:  # a child without limits could use all memory
+        _print({"error": f"it is too large to be taken apart on this system; {OTHER_WAYS}"})
+        return
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     signal.alarm(2 * SECONDS)
@@ -224,4 +227,8 @@ def main() -> None:
         answer = {"error": str(error)}
     except MemoryError:
         answer = {"error": f"it is too large to be taken apart; {OTHER_WAYS}"}
+    _print(answer)
+
+
+def _print(answer: dict[str, str]) -> None:
     sys.stdout.buffer.write(json.dumps(answer).encode("ascii"))

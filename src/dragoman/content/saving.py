@@ -14,7 +14,6 @@ import hashlib
 import os
 import re
 import secrets
-import stat
 import threading
 import time
 from collections import Counter
@@ -26,6 +25,7 @@ from dragoman import paths
 from dragoman.cleaning import one_line
 from dragoman.clock import Clock, SystemClock
 from dragoman.content.quota import Full, Room, SavedFile, to_remove
+from dragoman.private_files import NO_WAIT, Folder, is_own
 
 QUOTA_BYTES: Final = 512 * 1024 * 1024
 """What the files of one server may take."""
@@ -173,7 +173,7 @@ class Saver:
         except OSError as error:
             raise NotSaved(f"it cannot be written to {self.folder}: {error.strerror}") from None
         finally:
-            os.close(folder)
+            folder.close()
         return self.folder / name, size
 
     def open_saved(self, handle: str) -> tuple[int, str]:
@@ -182,41 +182,37 @@ class Saver:
             raise NotSaved(f"{one_line(handle, 100)!r} is no handle")
         folder = self._open_folder()
         try:
-            for name in os.listdir(folder):
+            for name in folder.names():
                 if _NAME.fullmatch(name) and handle_of(name) == handle:
-                    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-                    return os.open(name, flags, dir_fd=folder), name
+                    return folder.open(name, os.O_RDONLY | NO_WAIT), name
         except OSError as error:
             raise NotSaved(f"it cannot be read: {error.strerror}") from None
         finally:
-            os.close(folder)
+            folder.close()
         raise NotSaved("there is no saved result with this handle")
 
-    def _open_folder(self) -> int:
+    def _open_folder(self) -> Folder:
         """The folder, owned by this user alone, or `NotSaved`. All files are opened relative to it."""
         try:
             paths.make_private(self.folder)
-            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            folder = Folder(self.folder)
             try:
-                found = os.fstat(folder)
-                if found.st_uid != os.geteuid():
+                if not is_own(folder.status()):
                     raise NotSaved(f"the folder {self.folder} belongs to another user")
-                if stat.S_IMODE(found.st_mode) & 0o077:
-                    os.fchmod(folder, 0o700)
+                folder.close_to_others()
             except BaseException:
-                os.close(folder)
+                folder.close()
                 raise
         except OSError as error:
             raise NotSaved(f"the folder {self.folder} cannot be used: {error.strerror}") from None
         return folder
 
     def _write(
-        self, folder: int, pieces: Iterable[bytes], most_bytes: int, mark: str, end: str
+        self, folder: Folder, pieces: Iterable[bytes], most_bytes: int, mark: str, end: str
     ) -> tuple[str, int]:
         began = time.strftime("%Y%m%d-%H%M%S", time.gmtime(self._clock.now()))
         name = f"{began}-{mark}{secrets.token_hex(8)}{end}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        file = os.open(name, flags, 0o600, dir_fd=folder)
+        file = folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         size = 0
         try:
             with os.fdopen(file, "wb") as stream:
@@ -226,12 +222,12 @@ class Saver:
                         raise NotSaved("it is larger than it was said to be")
                     stream.write(piece)
         except BaseException:
-            os.unlink(name, dir_fd=folder)  # half a file is worse than none
+            folder.unlink(name)  # half a file is worse than none
             raise
         _handed_out.add(name)
         return name, size
 
-    def _make_room(self, folder: int, owner: str, needed: int) -> None:
+    def _make_room(self, folder: Folder, owner: str, needed: int) -> None:
         writing = self._being_written
         share = Room(self._file_count_limit, self._quota_bytes, needed + writing[owner])
         total_bytes = max(TOTAL_QUOTA_BYTES, self._quota_bytes)
@@ -249,7 +245,7 @@ class Saver:
             raise NotSaved(self._why_full(full, owner)) from None
         for name in removed:
             with contextlib.suppress(FileNotFoundError):  # another host makes room here, too
-                os.unlink(name, dir_fd=folder)
+                folder.unlink(name)
             _handed_out.discard(name)
 
     def _why_full(self, full: Full, owner: str) -> str:
@@ -259,13 +255,13 @@ class Saver:
         used = f"{full.files} files, {full.size_bytes} bytes"
         return f"{what} is full ({used}); remove what is no longer needed"
 
-    def _ours(self, folder: int) -> list[SavedFile]:
+    def _ours(self, folder: Folder) -> list[SavedFile]:
         """Each file that was saved here; nothing else is ever touched."""
         found: list[SavedFile] = []
-        for name in os.listdir(folder):
+        for name in folder.names():
             if ours := _NAME.fullmatch(name):
                 with contextlib.suppress(FileNotFoundError):  # another host has removed it meanwhile
-                    about = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                    about = folder.status_of(name)
                     owner = ours.group(1) or mark_of("")
                     is_handed_out = name in _handed_out
                     found.append(SavedFile(name, about.st_mtime, about.st_size, owner, is_handed_out))

@@ -7,13 +7,13 @@ cancelled, no process of the program's process group is alive. `runner.py` inter
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping
 from typing import Final
 
 from dragoman import programs
+from dragoman.processes import check_group_exists, group_members
 from dragoman.programs import CommandFailure, Ended
-from dragoman.transports.orphans import group_members, guard
+from dragoman.transports.orphans import guard
 
 __all__ = ["CommandFailure", "Ended", "environment", "run"]
 
@@ -75,7 +75,7 @@ async def _group_gone(group: int | None) -> None:
 
 def _group_lives(group: int) -> bool:
     try:
-        os.killpg(group, 0)
+        check_group_exists(group)
     except (ProcessLookupError, PermissionError):
         return False
     return bool(group_members(group))  # zombies that are not waited for answer, too

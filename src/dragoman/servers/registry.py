@@ -18,7 +18,7 @@ from dragoman.config.connector_entries import check_token_target
 from dragoman.config.connectors import bearer_origins
 from dragoman.config.load import Configuration
 from dragoman.config.merge import ConfiguredServer
-from dragoman.config.model import IN_PROCESS, ServerConfig
+from dragoman.config.model import ServerConfig
 from dragoman.config.plan import Plan
 from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.connection import Connection
@@ -33,6 +33,7 @@ from dragoman.hooks.forms import HookedForms
 from dragoman.interaction import ElicitsUrls
 from dragoman.servers.server import Server, ServerContext
 from dragoman.servers.status import ServerStatus, being_replaced
+from dragoman.transport_types import IN_PROCESS
 from dragoman.version import VERSION
 
 

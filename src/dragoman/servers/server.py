@@ -18,15 +18,13 @@ from dragoman.catalog.paging import Listing
 from dragoman.catalog.tools import Tool
 from dragoman.config.masking import secrets_of
 from dragoman.config.merge import ConfiguredServer
-from dragoman.config.model import IN_PROCESS, UNUSABLE, ServerConfig
+from dragoman.config.model import ServerConfig
 from dragoman.connections.connection import Connection, ConnectionHandlers, Held
 from dragoman.connections.elicitation import elicitation_handlers
 from dragoman.connections.factory import (
-    IDE_TYPES,
     MakeTransport,
     TransportDependencies,
     inprocess_maker,
-    kind_of,
     network_of,
     older_maker,
     transport_maker,
@@ -59,6 +57,7 @@ from dragoman.servers.lists import (
 from dragoman.servers.read_cache import ReadCache
 from dragoman.servers.status import ServerStatus, status_of
 from dragoman.settings import Settings
+from dragoman.transport_types import IN_PROCESS, UNUSABLE
 from dragoman.transports.base import Transport
 
 IDE_TOOLS: Final = ("executeCode", "getDiagnostics")
@@ -325,14 +324,14 @@ class Server:
     # From the entry to the connection.
 
     def _target(self, config: ServerConfig, *, is_held: bool) -> ConnectionTarget:
-        is_lazy = config.lazy and config.type == "stdio" and not is_held
+        is_lazy = config.lazy and config.transport.starts_command and not is_held
         idle = self._context.settings.seconds("DRAGOMAN_IDLE_STOP_MS")
         return ConnectionTarget(
             make_transport=self._maker(transport_maker),
-            older_transport=self._maker(older_maker) if config.type == "http" else None,
+            older_transport=self._maker(older_maker) if config.transport.older is not None else None,
             protocol=config.protocol,
             fingerprint=config.fingerprint() if config.command or config.url else None,
-            kind=kind_of(config),
+            kind=config.transport.place,
             probe=_probe_of(config),
             idle_seconds=idle if is_lazy else None,
             starts_on_use=is_lazy and self._show_stored_tools(config),
@@ -365,14 +364,14 @@ class Server:
 
 def _offered_by(config: ServerConfig) -> Callable[[str], bool] | None:
     """By wire name, which tools are listed; None: all."""
-    if config.type in IDE_TYPES:
+    if config.transport.is_editor:
         return lambda tool: tool in IDE_TOOLS and config.offers(tool)
     return config.offers if config.enabled_tools is not None or config.disabled_tools else None
 
 
 def _probe_of(config: ServerConfig) -> TcpProbe | None:
     """How to find out that a remote server can be reached again."""
-    if config.url is None or kind_of(config) != "remote":
+    if config.url is None or config.transport.place != "remote":
         return None
 
     async def probe() -> bool:

@@ -11,12 +11,12 @@ from msgspec import Struct, structs
 
 from dragoman.catalog.catalog import Catalog, ServerTools
 from dragoman.config.merge import ConfiguredServer
-from dragoman.config.model import UNUSABLE, ServerConfig
+from dragoman.config.model import ServerConfig
 from dragoman.connections.connection import Connection
-from dragoman.connections.factory import HELPED_TYPES
 from dragoman.content.redact import Redactor
 from dragoman.errors import DragomanError, reworded
 from dragoman.protocol import Era, era_of
+from dragoman.transport_types import UNUSABLE
 
 
 class ServerStatus(Struct, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ def being_replaced(status: ServerStatus) -> ServerStatus:
 
 def _not_used(config: ServerConfig) -> tuple[str, ...]:
     found: list[str] = []
-    if config.headers_helper is not None and config.type not in HELPED_TYPES:
+    if config.headers_helper is not None and config.transport.credentials != "helper":
         found.append(f"headersHelper is not used by servers of type {config.type}")
     if config.oauth is not None:
         found.append("oauth is not used by this version")

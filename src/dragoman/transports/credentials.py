@@ -1,29 +1,29 @@
-"""Authentication headers for HTTP requests: obtains them, adds them to a message's headers, and renews them.
+"""Adds authentication headers to messages, and renews them when a server refuses them.
 
-After a 401 a message is sent once more with renewed headers. Messages that were refused with the same headers
-share one renewal. The source of the headers is passed in (`Credentials`). Their values never appear in an
-error.
+After a 401 or 403 a message is sent once more if its credentials could be renewed (`send_signed`, for all
+transports). Messages that were refused with the same headers share one renewal. The source of the headers is
+passed in (`Credentials`). Their values never appear in an error.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 import aiohttp
 
 from dragoman.cleaning import one_line
+from dragoman.credentials import Challenge, Credentials
 from dragoman.errors import ConnectError
 from dragoman.transports.base import TransportFailure
 
+if TYPE_CHECKING:
+    from multidict import CIMultiDictProxy
 
-class Credentials(Protocol):
-    """The source of authentication headers."""
-
-    async def headers(self, *, renewed: bool) -> Mapping[str, str]:
-        """`renewed`: those given last were refused."""
-        ...
+REFUSALS: Final = (401, 403)
+CHALLENGE_LIMIT: Final = 16
+CHALLENGE_BYTES: Final = 8192
 
 
 class NoCredentials(aiohttp.ClientError):
@@ -61,61 +61,107 @@ class Signer:
     async def prepare(self) -> None:
         """Obtains headers in advance, so that the time it takes does not count for the server."""
         try:
-            self._first = await self._ask(renewed=False)
+            self._first = await self._ask()
         except NoCredentials as error:
             self._first = error
 
     async def sign(self, headers: Mapping[str, str]) -> Signed:
         own, self._first = self._first, None
         if own is None:
-            own = await self._ask(renewed=False)
+            own = await self._ask()
         if isinstance(own, NoCredentials):
             raise own
         return Signed(laid_over(headers, own), self._turn)
 
-    async def sign_again(self, headers: Mapping[str, str], refused: Signed) -> Signed:
-        """For a message that was refused with a 401."""
+    async def sign_again(
+        self, headers: Mapping[str, str], refused: Signed, challenge: Challenge
+    ) -> Signed | None:
+        """For a message that was refused; None if there is nothing better to send."""
         async with self._renewing:
-            if refused.turn == self._turn:
-                await self._renew()
+            if refused.turn == self._turn and not await self._renew(challenge):
+                return None
             if self._failure is not None:
                 raise self._failure
         return await self.sign(headers)
 
-    async def _renew(self) -> None:
+    async def _renew(self, challenge: Challenge) -> bool:
+        """Whether the credentials are others than before, or there are none now (`_failure`)."""
         try:
-            self._first = await self._ask(renewed=True)
-        except NoCredentials as error:
-            self._failure = error
-        self._turn += 1  # not reached when cancelled: then the next message asks
-
-    async def _ask(self, *, renewed: bool) -> Mapping[str, str]:
-        try:
-            self._last = await self._credentials.headers(renewed=renewed)
-        except ConnectError as error:  # made for people, and without secrets
-            raise NoCredentials(error.cause, error.hint) from None
+            if not await self._credentials.renew(challenge):
+                return False
         except Exception as error:  # border: the source of credentials is other code
-            raise NoCredentials(f"no credentials could be obtained: {type(error).__name__}") from error
+            self._failure = _told(error)
+        self._turn += 1  # not reached when cancelled: then the next message asks
+        return True
+
+    async def _ask(self) -> Mapping[str, str]:
+        try:
+            self._last = await self._credentials.headers()
+        except Exception as error:  # border: the source of credentials is other code
+            raise _told(error) from error
         self._failure = None
         return self._last
 
 
-Send = Callable[[Mapping[str, str]], Awaitable[aiohttp.ClientResponse]]
-"""Sends one request with these headers."""
+def _told(error: Exception) -> NoCredentials:
+    if isinstance(error, ConnectError):  # made for people, and without secrets
+        return NoCredentials(error.cause, error.hint)
+    return NoCredentials(f"no credentials could be obtained: {type(error).__name__}")
+
+
+class LikeResponse(Protocol):
+    """The part of a response that is read here, for transports that have none, such as WebSocket."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> CIMultiDictProxy[str]: ...
+
+    def close(self) -> None:
+        """It is not needed any more."""
+        ...
+
+
+Answer = TypeVar("Answer", bound=aiohttp.ClientResponse | LikeResponse)
 
 
 async def send_signed(
-    signer: Signer | None, headers: Mapping[str, str], send: Send
-) -> aiohttp.ClientResponse:
-    """The response to a request, after at most one renewal of credentials."""
+    signer: Signer | None,
+    headers: Mapping[str, str],
+    send: Callable[[Mapping[str, str]], Awaitable[Answer]],
+) -> Answer:
+    """The answer to a message, after at most one renewal of credentials.
+
+    `send` sends the message with the headers it is given. A refusal that no renewal helps against is
+    returned like any other answer.
+    """
     if signer is None:
         return await send(headers)
     signed = await signer.sign(headers)
-    response = await send(signed.headers)
-    if response.status != 401:
-        return response
-    response.close()
-    return await send((await signer.sign_again(headers, signed)).headers)
+    answer = await send(signed.headers)
+    if answer.status not in REFUSALS:
+        return answer
+    try:
+        again = await signer.sign_again(headers, signed, challenge_in(answer, signed.headers))
+    except BaseException:
+        answer.close()
+        raise
+    if again is None:
+        return answer
+    answer.close()
+    return await send(again.headers)
+
+
+def challenge_in(answer: aiohttp.ClientResponse | LikeResponse, sent: Mapping[str, str]) -> Challenge:
+    values = [each for each in answer.headers.getall("WWW-Authenticate", ()) if len(each) <= CHALLENGE_BYTES]
+    nonce = answer.headers.get("DPoP-Nonce")
+    return Challenge(
+        answer.status,
+        tuple(values[:CHALLENGE_LIMIT]),
+        nonce if nonce is not None and len(nonce) <= CHALLENGE_BYTES else None,
+        dict(sent),
+    )
 
 
 def secrets_of(headers: Mapping[str, str], signer: Signer | None) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from dragoman.processes import (
     HAS_PROC,
     ProcessFacts,
     all_processes,
+    check_group_exists,
     marker_of,
     read_process,
     signal_group,
@@ -157,7 +158,7 @@ def _peek(popen: subprocess.Popen[bytes]) -> int | None:
 
 def _answers(group: int) -> bool:
     try:
-        os.killpg(group, 0)
+        check_group_exists(group)
     except PermissionError:
         return True
     except OSError:

@@ -19,10 +19,11 @@ import aiohttp
 from yarl import URL
 
 from dragoman.cleaning import one_line
+from dragoman.credentials import Credentials
 from dragoman.deadlines import Deadlines
 from dragoman.protocol import LEGACY_REVISIONS, REVISION_IN_HEADER, era_of
 from dragoman.transports.base import ADDRESS_HINT, ADDRESS_QUESTION, About, Details, Sink, TransportFailure
-from dragoman.transports.credentials import Credentials, NoCredentials, Signer, secrets_of, send_signed
+from dragoman.transports.credentials import NoCredentials, Signer, secrets_of, send_signed
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.sse_events import EventTooLarge, SseParser, in_pieces
 from dragoman.transports.web import (

@@ -19,6 +19,8 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
+from dragoman.private_files import CLOSE_ON_EXEC, NO_LINK, NO_WAIT, is_open_to, is_own
+from dragoman.processes import check_exists
 from dragoman.transports.web import Network
 
 TOKEN_HEADER: Final = "X-Claude-Code-Ide-Authorization"
@@ -125,10 +127,10 @@ def _distrust_folder(folder: Path) -> str | None:
         return "it cannot be looked at"
     if not stat.S_ISDIR(status.st_mode):
         return "it is no folder"
-    if status.st_uid != os.geteuid():
+    if not is_own(status):
         return "it belongs to another user"
     # Not the group: where each user has a group, folders are writable for it by default.
-    return "everybody may write into it" if status.st_mode & 0o002 else None
+    return "everybody may write into it" if is_open_to(stat.S_IWOTH, status) else None
 
 
 def _lock_files(folder: Path) -> list[Path]:
@@ -160,7 +162,7 @@ def _read_own(file: Path) -> bytes:
     """The content of a small regular file that is this user's and closed to others."""
     try:
         # Not blocking: it could be a pipe. Looked at through the descriptor: it cannot be swapped then.
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(file, os.O_RDONLY | NO_LINK | NO_WAIT | CLOSE_ON_EXEC)
     except OSError:
         raise _Unusable("it cannot be opened, or is a link") from None
     try:
@@ -178,9 +180,9 @@ def _read_own(file: Path) -> bytes:
 def _check_own(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise _Unusable("it is no regular file")
-    if status.st_uid != os.geteuid():
+    if not is_own(status):
         raise _Unusable("it belongs to another user")
-    if status.st_mode & 0o077:
+    if is_open_to(0o077, status):
         raise _Unusable("others may read or write it, and it holds a token (chmod 600)")
 
 
@@ -190,7 +192,7 @@ def _check_alive(pid: int | None) -> None:
     try:
         if pid <= 0:  # would mean a whole group of processes
             raise ProcessLookupError
-        os.kill(pid, 0)
+        check_exists(pid)
     except PermissionError:
         # The pid is used again by another program, which must not get the token.
         raise _Unusable(f"process {pid} belongs to another user") from None

@@ -13,7 +13,6 @@ import contextlib
 import itertools
 import os
 import re
-import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
@@ -22,9 +21,11 @@ from typing import Final
 
 from dragoman import paths
 from dragoman.processes import (
+    KILL,
     MARKER,
     all_processes,
     group_members,
+    kill_group,
     marker_of,
     read_process,
     signal_process,
@@ -195,7 +196,7 @@ def sweep() -> list[int]:
             for pid, started in _leftovers(text):
                 if _is_ours(pid, started):
                     with contextlib.suppress(OSError):
-                        os.killpg(pid, signal.SIGKILL)
+                        kill_group(pid)
                         swept.append(pid)
             _sweep_marked(text)
             pid_file.unlink()
@@ -209,7 +210,7 @@ def _sweep_marked(text: str) -> None:
         return
     for facts in all_processes():
         if facts.is_alive and (marker_of(facts.pid) or "").startswith(f"{token}."):
-            signal_process(facts.pid, facts.started, signal.SIGKILL)
+            signal_process(facts.pid, facts.started, KILL)
 
 
 def _host_is_alive(pid_file_name: str) -> bool:

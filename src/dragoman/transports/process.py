@@ -10,13 +10,12 @@ import asyncio
 import contextlib
 import functools
 import os
-import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Final
 
-from dragoman.processes import MARKER
+from dragoman.processes import HAS_GROUPS, KILL, MARKER, NO_COMMANDS
 from dragoman.transports.family import Family
 from dragoman.transports.orphans import guard
 from dragoman.transports.reaper import Ending, reaper
@@ -48,6 +47,8 @@ class ServerProcess:
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> None:
         """Starts the program; raises OSError if the system cannot."""
+        if not HAS_GROUPS:
+            raise NotImplementedError(NO_COMMANDS)
         self._loop = asyncio.get_running_loop()
         self._on_exit: list[Callable[[], None]] = []
         marker = guard.new_marker()
@@ -127,7 +128,7 @@ class ServerProcess:
         except asyncio.CancelledError:
             # At once then: the program may end before the waits between signals are over.
             close_input()
-            self._family.signal(signal.SIGKILL, ())
+            self._family.signal(KILL, ())
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._popen.wait(1.0)
             raise

@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
-from dragoman.processes import described
+from dragoman.processes import KILL, described
 from dragoman.transports.family import Family, Scanner, Snapshot
 
-LADDER: Final = ((0.08, signal.SIGINT), (0.1, signal.SIGTERM), (0.4, signal.SIGKILL))
+LADDER: Final = ((0.08, signal.SIGINT), (0.1, signal.SIGTERM), (0.4, KILL))
 """How long to wait, then what to send. The first wait is for servers that end when their input does."""
 GIVE_UP_SECONDS: Final = 1.0
 TICK_SECONDS: Final = 0.01

@@ -23,10 +23,10 @@ import aiohttp
 from yarl import URL
 
 from dragoman.cleaning import one_line
+from dragoman.credentials import Credentials
 from dragoman.errors import ConnectError, Unreachable
 from dragoman.transports.base import ADDRESS_QUESTION, About, Details, Sink, TransportFailure
 from dragoman.transports.credentials import (
-    Credentials,
     NoCredentials,
     Signer,
     laid_over,

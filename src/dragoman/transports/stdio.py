@@ -12,7 +12,9 @@ import os
 import signal
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, cast
+from typing import Any, Final, cast
+
+from msgspec import Struct
 
 from dragoman.cleaning import visible
 from dragoman.errors import CommandNotFound, ConnectError, StartFailed
@@ -33,26 +35,36 @@ EXIT_GRACE_SECONDS: Final = 0.25
 """How long the exit code and the last words may take to follow the end of the output."""
 
 
+class Program(Struct, frozen=True):
+    """What is started, and how. Never printed: words and variables may be secret."""
+
+    command: Sequence[str]
+    env: Mapping[str, str]
+    """In addition to the few variables that every server gets."""
+    cwd: str | None
+    shown: str
+    """How messages name the program."""
+
+    def __repr__(self) -> str:
+        return "<Program>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
+
+
 class StdioTransport(OneLink):
     def __init__(
         self,
         server: str,
-        command: Sequence[str],
+        program: Program,
         *,
-        env: Mapping[str, str],
-        cwd: str | None,
         limit_bytes: int,
         stall_seconds: float,
         stop_seconds: float = 0.0,
-        shown_command: str | None = None,
     ) -> None:
-        """`shown_command`: how messages name the program, if it is not to be named as written."""
         self._loop = asyncio.get_running_loop()
         self._server = server
-        self._command = command
-        self._shown_command = command[0] if shown_command is None else shown_command
-        self._env = env
-        self._cwd = cwd
+        self._program = program
         self._limit_bytes = limit_bytes
         self._stall_seconds = stall_seconds
         self._stop_seconds = stop_seconds
@@ -78,9 +90,12 @@ class StdioTransport(OneLink):
 
     async def open(self, sink: Sink) -> None:
         self._sink = sink
-        environment = minimal_environment(os.environ, self._env)
+        environment = minimal_environment(os.environ, self._program.env)
         try:
-            self._process = ServerProcess(self._command, environment, self._cwd)
+            self._process = ServerProcess(self._program.command, environment, self._program.cwd)
+        except NotImplementedError as error:
+            hint = "Servers with a URL can be used; in the Windows Subsystem for Linux, all can."
+            raise StartFailed(self._server, "start", str(error), hint=hint) from None
         except (OSError, ValueError) as error:
             raise self._start_error(error) from None
         stdin, stdout, stderr = self._process.pipes
@@ -251,12 +266,12 @@ class StdioTransport(OneLink):
             sink.lost(cause or describe_exit(self._process.exit_code))
 
     def _start_error(self, error: Exception) -> ConnectError:
-        command = self._shown_command
-        if self._cwd is not None and not os.path.isdir(self._cwd):
-            return StartFailed(self._server, "start", f"{self._cwd} is not a folder", hint="Correct `cwd`.")
+        command, written, cwd = self._program.shown, self._program.command[0], self._program.cwd
+        if cwd is not None and not os.path.isdir(cwd):
+            return StartFailed(self._server, "start", f"{cwd} is not a folder", hint="Correct `cwd`.")
         if isinstance(error, FileNotFoundError):
-            where = "" if os.path.dirname(self._command[0]) else " on PATH"
-            if len(self._command[0].split()) > 1:
+            where = "" if os.path.dirname(written) else " on PATH"
+            if len(written.split()) > 1:
                 return CommandNotFound(
                     self._server,
                     "start",

@@ -20,11 +20,13 @@ from typing import Any, Final, Literal
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from dragoman.cleaning import one_line
+from dragoman.credentials import Credentials
 from dragoman.transports.base import About, OneLink, Sink, TransportFailure
-from dragoman.transports.credentials import Credentials, NoCredentials, Signer, secrets_of
+from dragoman.transports.credentials import NoCredentials, Signer, secrets_of, send_signed
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.watched_connection import WatchedConnection
 from dragoman.transports.web import (
@@ -51,11 +53,35 @@ _WebSocket = aiohttp.ClientWebSocketResponse[Literal[False]]
 
 
 class _Refused(aiohttp.ClientError):
-    """The handshake failed; `failure` says why."""
+    """The handshake failed; `failure` says why. `headers`: those of the server's answer."""
 
-    def __init__(self, failure: TransportFailure) -> None:
+    def __init__(self, failure: TransportFailure, headers: CIMultiDictProxy[str] | None = None) -> None:
         super().__init__(failure.cause)
         self.failure = failure
+        self.headers = _NO_HEADERS if headers is None else headers
+
+
+_NO_HEADERS: Final = CIMultiDictProxy[str](CIMultiDict())
+
+
+class _Handshake:
+    """What came of a handshake: the link, or the answer with which the server refused it."""
+
+    def __init__(self, link: _WebSocket | None, refused: _Refused | None = None) -> None:
+        self._link = link
+        self._refused = refused
+        self.status = 101 if refused is None else refused.failure.status or 0
+        self.headers = _NO_HEADERS if refused is None else refused.headers
+
+    @property
+    def link(self) -> _WebSocket:
+        if self._refused is not None:
+            raise self._refused
+        assert self._link is not None
+        return self._link
+
+    def close(self) -> None:
+        """Only done to a refused one, whose connection is closed already."""
 
 
 class WebSocketTransport(OneLink):
@@ -131,16 +157,8 @@ class WebSocketTransport(OneLink):
         """The link, after at most one renewal of credentials."""
         self._client = client = _client_for(self._server, self._network)
         client.trace_configs.append(_watching_the_handshake(self._answered, self._secrets))
-        if self._signer is None:
-            return await self._shake_hands(client, self._network.headers)
-        signed = await self._signer.sign(self._network.headers)
-        try:
-            return await self._shake_hands(client, signed.headers)
-        except _Refused as refused:
-            if refused.failure.status != 401:
-                raise
-        signed = await self._signer.sign_again(self._network.headers, signed)
-        return await self._shake_hands(client, signed.headers)
+        done = await send_signed(self._signer, self._network.headers, partial(self._shake_hands, client))
+        return done.link
 
     def _answered(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -169,7 +187,13 @@ class WebSocketTransport(OneLink):
     def _secrets(self) -> tuple[str, ...]:
         return secrets_of(self._network.headers, self._signer)
 
-    async def _shake_hands(self, client: aiohttp.ClientSession, headers: Mapping[str, str]) -> _WebSocket:
+    async def _shake_hands(self, client: aiohttp.ClientSession, headers: Mapping[str, str]) -> _Handshake:
+        try:
+            return _Handshake(await self._link_to(client, headers))
+        except _Refused as refused:
+            return _Handshake(None, refused)
+
+    async def _link_to(self, client: aiohttp.ClientSession, headers: Mapping[str, str]) -> _WebSocket:
         return await client.ws_connect(
             self._network.address,
             protocols=(SUBPROTOCOL,),
@@ -294,7 +318,7 @@ async def _on_answer(
     seen: aiohttp.TraceRequestEndParams,
 ) -> None:
     if seen.response.status != 101:
-        raise _Refused(await failure_of_status(seen.response, hide=secrets()))
+        raise _Refused(await failure_of_status(seen.response, hide=secrets()), seen.response.headers)
     chosen = seen.response.headers.get("Sec-WebSocket-Protocol", SUBPROTOCOL)
     if chosen.strip() != SUBPROTOCOL:
         raise _Refused(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dragoman.auth import headers as helper
 from dragoman.auth.headers import BadHeaders, HeadersHelper, facts, read_headers
+from dragoman.credentials import Challenge
 from dragoman.errors import SignInNeeded
 
 pytestmark = pytest.mark.requirement("AUT-9")
@@ -159,7 +160,7 @@ async def test_it_sees_these_names_its_environment_and_its_folder_and_nothing_el
     entry = {**PATH, "OWN": "x"}
     command = f"env > {shlex.quote(str(tmp_path))}/seen; pwd > folder; {printing({'A': 'b'})}"
 
-    assert await helping(command, tmp_path, env=entry).headers(renewed=False) == {"A": "b"}
+    assert await helping(command, tmp_path, env=entry).headers() == {"A": "b"}
 
     lines = (tmp_path / "seen").read_text().splitlines()
     seen = dict(line.split("=", 1) for line in lines)
@@ -171,7 +172,7 @@ async def test_it_sees_these_names_its_environment_and_its_folder_and_nothing_el
 
 async def test_it_has_no_input_and_its_complaints_are_not_output(tmp_path: Path):
     command = f'test -z "$(cat)" && echo {CANARY} >&2 && {printing({"A": "b"})}'
-    assert await helping(command, tmp_path).headers(renewed=False) == {"A": "b"}
+    assert await helping(command, tmp_path).headers() == {"A": "b"}
 
 
 # --- when it runs ---
@@ -185,15 +186,28 @@ def counting(folder: Path, more: str = "") -> str:
 async def test_it_runs_once_and_again_when_what_it_gave_was_refused(tmp_path: Path):
     one = helping(counting(tmp_path), tmp_path)
 
-    given = [(await one.headers(renewed=renewed))["A"] for renewed in (False, False, True, False)]
+    given: list[str] = []
+    for refusal in (None, None, Challenge(401), None):
+        if refusal is not None:
+            assert await one.renew(refusal)
+        given.append((await one.headers())["A"])
 
     assert given == ["1", "1", "2", "2"]
+
+
+async def test_it_does_not_run_again_for_rights_that_are_missing(tmp_path: Path):
+    one = helping(counting(tmp_path), tmp_path)
+    await one.headers()
+
+    assert not await one.renew(Challenge(403, ('Bearer error="insufficient_scope"',)))
+
+    assert await one.headers() == {"A": "1"}
 
 
 async def test_those_who_ask_at_the_same_time_share_the_first_run(tmp_path: Path):
     one = helping(counting(tmp_path, "sleep 0.1;"), tmp_path)
 
-    given = await asyncio.gather(*(one.headers(renewed=False) for _ in range(20)))
+    given = await asyncio.gather(*(one.headers() for _ in range(20)))
 
     assert given == [{"A": "1"}] * 20
 
@@ -201,10 +215,11 @@ async def test_those_who_ask_at_the_same_time_share_the_first_run(tmp_path: Path
 async def test_what_was_refused_is_not_given_again_after_a_failure(tmp_path: Path):
     once = f"test -e there && exit 1; touch there; {printing({'A': 'b'})}"
     one = helping(once, tmp_path)
-    await one.headers(renewed=False)
-    for renewed in (True, False):
-        with pytest.raises(SignInNeeded):
-            await one.headers(renewed=renewed)
+    await one.headers()
+    with pytest.raises(SignInNeeded):
+        await one.renew(Challenge(401))
+    with pytest.raises(SignInNeeded):
+        await one.headers()
 
 
 # --- how it fails ---
@@ -229,7 +244,7 @@ async def test_a_failure_names_server_phase_cause_and_next_step_and_not_the_outp
 ):
     guard = Guard()
     with pytest.raises(SignInNeeded) as caught:
-        await helping(command, tmp_path, guard=guard).headers(renewed=False)
+        await helping(command, tmp_path, guard=guard).headers()
     error = caught.value
     assert (error.server, error.phase) == ("box", "connect")
     assert cause in str(error)
@@ -240,14 +255,14 @@ async def test_a_failure_names_server_phase_cause_and_next_step_and_not_the_outp
 
 async def test_a_folder_that_is_not_there_is_told(tmp_path: Path):
     with pytest.raises(SignInNeeded, match="could not be started: no such file"):
-        await helping("true", tmp_path / "gone").headers(renewed=False)
+        await helping("true", tmp_path / "gone").headers()
 
 
 async def test_one_that_hangs_is_ended_at_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(helper, "LIMIT_SECONDS", 0.2)
     async with asyncio.timeout(5):
         with pytest.raises(SignInNeeded, match=r"did not end within 0\.2 s"):
-            await helping("sleep 60", tmp_path).headers(renewed=False)
+            await helping("sleep 60", tmp_path).headers()
 
 
 def test_its_time_limit_is_ten_seconds():

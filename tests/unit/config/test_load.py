@@ -13,11 +13,12 @@ from dragoman.config import approval
 from dragoman.config.connectors import _keep as keep_list  # pyright: ignore[reportPrivateUsage]
 from dragoman.config.load import Configuration, load, path_of
 from dragoman.config.merge import EXCLUSIVE
-from dragoman.config.model import IN_PROCESS, ServerConfig
+from dragoman.config.model import ServerConfig
 from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.scopes import SCOPES, Sources
 from dragoman.errors import ConfigError, ConfigFileError
 from dragoman.settings import TABLE
+from dragoman.transport_types import IN_PROCESS
 from tests.integration.desk import Desk
 
 URL = "https://org.example.com/list"

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from dragoman.config.model import (
     PROBLEM_LIMIT,
-    TRANSPORTS,
     OAuthConfig,
     ServerConfig,
     entry_warnings,
@@ -15,6 +14,7 @@ from dragoman.config.model import (
     parse_servers,
 )
 from dragoman.errors import ConfigError
+from dragoman.transport_types import IN_FILES
 
 SECRET = "s3cret-Value-42"
 
@@ -96,10 +96,10 @@ def test_a_server_needs_a_name(name: str):
         parse_entry(name, {"command": "x"})
 
 
-URLS = {"ws": "wss://x"}
+URLS = {"ws": "wss://x", "ws-ide": "ws://x"}
 
 
-@pytest.mark.parametrize("kind", TRANSPORTS)
+@pytest.mark.parametrize("kind", IN_FILES)
 def test_every_type_of_server_is_understood(kind: str):
     entry = (
         {"type": kind, "command": "x"}
@@ -375,7 +375,7 @@ def test_any_entry_is_understood_or_refused_with_the_servers_name(entry: dict[st
     except ConfigError as caught:
         error = caught
     assert error is None or "'box'" in str(error)
-    assert config.type in TRANSPORTS
+    assert config.type in IN_FILES
     assert config.fingerprint()
     assert config.signature is None or all(isinstance(word, str) for word in config.signature)
 

@@ -10,10 +10,11 @@ import pytest
 from dragoman.config import approval
 from dragoman.config.load import load
 from dragoman.config.merge import Candidate
-from dragoman.config.model import UNUSABLE, ServerConfig, parse_entry
+from dragoman.config.model import ServerConfig, parse_entry
 from dragoman.config.policy import Policy
 from dragoman.config.policy_subjects import as_started, found_program, subject_of
 from dragoman.config.scopes import Sources
+from dragoman.transport_types import UNUSABLE
 from dragoman.transports.process import minimal_environment
 from tests.integration.desk import Desk
 

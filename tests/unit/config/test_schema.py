@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.config.load import load
-from dragoman.config.model import TRANSPORTS, parse_entry
+from dragoman.config.model import parse_entry
 from dragoman.config.schema import FILES, json_schema, keys_of
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
 from dragoman.hooks.configured import from_parts
+from dragoman.transport_types import IN_FILES
 from tests.integration.desk import Desk
 
 pytestmark = pytest.mark.slow
@@ -82,7 +83,7 @@ def test_every_key_of_every_file_is_explained(kind: str):
 @pytest.mark.requirement("CFG-5")
 def test_the_schema_names_every_transport():
     kinds = json_schema("project")["$defs"]["ServerConfig"]["properties"]["type"]["enum"]
-    assert set(kinds) >= set(TRANSPORTS)
+    assert set(kinds) >= set(IN_FILES)
 
 
 # --- what reading takes, the schema takes ---
@@ -102,8 +103,12 @@ GOOD_ENTRIES: list[dict[str, Any]] = [
     {"httpUrl": "https://x.example.com"},
     {"command": "x", "includeTools": ["a"], "excludeTools": ["b"]},
     *(
-        {"type": kind, "command": "x", "url": f"{'wss' if kind == 'ws' else 'https'}://x.example.com"}
-        for kind in TRANSPORTS
+        {
+            "type": kind,
+            "command": "x",
+            "url": f"{'wss' if kind in ('ws', 'ws-ide') else 'https'}://x.example.com",
+        }
+        for kind in IN_FILES
     ),
     *(
         {"type": kind, "url": "https://x.example.com"}

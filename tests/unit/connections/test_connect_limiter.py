@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.connections.connect_limiter import PATIENCE_SECONDS, ConnectLimiter, Kind
+from dragoman.connections.connect_limiter import PATIENCE_SECONDS, ConnectLimiter
 from dragoman.settings import TABLE
+from dragoman.transport_types import Place
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ class Watch:
 
 
 async def connect(
-    turns: ConnectLimiter, kind: Kind, seconds: float, watch: Watch, *, fails: bool = False
+    turns: ConnectLimiter, kind: Place, seconds: float, watch: Watch, *, fails: bool = False
 ) -> None:
     loop = asyncio.get_running_loop()
     async with turns.taken(kind):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import events
-from dragoman.connections.connect_limiter import ConnectLimiter, Kind
+from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.connection import Connection, ConnectionHandlers, Held
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.server_messages import QUESTIONS_LIMIT
@@ -19,6 +19,7 @@ from dragoman.errors import ConnectError, NotConnected, SignInNeeded, StartFaile
 from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.settings import Settings
 from dragoman.testing import FakeClock
+from dragoman.transport_types import Place
 from dragoman.transports.base import About, Details, Sink
 from tests.unit.fakes import requests_answered_by
 
@@ -97,7 +98,7 @@ class Bench:
     def connection(
         self,
         *,
-        kind: Kind = "local",
+        kind: Place = "local",
         settings: dict[str, int] | None = None,
         held: Held | None = None,
         forms: Any = None,

@@ -8,12 +8,12 @@ from dragoman.config.model import ServerConfig, TlsConfig
 from dragoman.connections.factory import (
     TransportDependencies,
     inprocess_maker,
-    kind_of,
     network_of,
     older_maker,
     refusing_maker,
     transport_maker,
 )
+from dragoman.credentials import Challenge
 from dragoman.errors import ConfigError, Unreachable
 from dragoman.settings import Settings
 from dragoman.transports.control import ControlTransport
@@ -123,12 +123,15 @@ def test_a_network_is_never_printed():
     ids=lambda value: getattr(value, "type", value),
 )
 def test_where_a_server_is(entry: ServerConfig, kind: str):
-    assert kind_of(entry) == kind
+    assert entry.transport.place == kind
 
 
 class Bearer:
-    async def headers(self, *, renewed: bool) -> dict[str, str]:
+    async def headers(self) -> dict[str, str]:
         return {"Authorization": "Bearer x"}
+
+    async def renew(self, challenge: Challenge) -> bool:
+        return False
 
 
 class Channel:

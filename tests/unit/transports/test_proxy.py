@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pytest
 from aiohttp import web
 
+from dragoman.credentials import Challenge
 from dragoman.transports.base import About
 from dragoman.transports.http import HttpTransport
 from dragoman.transports.web import SESSION_HEADER, Network
@@ -18,9 +19,12 @@ class Bearer:
     def __init__(self) -> None:
         self.renewals = 0
 
-    async def headers(self, *, renewed: bool) -> Mapping[str, str]:
-        self.renewals += renewed
+    async def headers(self) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {self.renewals}"}
+
+    async def renew(self, challenge: Challenge) -> bool:
+        self.renewals += 1
+        return True
 
 
 class Sink(RecordingSink):

@@ -14,7 +14,8 @@ from dragoman.cli.render.columns import cells, echo_wrapped, filled, fitted, wid
 from dragoman.config.load import Configuration
 from dragoman.config.masking import masked_entry, masked_url, masked_words
 from dragoman.config.merge import ConfiguredServer, Dropped
-from dragoman.config.model import IN_PROCESS, in_our_words, type_in
+from dragoman.config.model import in_our_words, type_in
+from dragoman.transport_types import IN_PROCESS, transport_type
 
 if TYPE_CHECKING:
     from dragoman.servers.status import ServerStatus
@@ -135,7 +136,7 @@ def target_of(server: ConfiguredServer) -> str:
     if not entry:
         return IN_PROCESS
     command, url = entry.get("command"), entry.get("url")
-    if type_in(entry) == "stdio":
+    if transport_type(type_in(entry) or "").starts_command:
         words = [command, *_texts(entry.get("args"))] if isinstance(command, str) else []
         return one_line(" ".join(masked_words(words)), 300)
     return one_line(masked_url(url), 300) if isinstance(url, str) else ""

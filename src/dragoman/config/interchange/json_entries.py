@@ -31,6 +31,7 @@ from dragoman.config.interchange.shared import (
     texts_of,
 )
 from dragoman.config.interchange.variables import VariableSyntax
+from dragoman.transport_types import REMOTE, SELF_CONTAINED
 
 
 class SignIn(Struct, frozen=True, kw_only=True):
@@ -72,8 +73,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
 # ---- import
 
 
-_REMOTE: Final = ("http", "sse", "ws")
-_OF_OUR_FORM: Final = (*_REMOTE, "sse-ide", "ws-ide", "claudeai-proxy")
+_ELSEWHERE: Final = tuple(name for name in REMOTE if name in SELF_CONTAINED)
+"""Remote types that other hosts have, too."""
 NOTHING_LIKE_IT: Final = "Dragoman has no such field; it is left out"
 NOT_TAKEN_OVER: Final = "trust is not imported; add the field yourself if you trust the server"
 _NOTED_FIELDS: Final = {
@@ -147,7 +148,7 @@ def _implied(dialect: Dialect, field: str, url: str, page: Page) -> str:
 
 
 def _check_kind(kind: str, dialect: Dialect) -> None:
-    if kind not in (_OF_OUR_FORM if dialect.keeps_unknown else _REMOTE):
+    if kind not in (REMOTE if dialect.keeps_unknown else _ELSEWHERE):
         raise Unusable("type", "the type is not supported")
 
 

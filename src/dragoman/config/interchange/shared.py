@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
+from dragoman.transport_types import TYPE_ALIASES
 
 _NAME_LIMIT = 200
 _TEXT_LIMIT = 500
@@ -82,12 +83,7 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _SCHEMES: Final = ("http", "https", "ws", "wss")
 _SSE_ADDRESS: Final = re.compile(r"[^?#]*/sse/?(?:[?#].*)?", re.DOTALL)
 
-TYPES: Final = {
-    "streamable-http": "http",
-    "streamableHttp": "http",
-    "streamable_http": "http",
-    "local": "stdio",
-}
+TYPES: Final = {**TYPE_ALIASES, "local": "stdio"}
 """Other words for a transport → ours."""
 
 

@@ -13,6 +13,7 @@ from dragoman.cli.commands.mcp.common import add_server, check_option, force_opt
 from dragoman.cli.options import is_url, json_option, scope_option, suggested_url, transport_of_url
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.terminal_input import confirm, is_interactive
+from dragoman.transport_types import SELF_CONTAINED, transport_type
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,7 +44,9 @@ class WordsAfterCommand(click.Command):
 
     @staticmethod
     def _is_complete(words: list[str], options: list[str]) -> bool:
-        said = any(option in ("-t", "--transport") for option in options) and "stdio" not in options
+        said = any(option in ("-t", "--transport") for option in options) and not any(
+            map(_is_command, options)
+        )
         return len(words) >= 2 and not said and not is_url(words[1])
 
     def _wants_value(self, ctx: click.Context, word: str) -> bool:
@@ -81,7 +84,7 @@ def _not_yet(option: str, **more: Any) -> Callable[[F], F]:
 @click.option(
     "-t",
     "--transport",
-    type=click.Choice(["stdio", "http", "sse", "ws"]),
+    type=click.Choice(SELF_CONTAINED),
     help="Transport, if it cannot be derived from the URL.",
 )
 @click.option("-H", "--header", multiple=True, metavar='"KEY: VALUE"', help="HTTP header. Repeatable.")
@@ -115,7 +118,7 @@ def command(
     expanded when the server is started.
     """
     command_or_url = _with_scheme(command_or_url, transport)
-    if transport != "stdio" and (transport or is_url(command_or_url)):
+    if not _is_command(transport) and (transport or is_url(command_or_url)):
         _refuse("-e/--env applies to commands only", bool(env))
         entry = _remote(command_or_url, args, transport, header)
     else:
@@ -145,10 +148,14 @@ def _remote(
     return entry
 
 
+def _is_command(transport: str | None) -> bool:
+    return transport is not None and transport_type(transport).starts_command
+
+
 def _with_scheme(word: str, transport: str | None) -> str:
     """An address without a scheme could be a command: the person is asked what it is."""
     meant = suggested_url(word)
-    if meant is None or transport == "stdio" or shutil.which(word) is not None:
+    if meant is None or _is_command(transport) or shutil.which(word) is not None:
         return word
     if is_interactive() and confirm(f"{word} has no scheme. Is it the URL {meant}?"):
         return meant

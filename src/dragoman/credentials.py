@@ -1,0 +1,49 @@
+"""The interface of the source of authentication headers (`Credentials`), and the refusal it is told
+(`Challenge`).
+
+The packages `transports` and `auth`, which both use them, do not import each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+
+class Challenge(Struct, frozen=True):
+    """How a server refused a message. Never printed: it holds the headers that were sent."""
+
+    status: int
+    """401: the credentials are missing or not valid. 403: they do not permit this request."""
+    authenticate: tuple[str, ...] = ()
+    """Each `WWW-Authenticate` header as sent, such as `Bearer error="insufficient_scope", scope="files"`;
+    headers over the limit of size or number are left out."""
+    dpop_nonce: str | None = None
+    """`DPoP-Nonce`: the nonce that the next DPoP proof has to contain."""
+    sent: Mapping[str, str] = {}
+    """All headers of the message that was refused."""
+
+    def __repr__(self) -> str:
+        return f"<Challenge {self.status}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
+
+
+class Credentials(Protocol):
+    """The source of authentication headers for one server."""
+
+    async def headers(self) -> Mapping[str, str]:
+        """The headers for the next message; asked for before each one."""
+        ...
+
+    async def renew(self, challenge: Challenge) -> bool:
+        """Called when a server refuses a message; it is sent once more if this returns true.
+
+        False: nothing better can be given (as for a 403, where no more rights can be obtained); the server's
+        answer counts. An exception means that the credentials cannot be renewed: a sign-in is needed.
+        Messages that were refused with the same headers share one renewal.
+        """
+        ...

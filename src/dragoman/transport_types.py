@@ -1,0 +1,142 @@
+"""The table of transport types: what an entry's `type` may be, and what follows from it.
+
+Configuration, its JSON Schema, policy, the command line and the making of transports read this table; none of
+them compares names of types. A type in the table needs a maker in `connections/factory.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from msgspec import Struct
+
+Place = Literal["local", "remote", "in-process"]
+"""A process on this machine that the host starts, something that is reached by a URL, or neither."""
+Identity = Literal["command", "url", "name"]
+"""The field of an entry that says which server it is; `name`: it has none but its name."""
+Carrier = Literal["stdio", "http", "sse", "ws", "control", "in-process"]
+"""The transport that carries the messages."""
+
+_WEB: Final = ("https", "http")
+_WEBSOCKET: Final = ("wss", "ws")
+
+
+class TransportType(Struct, frozen=True, kw_only=True):
+    name: str
+    place: Place
+    identity: Identity
+    """By which kind of rule policy names such a server."""
+    carrier: Carrier | None
+    is_identity_required: bool = False
+    """Whether an entry must have the field that `identity` names."""
+    schemes: tuple[str, ...] = ()
+    """Of its URL; the preferred one first."""
+    credentials: Literal["helper", "bearer"] | None = None
+    """Where authentication headers come from: the entry's `headersHelper`, or the embedding program."""
+    editor_url: str | None = None
+    """For servers of editors: where one is whose entry has no URL, except for the port, which is known when
+    it is connected."""
+    older: str | None = None
+    """The carrier that is tried for a server that does not know this one."""
+    aliases: tuple[str, ...] = ()
+    """Other words for it in configuration files."""
+    is_in_files: bool = True
+    """Whether an entry of a file may have it."""
+
+    @property
+    def starts_command(self) -> bool:
+        return self.identity == "command"
+
+    @property
+    def is_editor(self) -> bool:
+        return self.editor_url is not None
+
+
+IN_PROCESS: Final = "in-process"
+"""The type of servers that were handed over as objects."""
+UNUSABLE: Final = "unusable"
+"""Stands for the type of an entry that could not be understood."""
+
+_ROWS: Final = (
+    TransportType(
+        name="stdio",
+        place="local",
+        identity="command",
+        carrier="stdio",
+        is_identity_required=True,
+    ),
+    TransportType(
+        name="http",
+        place="remote",
+        identity="url",
+        carrier="http",
+        is_identity_required=True,
+        schemes=_WEB,
+        credentials="helper",
+        older="sse",
+        aliases=("streamable-http", "streamableHttp", "streamable_http"),
+    ),
+    TransportType(
+        name="sse",
+        place="remote",
+        identity="url",
+        carrier="sse",
+        is_identity_required=True,
+        schemes=_WEB,
+        credentials="helper",
+    ),
+    TransportType(
+        name="ws",
+        place="remote",
+        identity="url",
+        carrier="ws",
+        is_identity_required=True,
+        schemes=_WEBSOCKET,
+        credentials="helper",
+    ),
+    TransportType(
+        name="sse-ide",
+        place="remote",
+        identity="url",
+        carrier="sse",
+        schemes=_WEB,
+        editor_url="http://127.0.0.1/sse",
+    ),
+    TransportType(
+        name="ws-ide",
+        place="remote",
+        identity="url",
+        carrier="ws",
+        schemes=_WEBSOCKET,
+        editor_url="ws://127.0.0.1/",
+    ),
+    TransportType(name="sdk", place="in-process", identity="name", carrier="control"),
+    TransportType(
+        name="claudeai-proxy",
+        place="remote",
+        identity="url",
+        carrier="http",
+        schemes=_WEB,
+        credentials="bearer",
+    ),
+    TransportType(
+        name=IN_PROCESS, place="in-process", identity="name", carrier="in-process", is_in_files=False
+    ),
+    # Nothing is started for it. By a name alone policy does not admit it beside rules about URLs.
+    TransportType(name=UNUSABLE, place="in-process", identity="url", carrier=None, is_in_files=False),
+)
+
+TRANSPORT_TYPES: Final[Mapping[str, TransportType]] = {row.name: row for row in _ROWS}
+
+IN_FILES: Final = tuple(row.name for row in _ROWS if row.is_in_files)
+"""The types an entry of a file may have."""
+REMOTE: Final = tuple(row.name for row in _ROWS if row.place == "remote")
+SELF_CONTAINED: Final = tuple(row.name for row in _ROWS if row.is_identity_required)
+"""The types whose entries say by themselves how the server is reached: those a person adds."""
+TYPE_ALIASES: Final = {alias: row.name for row in _ROWS for alias in row.aliases}
+
+
+def transport_type(name: str) -> TransportType:
+    """The row of a type; for a word that is none, that of an unusable entry."""
+    return TRANSPORT_TYPES.get(name, TRANSPORT_TYPES[UNUSABLE])
