@@ -16,6 +16,7 @@ import aiohttp
 from dragoman.cleaning import one_line
 from dragoman.errors import ConnectError
 from dragoman.transports.base import TransportFailure
+from dragoman.transports.web import RequestFailed
 
 
 class Credentials(Protocol):
@@ -26,13 +27,14 @@ class Credentials(Protocol):
         ...
 
 
-class NoCredentials(aiohttp.ClientError):
+class NoCredentials(RequestFailed):
     """The authentication headers could not be obtained; nothing was sent."""
 
     def __init__(self, cause: str, hint: str | None = None) -> None:
-        super().__init__(cause)
-        self.failure = TransportFailure(
-            "status", one_line(cause, 500), may_have_run=False, hint=hint, status=401, was_sent=False
+        super().__init__(
+            TransportFailure(
+                "status", one_line(cause, 500), may_have_run=False, hint=hint, status=401, was_sent=False
+            )
         )
 
 

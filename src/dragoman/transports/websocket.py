@@ -23,15 +23,15 @@ from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from dragoman.cleaning import one_line
-from dragoman.transports.base import About, OneLink, Sink, TransportFailure
-from dragoman.transports.credentials import Credentials, NoCredentials, Signer, secrets_of
+from dragoman.transports.base import About, OneLink, Sink, TransportFailure, connect_error
+from dragoman.transports.credentials import Credentials, Signer, secrets_of
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.watched_connection import WatchedConnection
 from dragoman.transports.web import (
     CONNECT_SECONDS,
     FAULTS,
     Network,
-    connect_error,
+    RequestFailed,
     failure_of,
     failure_of_status,
     open_client,
@@ -48,14 +48,6 @@ CLOSE_SECONDS: Final = 1.0
 
 
 _WebSocket = aiohttp.ClientWebSocketResponse[Literal[False]]
-
-
-class _Refused(aiohttp.ClientError):
-    """The handshake failed; `failure` says why."""
-
-    def __init__(self, failure: TransportFailure) -> None:
-        super().__init__(failure.cause)
-        self.failure = failure
 
 
 class WebSocketTransport(OneLink):
@@ -88,9 +80,7 @@ class WebSocketTransport(OneLink):
         except BaseException as error:
             await self.close()
             if isinstance(error, FAULTS):
-                known = isinstance(error, _Refused | NoCredentials)
-                failure = error.failure if known else failure_of(error)
-                raise connect_error(self._server, failure) from None
+                raise connect_error(self._server, failure_of(error)) from None
             raise
         self._sink = sink
         self._loops.append(asyncio.create_task(self._read(link), name=f"messages from {self._server}"))
@@ -136,7 +126,7 @@ class WebSocketTransport(OneLink):
         signed = await self._signer.sign(self._network.headers)
         try:
             return await self._shake_hands(client, signed.headers)
-        except _Refused as refused:
+        except RequestFailed as refused:
             if refused.failure.status != 401:
                 raise
         signed = await self._signer.sign_again(self._network.headers, signed)
@@ -283,7 +273,7 @@ def _watching_the_handshake(
 async def _on_redirect(
     session: aiohttp.ClientSession, context: SimpleNamespace, seen: aiohttp.TraceRequestRedirectParams
 ) -> None:
-    raise _Refused(await failure_of_status(seen.response))
+    raise RequestFailed(await failure_of_status(seen.response))
 
 
 async def _on_answer(
@@ -294,10 +284,10 @@ async def _on_answer(
     seen: aiohttp.TraceRequestEndParams,
 ) -> None:
     if seen.response.status != 101:
-        raise _Refused(await failure_of_status(seen.response, hide=secrets()))
+        raise RequestFailed(await failure_of_status(seen.response, hide=secrets()))
     chosen = seen.response.headers.get("Sec-WebSocket-Protocol", SUBPROTOCOL)
     if chosen.strip() != SUBPROTOCOL:
-        raise _Refused(
+        raise RequestFailed(
             TransportFailure(
                 "malformed",
                 f"it speaks the subprotocol {one_line(chosen, 80)} and not {SUBPROTOCOL}",
@@ -376,7 +366,7 @@ def _connect_request(proxy: URL, target: URL) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def _proxy_failure(cause: str) -> _Refused:
-    return _Refused(
+def _proxy_failure(cause: str) -> RequestFailed:
+    return RequestFailed(
         TransportFailure("unreachable", cause, may_have_run=False, hint="Check HTTP_PROXY or `proxy`.")
     )
