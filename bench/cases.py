@@ -38,7 +38,6 @@ class Case:
     metrics: tuple[Metric, ...]
     clients: tuple[str, ...] = FIVE
     references: tuple[str, ...] = ("raw", "official")
-    not_when_quick: tuple[str, ...] = ()
     most_rounds: int = 99
 
 
@@ -134,7 +133,6 @@ CASES = (
         "results-64",
         (Metric("ms_64", "a result of 64 MB", "ms"),),
         clients=("raw", "session", "host", "official"),
-        not_when_quick=("official",),
         most_rounds=2,
     ),
     Case(

@@ -41,6 +41,7 @@ from dragoman.permissions.classifier import ByAnnotations, Classifier
 from dragoman.permissions.modes import MODES, PermissionMode, effective
 from dragoman.permissions.rules import Rulebook
 from dragoman.permissions.rules import parse as parse_rule
+from dragoman.permissions.shell.script import NO_PARSER, has_parser
 
 HOOKS_END_SECONDS: Final = 5.0
 CONNECTION_EVENTS: Final = frozenset({"ServerConnected", "ServerFailed", "NeedsAuth", "ToolsChanged"})
@@ -65,7 +66,16 @@ class Rules(NamedTuple):
             parts.append(("dynamic", "code", own))
         book = _refusing(Rulebook.of(parts), configuration.policy.broken)
         mode, problem = effective(wanted, parts, asked_in_code=wanted is not None)
-        return Rules(book, mode, (*book.problems, *([problem] if problem else [])))
+        found = (problem, _without_parser(book))
+        return Rules(book, mode, (*book.problems, *(each for each in found if each)))
+
+
+def _without_parser(book: Rulebook) -> str | None:
+    """What becomes of rules for the shell if commands cannot be read."""
+    rule = next((rule for rule in book.rules if rule.shell is not None), None)
+    if rule is None or has_parser():
+        return None
+    return f"{rule.told}: {NO_PARSER}; until then deny and ask rules for Bash apply to every command"
 
 
 def _refusing(book: Rulebook, reason: str | None) -> Rulebook:

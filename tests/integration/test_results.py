@@ -49,14 +49,16 @@ async def test_a_model_reads_on_in_a_result_that_was_too_large(far: Far):
     assert found.startswith('1: A line of "text".\n2: ')
 
 
-async def test_a_model_asks_large_json_by_path(far: Far):
+async def test_a_model_finds_a_place_in_large_json_and_reads_there(far: Far):
     rows = json.dumps([{"id": number, "name": f"n{number}"} for number in range(30_000)])
     outcome = await far.result(f'"content":[],"structuredContent":{{"rows":{rows}}}')
     (saved,) = outcome.saved
     assert "[30000 × {id: integer, name: string}]" in outcome.text
     assert outcome.structured["rows"][7] == {"id": 7, "name": "n7"}
-    answer = await far.read({"handle": saved.handle, "jsonpath": "$.rows[?(@.id==29999)].name"})
-    assert answer == '"n29999"'
+    found = str(await far.read({"handle": saved.handle, "grep": '"n29999"'}))
+    offset = saved.path.read_bytes().index(b'"n29999"')
+    assert found.startswith(f"1, offset={offset}: …")
+    assert str(await far.read({"handle": saved.handle, "offset": offset})).startswith('"n29999"}]}\n')
 
 
 async def test_a_person_gets_everything(far: Far):

@@ -26,12 +26,6 @@ _WAYS: Final[dict[str, Any]] = {
         "maxLength": 40,
         "description": 'Lines by number, from 1: "100-200", "100-" or "7".',
     },
-    "jsonpath": {
-        "type": "string",
-        "maxLength": 1000,
-        "description": "For JSON: $ .key ['key'] [0] [0:20] [*] ..key [?(@.key == \"value\")], "
-        'for instance "$.items[0:20]" or "$..name".',
-    },
     "grep": {
         "type": "string",
         "maxLength": 1000,
@@ -68,7 +62,7 @@ def result_tool(store: Store, limits: Callable[[], Limits] = Limits) -> BuiltinT
         read,
         title="Read a large result",
         description="Reads on in a tool's result that was too large to be shown whole. Give the handle that "
-        "was told with it, and one of lines, jsonpath, grep or offset; the handle alone reads the beginning.",
+        "was told with it, and one of lines, grep or offset; the handle alone reads the beginning.",
         input_schema=_SCHEMA,
         annotations={"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
         needs_permission=False,

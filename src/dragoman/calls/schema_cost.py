@@ -1,50 +1,44 @@
 """An upper bound of the work that validating one value with a schema can cause. Pure.
 
-Validation that could take too long is not run. Three factors multiply: what a schema applies to one and the
-same value (`allOf`, `$ref` …: sixty lines that each refer twice to the next make 2^60 checks), what it
-applies to each part of a value, once more with every level of the value, and the cost of one check: an `enum`
-is compared option by option, a `pattern` or `format` reads every character, and a number of 64 bits or more
-is compared digit by digit. Reporting what does not fit costs more than judging: the validator copies the
-value for each error. The schema's part is computed once; `Price.of` adds the value's part. The unit is one
-check, about 0.2 µs.
+Validation that could take too long is not run. A schema applies others to the same value (`allOf`, `$ref` …:
+sixty lines that each refer twice to the next make 2^60 checks); what it applies to one value is counted once
+for each part of it. It applies others to each part of a value, once more with every level of the value. And
+one check may be expensive: an option of an `enum` that is no scalar, each character for a `pattern`, a number
+of 64 bits or more. Telling what does not fit costs more than judging: the validator copies the value for each
+error. The time to compile patterns is limited by the validator itself. The unit is one check, about 0.2 µs.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
-from urllib.parse import unquote
 
-from dragoman.calls.pattern_cost import UNKNOWABLE, PatternCost, pattern_cost
+from dragoman.catalog.schemas.references import References
 
 WORK_LIMIT: Final = 500_000
 """About 0.1 s. Not more: the validator lets no other thread run meanwhile."""
-COMPILE_LIMIT: Final = 1_500_000
 DEPTH_LIMIT: Final = 200
-PER_MISFIT: Final = 4
 ON_ONE_VALUE: Final = 2_000
 """Parts that a small value has at most."""
+BACKTRACK_LIMIT: Final = 2000
+"""Steps of a pattern with look-around or back-references; each may match a part of the pattern again."""
+UNKNOWABLE: Final = 10**9
+"""More than anybody grants."""
 
-_IN_PLACE: Final = (
-    "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies",
-    "propertyNames", "$ref",
-)  # fmt: skip
-_MAPS: Final = frozenset({"dependentSchemas", "dependencies"})
+_IN_PLACE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "propertyNames")
+_IN_PLACE_MAPS: Final = ("dependentSchemas", "dependencies")
+_NAME_LISTS: Final = ("dependentRequired", "dependencies")
 _ARRAY_PARTS: Final = (("items", "prefixItems", "additionalItems"), ("contains",), ("unevaluatedItems",))
 _OBJECT_PARTS: Final = (("properties", "additionalProperties"), ("unevaluatedProperties",))
-_PRICED: Final = frozenset(
-    {*_IN_PLACE, *_ARRAY_PARTS[0], *_ARRAY_PARTS[1], *_ARRAY_PARTS[2], *_OBJECT_PARTS[0], *_OBJECT_PARTS[1],
-     "required", "dependentRequired", "enum", "const", "pattern", "patternProperties", "format",
-     "$dynamicRef", "$recursiveRef", "multipleOf", "contentMediaType", "contentEncoding"}
-)  # fmt: skip
-"""What makes a difference; many objects in a schema are mere values."""
-_FORMAT_REGEX: Final = 50_000
-"""A value that has to be a pattern is compiled."""
+_UNEVALUATED: Final = ("unevaluatedProperties", "unevaluatedItems")
+_DYNAMIC: Final = ("$dynamicRef", "$recursiveRef")
+_TEXT_READERS: Final = ("contentMediaType", "contentEncoding")
+_PER_MISFIT: Final = 4
 _FRACTION: Final = 200
 """A number is divided by a fraction exactly, with as many digits as the exponents of both demand."""
-_TEXT_READERS: Final = ("format", "contentMediaType", "contentEncoding")
-_SLOW_READERS: Final = frozenset({"idn-hostname", "idn-email", "contentMediaType"})
-_NUMBER_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_LARGE_NUMBER: Final = 500
+"""With `uniqueItems`, each number of 64 bits or more is compared with every other one."""
 _COPIED_CHARACTERS: Final = 8
 """Characters of a misfit that are copied and written into its message at the price of one check."""
 
@@ -60,79 +54,82 @@ class Work(NamedTuple):
     """Checks to tell the first thing that does not."""
 
 
-class Price(NamedTuple):
-    judging: int
-    """Checks of one part of a value, at most."""
-    telling: int
+class Cost(NamedTuple):
+    """Of one schema, with all that it applies to the same value."""
+
+    judging: int = 0
+    """Checks of one part of a value."""
+    telling: int = 0
     """What is copied for each part that does not fit, as checks."""
-    per_character: int
+    per_character: int = 0
     """Eighths of a check, for each character of a text."""
-    fan_out: int
-    """Schemas that one schema applies to one member of an object, at most."""
-    array_fan_out: int
+    fan_out: int = 0
+    """Schemas that it applies to one member of an object."""
+    array_fan_out: int = 0
     """The same for an element of an array."""
+
+    def plus(self, other: Cost) -> Cost:
+        return Cost(*(mine + its for mine, its in zip(self, other, strict=True)))
+
+
+class Price(NamedTuple):
+    """Of a document: the highest cost of any schema in it."""
+
+    cost: Cost = Cost()
+    pattern_count: int = 0
     has_choices: bool = False
     """Whether telling of one misfit may mean telling of many."""
     checks_names: bool = False
-    """Whether each name in an object may be a misfit (`propertyNames`). The validator copies the whole object
-    for every one of them."""
-    compares_items: bool = False
-    """Whether the elements of an array have to differ (`uniqueItems`). The validator compares each number of
-    64 bits or more with every other one."""
+    """Whether each name in an object may be a misfit. The validator copies the whole object for each."""
 
     @property
     def is_low(self) -> bool:
         """Whether any small value is certain to be judged at once."""
-        if self.fan_out > 1 or self.array_fan_out > 1 or self.compares_items:
+        if self.cost.fan_out > 1 or self.cost.array_fan_out > 1:
             return False
-        of_text = 1000 * self.per_character // 8
-        return (self.judging + of_text) * ON_ONE_VALUE <= WORK_LIMIT
+        return (self.cost.judging + 125 * self.cost.per_character) * ON_ONE_VALUE <= WORK_LIMIT
 
     def of(self, value: object) -> Work:
         """What it comes to for this value; counting ends where it is too much."""
-        applied = characters = depth = most_names = large_numbers = 0
-        repeats, level = 1, [value]
-        while level and applied * self.judging <= WORK_LIMIT:
-            applied += repeats * len(level)
-            level, found, names, has_arrays, numbers = _below(level)
-            most_names = max(most_names, names)
-            characters += repeats * found
-            for number in numbers:
-                applied += repeats * extra_of(number)
-                large_numbers += repeats
-            repeats *= max(1, self.fan_out if names else 0, self.array_fan_out if has_arrays else 0)
+        cost = self.cost
+        applied = characters = depth = 0
+        repeats, most_names, level = 1, 1, [value]
+        while level and applied * cost.judging <= WORK_LIMIT:
+            below = _below(level)
+            applied += repeats * (len(level) + below.extra)
+            characters += repeats * below.characters
+            most_names = max(most_names, below.most_names)
+            fan_out = cost.fan_out if below.most_names else 0
+            repeats *= max(1, fan_out, cost.array_fan_out if below.has_arrays else 0)
+            level = below.parts
             depth += 1
-        judging = applied * self.judging + characters * self.per_character // 8 + characters // 1000
-        if self.compares_items:
-            judging += large_numbers * (large_numbers + applied) * self.judging
-        copies = self.telling * (most_names if self.checks_names else 1)
-        copied = applied * (4 + depth) + characters * depth // (_COPIED_CHARACTERS * PER_MISFIT)
-        telling_one = judging + applied + characters // _COPIED_CHARACTERS
-        return Work(judging, judging + copied * copies, telling_one)
+        judging = applied * cost.judging + characters * cost.per_character // 8 + characters // 1000
+        copied = applied * (4 + depth) + characters * depth // (_COPIED_CHARACTERS * _PER_MISFIT)
+        telling = judging + copied * cost.telling * (most_names if self.checks_names else 1)
+        return Work(judging, telling, judging + applied + characters // _COPIED_CHARACTERS)
 
 
-def extra_of(number: int) -> int:
-    """How many other values a number is worth: one of 64 bits or more is read and compared digit
-    by digit."""
-    words = number.bit_length() // 64
-    return words and 60 + words * words // 4
+class _Below(NamedTuple):
+    parts: list[Any]
+    characters: int
+    """Of these values themselves, names included."""
+    most_names: int
+    """Of the largest object among them."""
+    has_arrays: bool
+    extra: int
 
 
-def _below(level: list[Any]) -> tuple[list[Any], int, int, bool, list[int]]:
-    """The parts of these values; how many characters they have themselves, names and all; how many names the
-    largest object among them has; whether there are arrays; the numbers among them of 64 bits or more."""
+def _below(level: list[Any]) -> _Below:
+    """What is in these values."""
     inner: list[Any] = []
-    numbers: list[int] = []
-    characters, most_names, has_arrays = 0, 0, False
+    characters, most_names, has_arrays, extra = 0, 0, False, 0
     for value in level:
-        kind = cast("type[Any]", type(value))
-        if kind is str:
+        if isinstance(value, str):
             characters += len(value)
-        elif kind is int:
-            if not _SMALLEST <= value <= _LARGEST:
-                numbers.append(value)
-        elif kind in _PLAIN:
-            continue
+        elif isinstance(value, int):
+            extra += extra_of(value)
+        elif value is None or isinstance(value, float):
+            continue  # found quickly: the next check is slow
         elif isinstance(value, Mapping):
             parts = cast("Mapping[Any, Any]", value)
             most_names = max(most_names, len(parts))
@@ -141,158 +138,108 @@ def _below(level: list[Any]) -> tuple[list[Any], int, int, bool, list[int]]:
         elif isinstance(value, list | tuple):
             has_arrays = True
             inner.extend(cast("list[Any]", value))
-        elif isinstance(value, str):
-            characters += len(value)
-    return inner, characters, most_names, has_arrays, numbers
+    return _Below(inner, characters, most_names, has_arrays, extra)
 
 
-_PLAIN: Final = frozenset({float, bool, type(None)})
-_SMALLEST: Final = -(2**63)
-_LARGEST: Final = 2**63 - 1
+def extra_of(number: int) -> int:
+    """How many other values a number is worth: one of 64 bits or more is read and compared digit
+    by digit."""
+    words = number.bit_length() // 64
+    return words and _LARGE_NUMBER + words * words // 4
 
 
 def price_of(schema: Json) -> Price | None:
     """None if it is unbounded or unknown."""
     costs = _Costs(schema)
     try:
-        parts = [(costs.of(part), part) for part in _parts(schema, 0)]
+        parts = list(_parts(schema, 0))
+        if _has_documents(parts):
+            return None
+        cost = Cost(*map(max, zip(*map(costs.of, parts), strict=True)))
     except (_Endless, RecursionError):
         return None
-    if costs.compiling > COMPILE_LIMIT:
+    if cost.judging > WORK_LIMIT or cost.per_character >= UNKNOWABLE:
         return None
-    highest = [max(column) for column in zip(*[cost for cost, _ in parts], strict=True)]
-    has_choices = any("anyOf" in part or "oneOf" in part for _, part in parts)
-    checks_names = any("propertyNames" in part for _, part in parts)
-    price = Price(
-        *highest,
-        has_choices=has_choices,
-        checks_names=checks_names,
-        compares_items=any("uniqueItems" in part for _, part in parts),
+    keywords = set[str]().union(*parts)
+    return Price(
+        cost,
+        pattern_count=sum(len(_patterns(part)) for part in parts),
+        has_choices="anyOf" in keywords or "oneOf" in keywords,
+        checks_names="propertyNames" in keywords,
     )
-    return price if price.judging <= WORK_LIMIT and price.per_character < UNKNOWABLE else None
 
 
 class _Endless(Exception):
     """The schema refers to itself without taking anything off the value, or is nested too deeply."""
 
 
-_Cost = tuple[int, int, int, int, int]
-"""As in `Price`."""
-
-
 class _Costs:
     def __init__(self, root: Json) -> None:
-        self._root = root
-        self._known: dict[int, _Cost | None] = {}
+        self._references = References(root)
+        self._known: dict[int, Cost | None] = {}
         """By identity of the part; None while it is being counted."""
-        self._patterns: dict[str, PatternCost] = {}
-        self.compiling = 0
 
-    def of(self, part: Json) -> _Cost:
-        known = self._known.get(id(part), _UNSEEN)
+    def of(self, part: Json) -> Cost:
+        if id(part) not in self._known:
+            self._known[id(part)] = None
+            cost = _own_cost(part)
+            for other in self._applied_in_place(part):
+                cost = cost.plus(self.of(other))
+            if any(key in part for key in _UNEVALUATED):
+                cost = cost.plus(cost)  # what has been evaluated is computed again
+            self._known[id(part)] = cost
+        known = self._known[id(part)]
         if known is None:
             raise _Endless
-        if known is _UNSEEN and part.keys().isdisjoint(_PRICED):
-            known = self._known[id(part)] = 1, PER_MISFIT * (1 + len(part)), 0, 0, 0
-        if known is _UNSEEN:
-            self._known[id(part)] = None
-            known = self._own(part)
-            for other in self._applied_in_place(part):
-                known = _sum(known, self.of(other))
-            if "unevaluatedProperties" in part or "unevaluatedItems" in part:
-                known = _sum(known, known)  # what has been evaluated is computed again
-            self._known[id(part)] = known
-        return known
-
-    def _own(self, part: Json) -> _Cost:
-        """What a part does by itself, to one value."""
-        names = sum(len(part[key]) for key in ("properties", "required") if isinstance(part.get(key), _SIZED))
-        for listed in _values(part.get("dependentRequired")) + _values(part.get("dependencies")):
-            names += len(cast("list[Any]", listed)) if isinstance(listed, list) else 1
-        options = part.get("enum")
-        compared = _options(cast("list[Any]", options) if isinstance(options, list) else [])
-        constant = _options([part["const"]] if "const" in part else [])
-        by_pattern = _values(part.get("patternProperties"))
-        patterns = [self._pattern(pattern) for pattern in _patterns(part)]
-        judging = 1 + names // 8 + compared[0] + constant[0] + len(by_pattern)
-        judging += _FORMAT_REGEX if part.get("format") == "regex" else 0
-        judging += sum(key in part for key in _NUMBER_BOUNDS)
-        judging += _FRACTION if isinstance(part.get("multipleOf"), float) else 0
-        telling = PER_MISFIT * (1 + len(part)) + names + compared[1] + constant[1]
-        in_object = sum(any(key in part for key in keys) for keys in _OBJECT_PARTS) + len(by_pattern)
-        in_array = sum(any(key in part for key in keys) for keys in _ARRAY_PARTS)
-        per_character = sum(each.matching for each in patterns) + _reading(part)
-        return judging, telling, per_character, in_object, in_array
-
-    def _pattern(self, pattern: str) -> PatternCost:
-        known = self._patterns.get(pattern)
-        if known is None:
-            known = self._patterns[pattern] = pattern_cost(pattern)
-        self.compiling += known.compiling
         return known
 
     def _applied_in_place(self, part: Json) -> Iterator[Json]:
-        if "$dynamicRef" in part or "$recursiveRef" in part:
+        if any(key in part for key in _DYNAMIC):
             raise _Endless  # what it refers to depends on the way there
-        for keyword in _IN_PLACE:
-            value = part.get(keyword)
-            if keyword == "$ref":
-                value = self._target(value)
-            elif keyword in _MAPS:
-                value = _values(value)
+        applied = [part.get(key) for key in _IN_PLACE] + [self._target(part.get("$ref"))]
+        applied += [_values(part.get(key)) for key in _IN_PLACE_MAPS]
+        for value in applied:
             for item in cast("list[Any]", value) if isinstance(value, list) else [value]:
                 if isinstance(item, dict):
                     yield cast("Json", item)
 
     def _target(self, reference: Any) -> Any:
-        """What a reference points at: only plain pointers into the document can be followed here."""
-        if not isinstance(reference, str):
-            return None
-        if reference != "#" and not reference.startswith("#/"):
+        if isinstance(reference, str) and reference != "#" and not reference.startswith("#/"):
             raise _Endless  # an anchor or another document: its content is unknown
-        found: Any = self._root
-        for step in unquote(reference[1:]).split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, dict):
-                found = cast("Json", found).get(step)
-            elif isinstance(found, list) and step.isdecimal():
-                found = next(iter(cast("list[Any]", found)[int(step) : int(step) + 1]), None)
-            else:
-                return None
-        return found
+        return self._references.find(reference)
 
 
-_UNSEEN: Final[_Cost] = (0, 0, 0, 0, -1)
+def _own_cost(part: Json) -> Cost:
+    """What a schema does by itself, to one value."""
+    names = sum(len(part[key]) for key in ("properties", "required") if isinstance(part.get(key), _SIZED))
+    for listed in (each for key in _NAME_LISTS for each in _values(part.get(key))):
+        names += len(cast("list[Any]", listed)) if isinstance(listed, list) else 1
+    options = [*_list(part.get("enum")), *([part["const"]] if "const" in part else [])]
+    # Scalars are looked up.
+    compared = sum(_size(option) for option in options if isinstance(option, _SIZED))
+    copied = sum(_size(option) for option in options)
+    by_pattern = len(_values(part.get("patternProperties")))
+    fraction = _FRACTION if isinstance(part.get("multipleOf"), float) else 0
+    return Cost(
+        judging=1 + names // 8 + compared + by_pattern + fraction,
+        telling=_PER_MISFIT * (1 + len(part)) + names + copied,
+        per_character=sum(map(pattern_cost, _patterns(part))) + 4 * sum(key in part for key in _TEXT_READERS),
+        fan_out=sum(any(key in part for key in keys) for keys in _OBJECT_PARTS) + by_pattern,
+        array_fan_out=sum(any(key in part for key in keys) for keys in _ARRAY_PARTS),
+    )
+
+
 _SIZED: Final = (dict, list)
 
 
-def _reading(part: Json) -> int:
-    """For each character of a text, in eighths of a check: the keywords that read all of it."""
-    readers = [key for key in _TEXT_READERS if key in part]
-    return sum(4 if key in _SLOW_READERS or str(part[key]) in _SLOW_READERS else 1 for key in readers)
-
-
-def _sum(one: _Cost, other: _Cost) -> _Cost:
-    a, b, c, d, e = one
-    return a + other[0], b + other[1], c + other[2], d + other[3], e + other[4]
-
-
-def _options(options: list[Any]) -> tuple[int, int]:
-    """Checks to compare a value with all of these, and to copy them. Plain ones are looked up."""
-    compared = copied = 0
-    for option in options:
-        size = sum(1 for _ in _everything(option))
-        copied += size + (len(option) // 1000 if isinstance(option, str) else 0)
-        compared += size if isinstance(option, _SIZED) else 0
-    return compared, copied
-
-
-def _everything(value: Any) -> Iterator[Any]:
-    waiting = [value]
+def _size(value: Any) -> int:
+    """How many values it consists of; a long text counts as several."""
+    found, waiting = 0, [value]
     while waiting:
         item = waiting.pop()
-        yield item
-        waiting.extend(cast("list[Any]", item) if isinstance(item, list) else _values(item))
+        found += 1 + (len(item) // 1000 if isinstance(item, str) else 0)
+        waiting += [*_list(item), *_values(item)]
+    return found
 
 
 def _patterns(part: Json) -> list[str]:
@@ -301,8 +248,20 @@ def _patterns(part: Json) -> list[str]:
     return [*found, part["pattern"]] if isinstance(part.get("pattern"), str) else found
 
 
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
 def _values(value: Any) -> list[Any]:
     return list(cast("Json", value).values()) if isinstance(value, dict) else []
+
+
+def _has_documents(parts: list[Json]) -> bool:
+    """Whether a part may be a document of its own: references in it are relative to it. Drafts before 6 spell
+    `$id` without the dollar sign, as many values do that are no schemas."""
+    is_old = any(re.search(r"draft-0[34]", str(part.get("$schema"))) for part in parts)
+    keywords = ("$id", "id") if is_old else ("$id",)
+    return any(isinstance(part.get(key), str) for part in parts[1:] for key in keywords)
 
 
 def _parts(value: Any, depth: int) -> Iterator[Json]:
@@ -311,8 +270,41 @@ def _parts(value: Any, depth: int) -> Iterator[Json]:
         raise _Endless
     if isinstance(value, dict):
         yield cast("Json", value)
-        for inner in cast("Json", value).values():
-            yield from _parts(inner, depth + 1)
-    elif isinstance(value, list):
-        for inner in cast("list[Any]", value):
-            yield from _parts(inner, depth + 1)
+    for inner in [*_list(value), *_values(value)]:
+        yield from _parts(inner, depth + 1)
+
+
+# Patterns. They are matched without backtracking wherever possible, so a match takes at most the pattern's
+# states times the text's characters. Counted repetitions multiply the states.
+
+_TOKEN: Final = re.compile(
+    r"\\[pP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{\s*(\d*)\s*,?\s*(\d*)\s*\}|.", re.DOTALL
+)
+_BACKTRACKS: Final = re.compile(r"\(\?(?!:)|\\[1-9kKG]|[*+?}]\+")
+_COMMENTED: Final = re.compile(r"\(\?[a-zA-Z]*x")
+_COUNT: Final = re.compile(r"\{\s*\d")
+
+
+def pattern_cost(pattern: str) -> int:
+    """For each character of a text, in eighths of a check. Linear in the pattern."""
+    states = UNKNOWABLE if _COMMENTED.search(pattern) else _states(pattern)
+    return states * BACKTRACK_LIMIT // 2 if _BACKTRACKS.search(pattern) and states < UNKNOWABLE else states
+
+
+def _states(pattern: str) -> int:
+    states, last, outer = 1, 0, list[int]()
+    for found in _TOKEN.finditer(pattern):
+        token = found.group()
+        if token[0] == "[" and (len(token) == 1 or _COUNT.search(token)):
+            return UNKNOWABLE  # a class without an end, or counts in what may or may not be a class
+        if token == "(":
+            outer.append(states)
+            states = last = 0
+        elif token == ")" and outer:
+            last, states = states, states + outer.pop()
+        elif token[0] == "{" and (found[1] or found[2]):
+            times = min(max(int(found[1] or 0), int(found[2] or 0), 1), UNKNOWABLE)
+            states, last = states + last * (times - 1), last * times
+        elif token not in ("*", "+", "?"):
+            states, last = states + 1, 1
+    return states + sum(outer)

@@ -14,8 +14,15 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, cast
 
-from dragoman.calls.pattern_cost import BACKTRACK_LIMIT
-from dragoman.calls.schema_cost import ON_ONE_VALUE, WORK_LIMIT, Price, Work, extra_of, price_of
+from dragoman.calls.schema_cost import (
+    BACKTRACK_LIMIT,
+    ON_ONE_VALUE,
+    WORK_LIMIT,
+    Price,
+    Work,
+    extra_of,
+    price_of,
+)
 from dragoman.catalog.tools import BuiltinTool, Tool
 from dragoman.cleaning import one_line
 from dragoman.errors import InvalidArguments
@@ -23,6 +30,8 @@ from dragoman.errors import InvalidArguments
 PROBLEM_LIMIT: Final = 5
 PROBLEM_CHARACTERS: Final = 300
 SCHEMA_LIMIT_BYTES: Final = 256 * 1024
+PATTERNS_LIMIT_BYTES: Final = 8 * 1024 * 1024
+"""Compiled patterns of one schema; about 0.1 s."""
 LARGE: Final = ON_ONE_VALUE
 """Weight from which a value is checked off the loop: its parts, its text in pieces of 1 000 characters, and
 its numbers of 64 bits or more by their size."""
@@ -43,7 +52,7 @@ class _TooMuch(Exception):
 class _Check(NamedTuple):
     tool: Tool
     validator: _Validator | None
-    price: Price = Price(0, 0, 0, 0, 0)
+    price: Price = Price()
     is_low: bool = False
     """Whether small values need not be measured."""
 
@@ -170,8 +179,12 @@ def _compile(tool: Tool, schema: dict[str, Any]) -> _Check:
     import jsonschema_rs  # loaded with the first call that has arguments to check
 
     try:
-        options = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT)
-        validator = jsonschema_rs.validator_for(schema, retriever=_refuse, pattern_options=options)
+        each_bytes = PATTERNS_LIMIT_BYTES // max(1, price.pattern_count)
+        options = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT, size_limit=each_bytes)
+        # Most dialects take `format` for a comment, and some formats take long to check.
+        validator = jsonschema_rs.validator_for(
+            schema, retriever=_refuse, pattern_options=options, validate_formats=False
+        )
         return _Check(tool, validator, price, price.is_low)
     except Exception:  # border: whatever a hostile schema does to the compiler, the call goes on unvalidated
         return _Check(tool, None)

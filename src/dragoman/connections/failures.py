@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
+from msgspec import structs
+
 from dragoman.errors import (
     CallError,
     CallTimeout,
@@ -21,12 +23,10 @@ from dragoman.errors import (
     MalformedReply,
     MessageTooLarge,
     RemoteError,
-    SignInNeeded,
-    Unreachable,
 )
 from dragoman.protocol import INVALID_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, Era
 from dragoman.surrogates import replace_lone_surrogates
-from dragoman.transports.base import CONNECT_HINT, TransportFailure
+from dragoman.transports.base import TransportFailure, connect_error
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ErrorObject, ErrorReply
 
@@ -87,15 +87,13 @@ def connect_error_of(error: CallError, server: str, phase: str = "connect") -> C
     """The same, met while connecting."""
     status = error.status if isinstance(error, HttpError | RemoteError) else None
     cause = error.cause if isinstance(error, HttpError | ConnectionLost) else str(error)
-    if isinstance(error, HttpError) and status in (401, 403):
-        wanted = SignInNeeded(server, phase, cause, hint=error.hint, status=status)
-        wanted.challenge = error.challenge
-        return wanted
-    hint = error.hint or (CONNECT_HINT if isinstance(error, ConnectionLost) else None)
-    found = Unreachable(server, phase, cause, hint=hint, status=status)
+    failure = TransportFailure(
+        "broken" if isinstance(error, ConnectionLost) else "status", cause, hint=error.hint, status=status
+    )
     if isinstance(error, HttpError):
-        found.retry_after_seconds = error.retry_after_seconds
-    return found
+        challenge, pause_seconds = error.challenge, error.retry_after_seconds
+        failure = structs.replace(failure, challenge=challenge, retry_after_seconds=pause_seconds)
+    return connect_error(server, failure, phase)
 
 
 def list_failed(server: str, error: DragomanError | Unreadable) -> ConnectError:

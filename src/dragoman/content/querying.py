@@ -1,7 +1,7 @@
 """Reads parts of a saved result. Uses the standard library only, because it also runs in a child process.
 
-There are four ways to read (lines, an offset, words or an expression, a JSONPath), each with an answer of
-bounded size that says how to continue. `asked` answers a request about an open file; `main` does the same as
+There are three ways to read (lines, an offset, words or an expression), each with an answer of bounded size
+that says how to continue. `asked` answers a request about an open file; `main` does the same as
 a program, with the file as its standard input, and ends itself when its time or memory is used up.
 """
 
@@ -11,15 +11,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from dragoman.content.jsonpath import BadPath, found
-
 PIECE_BYTES = 256 * 1024
 LINE_LIMIT = 300
 """Characters shown of a line in which something was found."""
 MATCH_LIMIT = 200
 SECONDS = 10
 MEMORY_BYTES = 4 * 1024**3
-OTHER_WAYS = "`lines`, `offset` and `grep` work all the same"
 LINE_BYTES = 1024 * 1024
 """A longer line is searched in parts."""
 
@@ -32,8 +29,6 @@ def asked(file: BinaryIO, question: dict[str, Any], limit: int) -> str:
     """The answer, hardly longer than `limit` characters."""
     if "lines" in question:
         return lines(file, question["lines"], limit)
-    if "jsonpath" in question:
-        return values(file, question["jsonpath"], limit)
     if "grep" in question:
         return matches(file, question["grep"], limit)
     return piece(file, int(question.get("offset", 0)), limit)
@@ -127,8 +122,9 @@ def matches(file: BinaryIO, wanted: str, limit: int) -> str:
     hits = _expression_hits(file, wanted[1:-1]) if is_expression(wanted) else _word_hits(file, wanted)
     shown: list[str] = []
     room = limit
-    for number, offset, text in hits:
-        told = f"{number}: {text}"
+    for number, offset, text, is_whole in hits:
+        # In a long line, such as JSON without line ends, the number alone does not say where to read on.
+        told = f"{number}: {text}" if is_whole else f"{number}, offset={offset}: {text}"
         if len(shown) == MATCH_LIMIT or len(told) > room:
             shown.append(f"[more matches follow; the next is in line {number}, at offset={offset}]")
             break
@@ -141,8 +137,8 @@ def is_expression(wanted: str) -> bool:
     return len(wanted) > 2 and wanted[0] == wanted[-1] == "/"
 
 
-Hit = tuple[int, int, str]
-"""The number of a line, where in the file the match is, and the line around it."""
+Hit = tuple[int, int, str, bool]
+"""The number of a line, where in the file the match is, the line around it, and whether that is all of it."""
 
 
 def _word_hits(file: BinaryIO, wanted: str) -> Iterator[Hit]:
@@ -151,7 +147,7 @@ def _word_hits(file: BinaryIO, wanted: str) -> Iterator[Hit]:
         lowered = line.lower()
         at = lowered.find(needle)
         while at >= 0:
-            yield number, offset + at, _around(line, at)
+            yield number, offset + at, *_around(line, at)
             at = lowered.find(needle, at + LINE_LIMIT)  # a line without an end has many matches
 
 
@@ -163,7 +159,7 @@ def _expression_hits(file: BinaryIO, wanted: str) -> Iterator[Hit]:
     for number, offset, line in _long_lines(file, 0):
         match = pattern.search(line)
         while match:
-            yield number, offset + match.start(), _around(line, match.start())
+            yield number, offset + match.start(), *_around(line, match.start())
             match = pattern.search(line, match.start() + LINE_LIMIT)
 
 
@@ -180,34 +176,11 @@ def _long_lines(file: BinaryIO, overlap: int) -> Iterator[tuple[int, int, bytes]
             before = line[-(overlap - 1) :] if overlap > 1 else b""
 
 
-def _around(line: bytes, begin: int) -> str:
+def _around(line: bytes, begin: int) -> tuple[str, bool]:
     start = max(0, begin - LINE_LIMIT // 3) if len(line) > LINE_LIMIT else 0
     text = line[start : start + 4 * LINE_LIMIT].decode("utf-8", "ignore")
     goes_on = len(text) > LINE_LIMIT or start + 4 * LINE_LIMIT < len(line)
-    return f"{'…' if start else ''}{text[:LINE_LIMIT]}{'…' if goes_on else ''}"
-
-
-def values(file: BinaryIO, path: str, limit: int) -> str:
-    """What stands at a JSONPath, a value a line."""
-    file.seek(0)
-    try:
-        hits = found(json.load(file), path)
-    except BadPath as error:
-        raise BadQuestion(f"the path cannot be parsed: {error}") from None
-    except (ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else "it is not valid JSON"
-        raise BadQuestion(f"{why}; {OTHER_WAYS}") from None
-    shown: list[str] = []
-    room = limit
-    for number, value in enumerate(hits):
-        text = json.dumps(value, ensure_ascii=False)
-        if len(text) > room:
-            note = f"[value {number + 1} and those after it are left out; ask for less, for instance a range]"
-            shown += [text[:room] + "…", note] if not shown else [note]
-            break
-        shown.append(text)
-        room -= len(text) + 1
-    return "\n".join(shown) or "[nothing is there]"
+    return f"{'…' if start else ''}{text[:LINE_LIMIT]}{'…' if goes_on else ''}", not start and not goes_on
 
 
 def main() -> None:
@@ -216,7 +189,7 @@ def main() -> None:
         import resource
         import signal
     except ImportError:  # a child without limits could use all memory
-        _print({"error": f"it is too large to be taken apart on this system; {OTHER_WAYS}"})
+        _print({"error": "patterns cannot be searched on this system; use lines or offset"})
         return
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
@@ -226,7 +199,7 @@ def main() -> None:
     except BadQuestion as error:
         answer = {"error": str(error)}
     except MemoryError:
-        answer = {"error": f"it is too large to be taken apart; {OTHER_WAYS}"}
+        answer = {"error": "it takes too much memory; ask for something simpler"}
     _print(answer)
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
-
 from dragoman.cleaning import one_line
 from dragoman.content.json_scan import Broken, TooIntricate, Walk
 
@@ -25,34 +23,26 @@ _OBJECT, _ARRAY, _STRING = b"{"[0], b"["[0], b'"'[0]
 _SCALARS: Final = {b"t"[0]: "boolean", b"f"[0]: "boolean", b"n"[0]: "null"}
 
 
-class Shape(Struct, frozen=True):
-    text: str
-    paths: tuple[str, ...] = ()
-    """Where arrays are, the longest first, in the way `read_result` understands."""
-
-
-def shape_of(view: memoryview) -> Shape:
-    """The shape; an empty one if it is not JSON after all."""
+def shape_of(view: memoryview) -> str:
+    """The shape; empty if it is not JSON after all."""
     looker = _Looker(view)
     try:
-        text = looker.value(looker.walk.start(), "$", 0)
+        text = looker.value(looker.walk.start(), 0)
     except (Broken, TooIntricate, UnicodeDecodeError):
-        return Shape("")
-    arrays = sorted(looker.arrays, key=lambda found: -found[0])
-    return Shape(one_line(text, LENGTH_LIMIT), tuple(path for _, path in arrays[:3]))
+        return ""
+    return one_line(text, LENGTH_LIMIT)
 
 
 class _Looker:
     def __init__(self, view: memoryview) -> None:
         self.walk = Walk(view, STEP_LIMIT)
-        self.arrays: list[tuple[int, str]] = []
 
-    def value(self, at: int, path: str, depth: int) -> str:
+    def value(self, at: int, depth: int) -> str:
         first = self.walk.view[at]
         if first == _OBJECT:
-            return self._object(at, path, depth)
+            return self._object(at, depth)
         if first == _ARRAY:
-            return self._array(at, path, depth)
+            return self._array(at, depth)
         if first == _STRING:
             return "string"
         return _SCALARS.get(first) or self._number(at)
@@ -61,7 +51,7 @@ class _Looker:
         digits = bytes(self.walk.view[at : min(at + 40, self.walk.end_of(at))])
         return "number" if any(mark in digits for mark in b".eE") else "integer"
 
-    def _object(self, at: int, path: str, depth: int) -> str:
+    def _object(self, at: int, depth: int) -> str:
         if depth >= DEPTH_LIMIT:
             return "{…}"
         limit = INNER_KEY_LIMIT if depth else KEY_LIMIT
@@ -71,31 +61,28 @@ class _Looker:
             for key, begin in self.walk.keys(at):
                 count += 1
                 if count <= limit:
-                    told.append(self._member(key, begin, path, depth))
+                    told.append(self._member(key, begin, depth))
         except (TooIntricate, Broken):
             told.append("…")
         if count > limit:
             told.append(f"{count - limit} more keys")
         return "{" + ", ".join(told) + "}"
 
-    def _member(self, key: str, begin: int, path: str, depth: int) -> str:
+    def _member(self, key: str, begin: int, depth: int) -> str:
         name = key if key.isidentifier() else _quoted(key)
-        step = f".{key}" if key.isidentifier() else f"[{name}]"
-        return f"{name}: {self.value(begin, path + step, depth + 1)}"
+        return f"{name}: {self.value(begin, depth + 1)}"
 
-    def _array(self, at: int, path: str, depth: int) -> str:
+    def _array(self, at: int, depth: int) -> str:
         count, first, more = 0, "…", ""
         try:
             for begin in self.walk.beginnings(at):
                 count += 1
                 if count == 1 and depth < DEPTH_LIMIT:
-                    first = self.value(begin, f"{path}[0]", depth + 1)
+                    first = self.value(begin, depth + 1)
                 if count == COUNT_LIMIT:
                     raise TooIntricate
         except (TooIntricate, Broken):
             more = "at least "
-        if count:
-            self.arrays.append((count, path))
         return f"[{more}{count} × {first}]" if count else "[]"
 
 

@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 from dragoman.content.budget import Limits, head_of, tail_of
 from dragoman.content.json_scan import Broken, TooIntricate, Walk, first_byte
 from dragoman.content.saving import Saver, handle_of
-from dragoman.content.shape import Shape, shape_of
+from dragoman.content.shape import shape_of
 
 SAMPLE_BYTES: Final = 8 * 1024 * 1024
 """How much of JSON is looked at to tell its shape."""
@@ -47,7 +47,8 @@ class Spilled(Struct, frozen=True):
     tail: str
     characters: int
     line_count: int
-    shape: Shape
+    shape: str
+    """Of JSON, in one line; empty if it is other text."""
 
 
 class Passing:
@@ -109,10 +110,10 @@ def spill(
     may_be_json = kind == "json" or bool(_JSON_BEGINS.match(first))
     watched = passing.watched(_again(first, rest))
     path, size = saver.save_pieces_now(watched, most_bytes, ".json" if may_be_json else ".txt", owner=owner)
-    shape = Shape("")
+    shape = ""
     if may_be_json and passing.looks_like_json:
         shape = _shape_of_file(saver, handle_of(path.name), size)
-    saved = Saved(handle_of(path.name), path, size, "json" if shape.text else "text")
+    saved = Saved(handle_of(path.name), path, size, "json" if shape else "text")
     return Spilled(saved, passing.head, passing.tail, passing.characters, passing.line_count, shape)
 
 
@@ -122,17 +123,14 @@ def note_of(spilled: Spilled) -> str:
     ways = ['grep="some words"', f"offset={len(spilled.head.encode('utf-8', 'replace'))}"]
     if spilled.line_count > shown_lines:
         ways.insert(0, f'lines="{shown_lines + 1}-{shown_lines + LINES_AT_ONCE}"')
-    shape = ""
-    if spilled.shape.text:
-        shape = f" Its shape: {spilled.shape.text}."
-        ways[:0] = [f'jsonpath="{path}[0:20]"' for path in spilled.shape.paths[:1] or ("$",)]
+    shape = f" Its shape: {spilled.shape}." if spilled.shape else ""
     calls = " or ".join(f'read_result(handle="{saved.handle}", {way})' for way in ways)
     lines = "1 line" if spilled.line_count == 1 else f"{spilled.line_count} lines"
     left_out = spilled.characters - len(spilled.head) - len(spilled.tail)
     return (
         f"[… {left_out} characters are left out here. The result is too large to be shown whole: "
         f"{saved.size_bytes} bytes, {spilled.characters} characters, {lines}"
-        f"{' of JSON' if spilled.shape.text else ''}.{shape} "
+        f"{' of JSON' if spilled.shape else ''}.{shape} "
         f"All of it is saved in {saved.path}. To read on: {calls}.]"
     )
 
@@ -147,11 +145,11 @@ def _again(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield from rest
 
 
-def _shape_of_file(saver: Saver, handle: str, size: int) -> Shape:
+def _shape_of_file(saver: Saver, handle: str, size: int) -> str:
     file, _ = saver.open_saved(handle)
     with os.fdopen(file, "rb") as stream:
         sample = stream.read(SAMPLE_BYTES)
-    return shape_of(memoryview(sample)) if _is_json(sample, is_whole=len(sample) == size) else Shape("")
+    return shape_of(memoryview(sample)) if _is_json(sample, is_whole=len(sample) == size) else ""
 
 
 def _is_json(sample: bytes, *, is_whole: bool) -> bool:

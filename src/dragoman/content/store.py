@@ -1,8 +1,8 @@
 """Finds saved results by their handles, and answers questions about them.
 
-Only files in Dragoman's own folder are read, by names made here; a path is not a handle. What could take
-long, a regular expression from a model or large JSON, runs in a child process with limits, so that it cannot
-block a thread or the event loop.
+Only files in Dragoman's own folder are read, by names made here; a path is not a handle. A regular
+expression from a model could take long, so it runs in a child process with limits, where it cannot block a
+thread or the event loop.
 """
 
 from __future__ import annotations
@@ -22,10 +22,6 @@ from dragoman.content.saving import NotSaved, Saver
 
 ANSWER_LIMIT: Final = 20_000
 """Characters of one answer."""
-IN_PROCESS_BYTES: Final = 1024 * 1024
-"""Larger JSON is decoded by a child process."""
-SEARCHED_BYTES: Final = 4 * 1024
-"""The same where a path says `..`: each of them is a search through everything."""
 AT_ONCE: Final = 2
 READABLE: Final = (".txt", ".json", ".csv", ".md")
 _ROOT: Final = str(Path(__file__).parents[2])
@@ -46,20 +42,12 @@ class Store:
         try:
             if not name.endswith(READABLE):
                 raise BadQuestion("it is no text")
-            if self._may_take_long(file, question):
+            if is_expression(question.get("grep", "")):
                 async with self._turns:
                     return await self._in_child(file, question, limit)
             return await asyncio.to_thread(_in_thread, file, dict(question), limit)
         finally:
             os.close(file)
-
-    def _may_take_long(self, file: int, question: Mapping[str, Any]) -> bool:
-        if "grep" in question:
-            return is_expression(question["grep"])
-        if "jsonpath" not in question:
-            return False
-        limit = SEARCHED_BYTES if ".." in question["jsonpath"] else IN_PROCESS_BYTES
-        return os.fstat(file).st_size > limit
 
     async def _in_child(self, file: int, question: Mapping[str, Any], limit: int) -> str:
         os.lseek(file, 0, os.SEEK_SET)

@@ -26,12 +26,12 @@ from msgspec import Struct
 
 from dragoman.cleaning import one_line
 from dragoman.hooks.verdicts import HookWord
-from dragoman.permissions import shell
 from dragoman.permissions.conditions import BadRule, HintCondition, is_larger
 from dragoman.permissions.grants import Granted, is_rememberable
 from dragoman.permissions.modes import PermissionMode
 from dragoman.permissions.rules import DIGEST_SHORTEST, Behaviour, Call, Concerning, Rule, key_of, parse
-from dragoman.permissions.shell_pattern import pattern_for
+from dragoman.permissions.shell import compare as shell
+from dragoman.permissions.shell.pattern import pattern_for
 
 Asks = Literal["person", "classifier"]
 
@@ -81,7 +81,7 @@ def decide(
     mine = _concerning(rules, call)
     rule = _hit(mine.deny, call)
     if rule is not None:
-        return _deny(call, mine, rule.because(call), rule)
+        return _deny(call, mine, _because(rule, call), rule)
     if word is not None and word.behaviour == "deny":
         return _deny(call, mine, _said(word))
     if mode == "plan" and not (call.hints.read_only or call.is_own):
@@ -90,13 +90,13 @@ def decide(
         return _allow(call, mine, "it only reads the host's own data")
     rule = _hit(mine.managed_ask, call)
     if rule is not None:
-        return _ask(call, mine, mode, rule.because(call), rule)
+        return _ask(call, mine, mode, _because(rule, call), rule)
     rule = _allowing(mine.managed_allow, call, mine)
     if rule is not None:
         return _allow(call, mine, rule.told, rule)
     rule = _hit(mine.ask, call)
     if rule is not None:
-        return _ask(call, mine, mode, rule.because(call), rule)
+        return _ask(call, mine, mode, _because(rule, call), rule)
     if word is not None and word.behaviour == "ask":
         return _ask(call, mine, mode, _said(word))
     rule = _allowing(mine.allow, call, mine)
@@ -171,6 +171,12 @@ def _ask(
     if mode == "dontAsk":
         return _deny(call, mine, f"permission mode dontAsk refuses what would be asked: {reason}", rule)
     return Verdict(behaviour="ask", reason=reason, rule=rule, call=call, rules=mine)
+
+
+def _because(rule: Rule, call: Call) -> str:
+    reason = rule.because(call)
+    unread = shell.unread(call.command) if rule.shell is not None else None
+    return reason if unread is None else f"{reason}; {unread}"
 
 
 def _said(word: HookWord) -> str:

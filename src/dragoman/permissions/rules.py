@@ -35,7 +35,7 @@ from dragoman.config.schema import PermissionRules
 from dragoman.interaction import LOCAL_CALLER, Caller
 from dragoman.permissions.conditions import ArgumentCondition, BadRule, Condition, read_conditions
 from dragoman.permissions.patterns import fold
-from dragoman.permissions.shell_pattern import ShellPattern, read_pattern
+from dragoman.permissions.shell.pattern import ShellPattern, read_pattern
 from dragoman.permissions.subject_form import SHELL, UNFINISHED, check_single, check_subject, subjects_meant
 from dragoman.permissions.subjects import Subject
 

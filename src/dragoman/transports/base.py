@@ -13,6 +13,8 @@ from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
+from dragoman.errors import ConnectError, SignInNeeded, Unreachable
+
 CONNECT_HINT: Final = "Are the host and port right? With TLS, the url begins with https:// or wss://."
 """For failure that says nothing about itself, such as an end before any answer."""
 
@@ -69,6 +71,18 @@ class TransportFailure(Struct, frozen=True):
     """See `About`."""
     in_session: bool = False
     """Whether the message named a session that the server had opened."""
+
+
+def connect_error(server: str, failure: TransportFailure, phase: str = "connect") -> ConnectError:
+    """The same failure, met while connecting."""
+    if failure.status in (401, 403):
+        refused = SignInNeeded(server, phase, failure.cause, hint=failure.hint, status=failure.status)
+        refused.challenge = failure.challenge
+        return refused
+    hint = failure.hint or (CONNECT_HINT if failure.kind == "broken" else None)
+    error = Unreachable(server, phase, failure.cause, hint=hint, status=failure.status)
+    error.retry_after_seconds = failure.retry_after_seconds
+    return error
 
 
 class Receiver(Protocol):

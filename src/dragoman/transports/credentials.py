@@ -17,6 +17,7 @@ from dragoman.cleaning import one_line
 from dragoman.credentials import Challenge, Credentials
 from dragoman.errors import ConnectError
 from dragoman.transports.base import TransportFailure
+from dragoman.transports.web import RequestFailed
 
 if TYPE_CHECKING:
     from multidict import CIMultiDictProxy
@@ -26,13 +27,14 @@ CHALLENGE_LIMIT: Final = 16
 CHALLENGE_BYTES: Final = 8192
 
 
-class NoCredentials(aiohttp.ClientError):
+class NoCredentials(RequestFailed):
     """The authentication headers could not be obtained; nothing was sent."""
 
     def __init__(self, cause: str, hint: str | None = None) -> None:
-        super().__init__(cause)
-        self.failure = TransportFailure(
-            "status", one_line(cause, 500), may_have_run=False, hint=hint, status=401, was_sent=False
+        super().__init__(
+            TransportFailure(
+                "status", one_line(cause, 500), may_have_run=False, hint=hint, status=401, was_sent=False
+            )
         )
 
 

@@ -18,7 +18,6 @@ from typing import Any, Final
 import aiohttp
 from yarl import URL
 
-from dragoman.cleaning import one_line
 from dragoman.credentials import Credentials
 from dragoman.deadlines import Deadlines
 from dragoman.protocol import LEGACY_REVISIONS, REVISION_IN_HEADER, era_of
@@ -176,18 +175,14 @@ class HttpTransport:
             failure = await self._exchange(message, about, key)
         except TooLarge:
             failure = TransportFailure("too-large", f"the answer is larger than {self._limit_bytes} bytes")
-        except NoCredentials as error:
-            failure = error.failure
         except EventTooLarge:
             failure = TransportFailure("too-large", f"an event is larger than {self._limit_bytes} bytes")
-        except FAULTS as error:
-            failure = failure_of(error)
         except asyncio.CancelledError:
             if key not in self._expired:
                 raise
             failure = TransportFailure("timeout", "no answer in time")
         except Exception as error:  # border: in a task, an unexpected error would not be reported
-            failure = TransportFailure("malformed", one_line(f"{type(error).__name__}: {error}", 200))
+            failure = failure_of(error)
         finally:
             self._posts.pop(key, None)
             self._expired.discard(key)

@@ -25,9 +25,15 @@ from yarl import URL
 from dragoman.cleaning import one_line
 from dragoman.credentials import Credentials
 from dragoman.errors import ConnectError, Unreachable
-from dragoman.transports.base import ADDRESS_QUESTION, About, Details, Sink, TransportFailure
+from dragoman.transports.base import (
+    ADDRESS_QUESTION,
+    About,
+    Details,
+    Sink,
+    TransportFailure,
+    connect_error,
+)
 from dragoman.transports.credentials import (
-    NoCredentials,
     Signer,
     laid_over,
     secrets_of,
@@ -41,7 +47,6 @@ from dragoman.transports.web import (
     Network,
     TooLarge,
     body_of,
-    connect_error,
     content_type_of,
     failure_of,
     failure_of_status,
@@ -108,7 +113,7 @@ class SseTransport:
         except BaseException as error:
             await self.close()
             if isinstance(error, FAULTS):
-                raise connect_error(self._server, _failure_in(error)) from None
+                raise connect_error(self._server, failure_of(error)) from None
             raise
 
     def send(self, message: bytes, about: About | None = None) -> None:
@@ -333,11 +338,7 @@ class SseTransport:
                     response, in_session=True, hide=secrets_of(self._network.headers, self._signer)
                 )
         except FAULTS as error:
-            return _failure_in(error)
-
-
-def _failure_in(error: BaseException) -> TransportFailure:
-    return error.failure if isinstance(error, NoCredentials) else failure_of(error)
+            return failure_of(error)
 
 
 async def _finish(response: aiohttp.ClientResponse) -> None:

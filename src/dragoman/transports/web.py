@@ -25,8 +25,8 @@ from msgspec import Struct
 from yarl import URL
 
 from dragoman.cleaning import one_line
-from dragoman.errors import ConfigError, ConnectError, SignInNeeded, Unreachable
-from dragoman.transports.base import CONNECT_HINT, About, TransportFailure
+from dragoman.errors import ConfigError
+from dragoman.transports.base import About, TransportFailure
 from dragoman.transports.watched_connection import WatchedConnector
 
 JSON: Final = "application/json"
@@ -45,6 +45,14 @@ KNOCK_SECONDS: Final = 2.0
 PIECE_BYTES: Final = 512 * 1024
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 """A machine that vanished is noticed two minutes after its last sign of life."""
+
+
+class RequestFailed(aiohttp.ClientError):
+    """A request that failed for a known reason."""
+
+    def __init__(self, failure: TransportFailure) -> None:
+        super().__init__(failure.cause)
+        self.failure = failure
 
 
 class Network(Struct, frozen=True):
@@ -342,21 +350,11 @@ def retry_after(value: str | None) -> float | None:
     return max(0.0, seconds)
 
 
-def connect_error(server: str, failure: TransportFailure) -> ConnectError:
-    """The same failure, met while connecting."""
-    if failure.status in (401, 403):
-        refused = SignInNeeded(server, "connect", failure.cause, hint=failure.hint, status=failure.status)
-        refused.challenge = failure.challenge
-        return refused
-    hint = failure.hint or (CONNECT_HINT if failure.kind == "broken" else None)
-    error = Unreachable(server, "connect", failure.cause, hint=hint, status=failure.status)
-    error.retry_after_seconds = failure.retry_after_seconds
-    return error
-
-
 def failure_of(error: BaseException) -> TransportFailure:
     """What an exception of aiohttp or of the network means for the message it concerns."""
     match error:
+        case RequestFailed():
+            return error.failure
         case aiohttp.ClientConnectorCertificateError():
             return _unreachable(
                 f"its certificate is not trusted: {_tls_reason(error.certificate_error)}",

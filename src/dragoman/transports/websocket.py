@@ -25,15 +25,15 @@ from yarl import URL
 
 from dragoman.cleaning import one_line
 from dragoman.credentials import Credentials
-from dragoman.transports.base import About, OneLink, Sink, TransportFailure
-from dragoman.transports.credentials import NoCredentials, Signer, secrets_of, send_signed
+from dragoman.transports.base import About, OneLink, Sink, TransportFailure, connect_error
+from dragoman.transports.credentials import Signer, secrets_of, send_signed
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.watched_connection import WatchedConnection
 from dragoman.transports.web import (
     CONNECT_SECONDS,
     FAULTS,
     Network,
-    connect_error,
+    RequestFailed,
     failure_of,
     failure_of_status,
     open_client,
@@ -52,13 +52,12 @@ CLOSE_SECONDS: Final = 1.0
 _WebSocket = aiohttp.ClientWebSocketResponse[Literal[False]]
 
 
-class _Refused(aiohttp.ClientError):
-    """The handshake failed; `failure` says why. `headers`: those of the server's answer."""
+class _Refused(RequestFailed):
+    """The server refused the handshake. `headers`: those of its answer."""
 
-    def __init__(self, failure: TransportFailure, headers: CIMultiDictProxy[str] | None = None) -> None:
-        super().__init__(failure.cause)
-        self.failure = failure
-        self.headers = _NO_HEADERS if headers is None else headers
+    def __init__(self, failure: TransportFailure, headers: CIMultiDictProxy[str]) -> None:
+        super().__init__(failure)
+        self.headers = headers
 
 
 _NO_HEADERS: Final = CIMultiDictProxy[str](CIMultiDict())
@@ -114,9 +113,7 @@ class WebSocketTransport(OneLink):
         except BaseException as error:
             await self.close()
             if isinstance(error, FAULTS):
-                known = isinstance(error, _Refused | NoCredentials)
-                failure = error.failure if known else failure_of(error)
-                raise connect_error(self._server, failure) from None
+                raise connect_error(self._server, failure_of(error)) from None
             raise
         self._sink = sink
         self._loops.append(asyncio.create_task(self._read(link), name=f"messages from {self._server}"))
@@ -307,7 +304,7 @@ def _watching_the_handshake(
 async def _on_redirect(
     session: aiohttp.ClientSession, context: SimpleNamespace, seen: aiohttp.TraceRequestRedirectParams
 ) -> None:
-    raise _Refused(await failure_of_status(seen.response))
+    raise RequestFailed(await failure_of_status(seen.response))
 
 
 async def _on_answer(
@@ -321,7 +318,7 @@ async def _on_answer(
         raise _Refused(await failure_of_status(seen.response, hide=secrets()), seen.response.headers)
     chosen = seen.response.headers.get("Sec-WebSocket-Protocol", SUBPROTOCOL)
     if chosen.strip() != SUBPROTOCOL:
-        raise _Refused(
+        raise RequestFailed(
             TransportFailure(
                 "malformed",
                 f"it speaks the subprotocol {one_line(chosen, 80)} and not {SUBPROTOCOL}",
@@ -400,7 +397,7 @@ def _connect_request(proxy: URL, target: URL) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def _proxy_failure(cause: str) -> _Refused:
-    return _Refused(
+def _proxy_failure(cause: str) -> RequestFailed:
+    return RequestFailed(
         TransportFailure("unreachable", cause, may_have_run=False, hint="Check HTTP_PROXY or `proxy`.")
     )

@@ -150,7 +150,7 @@ async def test_large_structured_content_goes_to_a_file_of_its_own(bench: Bench):
     assert json.loads(saved.path.read_text()) == {"rows": rows, "next": None}
     assert saved.kind == "json"
     assert "Its shape: {rows: [20000 × {id: integer, name: string}], next: null}" in note
-    assert 'jsonpath="$.rows[0:20]"' in note
+    assert f'read_result(handle="{saved.handle}", grep="some words")' in note
 
 
 @pytest.mark.parametrize("count", [500, 20_000])

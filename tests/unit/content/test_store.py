@@ -1,112 +1,18 @@
-"""Looking into saved results: lines, offsets, words, expressions and paths, all bounded."""
+"""Looking into saved results: lines, offsets, words and expressions, all bounded."""
 
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dragoman.calls.result_tools import result_tool
 from dragoman.content.budget import Limits
-from dragoman.content.jsonpath import BadPath, found
 from dragoman.content.saving import NotSaved, Saver, handle_of
 from dragoman.content.store import BadQuestion, Store
 from dragoman.errors import InvalidArguments
-from tests.cpu_time import CpuTimer
 
 pytestmark = pytest.mark.requirement("CAL-7")
-
-DATA: Any = {
-    "items": [{"id": 1, "name": "a"}, {"id": 2, "name": "b", "tags": ["x"]}, {"id": 3, "ok": True}],
-    "a b": {"c's": [10, 20, 30]},
-    "name": "top",
-}
-
-
-@pytest.mark.parametrize(
-    ("path", "values"),
-    [
-        ("$", [DATA]),
-        ("", [DATA]),
-        ("$.name", ["top"]),
-        ("name", ["top"]),
-        ("$['a b']['c\\'s'][1]", [20]),
-        ('$["a b"]["c\'s"][-1]', [30]),
-        ("$.items[0:2].id", [1, 2]),
-        ("$.items[1:][*]", [2, "b", ["x"], 3, True]),
-        ("$.items[:1].name", ["a"]),
-        ("$.items.*.id", [1, 2, 3]),
-        ("$..name", ["top", "a", "b"]),
-        ("$..tags[0]", ["x"]),
-        ("$.items..items", []),
-        ("$.items[*]..id", [1, 2, 3]),
-        ("$.items[?(@['tags'][-1]=='x')].id", [2]),
-        ("$.items[?(@.id==2)].name", ["b"]),
-        ("$.items[?(@.id >= 2)].id", [2, 3]),
-        ("$.items[?@.name != 'a'].name", ["b"]),
-        ("$.items[?(@.tags)].id", [2]),
-        ("$.items[?(@.tags[0]=='x')].id", [2]),
-        ("$.items[?(@.ok==true)].id", [3]),
-        ("$.items[?(@.ok==1)].id", []),
-        ("$.items[?(@.name<3)].id", []),
-        ("$.nothing.at.all", []),
-        ("$.items[99]", []),
-        ("$.name[0]", []),
-    ],
-)
-def test_a_path_finds_what_is_there(path: str, values: list[Any]):
-    assert list(found(DATA, path)) == values
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["$[", "$.items[", "$.items[a]", "$..", "$.a[?(x)]", "$x y", "$[?(@.a==)]", "$" + ".a" * 60, "$[1:2:3]"],
-)
-def test_a_path_that_is_not_understood_says_where(path: str):
-    with pytest.raises(BadPath, match=r"character|steps"):
-        list(found(DATA, path))
-
-
-@given(st.text(st.sampled_from("$.[]'\"*?@=<>!():abc01 -"), max_size=20))
-def test_no_path_raises_anything_else(path: str):
-    try:
-        list(found(DATA, path))
-    except BadPath:
-        pass
-
-
-def test_what_several_ways_lead_to_is_found_once():
-    data = {"a": {"a": {"a": 1, "b": 2}}}
-
-    assert list(found(data, "$..a..a")) == [{"a": 1, "b": 2}, 1]
-    assert list(found(data, "$..a..b")) == [2]
-
-
-def test_each_further_search_takes_no_longer_than_the_one_before():
-    data: Any = 1
-    for _ in range(900):
-        data = {"a": data}
-    started = CpuTimer()
-
-    assert list(found(data, "$" + "..a" * 49 + "..zz")) == []
-    assert started.seconds() < 2
-
-
-@pytest.mark.parametrize("inner", ["@..id", "@.*", "@[*]", "@[?(@.a)]", "@[0:2]"])
-def test_a_filter_looks_at_one_place_of_each_element(inner: str):
-    with pytest.raises(BadPath):
-        found(DATA, f"$.items[?({inner})]")
-
-
-def test_the_depth_of_data_is_no_matter():
-    deep: Any = {"x": 1}
-    for _ in range(50_000):
-        deep = [deep]
-
-    assert list(found(deep, "$..x")) == [1]
 
 
 class Shelf:
@@ -177,9 +83,11 @@ async def test_a_text_without_line_ends_is_searched_all_the_same(shelf: Shelf):
     handle = shelf.put("x" * 1_048_570 + "needle in the hay" + "y" * 3_000_000 + "Needle" + "z")
     answer = await shelf.ask(handle, grep="needle")
 
-    assert answer.count("1: …") == 2
-    assert "needle" in answer
-    assert "Needlez" in answer
+    first, second = answer.split("\n")
+    assert first.startswith("1, offset=1048570: …x")
+    assert first.endswith("xneedle")  # a very long line is searched in parts
+    assert second.startswith("1, offset=4048587: …y")
+    assert second.endswith("yNeedlez")
 
 
 async def test_an_expression_stands_between_slashes_and_runs_elsewhere(shelf: Shelf):
@@ -196,40 +104,6 @@ async def test_an_expression_that_never_ends_is_ended(shelf: Shelf):
     with pytest.raises(BadQuestion, match="longer than"):
         await slow.ask(shelf.put("a" * 5000), {"grep": "/(a+)+b/"})
     assert time.monotonic() - started < 5
-
-
-async def test_a_search_through_more_than_a_little_runs_elsewhere(shelf: Shelf, monkeypatch: Any):
-    asked: list[str] = []
-    in_child = Store._in_child  # pyright: ignore[reportPrivateUsage]
-
-    async def noted(self: Store, file: int, question: Any, limit: int) -> str:
-        asked.append(question["jsonpath"])
-        return await in_child(self, file, question, limit)
-
-    monkeypatch.setattr(Store, "_in_child", noted)
-    handle = shelf.put(json.dumps({"items": [{"id": n} for n in range(1000)]}), ".json")
-
-    assert await shelf.ask(handle, jsonpath="$.items[7].id") == "7"
-    assert (await shelf.ask(handle, jsonpath="$..id")).startswith("0\n1\n")
-    assert asked == ["$..id"]
-
-
-@pytest.mark.parametrize("count", [10, 200_000], ids=["here", "in a child"])
-async def test_paths_are_looked_for_in_small_and_large_json(shelf: Shelf, count: int):
-    handle = shelf.put(json.dumps({"items": [{"id": n} for n in range(count)]}), ".json")
-
-    assert await shelf.ask(handle, jsonpath="$.items[2:4]") == '{"id": 2}\n{"id": 3}'
-    assert await shelf.ask(handle, jsonpath="$.nothing") == "[nothing is there]"
-    with pytest.raises(BadQuestion, match="character 3"):
-        await shelf.ask(handle, jsonpath="$[")
-    if count > 10:
-        assert len(await shelf.ask(handle, jsonpath="$")) < 1200
-
-
-@pytest.mark.parametrize("text", ["no json", "[" * 100_000 + "]" * 100_000, "[" + "9" * 5000 + "]"])
-async def test_json_that_cannot_be_decoded_is_a_sentence(shelf: Shelf, text: str):
-    with pytest.raises(BadQuestion, match="work all the same"):
-        await shelf.ask(shelf.put(text, ".json"), jsonpath="$.a")
 
 
 @pytest.mark.parametrize(

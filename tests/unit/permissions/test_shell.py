@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dragoman.permissions.decide import decide
 from dragoman.permissions.rules import BadRule, Behaviour, Call, parse
-from dragoman.permissions.shell_pattern import UNKNOWN, is_known
-from dragoman.permissions.shell_script import LENGTH_LIMIT, take_apart
+from dragoman.permissions.shell.pattern import UNKNOWN, is_known
+from dragoman.permissions.shell.script import LENGTH_LIMIT, take_apart
 
 ALLOWS = ("git *", "npm run *", "ls")
 

@@ -22,12 +22,11 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from dragoman.errors import ConfigError, SignInNeeded, Unreachable
-from dragoman.transports.base import TransportFailure
+from dragoman.transports.base import TransportFailure, connect_error
 from dragoman.transports.web import (
     ERROR_BODY_BYTES,
     Network,
     TooLarge,
-    connect_error,
     failure_of,
     failure_of_status,
     knock,

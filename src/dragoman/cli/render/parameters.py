@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, cast
 
+from dragoman.catalog.schemas.references import References
 from dragoman.cleaning import one_line
 from dragoman.cli.render.columns import Row
 
@@ -27,7 +28,7 @@ Json = Mapping[str, Any]
 
 def parameters(schema: Json) -> list[Row]:
     """A row for each: name (with a star if it is required), type, and what it is for."""
-    rows = _inside(schema, schema, "", DEPTH_LIMIT)
+    rows = _inside(schema, References(dict(schema)), "", DEPTH_LIMIT)
     found = list(islice(rows, ROW_LIMIT))
     if next(rows, None) is not None:
         found.append(Row("…", "", "and more: --json shows the whole schema"))
@@ -38,17 +39,18 @@ def signature(schema: Json) -> str:
     """The parameters on one line, as in `(a: number, note?: string)`."""
     wanted = _list(schema.get("required"))
     shown: list[str] = []
+    root = References(dict(schema))
     properties = _object(schema.get("properties"))
     if not properties:
         return ""
     for name, value in islice(properties.items(), SIGNATURE_LIMIT):
-        kind = _kind(_resolved(value, schema), schema, DEPTH_LIMIT)
+        kind = _kind(_resolved(value, root), root, DEPTH_LIMIT)
         kind = kind if len(kind) <= SHORT else "choice"
         shown.append(f"{one_line(name, 60)}{'' if name in wanted else '?'}: {kind}")
     return f"({', '.join([*shown, *['…'] * (len(properties) > SIGNATURE_LIMIT)])})"
 
 
-def _inside(part: Json, root: Json, where: str, depth: int) -> Iterator[Row]:
+def _inside(part: Json, root: References, where: str, depth: int) -> Iterator[Row]:
     if not depth:
         return
     wanted = _list(part.get("required"))
@@ -61,7 +63,7 @@ def _inside(part: Json, root: Json, where: str, depth: int) -> Iterator[Row]:
         yield from _inside(items, root, f"{place}[]", depth - 1)
 
 
-def _row(place: str, part: Json, root: Json) -> Row:
+def _row(place: str, part: Json, root: References) -> Row:
     kind, about = _kind(part, root, DEPTH_LIMIT), part.get("description")
     text = one_line(about.strip()) if isinstance(about, str) else ""
     if len(kind) > SHORT:
@@ -72,7 +74,7 @@ def _row(place: str, part: Json, root: Json) -> Row:
     return Row(one_line(place, 300), kind, text)
 
 
-def _kind(part: Json, root: Json, depth: int) -> str:
+def _kind(part: Json, root: References, depth: int) -> str:
     choices = [part["const"]] if "const" in part else _list(part.get("enum"))
     if choices:
         more = f" | … {len(choices) - CHOICE_LIMIT} more" if len(choices) > CHOICE_LIMIT else ""
@@ -91,16 +93,13 @@ def _value(value: Any) -> str:
     return one_line(json.dumps(value, ensure_ascii=False), VALUE_LIMIT)
 
 
-def _resolved(value: Any, root: Json) -> Json:
+def _resolved(value: Any, root: References) -> Json:
     """The part, or the definition in the same schema that it refers to."""
     part = _object(value)
-    reference = part.get("$ref")
-    if not isinstance(reference, str) or not reference.startswith("#/"):
+    if "$ref" not in part:
         return part
-    found: Any = root
-    for step in reference[2:].split("/"):
-        found = _object(found).get(step.replace("~1", "/").replace("~0", "~"))
-    return {**_object(found), **{key: said for key, said in part.items() if key != "$ref"}}
+    found = _object(root.find(part["$ref"]))
+    return {**found, **{key: said for key, said in part.items() if key != "$ref"}}
 
 
 def _object(value: Any) -> Json:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from dragoman.permissions.shell_pattern import FILES, UNKNOWN
+from dragoman.permissions.shell.pattern import FILES, UNKNOWN
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./^!#\]}\x80-\xff-]+")
 _PATTERN = re.compile(r"[*?\[{]")

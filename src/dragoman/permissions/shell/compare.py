@@ -20,7 +20,7 @@ from msgspec import Struct
 from dragoman.cleaning import one_line
 from dragoman.permissions.conditions import TEXT_LIMIT
 from dragoman.permissions.rules import Rule
-from dragoman.permissions.shell_carriers import (
+from dragoman.permissions.shell.carriers import (
     PROGRAM,
     SHELLS,
     STARTERS,
@@ -33,9 +33,9 @@ from dragoman.permissions.shell_carriers import (
     started,
     undashed,
 )
-from dragoman.permissions.shell_options import hits_past_options, may_hit_past_options
-from dragoman.permissions.shell_pattern import FILES, UNKNOWN, ShellPattern, is_known
-from dragoman.permissions.shell_script import SimpleCommand, take_apart
+from dragoman.permissions.shell.options import hits_past_options, may_hit_past_options
+from dragoman.permissions.shell.pattern import FILES, UNKNOWN, ShellPattern, is_known
+from dragoman.permissions.shell.script import NO_PARSER, SimpleCommand, take_apart
 
 _SUFFIXES: Final = 64
 """How many words of a starter's arguments may be the program, for a deny."""
@@ -44,14 +44,15 @@ _NESTED: Final = 3
 
 def hits(pattern: ShellPattern, command: str | None) -> bool:
     """For a deny or an ask: whether any part of the command, or all of it, is meant. One that is too long to
-    be compared is."""
+    be compared is, and so is every command if there is no parser."""
     if command is None or len(command) > TEXT_LIMIT or pattern.is_any or pattern.is_exactly(command):
         return True
     if pattern.hits(command.split()):
         return True
-    return any(
+    script = take_apart(command)
+    return script.is_unread or any(
         pattern.hits(words) or hits_past_options(pattern, words)
-        for each in take_apart(command).commands
+        for each in script.commands
         for words in _readings(each.words)
     )
 
@@ -118,13 +119,18 @@ def why_not(rule: Rule, command: str | None) -> str | None:
     if covering(command, [rule], []):
         return None
     script = take_apart(command)
-    if any(_covers(rule.shell, each) for each in script.commands):
+    if script.is_unread or any(_covers(rule.shell, each) for each in script.commands):
         return f"it does not allow all of the command: {uncovered(command, [rule])}"
     return "no part of the command is meant"
 
 
 def _told(command: SimpleCommand) -> str:
     return one_line(" ".join(command.all_words).replace(UNKNOWN, "…").replace(FILES, "…"), 200)
+
+
+def unread(command: str | None) -> str | None:
+    """Why the parts of the command are not known, if there is no parser."""
+    return NO_PARSER if command is not None and take_apart(command).is_unread else None
 
 
 class _Strict(Struct, frozen=True):

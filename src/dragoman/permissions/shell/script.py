@@ -1,7 +1,7 @@
 """Splits a shell command into the simple commands that it would run.
 
 `take_apart` uses the syntax tree of tree-sitter-bash. That parser differs from bash in rare cases, so its
-result is verified: each piece of the text must be a word that `shell_words` reads in the same way, an
+result is verified: each piece of the text must be a word that `words` reads in the same way, an
 operator that is valid there, or blank; anything else makes the whole text *unclear*. In an unclear text,
 commands are still found as far as possible: that is enough for a deny.
 """
@@ -12,18 +12,20 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from dragoman.permissions.shell_pattern import UNKNOWN, is_known
-from dragoman.permissions.shell_words import Holes, Unclear, read_word
+from dragoman.permissions.shell.pattern import UNKNOWN, is_known
+from dragoman.permissions.shell.words import Holes, Unclear, read_word
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Parser
 
 LENGTH_LIMIT: Final = 20_000
 DEPTH_LIMIT: Final = 40
+NO_PARSER: Final = "shell commands cannot be read without the extra `agent`: pip install 'dragoman[agent]'"
 
 
 class SimpleCommand(Struct, frozen=True):
@@ -43,6 +45,8 @@ class Script(Struct, frozen=True):
     """What is not understood, in words."""
     redirection: str | None = None
     """A redirection that reads or writes a file."""
+    is_unread: bool = False
+    """Whether there is no parser, so that nothing is known of its commands."""
 
 
 _STATEMENTS: Final[dict[str, frozenset[str]]] = {
@@ -87,7 +91,11 @@ def take_apart(command: str) -> Script:
     if unclear is not None:
         return Script((), unclear)
     data = command.encode()
-    root = _parser().parse(data).root_node
+    try:
+        parser = _parser()
+    except ImportError:
+        return Script((), NO_PARSER, is_unread=True)
+    root = parser.parse(data).root_node
     reader = _Reader(data.decode("latin-1"))
     try:
         if root.has_error:
@@ -104,6 +112,11 @@ def _parser() -> Parser:
     from tree_sitter import Parser
 
     return Parser(_language())
+
+
+def has_parser() -> bool:
+    """Whether the parser is installed. Does not load it."""
+    return all(find_spec(name) is not None for name in ("tree_sitter", "tree_sitter_bash"))
 
 
 @cache

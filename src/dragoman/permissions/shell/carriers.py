@@ -18,8 +18,8 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.permissions.patterns import fold
-from dragoman.permissions.shell_pattern import FILES, UNKNOWN, is_known
-from dragoman.permissions.shell_script import Script, take_apart
+from dragoman.permissions.shell.pattern import FILES, UNKNOWN, is_known
+from dragoman.permissions.shell.script import Script, take_apart
 
 
 def _names(text: str) -> frozenset[str]:
