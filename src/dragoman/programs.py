@@ -46,7 +46,7 @@ async def run(
     env: Mapping[str, str],
     cwd: str,
     limit_bytes: int,
-    guard: Watches,
+    watchdog: Watches,
 ) -> Ended:
     """How the command ended, and what it printed; `CommandFailure` if it cannot be run or prints too much.
 
@@ -60,7 +60,7 @@ async def run(
         raise CommandFailure(f"could not be started: {_in_words(error)}") from None
     pid = transport.get_pid()
     started = start_of(pid)
-    guard.watch(pid)
+    watchdog.watch(pid)
     try:
         stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
         stdin.write(given)
@@ -72,7 +72,7 @@ async def run(
         try:
             await _end(transport, conversation, pid, started)
         finally:
-            guard.release(pid)
+            watchdog.release(pid)
 
 
 async def _spawned(
@@ -115,7 +115,7 @@ async def _end(
     finally:
         transport.close()
         if conversation.ended.done() and not conversation.ended.cancelled():
-            conversation.ended.exception()  # looked at, lest asyncio complains that nobody did
+            conversation.ended.exception()  # looked at, so that asyncio does not report it as unread
 
 
 class _Conversation(asyncio.SubprocessProtocol):

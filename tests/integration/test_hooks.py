@@ -21,7 +21,7 @@ from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import Command, Hook, Post, hook
 from dragoman.hooks.points import After, Before
-from dragoman.hooks.verdicts import CONTEXT_LIMIT, HookWord
+from dragoman.hooks.verdicts import CONTEXT_LIMIT, HookDecision
 from dragoman.permissions.checker import names_of
 from dragoman.transports.orphans import group_members
 from tests.integration.waiting import until
@@ -114,11 +114,11 @@ async def test_a_command_gets_the_event_as_json_and_the_persons_environment(home
         ("true", Before({})),
         ("echo hello", Before({})),
         ("echo '[1]'", Before({})),
-        ("echo no way >&2; exit 2", Before({}, HookWord("deny", "no way", "h"))),
-        ("echo '{}'; exit 2", Before({}, HookWord("deny", "a hook refuses it", "h"))),
+        ("echo no way >&2; exit 2", Before({}, HookDecision("deny", "no way", "h"))),
+        ("echo '{}'; exit 2", Before({}, HookDecision("deny", "a hook refuses it", "h"))),
         (
             prints(decides(permissionDecision="deny", permissionDecisionReason="why")),
-            Before({}, HookWord("deny", "why", "h")),
+            Before({}, HookDecision("deny", "why", "h")),
         ),
         (prints(decides(updatedInput={"a": 1})), Before({"a": 1})),
         (prints(decides(additionalContext="c")), Before({}, None, ("c",))),
@@ -162,8 +162,8 @@ async def test_a_command_that_fails_is_reported_and_blocks_only_where_it_is_to(c
         assert problem in desk.reports[0]
     async with Desk(runs(command, timeout_seconds=seconds, blocks_on_error=True)) as desk:
         before = await desk.before()
-        assert before.word is not None
-        assert before.word.behaviour == "deny"
+        assert before.hook_decision is not None
+        assert before.hook_decision.behaviour == "deny"
 
 
 async def test_a_folder_that_is_gone_is_told(home: Path):
@@ -177,15 +177,15 @@ async def test_a_folder_that_is_gone_is_told(home: Path):
 async def test_ten_megabytes_for_a_program_that_reads_nothing():
     async with Desk(runs("exit 0"), runs("exec <&-; exit 2")) as desk:
         before = await desk.before({"text": "x" * 10_000_000})
-        assert before.word is not None
+        assert before.hook_decision is not None
         assert desk.reports == []
 
 
 async def test_ten_megabytes_for_a_program_that_reads_them_all():
     async with Desk(runs("wc -c >&2; exit 2")) as desk:
         before = await desk.before({"text": "x" * 10_000_000})
-        assert before.word is not None
-        assert int(before.word.reason) > 10_000_000
+        assert before.hook_decision is not None
+        assert int(before.hook_decision.reason) > 10_000_000
 
 
 async def test_a_child_that_holds_the_output_does_not_hold_the_call():
@@ -246,8 +246,8 @@ async def test_closing_ends_what_runs(home: Path, others: tuple[Hook, ...]):
     await desk.hooks.close()
     await until(lambda: group_members(pid) == [])  # killed; the system takes a moment to clear them away
     before = await call
-    assert before.word is not None
-    assert before.word.behaviour == "deny"
+    assert before.hook_decision is not None
+    assert before.hook_decision.behaviour == "deny"
     assert other_tasks() == []
 
 
@@ -316,8 +316,8 @@ async def test_hooks_that_lead_to_hooks_come_to_an_end():
     environ = {**os.environ, commands.DEPTH: str(commands.DEPTH_LIMIT)}
     async with Desk(runs("true", blocks_on_error=True), environ=environ) as desk:
         before = await desk.before()
-        assert before.word is not None
-        assert before.word.behaviour == "deny"
+        assert before.hook_decision is not None
+        assert before.hook_decision.behaviour == "deny"
         assert "too deep" in desk.reports[0]
 
 
@@ -372,7 +372,7 @@ async def test_an_address_gets_the_event_and_decides(there: Site):
     there.answer = lambda request: web.json_response(decides(permissionDecision="ask", updatedInput={"a": 1}))
     async with Desk(there.hook()) as desk:
         before = await desk.before({"a": 0})
-        assert before == Before({"a": 1}, HookWord("ask", "a hook wants it to be asked", "h"))
+        assert before == Before({"a": 1}, HookDecision("ask", "a hook wants it to be asked", "h"))
         await desk.before({"a": 0})
     headers, given = there.requests[0]
     assert headers["Authorization"] == "Bearer abc"
@@ -417,7 +417,7 @@ async def test_an_answer_that_is_none_is_reported(there: Site, answer: Answering
         assert problem is None or problem in desk.reports[0]
     async with Desk(there.hook(blocks_on_error=True)) as desk:
         before = await desk.before()
-        assert (before.word is not None) == (problem is not None)
+        assert (before.hook_decision is not None) == (problem is not None)
     assert len(there.requests) == 2  # and nobody was sent on
 
 
@@ -454,7 +454,7 @@ async def test_closing_ends_what_is_under_way(there: Site):
     await until(lambda: there.requests)
     await desk.hooks.close()
     before = await call
-    assert before.word is not None
+    assert before.hook_decision is not None
     assert desk.reports == ["the host is closing"]
 
 
@@ -473,7 +473,7 @@ async def test_programs_addresses_and_functions_decide_together(there: Site):
         runs("echo not today >&2; exit 2"),
         hook(lambda given: decides(additionalContext="c"), "PreToolUse"),
     ) as desk:
-        assert await desk.before() == Before({}, HookWord("deny", "not today", "h"), ("c",))
+        assert await desk.before() == Before({}, HookDecision("deny", "not today", "h"), ("c",))
 
 
 # --- in a host ---

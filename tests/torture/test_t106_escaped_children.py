@@ -91,7 +91,7 @@ async def test_t106_a_child_that_left_does_not_outlive_a_host_that_is_killed(are
         assert await survivors(child) == []
 
 
-async def test_t106_if_the_warden_is_killed_too_the_next_host_ends_it(arena, program):
+async def test_t106_if_the_watchdog_is_killed_too_the_next_host_ends_it(arena, program):
     async with arena():
         child = int(await asyncio.to_thread(program.stdout.readline))
         (watchdog,) = [pid for pid in children_of(program.pid) if "dragoman-watchdog" in command_line(pid)]
@@ -188,7 +188,7 @@ async def test_t106_closing_a_server_whose_pid_is_used_again_signals_nobody(aren
 
 
 @pytest.mark.parametrize(("off", "survives"), [(0, False), (1, True)], ids=["the same", "used again"])
-def test_t106_the_warden_ends_a_listed_group_only_if_it_is_still_the_same(stranger, off, survives):
+def test_t106_the_watchdog_ends_a_listed_group_only_if_it_is_still_the_same(stranger, off, survives):
     watchdog = orphans._start_watchdog("0" * 16, {stranger.pid: start_of(stranger.pid) + off})
     assert watchdog is not None
     assert watchdog.stdin is not None
@@ -210,7 +210,7 @@ async def test_t106_a_hooks_command_that_has_ended_signals_nobody(tmp_path, monk
         def release(self, pid: int) -> None: ...
 
     ended = await programs.run(
-        "exec sleep 0.1", env={"PATH": "/usr/bin:/bin"}, cwd=str(tmp_path), limit_bytes=1000, guard=Guard()
+        "exec sleep 0.1", env={"PATH": "/usr/bin:/bin"}, cwd=str(tmp_path), limit_bytes=1000, watchdog=Guard()
     )
     assert ended.exit_code == 0
     assert sent == []

@@ -16,7 +16,7 @@ from dragoman import DragomanError, Host
 from dragoman.calls import audit
 from dragoman.calls.audit import AuditLog, Entry
 from dragoman.errors import ConnectionLost
-from dragoman.transports.orphans import Guard
+from dragoman.transports.orphans import ProcessWatchdog
 from tests.servers import zoo
 from tests.torture import projects
 from tests.torture.arena import at_once, until
@@ -93,15 +93,15 @@ def sleeper() -> Iterator[int]:
     process.wait()
 
 
-def freeze_watchdog(guard: Guard) -> int:
+def freeze_watchdog(guard: ProcessWatchdog) -> int:
     assert guard._watchdog is not None
     os.kill(guard._watchdog.pid, signal.SIGSTOP)
     return guard._watchdog.pid
 
 
-def test_t112_a_frozen_warden_is_not_waited_for(sleeper):
+def test_t112_a_frozen_watchdog_is_not_waited_for(sleeper):
     def release_seconds(*, frozen: bool) -> float:
-        guard = Guard()
+        guard = ProcessWatchdog()
         guard.watch(sleeper)
         assert guard._watchdog is not None
         watchdog = freeze_watchdog(guard) if frozen else guard._watchdog.pid
@@ -115,16 +115,16 @@ def test_t112_a_frozen_warden_is_not_waited_for(sleeper):
     assert release_seconds(frozen=True) < max(0.25, 20 * calm)
 
 
-def test_t112_a_frozen_warden_that_reads_no_more_is_replaced(sleeper):
+def test_t112_a_frozen_watchdog_that_reads_no_more_is_replaced(sleeper):
     """Its pipe is full after some thousand lines; writing on must not wait for it."""
-    guard = Guard()
+    guard = ProcessWatchdog()
     guard.watch(sleeper)
     frozen = freeze_watchdog(guard)
     done = threading.Event()
 
     def keep_telling() -> None:
         for _ in range(20_000):
-            guard._tell_warden(f"- {sleeper + 1}\n")
+            guard._tell_watchdog(f"- {sleeper + 1}\n")
         done.set()
 
     threading.Thread(target=keep_telling, daemon=True).start()

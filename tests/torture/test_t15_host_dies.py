@@ -39,7 +39,7 @@ async def doomed(how: str, **popen) -> AsyncIterator[tuple[subprocess.Popen, lis
             program.kill()
 
 
-def warden_of(program: subprocess.Popen) -> int:
+def watchdog_of(program: subprocess.Popen) -> int:
     return next(pid for pid in children_of(program.pid) if "dragoman-watchdog" in command_line(pid))
 
 
@@ -103,10 +103,10 @@ async def test_t15_a_forked_child_that_lives_on_does_not_keep_the_servers_alive(
 
 
 @pytest.mark.requirement("TRN-1")
-async def test_t15_if_the_warden_is_killed_too_the_next_host_sweeps(arena):
+async def test_t15_if_the_watchdog_is_killed_too_the_next_host_sweeps(arena):
     async with arena() as a:
         async with doomed("wait") as (program, pids):
-            os.kill(warden_of(program), signal.SIGKILL)
+            os.kill(watchdog_of(program), signal.SIGKILL)
             program.kill()
             await asyncio.to_thread(program.wait, 10)
             stubborn = [pid for pid in pids if alive(pid)]
@@ -120,7 +120,7 @@ async def test_t15_if_the_warden_is_killed_too_the_next_host_sweeps(arena):
         assert len(list(pid_files.iterdir())) == 1, "only the living host's pid_file is left"
 
 
-async def test_t15_a_warden_that_dies_alone_is_replaced(arena):
+async def test_t15_a_watchdog_that_dies_alone_is_replaced(arena):
     """The next server that starts or ends brings a new one; no server is harmed meanwhile."""
     async with arena() as a:
         watchdog = next(pid for pid in children_of(os.getpid()) if "dragoman-watchdog" in command_line(pid))

@@ -17,7 +17,7 @@ from dragoman import DragomanError, Host
 from dragoman.errors import ConnectionLost, HostClosed
 from dragoman.hooks.declared import hook
 from dragoman.testing import ScriptedUser
-from dragoman.transports.orphans import Guard
+from dragoman.transports.orphans import ProcessWatchdog
 from tests.servers import zoo
 from tests.torture.arena import at_once, until
 from tests.torture.people import program_environment, wait_for_deaths
@@ -188,7 +188,7 @@ async def test_t66_hosts_in_several_threads_open_and_close_without_harming_each_
 async def test_t66_threads_that_start_and_end_servers_share_the_safeguards(arena, monkeypatch, tmp_path):
     """One thread's last server ends while another's first one starts: that one is not forgotten."""
     monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(tmp_path))
-    guard = Guard()
+    guard = ProcessWatchdog()
     faults: list[str] = []
 
     def start_and_end(process: subprocess.Popen[bytes]) -> None:

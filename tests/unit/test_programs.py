@@ -22,7 +22,7 @@ class Unwatched:
 
 async def run(command: str, folder: Path, **options: Any) -> Ended:
     options = {"env": {"PATH": "/usr/bin:/bin"}, "limit_bytes": 64 * 1024, **options}
-    return await programs.run(command, cwd=str(folder), guard=Unwatched(), **options)
+    return await programs.run(command, cwd=str(folder), watchdog=Unwatched(), **options)
 
 
 def is_alive(pid: int) -> bool:

@@ -71,7 +71,7 @@ class HeadersHelper:
         url: str,
         env: Mapping[str, str],
         cwd: str,
-        guard: Watches,
+        watchdog: Watches,
         learned: Callable[[Iterable[str]], None] | None = None,
     ) -> None:
         """`env`: all that the command gets, besides the names under which it is told which server this is.
@@ -82,7 +82,7 @@ class HeadersHelper:
         self._command = command
         self._env = {**env, **facts(server, url)}
         self._cwd = cwd
-        self._guard = guard
+        self._watchdog = watchdog
         self._learned = learned
         self._given: Mapping[str, str] | None = None
         self._running = asyncio.Lock()
@@ -118,7 +118,7 @@ class HeadersHelper:
                     env=self._env,
                     cwd=self._cwd,
                     limit_bytes=OUTPUT_LIMIT_BYTES,
-                    guard=self._guard,
+                    watchdog=self._watchdog,
                 )
         except TimeoutError:
             raise self._failed(f"did not end within {LIMIT_SECONDS:g} s") from None

@@ -147,7 +147,7 @@ class Pipeline:
 
         If the tool or its server changes before the call is sent, it starts again from the beginning.
         """
-        hooks, word, context = self._hooks, None, ()
+        hooks, hook_decision, context = self._hooks, None, ()
         try:
             tool = self._known(request) or await self._find(request)
             # A copy: what was judged is what is sent, whatever the caller does with its own.
@@ -158,7 +158,7 @@ class Pipeline:
             server = self._servers.find(name)
             if hooks.wants("PreToolUse", tool, arguments):
                 before = await hooks.before_call(tool, arguments, call_id=request.call_id)
-                word, context = before.word, before.context
+                hook_decision, context = before.hook_decision, before.context
                 if before.arguments is not arguments:
                     arguments = await self._checked(tool, _copied(tool, before.arguments), request)
                     if (named := _server_of(tool, arguments)) != name:
@@ -169,7 +169,7 @@ class Pipeline:
         decision = await self._permissions.decide(
             tool,
             arguments,
-            word,
+            hook_decision,
             is_own_request=request.perform is not None,
             call_id=request.call_id,
             caller=request.caller,

@@ -63,7 +63,7 @@ def assign(tools: Iterable[Key], servers: Iterable[str] = ()) -> Names:
     """Names for a whole pool. All who would share a name get a hash, so none depends on the order.
 
     `servers`: all that are configured. A name that another of them could have, too, has a hash from the
-    beginning: nobody has it for as long as the other is away, and it does not change when that one comes.
+    beginning: no tool has it for as long as the other is away, and it does not change when that one comes.
     """
     names = _alone(list(tools))
     renamed = _doubtful(names, servers)

@@ -149,7 +149,7 @@ async def read_line() -> str:
 async def _read_typed(descriptor: int) -> bytes:
     """What is typed next; nothing at the end of input.
 
-    A thread that reads would wait for a key although nobody wants it any more, and keep the program from
+    A thread that reads would wait for a key although it is not wanted any more, and keep the program from
     ending. This one waits for a pipe as well.
     """
     ours, theirs = os.pipe()

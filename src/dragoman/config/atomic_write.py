@@ -60,7 +60,7 @@ def tighten(real: Path) -> None:
 def copy_aside(real: Path) -> Path:
     """Keeps a copy as `<name>.corrupt-<n>`, the first that is free. The file stays until it is replaced.
 
-    Not a rename: were the new content never to arrive, nobody would hear of what had been moved.
+    Not a rename: were the new content never to arrive, no one would learn what had been moved.
     """
     aside, descriptor = _open_aside(real)
     try:

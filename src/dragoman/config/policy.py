@@ -58,7 +58,7 @@ LOADER_VARIABLES: Final = (
     *("CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"),
     *("*_PROXY", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
 )
-"""Variables, in any case, by which a harmless program is made to run or trust something else. The approval
+"""Variables, in any case, by which an ordinary program is made to run or trust something else. The approval
 question warns of them."""
 
 ADMITTED_VARIABLES: Final = (

@@ -18,7 +18,7 @@ from dragoman.errors import ConfigError, Unreachable
 from dragoman.settings import Settings
 from dragoman.transports.base import Transport
 from dragoman.transports.inprocess import InProcessServer, InProcessTransport
-from dragoman.transports.orphans import guard
+from dragoman.transports.orphans import watchdog
 from dragoman.transports.process import minimal_environment
 from dragoman.transports.sdk_objects import adapt
 from dragoman.transports.stdio import Program, StdioTransport
@@ -189,7 +189,7 @@ def _helper_of(wanted: _Wanted, network: Network) -> Credentials | None:
         url=network.url,
         env=minimal_environment(os.environ, config.env),
         cwd=str(Path.home() / (config.cwd or "")),
-        guard=guard,
+        watchdog=watchdog,
         learned=lambda values: dependencies.learned(name, values),
     )
 

@@ -15,9 +15,9 @@ KNOCK_SECONDS: Final = 1.0
 TcpProbe = Callable[[], Awaitable[bool]]
 
 
-async def pause(seconds: float, knock: TcpProbe | None) -> None:
+async def pause(seconds: float, probe: TcpProbe | None) -> None:
     """Waits for this time, or until a server that could not be connected to can be again."""
-    if knock is None:
+    if probe is None:
         await asyncio.sleep(seconds)
         return
     loop = asyncio.get_running_loop()
@@ -25,7 +25,7 @@ async def pause(seconds: float, knock: TcpProbe | None) -> None:
     was_gone = False
     while (left := deadline - loop.time()) > 0:
         if left > KNOCK_SECONDS:
-            is_there = await knock()
+            is_there = await probe()
             if is_there and was_gone:
                 return
             was_gone = was_gone or not is_there

@@ -52,7 +52,7 @@ class ReconnectBackoff:
         """How long to wait before the next attempt; None if there is none left."""
         if self._used + 1 > self._attempts:
             return None
-        # Whole attempts only in the exponent: a moment's standing gives back a moment's worth, no more.
+        # Whole attempts only in the exponent: a short time connected gives back only a part of an attempt.
         before = self.attempt
         self._used += 1
         if at_once and before == 0:

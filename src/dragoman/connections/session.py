@@ -344,7 +344,7 @@ class Session:
                 self._give_up(request_id, "the time limit passed" if courtesy_cancel else None)
 
     def _give_up(self, request_id: int, reason: str | None) -> None:
-        """Nobody waits for the reply any more; the server is told so, if there is a reason to give."""
+        """No caller waits for the reply any more; the server is told so, if there is a reason to give."""
         if not self._transport.abandon(request_id) and reason is not None:
             self._send_quietly(self._driver.encode_cancel(request_id, reason), although_congested=True)
 

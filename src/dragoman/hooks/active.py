@@ -20,7 +20,7 @@ from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import Hook
 from dragoman.hooks.points import NO_ARGUMENTS, After, Before
 from dragoman.hooks.runner import Occasion, Runner
-from dragoman.hooks.verdicts import Answer, HookWord
+from dragoman.hooks.verdicts import Answer, HookDecision
 from dragoman.interaction import FormAnswer
 
 REMEMBERED_NAMES: Final = 20_000
@@ -37,7 +37,7 @@ _NONE: Final[tuple[Hook, ...]] = ()
 
 DEPTH_LIMIT: Final = 16
 """Hooks that call tools run hooks in turn; so deep at most."""
-_TOO_DEEP: Final = HookWord("deny", "hooks that call tools that have hooks: too deep", "hooks")
+_TOO_DEEP: Final = HookDecision("deny", "hooks that call tools that have hooks: too deep", "hooks")
 _depth: ContextVar[int] = ContextVar("dragoman hooks within hooks", default=0)
 
 
@@ -127,7 +127,7 @@ class ActiveHooks:
 
     async def permission_requested(
         self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str = ""
-    ) -> HookWord | None:
+    ) -> HookDecision | None:
         hooks = self._hooks_for("PermissionRequest", tool, arguments)
         if not hooks:
             return None

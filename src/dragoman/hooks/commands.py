@@ -13,7 +13,7 @@ from typing import Final
 from dragoman import programs
 from dragoman.processes import check_group_exists, group_members
 from dragoman.programs import CommandFailure, Ended
-from dragoman.transports.orphans import guard
+from dragoman.transports.orphans import watchdog
 
 __all__ = ["CommandFailure", "Ended", "environment", "run"]
 
@@ -42,7 +42,7 @@ async def run(command: str, given: bytes, *, env: Mapping[str, str], cwd: str) -
     group = _Group()
     try:
         return await programs.run(
-            command, given, env=env, cwd=cwd, limit_bytes=OUTPUT_LIMIT_BYTES, guard=group
+            command, given, env=env, cwd=cwd, limit_bytes=OUTPUT_LIMIT_BYTES, watchdog=group
         )
     except CommandFailure as failure:
         raise CommandFailure(f"it {failure}") from None
@@ -57,10 +57,10 @@ class _Group:
 
     def watch(self, pid: int) -> None:
         self.number = pid
-        guard.watch(pid)
+        watchdog.watch(pid)
 
     def release(self, pid: int) -> None:
-        guard.release(pid)
+        watchdog.release(pid)
 
 
 async def _group_gone(group: int | None) -> None:

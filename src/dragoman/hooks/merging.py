@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from dragoman.hooks.points import After, Before
-from dragoman.hooks.verdicts import Answer, HookWord
+from dragoman.hooks.verdicts import Answer, HookDecision
 from dragoman.interaction import FormAnswer
 
 _STRICTNESS: Final = {"deny": 2, "ask": 1, "allow": 0}
@@ -64,17 +64,17 @@ def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         return False
 
 
-def permission(answers: Sequence[Answer]) -> HookWord | None:
+def permission(answers: Sequence[Answer]) -> HookDecision | None:
     return _word(answers)
 
 
-def _word(answers: Sequence[Answer]) -> HookWord | None:
+def _word(answers: Sequence[Answer]) -> HookDecision | None:
     spoken = [answer for answer in answers if answer.behaviour is not None]
     if not spoken:
         return None
     strictest = max(spoken, key=lambda each: (_STRICTNESS[each.behaviour or "allow"], each.is_managed))
     behaviour = strictest.behaviour or "allow"
-    return HookWord(behaviour, strictest.reason or _REASONS[behaviour], strictest.hook)
+    return HookDecision(behaviour, strictest.reason or _REASONS[behaviour], strictest.hook)
 
 
 _REASONS: Final = {

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from dragoman.catalog.tools import Tool
-from dragoman.hooks.verdicts import HookWord
+from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import FormAnswer
 
 NO_ARGUMENTS: Final[Mapping[str, Any]] = {}
@@ -23,7 +23,7 @@ class Before(Struct, frozen=True):
 
     arguments: Mapping[str, Any]
     """To go on with: the very ones that were given, if no hook changed them."""
-    word: HookWord | None = None
+    hook_decision: HookDecision | None = None
     """The strictest of all."""
     context: tuple[str, ...] = ()
     """For the model, added to the outcome. Clean and bounded."""
@@ -64,7 +64,7 @@ class Hooks(Protocol):
 
     async def permission_requested(
         self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str = ""
-    ) -> HookWord | None:
+    ) -> HookDecision | None:
         """PermissionRequest: allow or deny in the person's place; None: ask the person."""
         ...
 
@@ -107,7 +107,7 @@ class NoHooks:
 
     async def permission_requested(
         self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str = ""
-    ) -> HookWord | None:
+    ) -> HookDecision | None:
         return None
 
     async def elicited(self, server: str, message: str, schema: Mapping[str, Any]) -> FormAnswer | None:

@@ -30,7 +30,7 @@ _BEHAVIOURS: Final = get_args(Behaviour)
 _ACTIONS: Final = get_args(Action)
 
 
-class HookWord(Struct, frozen=True):
+class HookDecision(Struct, frozen=True):
     """A hook's decision whether a call may be made."""
 
     behaviour: Behaviour

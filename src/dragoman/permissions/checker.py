@@ -24,7 +24,7 @@ from dragoman.errors import HostClosed
 from dragoman.events import EventBus, PermissionAsked
 from dragoman.hooks.notices import Notices
 from dragoman.hooks.points import Hooks
-from dragoman.hooks.verdicts import HookWord
+from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import (
     LOCAL_CALLER,
     Caller,
@@ -114,7 +114,7 @@ class PermissionChecker:
         self,
         tool: Tool,
         arguments: Mapping[str, Any],
-        word: HookWord | None = None,
+        hook_decision: HookDecision | None = None,
         *,
         is_own_request: bool = False,
         call_id: str = "",
@@ -122,15 +122,15 @@ class PermissionChecker:
     ) -> Decision:
         """`is_own_request`: a program or person makes it, not a model; see `decide.py`. `call_id`: for hooks
         and events."""
-        if self._decides_nothing and word is None:
+        if self._decides_nothing and hook_decision is None:
             return _BYPASSED
         call = call_of(tool, arguments)
         if is_own_request or caller is not LOCAL_CALLER:
             call = structs.replace(call, is_own_request=is_own_request, caller=caller)
-        verdict = await self._judged(call, word)
+        verdict = await self._judged(call, hook_decision)
         if verdict.behaviour == "ask":
-            return await self._ask(tool, call, verdict, word, call_id)
-        return self._decided(call, verdict, word)
+            return await self._ask(tool, call, verdict, hook_decision, call_id)
+        return self._decided(call, verdict, hook_decision)
 
     def preview(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> Verdict:
         """What rules and mode decide about a program's own request; no person is asked."""
@@ -152,21 +152,23 @@ class PermissionChecker:
         call = Call(tool=tool.name, server=tool.server, wire_name=_wire_name(tool), hints=tool.hints)
         return any(rule.ignores_arguments and rule.applies(call) for rule in self._book.about(call).deny)
 
-    async def _judged(self, call: Call, word: HookWord | None) -> Verdict:
+    async def _judged(self, call: Call, hook_decision: HookDecision | None) -> Verdict:
         """What rules and mode decide; in a thread where that would block the event loop."""
         if is_heavy(call, self._book.about(call)):
-            return await asyncio.to_thread(self._judge, call, word)
-        return self._judge(call, word)
+            return await asyncio.to_thread(self._judge, call, hook_decision)
+        return self._judge(call, hook_decision)
 
-    def _judge(self, call: Call, word: HookWord | None) -> Verdict:
-        return judge(call, self._book, self.mode, granted=self._grants.state(call), word=word)
+    def _judge(self, call: Call, hook_decision: HookDecision | None) -> Verdict:
+        return judge(
+            call, self._book, self.mode, granted=self._grants.state(call), hook_decision=hook_decision
+        )
 
-    def _decided(self, call: Call, verdict: Verdict, word: HookWord | None) -> Decision:
+    def _decided(self, call: Call, verdict: Verdict, hook_decision: HookDecision | None) -> Decision:
         """The decision of rules, mode and hooks, and which of them decided."""
         allowed, reason = verdict.behaviour == "allow", verdict.reason
         if verdict.rule is not None:
             return Decision(allowed, reason, "rule", verdict.rule)
-        if word is not None and word.behaviour == verdict.behaviour:
+        if hook_decision is not None and hook_decision.behaviour == verdict.behaviour:
             return Decision(allowed, reason, "hook")
         if not allowed:
             # A refusal for want of a rule names the rule.
@@ -178,40 +180,42 @@ class PermissionChecker:
         return Decision(True, reason, "caller" if call.is_own_request else "mode")
 
     async def _ask(
-        self, tool: Tool, call: Call, verdict: Verdict, word: HookWord | None, call_id: str
+        self, tool: Tool, call: Call, verdict: Verdict, hook_decision: HookDecision | None, call_id: str
     ) -> Decision:
         if verdict.asks == "classifier":
             classification = await self._classify(call)
             if classification.behaviour != "ask":
                 decision = Decision(classification.behaviour == "allow", classification.reason, "classifier")
-                return await self._confirmed(call, word, decision)
+                return await self._confirmed(call, hook_decision, decision)
         if self._hooks.wants("PermissionRequest", tool, call.arguments):
             said = await self._hooks.permission_requested(tool, copied(call.arguments), call_id=call_id)
             if said is not None and said.behaviour == "deny":
                 return Decision(False, said.reason, "hook")
             # Where an administrator wants a person to be asked, a hook cannot allow the call for the person.
             if said is not None and said.behaviour == "allow" and not _is_managed(verdict):
-                return await self._confirmed(call, word, Decision(True, said.reason, "hook"))
+                return await self._confirmed(call, hook_decision, Decision(True, said.reason, "hook"))
         if self._interaction is None:
             return Decision(False, self._nobody(call, verdict), "mode", verdict.rule)
         asking = _asking.get()
         if asking is not None and asking.is_open:
             decision = await self._put(self._interaction, tool, call, verdict, call_id)
-            return await self._confirmed(call, word, decision)
+            return await self._confirmed(call, hook_decision, decision)
         async with self._turn:
             # The answer to the question before may have been one to this, too.
-            verdict = await self._judged(call, word)
+            verdict = await self._judged(call, hook_decision)
             if verdict.behaviour != "ask":
-                return self._decided(call, verdict, word)
+                return self._decided(call, verdict, hook_decision)
             decision = await self._put(self._interaction, tool, call, verdict, call_id)
-            return await self._confirmed(call, word, decision)
+            return await self._confirmed(call, hook_decision, decision)
 
-    async def _confirmed(self, call: Call, word: HookWord | None, decision: Decision) -> Decision:
+    async def _confirmed(
+        self, call: Call, hook_decision: HookDecision | None, decision: Decision
+    ) -> Decision:
         """The decision, unless a rule that was added meanwhile denies the call."""
         if decision.allowed:
-            verdict = await self._judged(call, word)
+            verdict = await self._judged(call, hook_decision)
             if verdict.behaviour == "deny":
-                return self._decided(call, verdict, word)
+                return self._decided(call, verdict, hook_decision)
         return decision
 
     async def _put(
@@ -301,11 +305,11 @@ def judge(
     mode: PermissionMode,
     *,
     granted: Granted = "no",
-    word: HookWord | None = None,
+    hook_decision: HookDecision | None = None,
 ) -> Verdict:
     """What rules and mode say. Where a built-in tool deals with a server, a rule that denies or asks about
     the server's things counts as well."""
-    verdict = decide(call, book.about(call), mode, granted=granted, word=word)
+    verdict = decide(call, book.about(call), mode, granted=granted, hook_decision=hook_decision)
     if not call.touches or verdict.behaviour == "deny":
         return verdict
     served = _thing_of(call.touches, call.touched, call.hints)

@@ -25,7 +25,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
-from dragoman.hooks.verdicts import HookWord
+from dragoman.hooks.verdicts import HookDecision
 from dragoman.permissions.conditions import BadRule, HintCondition, is_larger
 from dragoman.permissions.grants import Granted, is_rememberable
 from dragoman.permissions.modes import PermissionMode
@@ -75,15 +75,15 @@ def decide(
     mode: PermissionMode,
     *,
     granted: Granted = "no",
-    word: HookWord | None = None,
+    hook_decision: HookDecision | None = None,
 ) -> Verdict:
     """`rules`: any; what `Rulebook.about` gives for the call is not searched again."""
     mine = _concerning(rules, call)
     rule = _hit(mine.deny, call)
     if rule is not None:
         return _deny(call, mine, _because(rule, call), rule)
-    if word is not None and word.behaviour == "deny":
-        return _deny(call, mine, _said(word))
+    if hook_decision is not None and hook_decision.behaviour == "deny":
+        return _deny(call, mine, _said(hook_decision))
     if mode == "plan" and not (call.hints.read_only or call.is_own):
         return _deny(call, mine, "permission mode plan allows only read-only tools")
     if call.is_own:
@@ -97,13 +97,13 @@ def decide(
     rule = _hit(mine.ask, call)
     if rule is not None:
         return _ask(call, mine, mode, _because(rule, call), rule)
-    if word is not None and word.behaviour == "ask":
-        return _ask(call, mine, mode, _said(word))
+    if hook_decision is not None and hook_decision.behaviour == "ask":
+        return _ask(call, mine, mode, _said(hook_decision))
     rule = _allowing(mine.allow, call, mine)
     if rule is not None:
         return _allow(call, mine, rule.told, rule)
-    if word is not None:
-        return _allow(call, mine, _said(word))
+    if hook_decision is not None:
+        return _allow(call, mine, _said(hook_decision))
     if granted == "yes":
         return _allow(call, mine, "allowed by the person for this session")
     if call.is_own_request:
@@ -179,10 +179,10 @@ def _because(rule: Rule, call: Call) -> str:
     return reason if unread is None else f"{reason}; {unread}"
 
 
-def _said(word: HookWord) -> str:
-    said = {"allow": "allowed", "ask": "to be asked", "deny": "refused"}[word.behaviour]
-    reason = f": {one_line(word.reason, 500)}" if word.reason else ""
-    return f"{said} by the hook {one_line(word.hook, 200)}{reason}"
+def _said(hook_decision: HookDecision) -> str:
+    said = {"allow": "allowed", "ask": "to be asked", "deny": "refused"}[hook_decision.behaviour]
+    reason = f": {one_line(hook_decision.reason, 500)}" if hook_decision.reason else ""
+    return f"{said} by the hook {one_line(hook_decision.hook, 200)}{reason}"
 
 
 def _hit(rules: tuple[Rule, ...], call: Call) -> Rule | None:

@@ -116,10 +116,10 @@ class ServerRegistry(Mapping[str, Server]):
         self.catalog.expect(self.naming_servers())
         self._settings.adopt(new.settings)
         self._replaced = {name: self._servers[name].status() for name in plan.changed}
-        leaving = [self._servers.pop(name) for name in (*plan.removed, *plan.changed)]
-        for server in leaving:
+        ended = [self._servers.pop(name) for name in (*plan.removed, *plan.changed)]
+        for server in ended:
             server.leave(NotConnected(server.name, "removed", "it is no longer configured"))
-        await close_all(server.connection for server in leaving)
+        await close_all(server.connection for server in ended)
         self._replaced = {}
         if not self._is_open:
             return

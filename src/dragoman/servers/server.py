@@ -377,7 +377,7 @@ def _probe_of(config: ServerConfig) -> TcpProbe | None:
     async def probe() -> bool:
         from dragoman.transports import web
 
-        return await web.knock(network_of(config))
+        return await web.accepts_connections(network_of(config))
 
     return probe
 

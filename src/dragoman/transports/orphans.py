@@ -63,7 +63,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _TOKEN: Final = re.compile(r"[0-9a-f]{16}")
 
 
-class Guard:
+class ProcessWatchdog:
     """Both safeguards, for all servers this program starts, on whichever thread."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Guard:
         started = start_of(pid)
         with self._lock:
             self._groups[pid] = started
-            self._tell_warden(f"+ {pid} {started}\n")
+            self._tell_watchdog(f"+ {pid} {started}\n")
             self._note(f"+ {pid} {started}\n")
 
     def release(self, pid: int) -> None:
@@ -93,13 +93,13 @@ class Guard:
         with self._lock:
             self._groups.pop(pid, None)
             if self._groups:
-                self._tell_warden(f"- {pid}\n")
+                self._tell_watchdog(f"- {pid}\n")
                 self._note(f"- {pid}\n")
             else:
-                self._stop_warden()
+                self._stop_watchdog()
                 self._drop_pid_file()
 
-    def _tell_warden(self, line: str) -> None:
+    def _tell_watchdog(self, line: str) -> None:
         for _ in range(2):
             if self._watchdog is None:
                 self._watchdog = _start_watchdog(self._token, self._groups)
@@ -110,20 +110,20 @@ class Guard:
                 # Does not block, and a line is so short that it goes out whole or not at all.
                 os.write(self._watchdog.stdin.fileno(), line.encode())
             except (BrokenPipeError, BlockingIOError):  # it was killed, or is frozen and reads no more
-                self._stop_warden()
+                self._stop_watchdog()
             else:
                 return
 
-    def _stop_warden(self) -> None:
-        watchdog, self._watchdog = self._watchdog, None
-        if watchdog is not None and watchdog.stdin is not None:
+    def _stop_watchdog(self) -> None:
+        process, self._watchdog = self._watchdog, None
+        if process is not None and process.stdin is not None:
             # Killed, not asked to end: one that is frozen would not heed it.
-            watchdog.kill()
-            watchdog.stdin.close()
+            process.kill()
+            process.stdin.close()
             try:
-                watchdog.wait(0.02)
+                process.wait(0.02)
             except subprocess.TimeoutExpired:
-                threading.Thread(target=watchdog.wait, daemon=True).start()
+                threading.Thread(target=process.wait, daemon=True).start()
 
     def _note(self, line: str) -> None:
         # A state folder that cannot be written costs the second safeguard, not the server.
@@ -150,15 +150,15 @@ class Guard:
         self.__init__()
 
 
-guard = Guard()
+watchdog = ProcessWatchdog()
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=guard.forget_after_fork)
+    os.register_at_fork(after_in_child=watchdog.forget_after_fork)
 
 
 def _start_watchdog(token: str, groups: Mapping[int, int]) -> subprocess.Popen[bytes] | None:
     listed = "".join(f"+ {group} {started}\n" for group, started in groups.items())
     try:
-        watchdog = subprocess.Popen(
+        process = subprocess.Popen(
             ["/bin/sh", "-c", _WATCHDOG_SCRIPT, "dragoman-watchdog", f"{MARKER}={token}."],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -170,11 +170,11 @@ def _start_watchdog(token: str, groups: Mapping[int, int]) -> subprocess.Popen[b
         )
     except OSError:
         return None
-    if watchdog.stdin is not None:
+    if process.stdin is not None:
         with contextlib.suppress(OSError):
-            watchdog.stdin.write(listed.encode())
-        os.set_blocking(watchdog.stdin.fileno(), False)
-    return watchdog
+            process.stdin.write(listed.encode())
+        os.set_blocking(process.stdin.fileno(), False)
+    return process
 
 
 def pid_file_dir() -> Path:

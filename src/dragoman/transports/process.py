@@ -17,7 +17,7 @@ from typing import IO, Final
 
 from dragoman.processes import HAS_GROUPS, KILL, MARKER, NO_COMMANDS
 from dragoman.transports.family import Family
-from dragoman.transports.orphans import guard
+from dragoman.transports.orphans import watchdog
 from dragoman.transports.reaper import Ending, reaper
 
 INHERITED: Final = (
@@ -51,7 +51,7 @@ class ServerProcess:
             raise NotImplementedError(NO_COMMANDS)
         self._loop = asyncio.get_running_loop()
         self._on_exit: list[Callable[[], None]] = []
-        marker = guard.new_marker()
+        marker = watchdog.new_marker()
         self._popen = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -69,7 +69,7 @@ class ServerProcess:
         self._successor: int | None = None
         self._is_hurried = False
         self._pidfd: int | None = None
-        guard.watch(self._popen.pid)
+        watchdog.watch(self._popen.pid)
         self._watch()
 
     @property
@@ -121,7 +121,7 @@ class ServerProcess:
             close_input()
             if self._ending is None:
                 patience_seconds = 0.0 if self._is_hurried else patience_seconds
-                release = functools.partial(guard.release, self._popen.pid)
+                release = functools.partial(watchdog.release, self._popen.pid)
                 self._ending = reaper.end(self._family, release, patience_seconds)
             self.left_behind = await asyncio.shield(self._ending.future)
             self._successor = None

@@ -1,7 +1,7 @@
 """Ends the processes of servers, off the event loop: one thread and one scan per tick for all that end now.
 
-Each family of processes gets SIGINT, SIGTERM and SIGKILL after the waits of `LADDER`. One that may have work
-to finish is waited for first, unless the wait is cut short. What is alive a second after the last signal
+Each family of processes gets SIGINT, SIGTERM and SIGKILL after the waits of `SIGNAL_STEPS`. One that may have
+work to finish is waited for first, unless the wait is cut short. What is alive a second after the last signal
 is given up and described.
 """
 
@@ -19,7 +19,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from dragoman.processes import KILL, described
 from dragoman.transports.family import Family, Scanner, Snapshot
 
-LADDER: Final = ((0.08, signal.SIGINT), (0.1, signal.SIGTERM), (0.4, KILL))
+SIGNAL_STEPS: Final = ((0.08, signal.SIGINT), (0.1, signal.SIGTERM), (0.4, KILL))
 """How long to wait, then what to send. The first wait is for servers that end when their input does."""
 GIVE_UP_SECONDS: Final = 1.0
 TICK_SECONDS: Final = 0.01
@@ -32,13 +32,13 @@ T = TypeVar("T")
 def due_signals(elapsed_seconds: float) -> int:
     """How many of the signals are due by then."""
     due, total = 0, 0.0
-    for seconds, _ in LADDER:
+    for seconds, _ in SIGNAL_STEPS:
         total += seconds
         due += elapsed_seconds >= total
     return due
 
 
-LAST_SECONDS: Final = sum(seconds for seconds, _ in LADDER) + GIVE_UP_SECONDS
+LAST_SECONDS: Final = sum(seconds for seconds, _ in SIGNAL_STEPS) + GIVE_UP_SECONDS
 
 
 class Job(Protocol):
@@ -78,7 +78,7 @@ class Ending(_Told[tuple[str, ...]]):
         self._family = family
         self._on_end = on_end
         # The sequence of signals has a wait of its own before the first signal.
-        self._began = time.monotonic() + max(0.0, patience_seconds - LADDER[0][0])
+        self._began = time.monotonic() + max(0.0, patience_seconds - SIGNAL_STEPS[0][0])
         """When the sequence of signals begins."""
         self._leads = family.exit_code is None
         self._sent = 0
@@ -97,9 +97,9 @@ class Ending(_Told[tuple[str, ...]]):
         if not self._family.is_gone(members) and elapsed < LAST_SECONDS:
             due = due_signals(elapsed)
             # The last one again and again: a family may have grown meanwhile.
-            if due > self._sent or due == len(LADDER):
+            if due > self._sent or due == len(SIGNAL_STEPS):
                 self._sent = due
-                self._family.signal(LADDER[due - 1][1], members)
+                self._family.signal(SIGNAL_STEPS[due - 1][1], members)
             return False
         self.result = described(members)
         self._family.reap()
@@ -129,7 +129,7 @@ class Reaper:
     def end(self, family: Family, on_end: Callable[[], None], patience_seconds: float = 0.0) -> Ending:
         """Ends a family; the result describes what could not be ended. `on_end` is called in the thread.
 
-        `patience_seconds`: how long it has before the first signal, if that is more than the ladder gives.
+        `patience_seconds`: how long it has before the first signal, if that is more than the steps give.
         """
         ending = Ending(family, on_end, patience_seconds)
         self._add(ending)

@@ -1,4 +1,4 @@
-"""Connections of aiohttp that notice what aiohttp reads without end and tells nobody about.
+"""Connections of aiohttp that notice what aiohttp reads without end and does not report.
 
 Interim replies (status 1xx) before the answer to a request are limited. Nearly empty WebSocket frames are
 counted, for whoever judges floods: aiohttp joins the frames of a message until it is complete.

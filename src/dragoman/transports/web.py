@@ -420,7 +420,7 @@ def _os_reason(error: BaseException) -> str:
     return one_line(str(inner) or type(inner).__name__, 200)
 
 
-async def knock(network: Network) -> bool:
+async def accepts_connections(network: Network) -> bool:
     """Whether something listens at a server's address: one connection, nothing sent."""
     address = network.address
     if network.proxy is not None or address.host is None or address.port is None:

@@ -204,10 +204,10 @@ class Peer:
             self._ignore("unreadable progress", bytes(memoryview(params)[:SAMPLE_BYTES]))
             return
         token = update.progress_token
-        gate = self._progress.get(token) if type(token) is int else None
-        if gate is None:
+        meter = self._progress.get(token) if type(token) is int else None
+        if meter is None:
             self._ignore("progress for no pending request", b"")
-        elif not gate.pass_on(update):
+        elif not meter.pass_on(update):
             self._ignore("progress that does not increase", b"")
 
     def _receive_odd(self, data: bytes, problem: Unreadable) -> None:

@@ -31,7 +31,7 @@ from dragoman.errors import (
 )
 from dragoman.events import CallFinished, CallProgressed, CallStarted, EventBus
 from dragoman.hooks.points import After, Before
-from dragoman.hooks.verdicts import HookWord
+from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import Caller
 from dragoman.names import ServerName
 from dragoman.permissions.checker import Decision
@@ -60,8 +60,8 @@ class World:
         self.after = After()
         self.ids: list[str] = []
         """What hooks and permission are told each call is called."""
-        self.word: HookWord | None = None
-        self.heard: HookWord | None = None
+        self.word: HookDecision | None = None
+        self.heard: HookDecision | None = None
         self.context: tuple[str, ...] = ()
         self.no_session: Exception | None = None
         self.later_replies: list[bytes | Exception] = []
@@ -111,7 +111,7 @@ class World:
         self,
         tool: Tool,
         arguments: Mapping[str, Any],
-        word: HookWord | None = None,
+        word: HookDecision | None = None,
         *,
         is_own_request: bool = False,
         call_id: str,
@@ -278,7 +278,7 @@ async def test_hooks_have_the_last_word_on_the_outcome(world: World):
 
 
 async def test_a_hooks_word_before_the_call_is_heard_at_the_gate(world: World):
-    world.word = HookWord("ask", "not sure", "careful")
+    world.word = HookDecision("ask", "not sure", "careful")
     await world.call()
 
     assert world.heard == world.word

@@ -10,7 +10,7 @@ from dragoman.hooks.active import REMEMBERED_NAMES, ActiveHooks
 from dragoman.hooks.contract import COMMON, EVENTS
 from dragoman.hooks.declared import Hook, Unusable, hook
 from dragoman.hooks.points import After, Before, NoHooks
-from dragoman.hooks.verdicts import HookWord
+from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import FormAnswer
 from dragoman.permissions.checker import names_of
 from tests.unit.fakes import tool
@@ -107,11 +107,11 @@ async def test_a_hook_can_allow_deny_ask_change_and_add():
         "additionalContext": "mind the gap",
     }
     before = await Desk(pre(answering(**specific))).hooks.before_call(TOOL, {"a": 1})
-    assert before == Before({"a": 2}, HookWord("allow", "fine", "h"), ("mind the gap",))
+    assert before == Before({"a": 2}, HookDecision("allow", "fine", "h"), ("mind the gap",))
     for behaviour in ("ask", "deny"):
         before = await Desk(pre(answering(permissionDecision=behaviour))).hooks.before_call(TOOL, {})
-        assert before.word is not None
-        assert before.word.behaviour == behaviour
+        assert before.hook_decision is not None
+        assert before.hook_decision.behaviour == behaviour
 
 
 async def test_coroutines_run_side_by_side():
@@ -148,8 +148,8 @@ async def test_the_same_function_runs_once_and_the_stricter_terms_hold():
     desk = Desk(pre(count), pre(count, matcher="mcp__gh__*", blocks_on_error=True), pre(count, matcher="x"))
     before = await desk.hooks.before_call(TOOL, {})
     assert calls == [TOOL.name]
-    assert before.word is not None
-    assert before.word.behaviour == "deny"
+    assert before.hook_decision is not None
+    assert before.hook_decision.behaviour == "deny"
 
 
 async def test_only_hooks_whose_matcher_fits_run():
@@ -157,7 +157,7 @@ async def test_only_hooks_whose_matcher_fits_run():
     assert not desk.hooks.wants("PreToolUse", TOOL.name)
     assert desk.hooks.wants("PreToolUse", "mcp__db__query")
     assert not desk.hooks.wants("PostToolUse", "mcp__db__query")
-    assert (await desk.hooks.before_call(TOOL, {})).word is None
+    assert (await desk.hooks.before_call(TOOL, {})).hook_decision is None
 
 
 async def test_matchers_of_connection_events_look_at_the_servers_name():
@@ -210,7 +210,7 @@ async def test_a_function_that_fails_is_reported_and_blocks_only_where_it_is_to(
 
     desk = Desk(pre(function, timeout_seconds=0.01, blocks_on_error=True))
     before = await desk.hooks.before_call(TOOL, {})
-    assert before.word == HookWord(
+    assert before.hook_decision == HookDecision(
         "deny", "the hook h failed, and what it watches is refused until it works", "h"
     )
 
@@ -219,7 +219,7 @@ async def test_what_must_not_fail_and_fails_blocks_at_every_point():
     stand_ins = [Hook(event=event, what=Unusable("why"), name="h", blocks_on_error=True) for event in EVENTS]
     desk = Desk(*stand_ins)
     before, after, after_error, requested, elicited, answered, *told = await ask_all(desk.hooks)
-    assert before.word.behaviour == "deny"
+    assert before.hook_decision.behaviour == "deny"
     assert "withheld" in after.replacement
     assert "withheld" in after_error.replacement
     assert requested.behaviour == "deny"
@@ -272,7 +272,7 @@ async def test_a_hook_answers_in_the_persons_place():
         hook(answering(action="accept", content={"who": "me"}), "Elicitation"),
         hook(answering(content={"who": "you"}), "ElicitationResult"),
     )
-    assert await desk.hooks.permission_requested(TOOL, {}) == HookWord("allow", "ok", "h")
+    assert await desk.hooks.permission_requested(TOOL, {}) == HookDecision("allow", "ok", "h")
     assert await desk.hooks.elicited("gh", "who?", {}) == FormAnswer("accept", {"who": "me"})
     answer = await desk.hooks.elicitation_answered("gh", FormAnswer("accept", {"who": "me"}))
     assert answer == FormAnswer("accept", {"who": "you"})
@@ -320,10 +320,10 @@ async def test_closing_ends_what_runs_and_lets_nothing_start():
     await started.wait()
     await desk.hooks.close()
     before = await call
-    assert before.word is not None
-    assert before.word.behaviour == "deny"
+    assert before.hook_decision is not None
+    assert before.hook_decision.behaviour == "deny"
     before = await desk.hooks.before_call(TOOL, {})
-    assert before.word is not None
+    assert before.hook_decision is not None
     assert desk.reports[-1] == ("h", "PreToolUse", "the host is closing")
 
 

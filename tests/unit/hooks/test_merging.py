@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.hooks import merging, verdicts
-from dragoman.hooks.verdicts import Answer, HookWord
+from dragoman.hooks.verdicts import Answer, HookDecision
 from dragoman.interaction import FormAnswer
 
 ARGUMENTS = {"a": 1}
@@ -18,8 +18,8 @@ def says(hook: str = "h", **more: Any) -> Answer:
     return Answer(hook=hook, **more)
 
 
-def word(*answers: Answer) -> HookWord | None:
-    return merging.before(ARGUMENTS, answers)[0].word
+def word(*answers: Answer) -> HookDecision | None:
+    return merging.before(ARGUMENTS, answers)[0].hook_decision
 
 
 @pytest.mark.requirement("PRM-5")
@@ -43,8 +43,8 @@ def test_the_strictest_word_counts_in_any_order(behaviours: tuple[Any, ...], exp
 def test_among_equals_the_administrators_hook_speaks_then_the_first():
     first, second = says("one", behaviour="deny", reason="1"), says("two", behaviour="deny", reason="2")
     managed = says("three", behaviour="deny", reason="3", is_managed=True)
-    assert word(first, second) == HookWord("deny", "1", "one")
-    assert word(first, second, managed) == HookWord("deny", "3", "three")
+    assert word(first, second) == HookDecision("deny", "1", "one")
+    assert word(first, second, managed) == HookDecision("deny", "3", "three")
 
 
 def test_a_word_without_a_reason_gets_one():
@@ -83,7 +83,7 @@ def test_an_allow_does_not_speak_for_arguments_its_hook_never_saw():
 
 def test_an_allow_speaks_for_the_arguments_its_own_hook_gave():
     found = word(says("one", behaviour="allow", updated_input={"a": 2}))
-    assert found == HookWord("allow", "a hook allows it", "one")
+    assert found == HookDecision("allow", "a hook allows it", "one")
 
 
 def test_an_allow_speaks_on_where_a_change_came_to_nothing():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman.catalog.annotations import Hints
 from dragoman.catalog.naming import LIMIT, qualify
-from dragoman.hooks.verdicts import HookWord
+from dragoman.hooks.verdicts import HookDecision
 from dragoman.names import plain
 from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for
 from dragoman.permissions.modes import MODES, PermissionMode
@@ -183,8 +183,8 @@ def test_who_decides(written: str, subject: str, mode: PermissionMode, letter: s
     assert verdict.rule is None or verdict.rule.told in verdict.reason
 
 
-SAYS: dict[str, HookWord] = {
-    behaviour: HookWord(behaviour, "because", "access_control.py")
+SAYS: dict[str, HookDecision] = {
+    behaviour: HookDecision(behaviour, "because", "access_control.py")
     for behaviour in ("allow", "ask", "deny")  # type: ignore[misc]
 }
 
@@ -216,7 +216,7 @@ def test_hooks_and_grants_come_after_stricter_rules(
     written: str, says: str | None, granted: Any, letters: str, number: int
 ):
     word = None if says is None else SAYS[says]
-    verdict = decide(MAKE, rules(written), MODES[number], granted=granted, word=word)
+    verdict = decide(MAKE, rules(written), MODES[number], granted=granted, hook_decision=word)
 
     assert letter_of(verdict) == letters[number]
     if verdict.rule is None and word is not None and letters[number] == says[0]:  # type: ignore[index]
@@ -304,9 +304,9 @@ def test_a_changed_definition_is_told(written: str, digest: str, granted: Any, h
     ],
 )
 def test_a_yes_can_be_kept_only_where_it_keeps_one_from_asking(
-    written: str, judged: Call, word: HookWord | None, is_rememberable: bool
+    written: str, judged: Call, word: HookDecision | None, is_rememberable: bool
 ):
-    assert decide(judged, rules(written), "default", word=word).is_rememberable is is_rememberable
+    assert decide(judged, rules(written), "default", hook_decision=word).is_rememberable is is_rememberable
 
 
 def test_every_rule_about_the_tool_is_considered_and_says_why_it_did_not_match():
@@ -488,8 +488,8 @@ def test_deny_always_wins(
 ):
     deny = parse(judged.tool, "deny", scope=scope, source="x")
     made = [*others[:place], deny, *others[place:]]
-    assert decide(judged, made, mode, granted=granted, word=word).behaviour == "deny"
-    assert decide(judged, others, mode, granted=granted, word=SAYS["deny"]).behaviour == "deny"
+    assert decide(judged, made, mode, granted=granted, hook_decision=word).behaviour == "deny"
+    assert decide(judged, others, mode, granted=granted, hook_decision=SAYS["deny"]).behaviour == "deny"
 
 
 @pytest.mark.requirement("PRM-2")
@@ -503,9 +503,9 @@ def test_no_mode_but_bypass_allows_what_nobody_allowed(
 
 @given(calls, rules_of(["allow", "ask", "deny"]), modes, grants, words)
 def test_what_is_allowed_was_allowed_by_somebody(
-    judged: Call, made: list[Rule], mode: PermissionMode, granted: Any, word: HookWord | None
+    judged: Call, made: list[Rule], mode: PermissionMode, granted: Any, word: HookDecision | None
 ):
-    verdict = decide(judged, made, mode, granted=granted, word=word)
+    verdict = decide(judged, made, mode, granted=granted, hook_decision=word)
     if verdict.behaviour == "allow":
         by_rule = verdict.rule is not None and verdict.rule.behaviour == "allow"
         said = word is not None and word.behaviour == "allow"
@@ -515,11 +515,11 @@ def test_what_is_allowed_was_allowed_by_somebody(
 
 @given(calls, rules_of(["allow", "ask", "deny"]), modes, grants, words)
 def test_the_order_of_rules_changes_nothing_and_the_book_gives_the_same(
-    judged: Call, made: list[Rule], mode: PermissionMode, granted: Any, word: HookWord | None
+    judged: Call, made: list[Rule], mode: PermissionMode, granted: Any, word: HookDecision | None
 ):
-    first = decide(judged, made, mode, granted=granted, word=word)
+    first = decide(judged, made, mode, granted=granted, hook_decision=word)
     for again in (list(reversed(made)), Rulebook(made).about(judged)):
-        assert decide(judged, again, mode, granted=granted, word=word).behaviour == first.behaviour
+        assert decide(judged, again, mode, granted=granted, hook_decision=word).behaviour == first.behaviour
 
 
 def full_width(text: str) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.transports.process import INHERITED, minimal_environment
-from dragoman.transports.reaper import LADDER
+from dragoman.transports.reaper import SIGNAL_STEPS
 
 OURS = {
     "PATH": "/bin",
@@ -40,5 +40,5 @@ def test_no_inherited_variable_is_one_that_carries_secrets_or_code(name: str):
 
 @pytest.mark.requirement("TRN-1")
 def test_the_ladder_ends_within_600_ms():
-    assert sum(seconds for seconds, _ in LADDER) <= 0.6
-    assert [number.name for _, number in LADDER] == ["SIGINT", "SIGTERM", "SIGKILL"]
+    assert sum(seconds for seconds, _ in SIGNAL_STEPS) <= 0.6
+    assert [number.name for _, number in SIGNAL_STEPS] == ["SIGINT", "SIGTERM", "SIGKILL"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.transports.reaper import LADDER, RESULTS_A_TURN, _tell_some, due_signals
+from dragoman.transports.reaper import RESULTS_A_TURN, SIGNAL_STEPS, _tell_some, due_signals
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ def test_how_many_signals_are_due(elapsed: float, due: int):
 
 
 def test_the_last_signal_cannot_be_ignored():
-    assert LADDER[-1][1].name == "SIGKILL"
+    assert SIGNAL_STEPS[-1][1].name == "SIGKILL"
 
 
 async def test_many_results_are_told_over_several_turns():

@@ -27,9 +27,9 @@ from dragoman.transports.web import (
     ERROR_BODY_BYTES,
     Network,
     TooLarge,
+    accepts_connections,
     failure_of,
     failure_of_status,
-    knock,
     open_client,
     proxy_for,
     read_body,
@@ -568,13 +568,13 @@ async def test_somebody_who_listens_is_found_without_being_sent_anything():
     server = await asyncio.start_server(listen, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server:
-        assert await knock(Network(f"http://127.0.0.1:{port}/mcp"))
-    assert not await knock(Network(f"http://127.0.0.1:{port}/mcp"))
+        assert await accepts_connections(Network(f"http://127.0.0.1:{port}/mcp"))
+    assert not await accepts_connections(Network(f"http://127.0.0.1:{port}/mcp"))
     assert b"".join(heard) == b""
 
 
 async def test_through_a_proxy_nobody_knocks():
-    assert not await knock(Network("http://127.0.0.1:1/", proxy="http://127.0.0.1:1"))
+    assert not await accepts_connections(Network("http://127.0.0.1:1/", proxy="http://127.0.0.1:1"))
 
 
 # --- the client ---

@@ -209,7 +209,7 @@ def is_duration(word: str) -> bool:
 
 
 def started(words: tuple[str, ...]) -> tuple[str, ...]:
-    """What a harmless starter starts, if it has no options: `nohup make` is `make`."""
+    """What a plain starter starts, if it has no options: `nohup make` is `make`."""
     if len(words) < 2 or words[0] not in ("command", "nohup", "time", "nice", "env", "timeout", "builtin"):
         return ()
     inner = words[1:]

@@ -162,7 +162,7 @@ def _covering_one(command: SimpleCommand, allows: Sequence[Rule]) -> Rule | None
 
 
 def _covers(pattern: ShellPattern, command: SimpleCommand) -> bool:
-    """Whether the command is allowed, or what harmless starters start with it."""
+    """Whether the command is allowed, or what plain starters start with it."""
     words = command.words
     while not _covers_plainly(pattern, command):
         words = () if command.assignments else started(words)

@@ -138,7 +138,7 @@ class Service(Struct, kw_only=True):
         return {**found, **self.more_capabilities}
 
     async def run(self, handler: Handler, request: ClientRequest) -> None:
-        """Calls a handler whose result nobody waits for."""
+        """Calls a handler whose result is not awaited."""
         try:
             await handler(request)
         except Exception as error:  # border: whatever a handler raises costs its own request only

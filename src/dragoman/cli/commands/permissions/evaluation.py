@@ -24,7 +24,7 @@ from dragoman.cli.render.servers import show_problem, show_problems
 from dragoman.config.load import Configuration
 from dragoman.hooks.configured import from_parts
 from dragoman.hooks.points import NO_ARGUMENTS
-from dragoman.hooks.verdicts import HookWord
+from dragoman.hooks.verdicts import HookDecision
 from dragoman.host import Host
 from dragoman.permissions.checker import call_of, judge
 from dragoman.permissions.conditions import HintCondition
@@ -50,13 +50,17 @@ class Evaluation(Struct, frozen=True):
     """Why the tool itself could not be looked at."""
     hooks: tuple[ConcernedHook, ...] = ()
     """The hooks that are asked about such a call."""
-    word: HookWord | None = None
+    hook_decision: HookDecision | None = None
     """What hooks answered, if they were run."""
 
     @property
     def is_by_hook(self) -> bool:
         verdict = self.verdict
-        return self.word is not None and verdict.rule is None and verdict.behaviour == self.word.behaviour
+        return (
+            self.hook_decision is not None
+            and verdict.rule is None
+            and verdict.behaviour == self.hook_decision.behaviour
+        )
 
     def as_json(self) -> dict[str, Any]:
         verdict = self.verdict
@@ -69,8 +73,12 @@ class Evaluation(Struct, frozen=True):
             "rules": [_as_json(each, verdict) for each in verdict.considered],
             "hooks": [{"event": each.event, "hook": each.name} for each in self.hooks],
             "hookDecision": None
-            if self.word is None
-            else {"decision": self.word.behaviour, "reason": self.word.reason, "hook": self.word.hook},
+            if self.hook_decision is None
+            else {
+                "decision": self.hook_decision.behaviour,
+                "reason": self.hook_decision.reason,
+                "hook": self.hook_decision.hook,
+            },
             "doubt": self.doubt,
         }
 
@@ -107,8 +115,8 @@ def evaluate_call(
         for problem in (*rules.problems, *hooks.problems):
             show_problem(problem)
         found = _Found(*_call_of_words(name, words, fitting, None))
-    verdict = judge(found.call, rules.book, rules.mode, word=found.word)
-    return Evaluation(verdict, rules.mode, found.doubt, found.hooks, found.word)
+    verdict = judge(found.call, rules.book, rules.mode, hook_decision=found.hook_decision)
+    return Evaluation(verdict, rules.mode, found.doubt, found.hooks, found.hook_decision)
 
 
 class _Found(NamedTuple):
@@ -117,7 +125,7 @@ class _Found(NamedTuple):
     call: Call
     doubt: str | None = None
     hooks: tuple[ConcernedHook, ...] = ()
-    word: HookWord | None = None
+    hook_decision: HookDecision | None = None
 
 
 async def _evaluate_in_host(
@@ -137,7 +145,7 @@ async def _evaluate_in_host(
     if not run_hooks or tool is None or not any(each.event == "PreToolUse" for each in concerned):
         return _Found(call, doubt, concerned)
     before = await host.hooks.before_call(tool, call.arguments)
-    return _Found(call_of(tool, before.arguments), doubt, concerned, before.word)
+    return _Found(call_of(tool, before.arguments), doubt, concerned, before.hook_decision)
 
 
 def _call_of_words(
@@ -177,8 +185,8 @@ def show_evaluation(evaluation: Evaluation, *, with_all: bool = False) -> None:
     verdict = evaluation.verdict
     word = click.style(_WORDS[verdict.behaviour], fg=_COLOURS[verdict.behaviour], bold=True)
     click.echo(f"{click.style(one_line(verdict.call.tool), bold=True)} {word}")
-    if evaluation.is_by_hook and evaluation.word is not None:
-        by = f" (hook {one_line(evaluation.word.hook)})"
+    if evaluation.is_by_hook and evaluation.hook_decision is not None:
+        by = f" (hook {one_line(evaluation.hook_decision.hook)})"
     else:
         by = f" (mode {evaluation.mode})" if verdict.rule is None else ""
     echo_wrapped(f"{one_line(verdict.reason)}{by}", label="  ")
@@ -210,7 +218,9 @@ def show_evaluation(evaluation: Evaluation, *, with_all: bool = False) -> None:
 def _show_hooks(evaluation: Evaluation) -> None:
     """Which hooks have a say besides the rules, and whether they were asked."""
     texts = {
-        "PreToolUse": "was asked" if evaluation.word is not None else "runs before each call, and may decide",
+        "PreToolUse": "was asked"
+        if evaluation.hook_decision is not None
+        else "runs before each call, and may decide",
         "PermissionRequest": "runs before a permission question, and may answer it",
     }
     for each in evaluation.hooks:
