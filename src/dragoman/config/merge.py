@@ -140,6 +140,9 @@ def check_eligibility(server: ConfiguredServer, judge: EntryChecks) -> Configure
         return structs.replace(server, eligibility="refused", reason=verdict.reason)
     if off := judge.disabled_by(server.name):
         return structs.replace(server, eligibility="disabled", reason=f"disabled in {off}")
+    if server.config is not None and (server.config.disabled or not server.config.enabled):
+        reason = f"disabled by its entry in {server.source}"
+        return structs.replace(server, eligibility="disabled", reason=reason)
     if server.approval is not None and server.approval.state != "approved":
         return structs.replace(server, eligibility=server.approval.state, reason=server.approval.reason)
     if server.error is not None:

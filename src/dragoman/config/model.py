@@ -98,6 +98,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     lazy: Annotated[bool, Meta(description="Started at first use and stopped when idle (local servers).")] = (
         False
     )
+    disabled: Annotated[bool, Meta(description="Not started.")] = False
+    enabled: Annotated[bool, Meta(description="False: not started.")] = True
     unknown: dict[str, Any] = {}
     """Fields this version does not know."""
 

@@ -421,6 +421,25 @@ def test_looking_changes_nothing_in_the_environment(desk: Desk):
 # --- what else the files say ---
 
 
+@pytest.mark.parametrize(
+    ("fields", "eligibility"),
+    [
+        ({"disabled": True}, "disabled"),
+        ({"enabled": False}, "disabled"),
+        ({"disabled": False, "enabled": True}, "ready"),
+        ({"disabled": "true"}, "broken"),
+    ],
+    ids=str,
+)
+def test_an_entry_that_says_so_is_disabled(desk: Desk, fields: dict[str, Any], eligibility: str):
+    server = look(given={"now": {**tool(), **fields}}).servers["now"]
+
+    assert server.eligibility == eligibility
+    assert server.warnings == ()
+    if eligibility == "disabled":
+        assert server.reason == f"disabled by its entry in {server.source}"
+
+
 @pytest.mark.parametrize("scope", ["user", "local", "managed"])
 def test_a_server_is_switched_off_by_name_and_told_where(desk: Desk, scope: str):
     getattr(desk, scope)(None, disabledMcpServers=["now"])
