@@ -110,8 +110,10 @@ class LocalFile(ProjectFile, frozen=True, rename="camel", omit_defaults=True):
         Names, Meta(description="Servers of .mcp.json that were declined, by name.")
     ] = ()
     denied_mcp_servers: Annotated[
-        Policies,
-        Meta(description="Policy: servers that are never used. Takes precedence over every other list."),
+        tuple[PolicyEntry | str, ...],
+        Meta(
+            description="Policy, or names: servers that are never used. Takes precedence over every other list."
+        ),
     ] = ()
     permissions: PermissionRules = PermissionRules()
 
