@@ -111,9 +111,7 @@ class LocalFile(ProjectFile, frozen=True, rename="camel", omit_defaults=True):
     ] = ()
     denied_mcp_servers: Annotated[
         tuple[PolicyEntry | str, ...],
-        Meta(
-            description="Policy, or names: servers that are never used. Takes precedence over every other list."
-        ),
+        Meta(description="Servers that are never used, by name or policy. Counts before every other list."),
     ] = ()
     permissions: PermissionRules = PermissionRules()
 
