@@ -15,7 +15,7 @@ from dragoman.config.scopes import Sources
 from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.connection import Connection, ConnectionHandlers
 from dragoman.connections.eras import EraMemory
-from dragoman.connections.factory import TransportDependencies, kind_of, older_maker, transport_maker
+from dragoman.connections.factory import TransportDependencies, older_maker, transport_maker
 from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
 from dragoman.connections.target import ConnectionContext, ConnectionTarget
@@ -76,7 +76,7 @@ async def open_session(
             older_transport=older_maker("server", config, values, dependencies),
             protocol=config.protocol,
             fingerprint=config.fingerprint(),
-            kind=kind_of(config),
+            kind=config.transport.place,
         ),
         context,
         ConnectionHandlers(_nothing_to_prepare, lambda _session, _method: None, ServerRequests()),

@@ -82,7 +82,8 @@ async def request_with_input(
     """The complete result. `about`: what the request names, for the error if it cannot be encoded.
 
     `reset_timeout_on_progress`: the time limit starts again with each progress notification. `check`: called
-    before each round after the first; raises if the request must not be sent any more.
+    before each round after the first, and after a wait for room; raises if the request must not be sent any
+    more.
     """
     carried = params
     limit_seconds = timeout_seconds
@@ -96,6 +97,7 @@ async def request_with_input(
                 on_progress=on_progress,
                 headers=headers,
                 reset_timeout_on_progress=reset_timeout_on_progress,
+                before_send=check,
             )
         except ConnectionLost as lost:
             if not round_number:

@@ -254,6 +254,9 @@ class Pipeline:
             error_code = failed.code
             took = self._clock.monotonic() - started
             return outcome_of_error(judged.server_name, tool.name, failed, took, redact)
+        except DragomanError as failed:  # the host was closed
+            error_code = failed.code
+            raise
         except Changed:
             error_code = "changed"
             raise
@@ -273,7 +276,8 @@ class Pipeline:
     async def _deliver(self, tool: ServerTool, judged: _Judged, request: ToolCall, started: float) -> Result:
         """Gets the session, sends the call, and again where `recovery` decides so."""
         server, check = judged.server, judged.check
-        assert server is not None
+        if server is None:
+            raise Changed  # it was removed while the call was being checked
         limit_seconds = request.timeout_seconds
         if limit_seconds is None:
             limit_seconds = server.timeout_seconds
@@ -432,10 +436,15 @@ async def _completed(
     tool: BuiltinTool, complete: Complete, arguments: Mapping[str, Any], seconds: float | None
 ) -> Mapping[str, Any]:
     """The arguments with what the caller left out and the tool can find."""
+    limit = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(seconds):
+        async with limit:
             return await complete(arguments)
     except TimeoutError:
+        if not limit.expired():
+            raise InvalidArguments(
+                tool.server, tool.name, ("finding those that were left out failed",)
+            ) from None
         why = "those that were left out could not be found in time"
         raise InvalidArguments(tool.server, tool.name, (why,)) from None
 
@@ -447,13 +456,11 @@ async def _run(
     try:
         async with limit:
             found = await (perform or tool.run)(arguments)
-    except TimeoutError:
-        if not limit.expired():
-            raise  # the tool's own
-        raise CallError(tool.server, f"{tool.name} took longer than {seconds:g} s") from None
     except (DragomanError, Changed, asyncio.CancelledError):
         raise
     except Exception as error:  # border: a program's own tool
+        if limit.expired():
+            raise CallError(tool.server, f"{tool.name} took longer than {seconds:g} s") from None
         failed = f"{tool.name} failed: {type(error).__name__}: {one_line(str(error), 500)}"
         raise CallError(tool.server, failed) from error
     return ToolResult(), (TextBlock(found),) if isinstance(found, str) else found

@@ -66,6 +66,8 @@ async def read_list(
         read_definitions((item,), definitions, problems, mirrors=mirrors)
         await steps.after(item)
     told = _shortened([*problems, *pages.problems])
+    if redact:  # an error of the server may repeat a secret
+        told = tuple(map(redact.text, told))
     listed = ToolList(tuple(definitions.values()), told, pages.is_whole, pages.ttl_seconds, pages.failure)
     # Looking into each of thousands of definitions takes long, and hardly any says a secret.
     return await _covered_in_steps(listed, redact) if redact and says_secrets else listed

@@ -385,7 +385,7 @@ class Connection:
                     return None
                 cause, how = found
         finally:
-            backoff.stood(self._context.clock.monotonic() - began, was_healthy=self._was_healthy)
+            backoff.stood(self._context.clock.monotonic() - began)
         refusal = self._session.refusal if self._session is not None else None
         if how == "sign-in" and refusal is not None:
             return connect_error_of(refusal, self.name, "connection"), how
@@ -415,8 +415,11 @@ class Connection:
         hopeful = self._was_connected or (isinstance(error, Unreachable) and self._target.kind == "remote")
         asked = error.retry_after_seconds if isinstance(error, Unreachable) else None
         at_least = min(asked or 0.0, LONGEST_ASKED_SECONDS)
-        at_once = how == "session" or self._was_healthy
-        wait = backoff.next_wait(at_once=at_once, at_least=at_least) if hopeful else None
+        wait = None
+        if hopeful:
+            wait = backoff.next_wait(
+                at_once=how == "session", was_healthy=self._was_healthy, at_least=at_least
+            )
         if wait is None:
             await self._drop(None)
             self._fail(error)

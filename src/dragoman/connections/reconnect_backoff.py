@@ -48,18 +48,23 @@ class ReconnectBackoff:
         """Which attempt the next one, or the one under way, is."""
         return round(self._used)
 
-    def next_wait(self, *, at_once: bool = False, at_least: float = 0.0) -> float | None:
-        """How long to wait before the next attempt; None if there is none left."""
+    def next_wait(
+        self, *, at_once: bool = False, was_healthy: bool = False, at_least: float = 0.0
+    ) -> float | None:
+        """How long to wait before the next attempt; None if there is none left.
+
+        `at_once`: the first attempt needs no wait. `was_healthy`: no attempt needs one; they are counted.
+        """
         if self._used + 1 > self._attempts:
             return None
         # Whole attempts only in the exponent: a short time connected gives back only a part of an attempt.
         before = self.attempt
         self._used += 1
-        if at_once and before == 0:
+        if was_healthy or (at_once and before == 0):
             return 0.0
         wait = min(self._wait_seconds * 2 ** min(before, DOUBLINGS_LIMIT), self._longest_seconds)
         return max(wait * (1 - SPREAD * self._chance()), at_least)
 
-    def stood(self, seconds: float, *, was_healthy: bool = False) -> None:
-        """A connection lasted this long. `was_healthy`: all attempts are given back."""
-        self._used = 0.0 if was_healthy else max(0.0, self._used - seconds / REFILL_SECONDS)
+    def stood(self, seconds: float) -> None:
+        """A connection lasted this long."""
+        self._used = max(0.0, self._used - seconds / REFILL_SECONDS)

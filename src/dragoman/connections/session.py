@@ -48,8 +48,8 @@ _HOUSEKEEPING: Final = frozenset(
 """What is asked of every server, whether or not anybody uses it."""
 
 REPLY_LIMITS_BYTES: Final[Mapping[str, int]] = {
-    "initialize": 256 * 1024,
-    "server/discover": 256 * 1024,
+    "initialize": 512 * 1024,
+    "server/discover": 512 * 1024,
     "completion/complete": 256 * 1024,
 }
 """Results that are decoded in one piece, and that no server needs to make large. Whoever reads other results
@@ -178,11 +178,13 @@ class Session:
         headers: Mapping[str, str] | None = None,
         is_standing: bool = False,
         reset_timeout_on_progress: bool = False,
+        before_send: Callable[[], None] | None = None,
     ) -> Raw:
         """The raw result, or one of the errors under `CallError`.
 
         `headers` are sent by transports that carry headers. `is_standing`: a stream meant to stay open.
         `reset_timeout_on_progress`: the time limit starts again with each progress notification.
+        `before_send` is called after a wait for room; what it raises keeps the request from being sent.
         """
         if self._lost_cause is not None:
             raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
@@ -199,6 +201,8 @@ class Session:
                 await self._wait_for_room(request_id, future)
                 if self._lost_cause is not None and not future.done():
                     raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
+                if before_send is not None and not future.done():
+                    before_send()
             if not future.done():
                 if self._wants_about:
                     mirrored = self._driver.headers(method, params)

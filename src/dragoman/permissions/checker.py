@@ -90,6 +90,8 @@ class PermissionChecker:
         self._bus = bus
         self._keep = keep
         self._grants = SessionGrants()
+        self._replacements: dict[str, int] = {}
+        """How often the entry of each server was changed or removed."""
         self._turn = asyncio.Lock()
         self._is_closed = False
         self._waiting: set[asyncio.Task[Any]] = set()
@@ -107,8 +109,9 @@ class PermissionChecker:
         self._may_deny_servers = any(rule.is_bare for rule in denies)
 
     def forget(self, server: str) -> None:
-        """A server's entry was changed or removed: all grants for it end."""
+        """A server's entry was changed or removed: all grants for it end, and so do answers under way."""
         self._grants.forget(server)
+        self._replacements[server] = self._replacements.get(server, 0) + 1
 
     async def decide(
         self,
@@ -224,6 +227,7 @@ class PermissionChecker:
         """Asks the person, stores the answer, and publishes the event."""
         question = question_about(tool, call, verdict, can_keep=self._keep is not None)
         self._notices.give("permission_prompt", "Permission needed", f"{question.tool} needs permission")
+        replacements = self._replacements.get(call.server, 0)
         asking = _Asking()
         token = _asking.set(asking)
         try:
@@ -239,7 +243,8 @@ class PermissionChecker:
         finally:
             asking.is_open = False
             _asking.reset(token)
-        await self._remember(call, question, answer)
+        if self._replacements.get(call.server, 0) == replacements:
+            await self._remember(call, question, answer)  # otherwise the answer is about another server
         said = "allowed by the person" if answer.allowed else "denied by the person"
         decision = Decision(answer.allowed, f"{said}: {answer.message}" if answer.message else said, "person")
         self._bus.publish(

@@ -214,7 +214,7 @@ class BackgroundReading:
 
     def start(self, session: Session, *, promised: bool = True) -> None:
         self._wanted = (session, promised)
-        if self._task is None:
+        if self._task is None or self._task.done():  # one that has ended may not have been taken away yet
             self._task = asyncio.create_task(self._run(), name=f"dragoman lists {session.server}")
             self._task.add_done_callback(self._done)
 
@@ -273,6 +273,8 @@ class _ItemKind(Struct, Generic[S], frozen=True):
         pages = await read_pages(fetch, self.key, self.what, undecoded)
         items, problems = await self._usable(context, pages.items)
         told = (*_first(problems), *pages.problems)
+        if context.redactor:  # an error of the server may repeat a secret
+            told = tuple(map(context.redactor.text, told))
         return Listing(items, told, pages.is_whole, pages.ttl_seconds)
 
     async def _usable(self, context: ListContext, raws: list[Raw]) -> tuple[tuple[S, ...], list[str]]:
@@ -292,7 +294,7 @@ class _ItemKind(Struct, Generic[S], frozen=True):
                 found[self.identity(item)] = item
             except Unreadable as error:
                 problems.append(f"number {number} of the {self.what} is left out: {error.detail}")
-        return tuple(found.values()), problems if not redact else list(map(redact.text, problems))
+        return tuple(found.values()), problems
 
     def _refusal(self, context: ListContext, item: S) -> str | None:
         if context.admit is None or not isinstance(item, PromptDefinition | ResourceTemplate):

@@ -7,6 +7,7 @@ host reads the configuration.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from msgspec import structs
 
@@ -71,7 +72,9 @@ class ServerRegistry(Mapping[str, Server]):
         )
         self._servers: dict[str, Server] = {}
         self._replaced: Mapping[str, ServerStatus] = {}
-        """Servers that are being closed because their entry has changed, as they were before."""
+        """The last status of servers that are being closed because their entry has changed."""
+        self._closing: Mapping[str, Server] = {}
+        """Servers that are being closed because their entry was removed or has changed."""
         self._is_open = True
         catalog.expect(self.naming_servers())
         for entry in configuration.servers.values():
@@ -101,7 +104,7 @@ class ServerRegistry(Mapping[str, Server]):
 
     def hurry(self) -> None:
         """No process gets time to finish its work when it is closed."""
-        for server in self._servers.values():
+        for server in (*self._servers.values(), *self._closing.values()):
             server.connection.hurry()
 
     async def close(self) -> None:
@@ -116,11 +119,15 @@ class ServerRegistry(Mapping[str, Server]):
         self.catalog.expect(self.naming_servers())
         self._settings.adopt(new.settings)
         self._replaced = {name: self._servers[name].status() for name in plan.changed}
-        ended = [self._servers.pop(name) for name in (*plan.removed, *plan.changed)]
-        for server in ended:
-            server.leave(NotConnected(server.name, "removed", "it is no longer configured"))
-        await close_all(server.connection for server in ended)
-        self._replaced = {}
+        self._closing = {name: self._servers.pop(name) for name in (*plan.removed, *plan.changed)}
+        for name, server in self._closing.items():
+            server.leave(
+                NotConnected(name, "removed", "it is no longer configured")
+                if name in plan.removed
+                else NotConnected(name, "replaced", "its entry has changed: it is being replaced")
+            )
+        await close_all(server.connection for server in self._closing.values())
+        self._closing, self._replaced = {}, {}
         if not self._is_open:
             return
         for name in (*plan.added, *plan.changed):
@@ -155,11 +162,12 @@ class ServerRegistry(Mapping[str, Server]):
 
     def server_in(self, name: str) -> Server | None:
         """The server that the name of a tool begins with, if there is one."""
-        found = [each for each in self._servers if name.startswith(prefix(each))]
-        return self._servers[max(found, key=len)] if found else None
+        known = {**self._closing, **self._servers}
+        found = [each for each in known if name.startswith(prefix(each))]
+        return known[max(found, key=len)] if found else None
 
     def redactor_of(self, server: str) -> Redactor | None:
-        known = self.find(server)
+        known = self.find(server) or self._closing.get(server)
         return None if known is None else known.redactor
 
     def is_trusted(self, server: str) -> bool:
@@ -180,8 +188,14 @@ class ServerRegistry(Mapping[str, Server]):
         redact = self.redactor_of(event.server) if isinstance(event, ServerEvent) else None
         if redact is None:
             return event
-        texts = {name: value for name, value in structs.asdict(event).items() if isinstance(value, str)}
-        changed = {name: redact.text(text) for name, text in texts.items() if name not in ("server", "tool")}
+        fields = structs.asdict(event)
+        changed: dict[str, Any] = {
+            name: redact.text(value)
+            for name, value in fields.items()
+            if name not in ("server", "tool") and isinstance(value, str)
+        }
+        if "problems" in fields:
+            changed["problems"] = tuple(map(redact.text, fields["problems"]))
         return structs.replace(event, **changed)
 
     # From entries to servers.

@@ -37,7 +37,7 @@ from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
 from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.content.redact import Redactor
-from dragoman.errors import ConfigError, DragomanError, PolicyRefused
+from dragoman.errors import ConfigError, DragomanError, NotConnected, PolicyRefused
 from dragoman.events import PromptsChanged, ResourcesChanged, ServerEvent, ToolsChanged
 from dragoman.hooks.forms import HookedForms
 from dragoman.interaction import ElicitsUrls
@@ -194,7 +194,12 @@ class Server:
         """The session, once the connecting that is under way is done; `NotConnected` if there is none."""
         if self._gone is not None:
             raise self._gone
-        session = await self.connection.wait_for_session(seconds)
+        try:
+            session = await self.connection.wait_for_session(seconds)
+        except NotConnected:
+            if self._gone is not None:
+                raise self._gone from None
+            raise
         if self._gone is not None:
             raise self._gone
         return session
@@ -260,11 +265,13 @@ class Server:
     # What its connection calls.
 
     async def _prepare(self, session: Session, seconds: float) -> None:
+        if self._gone is not None:
+            return
+        self.stop_reading()
         for reader in (self.resources, self.templates, self.prompts):
             reader.forget()  # a new connection may have other credentials
         self.reads.changed()
         for capability in ("resources", "prompts"):
-            self._background[capability].stop()
             if self.offers(capability):
                 promised = self.tells_of_changes(capability)
                 self._background[capability].start(session, promised=promised)
@@ -276,6 +283,8 @@ class Server:
             await asyncio.to_thread(stored_tools.store, self.config.fingerprint(), self.tools.listing)
 
     def _notified(self, session: Session, method: str) -> None:
+        if self._gone is not None:
+            return
         if method in ("notifications/resources/updated", "notifications/resources/list_changed"):
             self.reads.changed()
         for capability, reading in self._background.items():

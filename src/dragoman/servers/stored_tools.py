@@ -44,7 +44,7 @@ def store(fingerprint: str, tools: ToolList) -> None:
     path = _file(fingerprint)
     with contextlib.suppress(OSError):
         paths.make_private(path.parent)
-        temporary = path.with_name(f".{path.name}-{os.getpid()}")
+        temporary = path.with_name(f".{path.name}-{os.urandom(4).hex()}")
         temporary.write_bytes(data)
         os.replace(temporary, path)
 

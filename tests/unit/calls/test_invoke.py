@@ -43,6 +43,7 @@ class Session:
         on_progress: Any,
         headers: Any,
         reset_timeout_on_progress: bool,
+        before_send: Any,
     ) -> Raw:
         self.sent.append(encode_request("d1", method, params))
         self.headers.append(headers)

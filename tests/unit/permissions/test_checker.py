@@ -269,3 +269,18 @@ async def test_rules_that_changed_hold_for_the_next_call():
     assert not decision.allowed
     assert decision.rule is not None
     assert decision.rule.source == "managed"
+
+
+async def test_a_yes_for_the_session_that_comes_after_the_entry_changed_is_no_grant():
+    class Late(ScriptedUser):
+        async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+            answer = await super().allow(question)
+            checker.forget("box")
+            return answer
+
+    user = Late(PermissionAnswer(True, for_session=True))
+    checker = gate_of("default", user, EventBus())
+    for _ in range(2):
+        assert (await checker.decide(TOOL, ARGUMENTS)).allowed
+
+    assert len(user.asked) == 2

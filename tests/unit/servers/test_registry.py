@@ -11,7 +11,7 @@ from dragoman.config.load import Configuration, Sources, load
 from dragoman.config.plan import compare, marks_of
 from dragoman.connections.factory import TransportDependencies
 from dragoman.errors import ConfigError, HostClosed, NotConnected
-from dragoman.events import EventBus
+from dragoman.events import EventBus, ServerLogged, ToolsChanged
 from dragoman.hooks.forms import HookedForms
 from dragoman.hooks.points import NoHooks
 from dragoman.names import QualifiedName, ServerName
@@ -160,3 +160,27 @@ def test_a_tool_that_changes_is_another_object():
 
     assert found[0] is found[1]
     assert len({id(tool) for tool in found}) == 3
+
+
+async def test_events_of_a_server_that_is_being_replaced_hold_no_secrets_of_its_old_entry():
+    before = configured(box={**ENTRY, "env": {"API_TOKEN": "hunter2-hunter2"}})
+    after = configured(box={"command": "y"})
+    registry = registry_of(before)
+    heard = registry.bus.listen()
+    server = registry["box"]
+    close = server.connection.close
+
+    async def talkative() -> None:
+        registry.bus.publish(ServerLogged(server="box", level="info", text="bye hunter2-hunter2"))
+        registry.bus.publish(ToolsChanged(server="box", tool_count=0, problems=("no hunter2-hunter2",)))
+        await close()
+
+    server.connection.close = talkative  # type: ignore[method-assign]
+    await registry.apply(after, compare(marks_of(before), marks_of(after)))
+    logged, changed = await anext(heard), await anext(heard)
+
+    assert logged == ServerLogged(server="box", level="info", text="bye [secret]")
+    assert changed == ToolsChanged(server="box", tool_count=0, problems=("no [secret]",))
+    with pytest.raises(NotConnected, match="is being replaced"):
+        await server.wait_for_session(1)
+    await registry.close()

@@ -9,10 +9,10 @@ from msgspec import Raw
 
 from dragoman.catalog.listing import ToolList
 from dragoman.content.redact import Redactor
-from dragoman.errors import CallTimeout
+from dragoman.errors import CallTimeout, RemoteError
 from dragoman.names import ServerName
 from dragoman.servers import lists
-from dragoman.servers.lists import TOOLS, BackgroundReading, ListContext, ListReader
+from dragoman.servers.lists import RESOURCES, TOOLS, BackgroundReading, ListContext, ListReader
 from dragoman.settings import Settings
 from dragoman.testing import FakeClock
 from tests.integration.waiting import until
@@ -239,3 +239,31 @@ async def test_between_two_readings_after_change_notices_there_is_half_a_second(
         await sleep(0)
     assert server.readings == 3
     assert [seconds for seconds in pauses if seconds] == [0.5, 0.5]
+
+
+async def test_a_change_told_just_when_a_reading_has_ended_is_not_lost(reading: Reading):
+    loop, told = asyncio.get_running_loop(), []
+
+    def news() -> None:
+        if not told:
+            told.append(1)
+            # It runs after the last step of the reading, and before the end of its task is noticed.
+            loop.call_soon(loop.call_soon, reading.change)
+
+    reading.background = BackgroundReading((reading.reader,), news)
+    reading.change()
+    await until(lambda: reading.asked.readings == 2)
+
+
+async def test_a_secret_that_an_error_repeats_is_not_among_the_problems(reading: Reading):
+    settings = Settings({}, {})
+    context = ListContext(SERVER, settings, reading.clock, Redactor(("hunter2-hunter2",)))
+
+    class Telling(Asked):
+        async def request(self, *args: Any, **options: Any) -> Raw:
+            raise RemoteError("s", -1, "bad token hunter2-hunter2")
+
+    for kind in (TOOLS, RESOURCES):
+        listing = await ListReader(kind, context).get(Telling())  # type: ignore[arg-type]
+        assert "hunter2" not in str(listing.problems)
+        assert "[secret]" in str(listing.problems)
