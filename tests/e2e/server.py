@@ -22,7 +22,7 @@ EVIL = (
 # Links by OSC 8, device control and other strings (7- and 8-bit), a reset, next line, and a tower of marks.
 WORSE = (
     f"{EVIL}\x1b]8;;http://evil.example\x1b\\link\x1b]8;;\x07\x1bP1$r0m\x1b\\\x90q\x9c\x9d0;title\x9c\x1b_apc\x1b\\"
-    "\x1b^pm\x1b\\\x1bc\x85\x84\x1b(0\x0e\u2029\ufeff\u00ada" + "\u0301" * 2_500 + "ก" + "\u0e49" * 1000
+    "\x1b^pm\x1b\\\x1bc\x85\x84\x1b(0\x0e\u2029\ufeff\u00ada" + "\u0301" * 600 + "ก" + "\u0e49" * 300
 )
 PIXEL = b"\x89PNG\r\n\x1a\n\x00\xff\x00"
 ANY = {"type": "object"}
