@@ -153,7 +153,9 @@ class AccessControl:
             bus=bus,
             keep=None if configuration.sources.only_given else self._keep,
         )
-        self.audit = AuditLog(paths.logs_dir(), self._complain, self.session_id) if options.audit else None
+        self.audit = (
+            AuditLog(paths.logs_dir(), self._report_problem, self.session_id) if options.audit else None
+        )
 
     # Following configuration.
 
@@ -185,7 +187,7 @@ class AccessControl:
                 rules = Rules.of(configuration, self._rules, self._wanted)
                 self.permissions.adopt(rules.book, rules.mode)
         except (DragomanError, OSError) as error:
-            self._complain(f"the rule could not be kept: {error}")
+            self._report_problem(f"the rule could not be kept: {error}")
 
     # Life.
 
@@ -213,7 +215,7 @@ class AccessControl:
             self._told = asyncio.create_task(self._tell_hooks(self._events), name="dragoman hooks")
 
     async def close(self) -> None:
-        """Questions end; hooks that are being told something have a moment to hear it out."""
+        """Questions end; hooks under way may run for up to HOOKS_END_SECONDS."""
         self.permissions.close()
         if self._events is not None:
             await self._events.aclose()
@@ -244,7 +246,7 @@ class AccessControl:
     def _hook_said(self, hook: str, event: str, text: str) -> None:
         self._bus.publish(HookReported(event=event, hook=hook, text=text, is_failure=False))
 
-    def _complain(self, problem: str) -> None:
+    def _report_problem(self, problem: str) -> None:
         self._bus.publish(ConfigurationChanged(problems=(problem,)))
 
 

@@ -227,8 +227,8 @@ class Host:
         if self._parent is None:
             self._access.start()
         self._servers.start()
-        for work in (self._ask_for_connectors(), self._keep_in_mind(self._servers.configuration)):
-            self._background.append(asyncio.create_task(work, name="dragoman settle in"))
+        for work in (self._ask_for_connectors(), self._save_state(self._servers.configuration)):
+            self._background.append(asyncio.create_task(work, name="dragoman startup"))
         if self._options.get("watch"):
             self._background.append(asyncio.create_task(self._follow(), name="dragoman watch"))
         return self
@@ -410,7 +410,7 @@ class Host:
 
     async def plan(self) -> Plan:
         """What `reload` would change now."""
-        return compare(marks_of(self._servers.configuration), marks_of(await self._look_again()))
+        return compare(marks_of(self._servers.configuration), marks_of(await self._load_again()))
 
     async def _edit_and_reload(self, edit: Callable[[], object]) -> None:
         async with self._editing:  # in the order in which they were said
@@ -431,7 +431,7 @@ class Host:
 
     async def _reload_now(self) -> Plan:
         async with self._reloading:
-            new = await self._look_again()
+            new = await self._load_again()
             plan = compare(marks_of(self._servers.configuration), marks_of(new))
             await self._apply(new, plan)
         return plan
@@ -535,7 +535,7 @@ class Host:
         shared, inline = split(servers)
         for name in inline:
             if name in self._servers.configuration.servers:
-                # It would stand under the rules, and have the trust, that are meant for the other.
+                # Rules and trust for the host's server would apply to it.
                 raise ConfigError(
                     f"the agent's own server {name!r} has the name of one of the host's",
                     hint="Give it another name, or name the host's without an entry.",
@@ -577,7 +577,7 @@ class Host:
             clock=self._options.get("clock"),
             tool_lock=self._options.get("tool_lock"),
         )
-        child._catalog.name_apart_from(self._servers.naming_servers())
+        child._catalog.set_other_servers(self._servers.naming_servers())
         self._children.add(child)
         return child
 
@@ -589,7 +589,7 @@ class Host:
     def _narrowed(self, configuration: Configuration) -> Configuration:
         return configuration if self._only is None else configuration.narrowed(self._only)
 
-    async def _look_again(self) -> Configuration:
+    async def _load_again(self) -> Configuration:
         running = {
             server.name: fingerprint(server.candidate.given)
             for server in (each.entry for each in self._servers.values())
@@ -615,9 +615,9 @@ class Host:
                     added=plan.added, removed=plan.removed, changed=plan.changed, problems=self.problems
                 )
             )
-        await self._keep_in_mind(new)
+        await self._save_state(new)
         for child in list(self._children):
-            child._catalog.name_apart_from(self._servers.naming_servers())
+            child._catalog.set_other_servers(self._servers.naming_servers())
             await child._reload_quietly()
 
     async def _ask_for_connectors(self) -> None:
@@ -651,16 +651,16 @@ class Host:
         except DragomanError as error:
             self._bus.publish(ConfigurationChanged(problems=(str(error),)))
 
-    async def _keep_in_mind(self, configuration: Configuration) -> None:
+    async def _save_state(self, configuration: Configuration) -> None:
         """Binds approvals by name to what is started now, and remembers what is in use."""
         if self._sources.only_given:
             return
         try:
-            await asyncio.to_thread(self._write_down, configuration)
+            await asyncio.to_thread(self._write_state, configuration)
         except DragomanError as error:
             self._bus.publish(ConfigurationChanged(problems=(str(error),)))
 
-    def _write_down(self, configuration: Configuration) -> None:
+    def _write_state(self, configuration: Configuration) -> None:
         if self._only is None:
             remember(self._sources, marks_of(configuration))
         for server in configuration.servers.values():
@@ -675,7 +675,7 @@ def _limits(configuration: Configuration) -> Limits:
 
 
 def _admission(lock: Path) -> Admit:
-    from dragoman.catalog.lock import admission  # few hosts are frozen
+    from dragoman.catalog.lock import admission  # few hosts have a tool lock
 
     return admission(lock)
 

@@ -110,7 +110,7 @@ async def request_with_input(
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             # The encoder's: nothing was sent.
             raise InvalidArguments(session.server, about, (f"cannot be written as JSON: {error}",)) from None
-        if reset_timeout_on_progress:  # progress has moved it; there are only so many rounds
+        if reset_timeout_on_progress:  # progress extended the deadline; rounds are limited
             deadline = asyncio.get_running_loop().time() + limit_seconds
         try:
             found = read(raw)
@@ -167,7 +167,7 @@ async def next_round(server: str, raw: Raw, answerer: ServerRequests) -> dict[st
 
 
 async def _answer(server: str, question: Question, answerer: ServerRequests) -> Mapping[str, Any]:
-    await asyncio.sleep(0)  # many forms on end would block the event loop
+    await asyncio.sleep(0)  # many forms in sequence would block the event loop
     try:
         return await answerer.answer(question.method, question.params)
     except Refusal as refusal:

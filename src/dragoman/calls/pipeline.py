@@ -55,7 +55,7 @@ from dragoman.wire.messages import ABSENT
 
 ATTEMPT_LIMIT: Final = 3
 """How often a call starts because its tool or server changed before it was sent."""
-_RESTLESS: Final = "it, or the entry of its server, changed while it was being allowed"
+_KEEPS_CHANGING: Final = "it, or the entry of its server, changed while permission was being decided"
 
 
 _HOST: Final = os.urandom(4).hex()
@@ -133,7 +133,7 @@ class Pipeline:
         entry.outcome = "cancelled"
         try:
             outcome = await self._make(request, entry)
-            entry.outcome = _in_a_word(outcome)
+            entry.outcome = _audit_outcome(outcome)
             return outcome
         except DragomanError as error:
             entry.outcome = error.code
@@ -195,8 +195,8 @@ class Pipeline:
         except Changed:
             if attempt < ATTEMPT_LIMIT:
                 return await self._make(request, entry, attempt + 1)
-            entry.decision, entry.reason = "deny", _RESTLESS
-            return outcome_of_error(name, tool.name, PermissionRefused(name, tool.name, _RESTLESS))
+            entry.decision, entry.reason = "deny", _KEEPS_CHANGING
+            return outcome_of_error(name, tool.name, PermissionRefused(name, tool.name, _KEEPS_CHANGING))
         if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool, arguments):
             outcome = await self._after_hooks(tool, arguments, outcome, request.call_id)
         if outcome.error is not None and _is_raised(tool, outcome.error):
@@ -308,7 +308,7 @@ class Pipeline:
                     break
                 except (ConnectionLost, RemoteError, HttpError) as error:
                     if request.reset_timeout_on_progress:
-                        # Progress has moved it; there are only so many attempts.
+                        # Progress extended the deadline; attempts are limited.
                         deadline = self._clock.monotonic() + limit_seconds
                     session = await self._recover(error, attempt, judged, deadline)
                     attempt, seconds = attempt + 1, self._left(deadline)
@@ -353,7 +353,7 @@ class Pipeline:
         _check_after(error, judged.check)
         return session
 
-    # What it came to.
+    # Results.
 
     def _prepared(
         self, judged: _Judged, result: ToolResult, content: tuple[Block, ...], request: ToolCall
@@ -467,7 +467,7 @@ async def _run(
 
 
 def _note(entry: Entry, decision: Decision, tool: Tool) -> None:
-    entry.decision, entry.by, entry.reason = _WORDS[decision.allowed], decision.by, decision.reason
+    entry.decision, entry.by, entry.reason = _DECISIONS[decision.allowed], decision.by, decision.reason
     if decision.rule is not None:
         entry.rule, entry.rule_source = decision.rule.text, decision.rule.source
     if isinstance(tool, BuiltinTool) and tool.shell_argument is not None:
@@ -475,10 +475,10 @@ def _note(entry: Entry, decision: Decision, tool: Tool) -> None:
         entry.reason, entry.rule = "", tool.name if entry.rule else ""
 
 
-_WORDS: Final = {True: "allow", False: "deny"}
+_DECISIONS: Final = {True: "allow", False: "deny"}
 
 
-def _in_a_word(outcome: CallOutcome) -> str:
+def _audit_outcome(outcome: CallOutcome) -> str:
     if outcome.error is not None:
         return outcome.error.code
     return "tool-error" if outcome.is_error else "ok"

@@ -128,7 +128,7 @@ class Requests:
         )
         if outcome.error is not None:
             raise outcome.error
-        return _with_hooks_words(*made[-1], outcome.content, shape)
+        return _apply_hook_changes(*made[-1], outcome.content, shape)
 
     async def listed(
         self,
@@ -197,7 +197,9 @@ class Requests:
             return Listed(problems=(f"{server.name}: {error}",))
 
 
-def _with_hooks_words(result: T, shown: tuple[Block, ...], content: tuple[Block, ...], shape: Shape[T]) -> T:
+def _apply_hook_changes(
+    result: T, shown: tuple[Block, ...], content: tuple[Block, ...], shape: Shape[T]
+) -> T:
     if content == shown:
         return result
     is_kept = content[: len(shown)] == shown

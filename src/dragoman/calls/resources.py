@@ -117,7 +117,7 @@ class Resources:
         return await self._listed(lambda each: each.resources, server, fresh)
 
     async def templates(self, server: str | None = None, *, fresh: bool = False) -> Listed[ResourceTemplate]:
-        """Resource templates: addresses with gaps to fill."""
+        """Resource templates: URI templates with variables."""
         return await self._listed(lambda each: each.templates, server, fresh)
 
     async def _listed(
@@ -197,7 +197,7 @@ class Resources:
         *,
         given: Mapping[str, str] | None = None,
     ) -> Completion:
-        """What may be filled into a gap of a template; nothing where the server does not know."""
+        """Suggested values for a variable of a template; nothing where the server does not know."""
         sender = self._reader.sender
         subject = {"server": sender.known(server).name, "uri": uri_template}
         return await complete(self._requests, sender, subject, variable, value, given or {})

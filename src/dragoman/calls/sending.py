@@ -130,5 +130,5 @@ class Sender:
 
 
 def _as_it_is(raw: Raw) -> tuple[str, Raw]:
-    """Lists are never asked back about, so their kind is judged where they are read."""
+    """Lists never return `input_required`; their kind is checked where they are read."""
     return "complete", raw

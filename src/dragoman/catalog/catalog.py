@@ -70,7 +70,7 @@ class Catalog:
         self.admit = admit
         self._sources: dict[ServerName, ServerTools] = {}
         self._servers: frozenset[str] = frozenset()
-        self._beside: frozenset[str] = frozenset()
+        self._other_servers: frozenset[str] = frozenset()
         self._tools: dict[str, ServerTool] | None = None
         """Computed when it is needed; None after a change."""
         self._left_out: dict[str, str] = {}
@@ -81,9 +81,9 @@ class Catalog:
         self._servers = frozenset(servers)
         self._tools = None
 
-    def name_apart_from(self, servers: Iterable[str]) -> None:
+    def set_other_servers(self, servers: Iterable[str]) -> None:
         """Servers of another pool that is used together with this one: names tell them apart, too."""
-        self._beside = frozenset(servers)
+        self._other_servers = frozenset(servers)
         self._tools = None
 
     def add(self, tools: ServerTools) -> None:
@@ -135,7 +135,7 @@ class Catalog:
             for server, tools in self._sources.items()
             for definition in tools.listing.items
         }
-        names = assign(definitions, self._servers | self._beside)
+        names = assign(definitions, self._servers | self._other_servers)
         self._left_out = {}
         for source in self._sources.values():
             source.naming_problems = []

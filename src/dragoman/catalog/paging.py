@@ -48,7 +48,7 @@ class Listing(Struct, Generic[T], frozen=True):
     is_whole: bool = True
     """Whether reading came to the list's end, or to a limit of ours."""
     ttl_seconds: float | None = None
-    """How long it keeps, if the server says so."""
+    """How long it is valid, if the server says so."""
     failure: DragomanError | Unreadable | None = None
     """Why nothing at all could be read."""
 
@@ -61,9 +61,9 @@ class Pages(Struct, Generic[T]):
     is_whole: bool = True
     """Whether reading came to the list's end, or to a limit of ours."""
     ttl_seconds: float | None = None
-    """How long it keeps, if the server says so; 0 is "not at all"."""
+    """How long it is valid, if the server says so; 0 is "not at all"."""
     failure: DragomanError | Unreadable | None = None
-    """Why nothing at all could be read. A server that does not know the method has such things not."""
+    """Why nothing at all could be read. A server that does not know the method offers none."""
 
 
 def undecoded(array: bytes) -> Sequence[Raw]:

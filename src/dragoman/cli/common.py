@@ -118,7 +118,7 @@ def run_with_host(
     interaction: Interaction | None = None,
     audit: bool | None = None,
 ) -> T:
-    """Runs one command's work in an open host. A polite signal closes the host before the end.
+    """Runs one command's work in an open host. SIGTERM and SIGHUP close the host before the end.
 
     `interaction`: who is asked about calls. Without one the command makes none. `audit`: see `Host`.
     """

@@ -267,7 +267,7 @@ class Connection:
         """Sends a request that every server answers. None: it was answered."""
         method = "ping" if session.driver.era == "legacy" else "server/discover"
         try:
-            await session.request(method, {}, timeout_seconds=seconds, courtesy_cancel=False)
+            await session.request(method, {}, timeout_seconds=seconds, send_cancelled=False)
         except DragomanError as error:
             return error
         return None

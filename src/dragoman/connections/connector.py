@@ -51,7 +51,7 @@ class Connector:
         self._capabilities = capabilities
         self._session: Session | None = None
         self.phase = "start"
-        """How far it came, in words."""
+        """The phase reached, for errors."""
 
     async def link(self) -> tuple[Session, HandshakeResult, float]:
         """A session, what the server says of itself, and how many seconds of the time limit are left."""

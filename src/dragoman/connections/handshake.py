@@ -183,7 +183,7 @@ class Handshake:
         # No courtesy cancel: a legacy server has no use for it before `initialize`.
         try:
             raw = await session.request(
-                "server/discover", {}, timeout_seconds=self._connect_seconds, courtesy_cancel=False
+                "server/discover", {}, timeout_seconds=self._connect_seconds, send_cancelled=False
             )
             return Discovered(decode_as(DiscoverResult, raw))
         except RemoteError as error:
@@ -218,7 +218,7 @@ class Handshake:
             "initialize",
             driver.opening_params(),
             timeout_seconds=self._connect_seconds,
-            courtesy_cancel=False,
+            send_cancelled=False,
         )
         try:
             raw = await asking if self._late is None else await self._first_answer(session, asking)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-KNOCK_SECONDS: Final = 1.0
+PROBE_INTERVAL_SECONDS: Final = 1.0
 
 TcpProbe = Callable[[], Awaitable[bool]]
 
@@ -24,9 +24,9 @@ async def pause(seconds: float, probe: TcpProbe | None) -> None:
     deadline = loop.time() + seconds
     was_gone = False
     while (left := deadline - loop.time()) > 0:
-        if left > KNOCK_SECONDS:
+        if left > PROBE_INTERVAL_SECONDS:
             is_there = await probe()
             if is_there and was_gone:
                 return
             was_gone = was_gone or not is_there
-        await asyncio.sleep(min(KNOCK_SECONDS, left))
+        await asyncio.sleep(min(PROBE_INTERVAL_SECONDS, left))

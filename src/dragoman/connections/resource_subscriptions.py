@@ -25,7 +25,7 @@ PENDING_LIMIT: Final = 1000
 """Different resources whose updates wait to be read, by one who watches."""
 GATHERING_SECONDS: Final = 0.05
 """Updates are told to all who listen to the host's events only so often."""
-GOODBYE_SECONDS: Final = 5.0
+UNSUBSCRIBE_TIMEOUT_SECONDS: Final = 5.0
 
 
 class _Updated(Struct):
@@ -194,7 +194,7 @@ class ResourceSubscriptions:
             if session.driver.era == "modern":
                 await self._listen_anew(session, self._watched)
             else:
-                await self._ask(session, "resources/unsubscribe", uri, GOODBYE_SECONDS)
+                await self._ask(session, "resources/unsubscribe", uri, UNSUBSCRIBE_TIMEOUT_SECONDS)
         except DragomanError as error:
             self._logged("warning", f"a subscription may still be active: {error}")
 

@@ -174,7 +174,7 @@ class Session:
         *,
         timeout_seconds: float,
         on_progress: ProgressCallback | None = None,
-        courtesy_cancel: bool = True,
+        send_cancelled: bool = True,
         headers: Mapping[str, str] | None = None,
         is_standing: bool = False,
         reset_timeout_on_progress: bool = False,
@@ -190,7 +190,7 @@ class Session:
             raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
         self._standing += is_standing
         future: asyncio.Future[Raw] = self._loop.create_future()
-        deadline: _Deadline = (future, method, timeout_seconds, courtesy_cancel)
+        deadline: _Deadline = (future, method, timeout_seconds, send_cancelled)
         if reset_timeout_on_progress:
             on_progress = self._extending(lambda: request_id, timeout_seconds, deadline, on_progress)
         request_id = self._peer.open_request(future, on_progress)
@@ -234,7 +234,7 @@ class Session:
             self._deadlines.clear(request_id)
             # Still awaited here only if the caller was cancelled, or if it could not be encoded.
             if self._peer.forget(request_id) and future.cancelled():
-                self._give_up(request_id, "the caller gave up" if courtesy_cancel else None)
+                self._give_up(request_id, "the caller gave up" if send_cancelled else None)
 
     def _extending(
         self,
@@ -338,14 +338,14 @@ class Session:
                 await asyncio.sleep(0)
 
     def _expired(self, request_id: int, what: _Deadline) -> None:
-        future, method, seconds, courtesy_cancel = what
+        future, method, seconds, send_cancelled = what
         if self._peer.forget(request_id) and not future.done():
             was_sent = request_id not in self._unsent
             future.set_exception(CallTimeout(self.server, method, seconds, may_have_run=was_sent))
             if was_sent:
                 if self._wants_about and self._health.expired():
                     self._events.unresponsive(self)
-                self._give_up(request_id, "the time limit passed" if courtesy_cancel else None)
+                self._give_up(request_id, "the time limit passed" if send_cancelled else None)
 
     def _give_up(self, request_id: int, reason: str | None) -> None:
         """No caller waits for the reply any more; the server is told so, if there is a reason to give."""

@@ -15,7 +15,7 @@ from dragoman.connections.connection import CHECK_SECONDS, Connection
 from dragoman.transports import orphans
 
 TICK_SECONDS: Final = 5.0
-CLOSED_A_TURN: Final = 8
+CLOSES_PER_ITERATION: Final = 8
 SLEPT_SECONDS: Final = 10.0
 """Wall time that passed beyond what was counted: the machine slept, or its clock was set."""
 
@@ -65,7 +65,7 @@ async def _close_each(connections: Sequence[Connection]) -> None:
     closing: list[asyncio.Task[None]] = []
     for number, connection in enumerate(connections, 1):
         closing.append(asyncio.create_task(connection.close()))
-        if number % CLOSED_A_TURN == 0:
+        if number % CLOSES_PER_ITERATION == 0:
             await asyncio.sleep(0)
     if closing:
         await asyncio.wait(closing)

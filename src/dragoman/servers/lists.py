@@ -1,6 +1,6 @@
 """Reads and keeps the lists of one server: tools, resources, resource templates and prompts.
 
-A list is read once at a time, however many callers wait for it; it is read when the server is connected, and
+Callers that want a list at the same time share one reading; it is read when the server is connected, and
 again when the server says that it changed or when its time (`ttlMs`) is over. When a reading fails, the last
 good list is kept. Unusable entries are dropped; the modules in `catalog/` interpret them.
 """
@@ -29,12 +29,12 @@ from dragoman.settings import Settings
 from dragoman.wire.codec import Unreadable
 from dragoman.wire.messages import ToolDefinition
 
-UNPROMISED_SECONDS: Final = 60.0
+DEFAULT_TTL_SECONDS: Final = 60.0
 """How long a list is valid whose server promises neither a time nor to tell of changes."""
 SHORTEST_TTL_SECONDS: Final = 30.0
 """A server that gives its list of tools less time, or none, is still not asked each time it is looked at."""
 PAUSE_SECONDS: Final = 0.5
-"""Between two readings of a list whose server says all the time that it changed."""
+"""Between two readings of a list whose server keeps sending list_changed."""
 PROBLEM_LIMIT: Final = 100
 
 T = TypeVar("T")
@@ -102,9 +102,10 @@ class ListReader(Generic[T]):
         fresh: bool = False,
         within_seconds: float | None = None,
     ) -> Listing[T]:
-        """The list: what is kept while it is fresh, else what is read now, in time with what came by then.
+        """The list: what is kept while it is fresh, else what is read now.
 
-        `promised`: the server will tell if it changes. `fresh`: read in any case.
+        `within_seconds`: at the deadline, the pages received so far are the list. `promised`: the server will
+        tell if it changes. `fresh`: read in any case.
         """
         if fresh:
             self.changed()
@@ -124,7 +125,7 @@ class ListReader(Generic[T]):
         self._changes += 1
 
     def forget(self) -> None:
-        """Nothing is kept, also not of what is being read."""
+        """Drops the list, and ignores readings under way."""
         self.changed()
         self.known = None
         self._newest = next(self._numbers)
@@ -191,7 +192,7 @@ def _valid_seconds(listing: Listing[Any], promised: bool) -> float:
         return -math.inf
     if listing.ttl_seconds is not None:
         return listing.ttl_seconds
-    return math.inf if promised else UNPROMISED_SECONDS
+    return math.inf if promised else DEFAULT_TTL_SECONDS
 
 
 class BackgroundReading:
@@ -303,7 +304,7 @@ class _ItemKind(Struct, Generic[S], frozen=True):
 
     def _covered(self, item: S, redact: Redactor) -> S:
         identity = self.identity(item)
-        if redact.text(identity) != identity:  # it could not be asked for without saying it
+        if redact.text(identity) != identity:  # a request would repeat the secret
             raise Unreadable(f"its {self.called} holds a secret of the server's entry")
         return redact.struct(item, _IDENTITIES)
 

@@ -86,18 +86,18 @@ class Server:
         self.name = ServerName(entry.name)
         self.entry = entry
         self._context = context
-        self._gone: DragomanError | None = None
+        self._retired_with: DragomanError | None = None
         """Why no caller is given a session any more."""
         config = self.config
         self._redactor = Redactor(secrets_of(config, entry.candidate.given, context.environ()))
         self.tools = ServerTools(self.name, _offered_by(config))
-        about = ListContext(
+        list_context = ListContext(
             self.name, context.settings, context.connections.clock, self._redactor, context.catalog.admit
         )
-        self._tool_list = ListReader(TOOLS, about, self._tools_read)
-        self.resources = ListReader(RESOURCES, about)
-        self.templates = ListReader(TEMPLATES, about)
-        self.prompts = ListReader(PROMPTS, about)
+        self._tool_list = ListReader(TOOLS, list_context, self._tools_read)
+        self.resources = ListReader(RESOURCES, list_context)
+        self.templates = ListReader(TEMPLATES, list_context)
+        self.prompts = ListReader(PROMPTS, list_context)
         self.reads = ReadCache(context.connections.clock)
         """Resources that were read."""
         self._background = {
@@ -150,7 +150,7 @@ class Server:
     def is_retry_safe(self, tool: Tool) -> bool:
         """Whether a call that may have run is made again, because its server declares that this is safe."""
         is_wanted = self._context.settings["DRAGOMAN_REPEAT_SAFE_CALLS"]
-        return bool(is_wanted) and self._gone is None and self.is_trusted and tool.hints.idempotent
+        return bool(is_wanted) and self._retired_with is None and self.is_trusted and tool.hints.idempotent
 
     @property
     def request_seconds(self) -> float:
@@ -184,36 +184,36 @@ class Server:
         """How it is at this moment, without secrets of its entry."""
         return status_of(self.entry, self.connection, self.tools, self._context.catalog, self.redactor)
 
-    # The way of a call.
+    # Sessions for calls.
 
     def session(self) -> Session | None:
         """The session to make calls on, if there is one at this moment."""
-        return None if self._gone is not None else self.connection.session()
+        return None if self._retired_with is not None else self.connection.session()
 
     async def wait_for_session(self, seconds: float) -> Session:
         """The session, once the connecting that is under way is done; `NotConnected` if there is none."""
-        if self._gone is not None:
-            raise self._gone
+        if self._retired_with is not None:
+            raise self._retired_with
         try:
             session = await self.connection.wait_for_session(seconds)
         except NotConnected:
-            if self._gone is not None:
-                raise self._gone from None
+            if self._retired_with is not None:
+                raise self._retired_with from None
             raise
-        if self._gone is not None:
-            raise self._gone
+        if self._retired_with is not None:
+            raise self._retired_with
         return session
 
     async def read_tools_again(self, session: Session, seconds: float) -> None:
         await self._tool_list.get(session, fresh=True, within_seconds=seconds)
 
-    def freshen_tools(self) -> None:
+    def refresh_tools_if_expired(self) -> None:
         """Reads the list of tools again in the background when it is used past its time."""
         session = self.session()
-        if session is not None and self._tool_list.is_overdue() and _is_on_a_loop():
+        if session is not None and self._tool_list.is_overdue() and _has_running_loop():
             self._background["tools"].changed(session)
 
-    # What can be wanted of it.
+    # Requests from users.
 
     async def reconnect(self) -> None:
         self._check_startable()
@@ -235,9 +235,9 @@ class Server:
         if self.connection.state.status == "disabled":
             self.forget_lists()
 
-    def leave(self, why: DragomanError) -> None:
+    def retire(self, why: DragomanError) -> None:
         """No caller gets a session from now on; the connection is closed next."""
-        self._gone = why
+        self._retired_with = why
         self._context.catalog.remove(self.tools)
         self.stop_reading()
 
@@ -265,7 +265,7 @@ class Server:
     # What its connection calls.
 
     async def _prepare(self, session: Session, seconds: float) -> None:
-        if self._gone is not None:
+        if self._retired_with is not None:
             return
         self.stop_reading()
         for reader in (self.resources, self.templates, self.prompts):
@@ -283,7 +283,7 @@ class Server:
             await asyncio.to_thread(stored_tools.store, self.config.fingerprint(), self.tools.listing)
 
     def _notified(self, session: Session, method: str) -> None:
-        if self._gone is not None:
+        if self._retired_with is not None:
             return
         if method in ("notifications/resources/updated", "notifications/resources/list_changed"):
             self.reads.changed()
@@ -294,7 +294,7 @@ class Server:
                 reading.changed(session, promised=self.tells_of_changes(capability) or capability == "tools")
 
     def _tools_read(self, listing: ToolList) -> None:
-        if self._gone is not None:
+        if self._retired_with is not None:
             return
         difference = self.tools.set(listing)
         self._context.catalog.changed()
@@ -348,7 +348,7 @@ class Server:
 
     def _maker(self, maker: Callable[..., MakeTransport | None]) -> MakeTransport:
         """Makes transports, and judges the server each time: a start can come long after configuration was
-        read. What cannot be used is said of this server, when it is to be connected."""
+        read. An unusable entry raises when its server is connected."""
 
         def make() -> Transport:
             config = self._context.start_checked(self.entry)
@@ -405,7 +405,7 @@ def _held(entry: ConfiguredServer) -> Held | None:
             return None
 
 
-def _is_on_a_loop() -> bool:
+def _has_running_loop() -> bool:
     """A program may look at tools from a thread that runs nothing in the background."""
     try:
         asyncio.get_running_loop()

@@ -73,7 +73,7 @@ class Signer:
             own = await self._ask()
         if isinstance(own, NoCredentials):
             raise own
-        return Signed(laid_over(headers, own), self._turn)
+        return Signed(with_overrides(headers, own), self._turn)
 
     async def sign_again(
         self, headers: Mapping[str, str], refused: Signed, challenge: Challenge
@@ -111,7 +111,7 @@ def _told(error: Exception) -> NoCredentials:
     return NoCredentials(f"no credentials could be obtained: {type(error).__name__}")
 
 
-class LikeResponse(Protocol):
+class ResponseLike(Protocol):
     """The part of a response that is read here, for transports that have none, such as WebSocket."""
 
     @property
@@ -125,7 +125,7 @@ class LikeResponse(Protocol):
         ...
 
 
-Answer = TypeVar("Answer", bound=aiohttp.ClientResponse | LikeResponse)
+Answer = TypeVar("Answer", bound=aiohttp.ClientResponse | ResponseLike)
 
 
 async def send_signed(
@@ -155,7 +155,7 @@ async def send_signed(
     return await send(again.headers)
 
 
-def challenge_in(answer: aiohttp.ClientResponse | LikeResponse, sent: Mapping[str, str]) -> Challenge:
+def challenge_in(answer: aiohttp.ClientResponse | ResponseLike, sent: Mapping[str, str]) -> Challenge:
     values = [each for each in answer.headers.getall("WWW-Authenticate", ()) if len(each) <= CHALLENGE_BYTES]
     nonce = answer.headers.get("DPoP-Nonce")
     return Challenge(
@@ -171,7 +171,7 @@ def secrets_of(headers: Mapping[str, str], signer: Signer | None) -> tuple[str, 
     return (*headers.values(), *(() if signer is None else signer.secrets))
 
 
-def laid_over(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+def with_overrides(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """The headers with these set, however their names were spelled before."""
     names = {name.lower() for name in own}
     return {name: value for name, value in headers.items() if name.lower() not in names} | dict(own)

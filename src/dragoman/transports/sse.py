@@ -35,9 +35,9 @@ from dragoman.transports.base import (
 )
 from dragoman.transports.credentials import (
     Signer,
-    laid_over,
     secrets_of,
     send_signed,
+    with_overrides,
 )
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.sse_events import EventTooLarge, SseEvent, SseParser, in_pieces
@@ -95,7 +95,7 @@ class SseTransport:
         self._early_end: str | None = None
         """Why the stream ended before `open` was done."""
         self._endpoint: URL | None = None
-        self._post_headers = laid_over(self._base_headers, {"Content-Type": "application/json"})
+        self._post_headers = with_overrides(self._base_headers, {"Content-Type": "application/json"})
         self._queue: deque[tuple[bytes, About]] = deque()
         self._queued = asyncio.Event()
         self._posts: set[asyncio.Task[None]] = set()
@@ -171,7 +171,7 @@ class SseTransport:
 
     async def _open_stream(self, sink: Sink) -> None:
         self._client = client = open_client(self._server, self._network)
-        headers = laid_over(self._base_headers, {"Accept": EVENTS})
+        headers = with_overrides(self._base_headers, {"Accept": EVENTS})
         self._stream = stream = await send_signed(
             self._signer,
             headers,

@@ -41,7 +41,7 @@ KEEP_IDLE_SECONDS: Final = 4.0
 SECRET_LENGTH: Final = 8
 SESSION_HEADER: Final = "X-Mcp-Client-Session-Id"
 """Names the host's session, the same on every request of one host."""
-KNOCK_SECONDS: Final = 2.0
+PROBE_INTERVAL_SECONDS: Final = 2.0
 PIECE_BYTES: Final = 512 * 1024
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 """A machine that vanished is noticed two minutes after its last sign of life."""
@@ -426,7 +426,7 @@ async def accepts_connections(network: Network) -> bool:
     if network.proxy is not None or address.host is None or address.port is None:
         return False
     try:
-        async with asyncio.timeout(KNOCK_SECONDS):
+        async with asyncio.timeout(PROBE_INTERVAL_SECONDS):
             _, writer = await asyncio.open_connection(address.host, address.port)
     except (OSError, TimeoutError):
         return False

@@ -82,10 +82,8 @@ class Talk:
     def use(self, driver: Any) -> None:
         self.driver = driver
 
-    async def request(
-        self, method: str, params: Any, *, timeout_seconds: float, courtesy_cancel: bool
-    ) -> Raw:
-        assert not courtesy_cancel
+    async def request(self, method: str, params: Any, *, timeout_seconds: float, send_cancelled: bool) -> Raw:
+        assert not send_cancelled
         self.story.append(f"{method}@{self.driver.revision}")
         self.limits.append(timeout_seconds)
         self.params.append(params)

@@ -151,7 +151,7 @@ async def test_a_caller_that_gives_up_disturbs_no_other_and_the_server_is_told(s
 
 
 async def test_without_courtesy_nothing_is_said_of_giving_up(session: Session, wire: Wire):
-    task = await started(session, timeout_seconds=0.01, courtesy_cancel=False)
+    task = await started(session, timeout_seconds=0.01, send_cancelled=False)
     with pytest.raises(CallTimeout):
         await task
 

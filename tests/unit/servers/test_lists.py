@@ -20,7 +20,7 @@ from dragoman.hooks.forms import HookedForms
 from dragoman.hooks.points import NoHooks
 from dragoman.names import ServerName
 from dragoman.servers import lists as module
-from dragoman.servers.lists import PROBLEM_LIMIT, RESOURCES, UNPROMISED_SECONDS, ListContext, ListReader
+from dragoman.servers.lists import DEFAULT_TTL_SECONDS, PROBLEM_LIMIT, RESOURCES, ListContext, ListReader
 from dragoman.servers.registry import ServerRegistry
 from dragoman.settings import Settings
 from dragoman.testing import FakeClock
@@ -97,8 +97,8 @@ async def test_whoever_stops_waiting_does_not_stop_it_for_the_others():
     ("page", "promised", "later", "asked"),
     [
         ({}, True, 1e6, 1),
-        ({}, False, UNPROMISED_SECONDS - 1, 1),
-        ({}, False, UNPROMISED_SECONDS, 2),
+        ({}, False, DEFAULT_TTL_SECONDS - 1, 1),
+        ({}, False, DEFAULT_TTL_SECONDS, 2),
         ({"ttlMs": 5000}, True, 4.9, 1),
         ({"ttlMs": 5000}, True, 5.0, 2),
         ({"ttlMs": 0}, True, 0.0, 2),

@@ -15,8 +15,8 @@ from dragoman.transports.credentials import (
     Signed,
     Signer,
     challenge_in,
-    laid_over,
     send_signed,
+    with_overrides,
 )
 
 pytestmark = pytest.mark.requirement("AUT-9")
@@ -51,7 +51,10 @@ async def again(signer: Signer, refused: Signed, headers: Mapping[str, str] | No
 
 @pytest.mark.parametrize("name", ["Authorization", "authorization", "AUTHORIZATION"])
 def test_they_take_the_place_of_others_however_these_are_spelled(name: str):
-    assert laid_over({name: "old", "X": "y"}, {"Authorization": "new"}) == {"X": "y", "Authorization": "new"}
+    assert with_overrides({name: "old", "X": "y"}, {"Authorization": "new"}) == {
+        "X": "y",
+        "Authorization": "new",
+    }
 
 
 async def test_one_message_that_is_refused_is_signed_anew():

@@ -67,7 +67,7 @@ class ClientConnection:
         """The legacy client; None until `initialize`, and for one that only speaks the modern era."""
         self._service = service
         self._send = send
-        self._peer = Peer("the client", _Unheard(), limit_bytes=0)
+        self._peer = Peer("the client", _IgnoringListener(), limit_bytes=0)
         """Requests to the client, and their replies."""
         self._running: dict[RequestId, _Running] = {}
         """The requests that will be answered."""
@@ -288,7 +288,7 @@ class _Running(Struct, eq=False):
         self.replies.put(reply)
 
 
-class _Unheard:
+class _IgnoringListener:
     """The listener of a peer that is given replies only."""
 
     def asked(self, request_id: MessageId, method: str, params: Raw) -> None: ...
