@@ -222,6 +222,21 @@ async def test_a_request_given_up_while_waiting_for_room_is_never_sent(session: 
     assert wire.sent == []
 
 
+async def test_a_request_that_must_not_be_sent_after_the_wait_for_room_is_not_sent(
+    session: Session, wire: Wire
+):
+    def refuse() -> None:
+        raise LookupError("the tool has changed")
+
+    wire.room.clear()
+    task = await started(session, before_send=refuse)
+    wire.room.set()
+    with pytest.raises(LookupError):
+        await task
+
+    assert wire.sent == []
+
+
 async def test_what_a_legacy_server_asks_reaches_the_observer_and_its_answer_the_server(
     session: Session, wire: Wire
 ):
