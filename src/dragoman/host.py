@@ -423,7 +423,7 @@ class Host:
         What is new or changed in a project's files needs approval: an edit alone starts nothing.
         """
         self._check_open()
-        # A task of its own: whoever stops waiting does not leave the change half done.
+        # A task of its own: a caller that is cancelled does not leave the change half done.
         task = asyncio.create_task(self._reload_now(), name="dragoman reload")
         self._reloads.add(task)
         task.add_done_callback(self._reloads.discard)

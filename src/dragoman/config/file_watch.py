@@ -74,7 +74,7 @@ def stamps(sources: Sources) -> Stamps:
 
 
 def _state(path: Path) -> os.stat_result:
-    """Of the file; else of what stands in its place, or in that of its folder, and hides what it says."""
+    """The state of the file; if it cannot be reached, of the link or the file that blocks its path."""
     try:
         return path.stat()
     except OSError:

@@ -176,11 +176,6 @@ class Connection:
         return self._target.idle_seconds is not None
 
     @property
-    def requests(self) -> ServerRequests:
-        """Answers what the server asks for."""
-        return self._handlers.requests
-
-    @property
     def offers_tools(self) -> bool:
         """Whether its tools can be called: at once, or after a wait that ends by itself."""
         state = self._state

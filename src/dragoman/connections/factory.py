@@ -93,15 +93,6 @@ def network_of(config: ServerConfig, environ: Mapping[str, str] = os.environ) ->
     )
 
 
-def refusing_maker(error: ConfigError) -> MakeTransport:
-    """For an entry that cannot be used: says so when its server is to be connected."""
-
-    def refuse() -> Transport:
-        raise error
-
-    return refuse
-
-
 def inprocess_maker(name: str, candidate: object) -> MakeTransport:
     served: InProcessServer = adapt(name, candidate)
     return lambda: InProcessTransport(name, served)

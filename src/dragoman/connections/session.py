@@ -52,8 +52,8 @@ REPLY_LIMITS_BYTES: Final[Mapping[str, int]] = {
     "server/discover": 512 * 1024,
     "completion/complete": 256 * 1024,
 }
-"""Results that are decoded in one piece, and that no server needs to make large. Whoever reads other results
-bounds what is decoded on the event loop."""
+"""Results that are decoded in one piece, and that no server needs to make large. The readers of
+other results limit what is decoded on the event loop."""
 
 End = Literal["lost", "session", "sign-in"]
 """How a link ended: by itself, because the server forgot the session, or because it wants a sign-in."""

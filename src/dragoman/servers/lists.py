@@ -117,7 +117,7 @@ class ListReader(Generic[T]):
             task = asyncio.create_task(self._read(session, fetch, promised), name=name)
             self._reading = _Reading(task, self._changes)
             task.add_done_callback(self._done)
-        # Whoever stops waiting does not stop it for the others.
+        # A caller that is cancelled does not end the reading for the others.
         return await asyncio.shield(self._reading.task)
 
     def changed(self) -> None:

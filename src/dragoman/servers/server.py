@@ -276,7 +276,7 @@ class Server:
                 promised = self.tells_of_changes(capability)
                 self._background[capability].start(session, promised=promised)
         listing = await self._tool_list.get(session, fresh=True, within_seconds=seconds)
-        # Where the connection itself is gone, whoever connects says so in more detail.
+        # If the connection itself was lost, `Connection` raises an error with more detail.
         if listing.failure is not None and session.lost_cause is None and self.offers("tools"):
             raise list_failed(self.name, listing.failure)
         if self.config.lazy:

@@ -1,7 +1,7 @@
 """Connections of aiohttp that notice what aiohttp reads without end and does not report.
 
 Interim replies (status 1xx) before the answer to a request are limited. Nearly empty WebSocket frames are
-counted, for whoever judges floods: aiohttp joins the frames of a message until it is complete.
+counted, for the flood limit: aiohttp joins the frames of a message until it is complete.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from dragoman.connections.factory import (
     inprocess_maker,
     network_of,
     older_maker,
-    refusing_maker,
     transport_maker,
 )
 from dragoman.credentials import Challenge
@@ -201,14 +200,6 @@ async def test_only_streamable_http_has_something_older_to_fall_back_to():
         config("sdk"),
     ):
         assert older_maker("box", other, Settings({}, {}), TransportDependencies()) is None
-
-
-def test_an_entry_that_cannot_be_used_says_so_when_it_is_to_be_connected():
-    error = ConfigError("not this one")
-    with pytest.raises(ConfigError) as caught:
-        refusing_maker(error)()
-
-    assert caught.value is error
 
 
 def test_an_object_that_is_no_server_is_refused():
