@@ -24,7 +24,7 @@ from rich.text import Text
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 COLUMNS, LINES = 100, 40
-PATIENCE_SECONDS = 30.0
+REFRESH_WAIT_SECONDS = 30.0
 
 Step = tuple[str, str]
 """What to wait for on the screen, and the keys to press then."""
@@ -80,7 +80,7 @@ def _run(command: str, steps: list[Step], home: str) -> str:
     )  # fmt: skip
     os.close(follower)
     screen, waiting = "", list(steps)
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + REFRESH_WAIT_SECONDS
     while time.monotonic() < deadline:
         ready, _, _ = select.select([leader], [], [], 0.1)
         data = b""
@@ -92,7 +92,7 @@ def _run(command: str, steps: list[Step], home: str) -> str:
             os.write(leader, waiting.pop(0)[1].encode())
         if ready and not data:
             break
-    process.wait(PATIENCE_SECONDS)
+    process.wait(REFRESH_WAIT_SECONDS)
     os.close(leader)
     if waiting:
         raise SystemExit(f"{command}: {waiting[0][0]!r} never came:\n{screen}")

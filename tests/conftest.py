@@ -47,6 +47,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(home / ".dragoman"))
     monkeypatch.setenv("DRAGOMAN_MANAGED_DIR", str(home / "managed"))
+    # Secrets of tests never go to the keychain of the machine.
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     work = home / "work"
     work.mkdir()
     monkeypatch.chdir(work)

@@ -15,7 +15,16 @@ from typing import Any
 
 import pytest
 
-TIERS = ("unit", "integration", "e2e", "torture", "interop-python", "interop-node", "interop-conformance")
+TIERS = (
+    "unit",
+    "integration",
+    "e2e",
+    "torture",
+    "interop-python",
+    "interop-node",
+    "interop-conformance",
+    "interop-oauth",
+)
 TALLIES = "dragoman-tallies"
 """Under which key a worker leaves what it knows, if several run side by side."""
 QUICK_TIERS = ("unit", "integration", "e2e")

@@ -25,14 +25,13 @@ from dragoman.events import (
     ConfigurationChanged,
     Event,
     EventBus,
-    HookReported,
     Listening,
     ServerConnected,
     ServerFailed,
     ServerStateChanged,
     ToolsChanged,
 )
-from dragoman.hooks.active import ActiveHooks
+from dragoman.hooks.active import ActiveHooks, HookSession
 from dragoman.hooks.configured import from_parts
 from dragoman.hooks.declared import Hook
 from dragoman.interaction import Interaction
@@ -57,14 +56,15 @@ class Rules(NamedTuple):
     @staticmethod
     def of(
         configuration: Configuration,
-        own: PermissionRules | None = None,
+        in_code: PermissionRules | None = None,
         wanted: PermissionMode | None = None,
     ) -> Rules:
-        """`own`: a program's own rules; `wanted`: the mode it asks for."""
+        """`in_code`: the rules of the program; `wanted`: the mode it asks for."""
         parts = [(part.scope, part.source, part.rules) for part in configuration.permissions]
-        if own is not None:
-            parts.append(("dynamic", "code", own))
-        book = _refusing(Rulebook.of(parts), configuration.policy.broken)
+        if in_code is not None:
+            parts.append(("dynamic", "code", in_code))
+        book = Rulebook.of(parts, servers=configuration.names, chosen=configuration.chosen_names)
+        book = _refusing(book, configuration.policy.broken)
         mode, problem = effective(wanted, parts, asked_in_code=wanted is not None)
         found = (problem, _without_parser(book))
         return Rules(book, mode, (*book.problems, *(each for each in found if each)))
@@ -123,7 +123,7 @@ class AccessControl:
         self._reloading = reloading
         self._wanted: PermissionMode | None = _checked_mode(options.mode)
         self._rules = rules_in_code(options.rules)
-        self._own_hooks = _checked_hooks(options.hooks)
+        self._hooks_in_code = _checked_hooks(options.hooks)
         self._bus = bus
         self._configuration = configuration
         self._told: asyncio.Task[None] | None = None
@@ -137,12 +137,9 @@ class AccessControl:
             raise ConfigError(found.problems[-1], hint="Use another permission_mode.")
         self.hooks = ActiveHooks(
             declared,
-            session_id=self.session_id,
-            cwd=str(configuration.sources.cwd),
-            permission_mode=lambda: self.permissions.mode,
-            report=self._hook_failed,
-            names_of=names_of,
-            say=self._hook_said,
+            HookSession(self.session_id, str(configuration.sources.cwd), lambda: self.permissions.mode),
+            names_of,
+            bus.publish,
         )
         self.permissions = PermissionChecker(
             found.book,
@@ -171,7 +168,7 @@ class AccessControl:
     def _read(self, configuration: Configuration) -> tuple[Rules, tuple[Hook, ...]]:
         rules = Rules.of(configuration, self._rules, self._wanted)
         configured = from_parts(configuration.parts, configuration.environ)
-        declared = (*self._own_hooks, *configured.hooks)
+        declared = (*self._hooks_in_code, *configured.hooks)
         self._wants_connection_events = any(hook.event in CONNECTION_EVENTS for hook in declared)
         self.problems = (*rules.problems, *configured.problems)
         """What files say about permission and hooks that cannot be used."""
@@ -239,12 +236,6 @@ class AccessControl:
                 told = _as_told(event)
                 if told is not None and self.hooks.wants(told[0], told[1]["mcp_server_name"]):
                     telling.create_task(self.hooks.tell(*told))
-
-    def _hook_failed(self, hook: str, event: str, reason: str) -> None:
-        self._bus.publish(HookReported(event=event, hook=hook, text=reason, is_failure=True))
-
-    def _hook_said(self, hook: str, event: str, text: str) -> None:
-        self._bus.publish(HookReported(event=event, hook=hook, text=text, is_failure=False))
 
     def _report_problem(self, problem: str) -> None:
         self._bus.publish(ConfigurationChanged(problems=(problem,)))

@@ -18,6 +18,7 @@ from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.errors import ConfigError, HostClosed, UnknownTool
 from dragoman.events import Event
 from dragoman.servers.status import ServerStatus
+from dragoman.sign_in_tools import SignInTool
 
 
 class HasTools(Protocol):
@@ -29,6 +30,10 @@ class HasTools(Protocol):
         self, timeout: float | None = None, *, only: Collection[str] | None = None
     ) -> Mapping[str, ServerStatus]: ...
     def tools(self, *, include_app_tools: bool = False, include_denied: bool = False) -> list[ServerTool]: ...
+    def sign_in_tools(self) -> Mapping[str, SignInTool]:
+        """By name, the pseudo-tools that start a sign-in."""
+        ...
+
     def is_app_tool(self, name: str) -> bool:
         """Whether there is a tool of this name that is for apps only, and not for models."""
         ...
@@ -113,6 +118,15 @@ class AgentServers:
         shared = [tool for tool in self._host.tools(**wanted) if tool.server in self._shared]
         own = self._own.tools(**wanted) if self._own is not None else []
         return sorted((*shared, *own), key=lambda tool: tool.name)
+
+    def sign_in_tools(self) -> Mapping[str, SignInTool]:
+        """By name, the pseudo-tools that start a sign-in: one for each server that waits for one."""
+        found = {
+            name: tool
+            for name, tool in self._host.sign_in_tools().items()
+            if tool.signs_in_to in self._shared
+        }
+        return found if self._own is None else {**found, **self._own.sign_in_tools()}
 
     def is_app_tool(self, name: str) -> bool:
         """Whether there is a tool of this name that is for apps only, and not for models."""

@@ -20,5 +20,4 @@ class SystemClock:
     def now(self) -> float:
         return time.time()
 
-    def monotonic(self) -> float:
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)

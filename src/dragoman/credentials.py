@@ -7,7 +7,7 @@ The packages `transports` and `auth`, which both use them, do not import each ot
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -32,6 +32,17 @@ class Challenge(Struct, frozen=True):
         return []
 
 
+class OutgoingRequest(Struct, frozen=True):
+    """The HTTP request that is about to be sent."""
+
+    method: str
+    url: str
+    body: bytes | None = None
+
+    def __repr__(self) -> str:
+        return f"<OutgoingRequest {self.method}>"
+
+
 class Credentials(Protocol):
     """The source of authentication headers for one server."""
 
@@ -46,4 +57,25 @@ class Credentials(Protocol):
         answer counts. An exception means that the credentials cannot be renewed: a sign-in is needed.
         Messages that were refused with the same headers share one renewal.
         """
+        ...
+
+
+@runtime_checkable
+class TracksAcceptance(Protocol):
+    """`Credentials` that are told which headers a server has accepted.
+
+    They are renewed up to twice for one message, and must not renew again what was refused at once.
+    """
+
+    def accepted(self, headers: Mapping[str, str]) -> None:
+        """A message with these headers was not refused."""
+        ...
+
+
+@runtime_checkable
+class SignsRequests(Protocol):
+    """`Credentials` whose headers depend on the request, as with DPoP."""
+
+    def request_headers(self, headers: Mapping[str, str], request: OutgoingRequest) -> Mapping[str, str]:
+        """The headers that are sent with this request instead of `headers`."""
         ...

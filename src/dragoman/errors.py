@@ -12,6 +12,7 @@
     │   ├── ConnectTimeout        it did not answer in time
     │   ├── Unreachable           the network, TLS or HTTP stands between: refused, not found, status 503 …
     │   ├── SignInNeeded          the server requires authentication
+    │   ├── SignInFailed          an attempt to sign in did not succeed
     │   └── HandshakeFailed       it answered, but not as MCP asks
     ├── CallError                 one call failed; the server may be fine
     │   ├── UnknownTool           no tool of that name                    (an outcome, not raised by `call`)
@@ -207,6 +208,15 @@ class SignInNeeded(ConnectError):
     code = "sign-in"
     challenge: str | None = None
     """What the server said it wants (`WWW-Authenticate`)."""
+
+
+class SignInFailed(ConnectError):
+    """An attempt to sign in did not succeed. What was stored before is unchanged."""
+
+    code = "sign-in-failed"
+
+    def __init__(self, server: str, cause: str, *, hint: str | None = None) -> None:
+        super().__init__(server, "sign-in", cause, hint=hint)
 
 
 class CallError(DragomanError):

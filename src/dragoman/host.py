@@ -36,33 +36,34 @@ from dragoman.catalog.catalog import Admit, Catalog
 from dragoman.catalog.instructions import cleaned
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.clock import Clock, SystemClock
-from dragoman.config import approval, connectors
 from dragoman.config.connector_entries import safe_origins
 from dragoman.config.edits import switch_off, switch_on
-from dragoman.config.file_watch import changes, stamps
-from dragoman.config.load import Configuration, load, path_of
+from dragoman.config.load import Configuration
 from dragoman.config.merge import ConfiguredServer
-from dragoman.config.model import ServerConfig, fingerprint
-from dragoman.config.plan import Plan, compare, marks_of, remember
-from dragoman.config.scopes import IN_PROJECT, Sources
+from dragoman.config.model import ServerConfig
+from dragoman.config.plan import Plan
+from dragoman.config.scopes import Sources
 from dragoman.connections.factory import TransportDependencies
-from dragoman.content.prepare import Limits, Preparer
+from dragoman.content.prepare import Preparer
 from dragoman.content.redact import Redactor
-from dragoman.content.tokens import installed_counter
-from dragoman.errors import ConfigError, DragomanError, HostClosed, HostNotOpen, WrongLoop
-from dragoman.events import ConfigurationChanged, Event, EventBus
+from dragoman.errors import ConfigError, HostClosed, HostNotOpen, SignInFailed, WrongLoop, reworded
+from dragoman.events import Event, EventBus
 from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.declared import Hook
 from dragoman.hooks.forms import HookedForms, HookedUrls
-from dragoman.interaction import LOCAL_CALLER, Caller, ElicitsForms, ElicitsUrls, Interaction
+from dragoman.interaction import LOCAL_CALLER, Caller, ElicitsForms, ElicitsUrls, Interaction, SignInScreen
+from dragoman.live_configuration import ConfiguredParts, LiveConfiguration, Selection, limits_of
 from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
 from dragoman.permissions.modes import PermissionMode
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 from dragoman.servers.status import ServerStatus
+from dragoman.sign_in_tools import SIGN_IN, SignInTool, SignInTools
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
+    from dragoman.auth.oauth import OAuthCredentials
+    from dragoman.auth.state import SignInState
     from dragoman.credentials import Credentials
     from dragoman.toolbox import Toolbox
     from dragoman.transports.control import ControlChannel
@@ -131,23 +132,25 @@ class Host:
         self._sources = servers
         self._options = options
         only = options.get("only")
-        self._only = None if only is None else frozenset(only)
+        selection = Selection(servers, None if only is None else frozenset(only))
         self._parent = parent
-        known = None if parent is None else parent.configuration
-        configuration = self._narrowed(load(servers, before=known))
+        configuration = selection.load(before=None if parent is None else parent.configuration)
         clock = options.get("clock") or SystemClock()
         self._bus = EventBus()
         tool_lock = options.get("tool_lock")
         self._catalog = Catalog(_admission(tool_lock) if tool_lock is not None else None)
-        self._reloading = asyncio.Lock()
-        self._access = self._access_control(configuration) if parent is None else parent._access
-        self._servers, pages = self._registry(configuration, clock)
-        self._preparer = Preparer(limits=_limits(configuration), counter=installed_counter())
+        reloading = asyncio.Lock()
+        self._access = (
+            parent._access if parent is not None else self._access_control(configuration, reloading)
+        )
+        self._servers, urls = self._registry(configuration, clock)
+        self._preparer = Preparer(limits=limits_of(configuration))
         access = self._access
         self._pipeline = Pipeline(
-            self._servers, access.hooks, access.permissions, self._preparer, access.audit, pages
+            self._servers, access.hooks, access.permissions, self._preparer, access.audit, urls
         )
         requests = Requests(self._pipeline.call, access.hooks, access.permissions)
+        self._sign_in_tools = SignInTools(self._servers, self.sign_in)
         self._reader = ResourceReader(self._servers)
         self._resources = Resources(self._reader, requests)
         self._prompts = Prompts(self._servers, requests)
@@ -155,14 +158,15 @@ class Host:
         self._loop: asyncio.AbstractEventLoop | None = None
         """The event loop that everything of this host runs in; known once it is open."""
         self._closing: asyncio.Task[None] | None = None
-        self._background: list[asyncio.Task[None]] = []
-        self._connectors_known = asyncio.Event()
         self._editing = asyncio.Lock()
-        self._reloads: set[asyncio.Task[Plan]] = set()
+        parts = ConfiguredParts(
+            self._servers, access, parent is not None, self._preparer, self._resources, self._bus
+        )
+        self._live = LiveConfiguration(selection, parts, reloading)
         self._children: WeakSet[Host] = WeakSet()
         """Hosts of agents' own servers: they end with this one, and policy that changes reaches them."""
 
-    def _access_control(self, configuration: Configuration) -> AccessControl:
+    def _access_control(self, configuration: Configuration, reloading: asyncio.Lock) -> AccessControl:
         options = self._options
         audit = options.get("audit")
         return AccessControl(
@@ -177,7 +181,7 @@ class Host:
             ),
             self._bus,
             lambda server: self._servers.is_trusted(server),
-            self._reloading,
+            reloading,
         )
 
     def _registry(
@@ -192,13 +196,11 @@ class Host:
         forms = HookedForms(
             interaction if isinstance(interaction, ElicitsForms) else None, hooks, self._redactor_of
         )
-        pages = None
+        urls = None
         if isinstance(interaction, ElicitsUrls):
-            pages = HookedUrls(interaction, hooks, self._redactor_of)
-        registry = ServerRegistry(
-            configuration, self._catalog, self._bus, clock, dependencies, (forms, pages)
-        )
-        return registry, pages
+            urls = HookedUrls(interaction, hooks, self._redactor_of)
+        registry = ServerRegistry(configuration, self._catalog, self._bus, clock, dependencies, (forms, urls))
+        return registry, urls
 
     @classmethod
     def configured(
@@ -227,10 +229,7 @@ class Host:
         if self._parent is None:
             self._access.start()
         self._servers.start()
-        for work in (self._ask_for_connectors(), self._save_state(self._servers.configuration)):
-            self._background.append(asyncio.create_task(work, name="dragoman startup"))
-        if self._options.get("watch"):
-            self._background.append(asyncio.create_task(self._follow(), name="dragoman watch"))
+        self._live.start(watch=self._options.get("watch", False))
         return self
 
     async def __aexit__(
@@ -248,7 +247,7 @@ class Host:
         self._check_open()
         try:
             async with asyncio.timeout(timeout):
-                await self._connectors_known.wait()
+                await self._live.connectors_known.wait()
                 await self._servers.settled(only)
         except TimeoutError:
             pass
@@ -262,8 +261,8 @@ class Host:
         """Ends every connection. Safe from any task, at any moment, any number of times.
 
         A local server that has answered calls has `DRAGOMAN_STOP_WAIT_MS` to end by itself. With `now` it has
-        not, and a closing that is under way is hurried. Called in another event loop than the host's, it
-        closes the host in its own loop and waits for that; `WrongLoop` if that loop does not run.
+        not, and a closing that is under way ends without that wait. Called in another event loop than the
+        host's, it closes the host in its own loop and waits for that; `WrongLoop` if that loop does not run.
         """
         owner = self._loop
         if owner is not None and owner is not asyncio.get_running_loop():
@@ -272,24 +271,24 @@ class Host:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.close(now=now), owner))
             return
         self._stage = "closed"
+        self._live.is_open = False
         if now:
-            self._hurry()
+            self._skip_stop_wait()
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(), name="dragoman close")
         # Cancelling one closer must not cancel the closing itself.
         await asyncio.shield(self._closing)
 
-    def _hurry(self) -> None:
+    def _skip_stop_wait(self) -> None:
         for child in self._children:
-            child._hurry()
-        self._servers.hurry()
+            child._skip_stop_wait()
+        self._servers.skip_stop_wait()
 
     async def _close(self) -> None:
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, *self._reloads, return_exceptions=True)
+        await self._live.close()
         if self._parent is None:
             self._access.permissions.close()
+        await self._sign_in_tools.close()
         await asyncio.gather(*(child.close() for child in self._children))
         await self._servers.close()
         if self._parent is not None:
@@ -319,6 +318,10 @@ class Host:
         if not include_denied and (denied := self.denied(tools)):
             tools = [tool for tool in tools if tool.name not in denied]
         return tools
+
+    def sign_in_tools(self) -> Mapping[str, SignInTool]:
+        """By name, the pseudo-tools that start a sign-in: one for each server that waits for one."""
+        return self._sign_in_tools.tools()
 
     def is_app_tool(self, name: str) -> bool:
         """Whether there is a tool of this name that is for apps only, and not for models."""
@@ -385,9 +388,9 @@ class Host:
 
         settings = self.configuration.settings
         budget = Budget(settings["DRAGOMAN_CONTEXT_TOKENS"], settings["DRAGOMAN_TOOL_SHARE_PERCENT"])
-        own = resource_tools(self.resources, self._reader) if resources else ()
+        more = resource_tools(self.resources, self._reader) if resources else ()
         reader = result_tool(Store(self._preparer.saver), lambda: self._preparer.limits)
-        return Toolbox(self, (*builtins, *own, reader), budget=budget)
+        return Toolbox(self, (*builtins, *more, reader), budget=budget)
 
     def events(self) -> AsyncIterator[Event]:
         """What happens from now on; ends when the host is closed."""
@@ -404,13 +407,13 @@ class Host:
 
         As of the last look: `reload` adds what came with it and drops what was mended.
         """
-        return (*self.configuration.problems, *self._access.problems)
+        return self._live.problems
 
     # What can be done.
 
     async def plan(self) -> Plan:
         """What `reload` would change now."""
-        return compare(marks_of(self._servers.configuration), marks_of(await self._load_again()))
+        return await self._live.plan()
 
     async def _edit_and_reload(self, edit: Callable[[], object]) -> None:
         async with self._editing:  # in the order in which they were said
@@ -423,18 +426,7 @@ class Host:
         What is new or changed in a project's files needs approval: an edit alone starts nothing.
         """
         self._check_open()
-        # A task of its own: a caller that is cancelled does not leave the change half done.
-        task = asyncio.create_task(self._reload_now(), name="dragoman reload")
-        self._reloads.add(task)
-        task.add_done_callback(self._reloads.discard)
-        return await asyncio.shield(task)
-
-    async def _reload_now(self) -> Plan:
-        async with self._reloading:
-            new = await self._load_again()
-            plan = compare(marks_of(self._servers.configuration), marks_of(new))
-            await self._apply(new, plan)
-        return plan
+        return await self._live.reload()
 
     def call(
         self,
@@ -462,6 +454,8 @@ class Host:
         `HostClosed`.
         """
         self._check_open()
+        if name.endswith(f"__{SIGN_IN}"):
+            builtin_tools = {**self._sign_in_tools.tools(), **(builtin_tools or {})}
         return self._pipeline.call(
             ToolCall(
                 name,
@@ -487,6 +481,63 @@ class Host:
     async def reconnect(self, name: str) -> ServerStatus:
         """Reconnects a server, with a new count of attempts; returns when that succeeded or failed."""
         return await self._wanted(name, Server.reconnect)
+
+    async def sign_in(
+        self,
+        name: str,
+        screen: SignInScreen,
+        *,
+        timeout: float = 600.0,
+        on_device: bool = False,
+        identity: str | None = None,
+    ) -> ServerStatus:
+        """Signs in to a server (OAuth), then reconnects it. Raises `SignInFailed`.
+
+        `screen` shows the person the page to sign in at. `timeout`: how long the person may take, in seconds.
+        `on_device`: the person enters a code on another device. `identity`: signs in for another account than
+        the one that the entry uses (`oauth.identity`). The connection's own time limit does not
+        count meanwhile, and other servers are not delayed.
+        """
+        from dragoman.auth.sign_in import sign_in
+
+        self._check_open()
+        credentials = self._oauth_credentials(name, identity)
+        if not credentials.challenge and self._view_of(name).status == "needs-auth":
+            self._oauth_credentials(name).needs_auth.forget()  # the server has to say what it wants
+            await self.reconnect(name)
+            credentials = self._oauth_credentials(name, identity)
+        try:
+            await sign_in(credentials, screen, timeout, on_device=on_device)
+        except SignInFailed as error:  # an authorization server may repeat what it was sent
+            raise reworded(error, lambda text: self._without_secrets(name, text)) from None
+        return await self.reconnect(name)
+
+    async def sign_in_state(self, name: str, *, identity: str | None = None) -> SignInState:
+        """What is known of the sign-in to a server, without secrets. Contacts no server."""
+        from dragoman.auth.state import sign_in_state
+
+        return await sign_in_state(self._oauth_credentials(name, identity))
+
+    async def sign_out(self, name: str, *, identity: str | None = None) -> str | None:
+        """Revokes and forgets the tokens of a server, and reconnects it without them.
+
+        Returns why the tokens could not be revoked, if so; they are forgotten all the same.
+        """
+        from dragoman.auth.revocation import sign_out
+
+        self._check_open()
+        problem = await sign_out(self._oauth_credentials(name, identity))
+        await self.reconnect(name)
+        return problem
+
+    def _oauth_credentials(self, name: str, identity: str | None = None) -> OAuthCredentials:
+        credentials = self._servers.named(name).checked_credentials()
+        if credentials is None:
+            raise ConfigError(
+                f"server {name!r} takes no sign-in",
+                hint="Only servers of type http and sse without Authorization header or headersHelper do.",
+            )
+        return credentials if identity is None else credentials.for_identity(identity)
 
     async def enable(self, name: str, *, remember: bool = True) -> ServerStatus:
         """Connects a server that was disabled. `remember`: for later hosts too, if it is in a file."""
@@ -577,101 +628,12 @@ class Host:
             clock=self._options.get("clock"),
             tool_lock=self._options.get("tool_lock"),
         )
-        child._catalog.set_other_servers(self._servers.naming_servers())
+        self._live.add_child(child._live)
         self._children.add(child)
         return child
 
-    # Configuration while running.
-
     def _redactor_of(self, server: str) -> Redactor | None:
         return self._servers.redactor_of(server)
-
-    def _narrowed(self, configuration: Configuration) -> Configuration:
-        return configuration if self._only is None else configuration.narrowed(self._only)
-
-    async def _load_again(self) -> Configuration:
-        running = {
-            server.name: fingerprint(server.candidate.given)
-            for server in (each.entry for each in self._servers.values())
-            if server.scope in IN_PROJECT and server.eligibility == "ready"
-        }
-        known = self._servers.configuration
-        return self._narrowed(await asyncio.to_thread(load, self._sources, running=running, before=known))
-
-    async def _apply(self, new: Configuration, plan: Plan) -> None:
-        known = self.problems
-        for name in (*plan.removed, *plan.changed, *plan.added):
-            self._access.permissions.forget(name)
-        if self._parent is None:
-            self._access.adopt(new)
-        self._preparer.limits = _limits(new)
-        await self._resources.end_denied()
-        await self._servers.apply(new, plan)
-        if self._stage != "open":
-            return
-        if not plan.is_empty or self.problems != known:
-            self._bus.publish(
-                ConfigurationChanged(
-                    added=plan.added, removed=plan.removed, changed=plan.changed, problems=self.problems
-                )
-            )
-        await self._save_state(new)
-        for child in list(self._children):
-            child._catalog.set_other_servers(self._servers.naming_servers())
-            await child._reload_quietly()
-
-    async def _ask_for_connectors(self) -> None:
-        """Fetches the organisation's list if it is not fresh, and applies it."""
-        wanted, cache = self._servers.configuration.connectors, self._sources.connectors_cache
-        try:
-            if wanted is None or self._sources.only_given:
-                return
-            if (await asyncio.to_thread(connectors.read_cache, cache, wanted)).is_fresh:
-                return
-            from dragoman.transports.web import proxy_for
-
-            environ = self._servers.configuration.environ
-            if await connectors.refresh(cache, wanted, environ, proxy_for=proxy_for):
-                await self._reload_quietly()
-        except DragomanError as error:
-            self._bus.publish(ConfigurationChanged(problems=(str(error),)))
-        finally:
-            self._connectors_known.set()
-
-    async def _follow(self) -> None:
-        since = stamps(self._sources)
-        await self._reload_quietly()  # for what has changed since this host was made
-        async for _ in changes(self._sources, since):
-            await self._reload_quietly()
-
-    async def _reload_quietly(self) -> None:
-        try:
-            if self._stage == "open":
-                await self.reload()
-        except DragomanError as error:
-            self._bus.publish(ConfigurationChanged(problems=(str(error),)))
-
-    async def _save_state(self, configuration: Configuration) -> None:
-        """Binds approvals by name to what is started now, and remembers what is in use."""
-        if self._sources.only_given:
-            return
-        try:
-            await asyncio.to_thread(self._write_state, configuration)
-        except DragomanError as error:
-            self._bus.publish(ConfigurationChanged(problems=(str(error),)))
-
-    def _write_state(self, configuration: Configuration) -> None:
-        if self._only is None:
-            remember(self._sources, marks_of(configuration))
-        for server in configuration.servers.values():
-            path = path_of(configuration, server)
-            if server.approval and server.approval.pin and server.eligibility == "ready" and path is not None:
-                given: Any = server.candidate.given
-                approval.remember(configuration.sources.approvals_file, path, server.name, given, "approved")
-
-
-def _limits(configuration: Configuration) -> Limits:
-    return Limits(tokens=configuration.settings["MAX_MCP_OUTPUT_TOKENS"])
 
 
 def _admission(lock: Path) -> Admit:

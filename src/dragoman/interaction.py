@@ -6,7 +6,7 @@ one that can also show forms has `fill`. `dragoman.testing.ScriptedUser` is one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -113,4 +113,25 @@ class ElicitsUrls(Protocol):
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
         """Returns `accept` when the person agreed and has been there."""
+        ...
+
+
+class SignInScreen(Protocol):
+    """What a person sees of a sign-in, and decides."""
+
+    async def show_url(self, url: str, deliver: Callable[[str], bool]) -> None:
+        """Shows the page to sign in at, or opens it. `deliver` takes the URL that the browser ended at, where
+        the browser runs on another machine; it returns whether it belongs to this sign-in."""
+        ...
+
+    async def show_code(self, url: str, code: str, complete_url: str | None) -> None:
+        """Shows the code to enter at the page, for a sign-in on another device."""
+        ...
+
+    async def confirm_issuer(self, server: str, issuer: str) -> bool:
+        """Whether the client secret of the entry belongs to this issuer. Asked once."""
+        ...
+
+    def notice(self, text: str) -> None:
+        """Something that the person should know."""
         ...

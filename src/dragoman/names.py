@@ -7,7 +7,7 @@ Distinguishes the name that a server gives a tool (`WireToolName`) from the name
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NewType
 
@@ -29,6 +29,10 @@ RESERVED: Final = "mcp__"
 _BETWEEN = re.compile(r"[,;|\n]")
 _AROUND: Final = "^$\"'`/ "
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
+_SEPARATOR = re.compile(r"[^a-z0-9]+")
+_NAMES_TRIED: Final = 60
+_NEAR: Final = 0.75
+"""How much of two names must be the same for one to be taken for a misspelling of the other."""
 
 
 def plain(name: str) -> str:
@@ -49,7 +53,7 @@ def may_mean_server(written: str, name: str) -> bool:
 
     Letter case, look-alike and invisible characters and blanks around a name make no difference, as in a deny
     rule; the form of a rule (`mcp__server`), several names with commas between them, quotes and the signs of
-    regular expressions count, too.
+    regular expressions count, too. Several names with blanks between them: see `separate_names`.
     """
     exact, patterns = _meanings(written)
     forms = _forms(name)
@@ -66,7 +70,7 @@ def _forms(name: str) -> frozenset[str]:
 def _meanings(written: str) -> tuple[frozenset[str], tuple[Pieces, ...]]:
     """Names, and patterns."""
     texts = {fold(text).strip() for text in (written, *_BETWEEN.split(written))}
-    texts |= {text.strip(_AROUND).replace(".*", "*").replace("?", "*") for text in texts}
+    texts |= {text.strip(_AROUND).rstrip("@:").replace(".*", "*").replace("?", "*") for text in texts}
     texts |= {text.removeprefix(RESERVED).removesuffix("__*") for text in texts if text.startswith(RESERVED)}
     pieces = {tuple(text.split("*")) for text in texts if text}
     pieces |= {tuple(map(plain, each)) for each in pieces}
@@ -74,20 +78,58 @@ def _meanings(written: str) -> tuple[frozenset[str], tuple[Pieces, ...]]:
     return exact, tuple(each for each in pieces if len(each) > 1)
 
 
+def separate_names(written: str, servers: Iterable[str]) -> list[str]:
+    """What a list of prohibited servers says, and each of its words if the whole means none of the servers:
+    a name may contain blanks."""
+    words = written.split()
+    if len(words) < 2 or any(may_mean_server(written, name) for name in servers):
+        return [written]
+    return [written, *(word for word in words if word.strip("_,;|"))]
+
+
+def nearest_server(written: str, servers: Collection[str]) -> str | None:
+    """The server that a name which means none of them may have been meant for; None if there is none, if the
+    name means a server, and for patterns, which are written for servers that may come.
+
+    Either the name has the server's name as its first part (`box.echo`), or both are spelled nearly alike.
+    """
+    exact, patterns = _meanings(written)
+    forms = {form: name for name in servers for form in _forms(name)}
+    if patterns or not exact.isdisjoint(forms):
+        return None
+    for text in exact:
+        for end in (found.start() for found in _SEPARATOR.finditer(text)):
+            if name := forms.get(text[:end]):
+                return name
+    import difflib  # only for a name that is not known
+
+    few = list(forms)[:_NAMES_TRIED]  # a repository may have many, and each takes time
+    near = (difflib.get_close_matches(text[:100], few, 1, _NEAR) for text in sorted(exact)[:2])
+    return next((forms[found[0]] for found in near if found), None)
+
+
 class ProhibitedNames:
     """Lists of names that switch servers off, and who says so. A name that is some server's own by the letter
     means only that one; every other name means whatever it may mean."""
 
-    def __init__(self, sources: Mapping[str, str], servers: Iterable[str]) -> None:
-        """`sources`: name as written → who says so; `servers`: all that are configured."""
+    def __init__(
+        self, sources: Mapping[str, str], servers: Iterable[str], exact: Collection[str] = ()
+    ) -> None:
+        """`sources`: name as written → who says so; `servers`: those whose names the person, the program or
+        the administrator chose; `exact`: further names that mean one server alone."""
+        names = set(servers)
         self._sources = sources
-        own = sources.keys() & set(servers)
-        self._loose = [written for written in sources if written not in own]
+        own = sources.keys() & {*names, *exact}
+        self._loose = {written: separate_names(written, names) for written in sources if written not in own}
 
     def meaning(self, name: str) -> list[str]:
         """The names as written that mean this server."""
         exact = [name] if name in self._sources else []
-        return [*exact, *(each for each in self._loose if each != name and may_mean_server(each, name))]
+        loose = (written for written in self._loose if written != name)
+        return [*exact, *(each for each in loose if self._may_mean(each, name))]
+
+    def _may_mean(self, written: str, name: str) -> bool:
+        return any(may_mean_server(each, name) for each in self._loose[written])
 
     def get(self, name: str) -> str | None:
         """Who switches this server off."""

@@ -13,19 +13,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from dragoman.errors import ConfigError
+
 MANAGED_FILE: Final = "managed-mcp.json"
 
 NOWHERE: Final = Path("/nonexistent/.dragoman")
 
 
 def config_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """The person's folder: settings, plugins and state."""
+    """The person's folder: settings, plugins and state.
+
+    `ConfigError` if a variable moves it to a relative path: there a repository's settings would count as the
+    person's.
+    """
     try:
         moved = environ.get("DRAGOMAN_CONFIG_DIR")
-        return Path(moved).expanduser() if moved else Path.home() / ".dragoman"
+        folder = Path(moved).expanduser() if moved else Path.home() / ".dragoman"
     except RuntimeError:
         # A user without a home, as in some containers: nothing is found and nothing is kept.
         return NOWHERE
+    return _absolute(folder, "DRAGOMAN_CONFIG_DIR" if moved else "HOME")
 
 
 def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
@@ -55,7 +62,18 @@ def managed_dir(environ: Mapping[str, str] = os.environ) -> Path:
     is_mac = sys.platform == "darwin"
     usual = Path("/Library/Application Support/Dragoman" if is_mac else "/etc/dragoman")
     moved = environ.get("DRAGOMAN_MANAGED_DIR")
-    return Path(moved) if moved and not _may_be_there(usual / MANAGED_FILE) else usual
+    if not moved or _may_be_there(usual / MANAGED_FILE):
+        return usual
+    return _absolute(Path(moved), "DRAGOMAN_MANAGED_DIR")
+
+
+def _absolute(folder: Path, variable: str) -> Path:
+    if folder.is_absolute():
+        return folder
+    raise ConfigError(
+        f"{variable} is a relative path, which would mean another folder in every working directory",
+        hint="Set it to an absolute path.",
+    )
 
 
 def _may_be_there(path: Path) -> bool:

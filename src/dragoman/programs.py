@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol, cast
 from dragoman.processes import HAS_GROUPS, KILL, NO_COMMANDS, signal_group, start_of
 
 SHELL: Final = "/bin/sh"
-LAST_WORDS_SECONDS: Final = 0.25
+OUTPUT_END_SECONDS: Final = 0.25
 """How long the output may stay open once the command has ended: a child may hold it."""
 REAP_SECONDS: Final = 1.0
 
@@ -50,7 +50,7 @@ async def run(
 ) -> Ended:
     """How the command ended, and what it printed; `CommandFailure` if it cannot be run or prints too much.
 
-    `given` is its input; one that reads nothing is free not to. Time limits are the caller's: cancel me.
+    `given` is its input; one that reads nothing is free not to. The caller limits the time, by cancelling.
     """
     if not HAS_GROUPS:
         raise CommandFailure(f"could not be started: {NO_COMMANDS}")
@@ -78,7 +78,7 @@ async def run(
 async def _spawned(
     command: str, env: Mapping[str, str], cwd: str, limit_bytes: int
 ) -> tuple[asyncio.SubprocessTransport, _Conversation]:
-    """The running command. Who is cancelled meanwhile ends it: asyncio would end its leader alone."""
+    """The running command. Cancelling this ends the whole group: asyncio would end its leader only."""
     loop = asyncio.get_running_loop()
     spawning = asyncio.ensure_future(
         loop.subprocess_exec(
@@ -147,7 +147,7 @@ class _Conversation(asyncio.SubprocessProtocol):
         if not self.exited.done():
             self.exited.set_result(None)
         if self.open & {1, 2}:
-            self._timer = self._loop.call_later(LAST_WORDS_SECONDS, self._finish)
+            self._timer = self._loop.call_later(OUTPUT_END_SECONDS, self._finish)
         else:
             self._finish()
 

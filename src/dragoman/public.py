@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dragoman.agent_servers import AgentServers
+from dragoman.auth.state import SignInState
 from dragoman.calls.outcome import CallOutcome
 from dragoman.catalog.tools import BuiltinTool, Tool
 from dragoman.config.load import Configuration
@@ -56,6 +57,7 @@ from dragoman.interaction import (
     NobodyToAsk,
     PermissionAnswer,
     PermissionQuestion,
+    SignInScreen,
     UrlElicitation,
 )
 from dragoman.permissions.classifier import Classification, Classifier
@@ -132,6 +134,8 @@ __all__ = [
     "ServerLost",
     "ServerStateChanged",
     "ServerStatus",
+    "SignInScreen",
+    "SignInState",
     "TerminalInteraction",
     "TextBlock",
     "Tool",

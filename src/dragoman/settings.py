@@ -77,6 +77,9 @@ TABLE: tuple[Setting, ...] = (
         "0 or 1",
         "Whether a lost call is repeated if a trusted server calls the tool read-only or idempotent.",
     ),
+    Setting(
+        "DRAGOMAN_ENABLE_XAA", 0, 0, "0 or 1", "Whether company sign-on (`oauth.xaa`, `xaaIdp`) is used."
+    ),
     Setting("DRAGOMAN_CONTEXT_TOKENS", 200_000, 1000, "tokens", "Context size of a conversation's model."),
     Setting(
         "DRAGOMAN_TOOL_SHARE_PERCENT",
@@ -157,7 +160,7 @@ class Settings:
         return self._said[name]
 
     def adopt(self, other: Settings) -> None:
-        """Takes over another's values; whoever holds this object sees them from now on."""
+        """Takes over another's values; all users of this object see them from now on."""
         self._said, self._values, self.problems = other._said, other._values, other.problems
 
     def _from_files(self, row: Setting, layers: Sequence[Layer]) -> Iterator[Said]:

@@ -66,19 +66,19 @@ class Toolbox:
     ) -> None:
         self._host = host
         self._budget = budget or Budget()
-        self._own: dict[str, BuiltinTool] = {SEARCH: self._make_search()}
+        self._builtins: dict[str, BuiltinTool] = {SEARCH: self._make_search()}
         for tool in builtins:
-            if tool.name in self._own:
+            if tool.name in self._builtins:
                 raise ConfigError(f"there are two built-in tools named {one_line(tool.name, 80)!r}")
-            self._own[tool.name] = tool
+            self._builtins[tool.name] = tool
         self._places: dict[str, int] = {
-            name: 0 for name, tool in self._own.items() if name != SEARCH and not tool.defers
+            name: 0 for name, tool in self._builtins.items() if name != SEARCH and not tool.defers
         }
         """Every tool that was shown, in the order of being shown, also those that are gone now; and what it
         cost then."""
         self._outgrown: frozenset[str] = frozenset()
         """Those of them that cost far more now, and are not shown."""
-        self._deferred: dict[str, None] = {name: None for name, tool in self._own.items() if tool.defers}
+        self._deferred: dict[str, None] = {name: None for name, tool in self._builtins.items() if tool.defers}
         """Every tool that was not shown at first, also those that were loaded later."""
         self._told = InstructionsDelta()
         self._index: tuple[Index, Sequence[Tool]] = (Index(()), ())
@@ -127,12 +127,14 @@ class Toolbox:
         """
         await self._wait_for(server)
         pool = self._look()
-        searched = [tool for name, tool in pool.items() if name not in self._own or name in self._deferred]
+        searched = [
+            tool for name, tool in pool.items() if name not in self._builtins or name in self._deferred
+        ]
         chosen = select(query, searched)
         if chosen is not None:
             tools = [tool for tool in chosen.tools if server in (None, tool.server)]
         else:
-            # In a thread: ten thousand definitions are not read in the time everybody else can wait.
+            # In a thread: reading ten thousand definitions would block the event loop.
             tools = await asyncio.to_thread(self._rank, searched, query, server, limit)
         for tool in tools:
             self._load(tool)
@@ -140,7 +142,7 @@ class Toolbox:
         return Found(
             tuple(tools),
             chosen.unknown if chosen is not None else (),
-            tuple(view.name for view in views if _is_coming(view)),
+            tuple(view.name for view in views if _is_connecting(view)),
             {view.name: view.reason or "" for view in views if view.status in ("failed", "needs-auth")},
         )
 
@@ -166,7 +168,7 @@ class Toolbox:
             arguments,
             timeout_seconds=timeout_seconds,
             on_progress=on_progress,
-            builtin_tools=self._own,
+            builtin_tools={**self._builtins, **self._host.sign_in_tools()},
             call_id=call_id,
         )
 
@@ -179,14 +181,15 @@ class Toolbox:
 
     def is_app_tool(self, name: str) -> bool:
         """Whether there is a tool of this name that is for apps only, and not for models."""
-        return name not in self._own and self._host.is_app_tool(name)
+        return name not in self._builtins and self._host.is_app_tool(name)
 
-    # Who is where.
+    # Shown and deferred tools.
 
     def _look(self) -> dict[str, Tool]:
         """Every tool that may be called now; those never seen before are shown or deferred."""
         pool: dict[str, Tool] = {
-            **self._own,
+            **self._builtins,
+            **self._host.sign_in_tools(),
             **{tool.name: tool for tool in self._host.tools(include_denied=True)},
         }
         if denied := self._host.denied(pool.values()):
@@ -201,7 +204,7 @@ class Toolbox:
         return pool
 
     def _admit(self, newcomers: Sequence[Tool], pool: Mapping[str, Tool]) -> None:
-        shown = [pool[name] for name in self._places if name in pool and name not in self._own]
+        shown = [pool[name] for name in self._places if name in pool and name not in self._builtins]
         waiting = [pool[name] for name in self._deferred if name in pool and name not in self._places]
         decided = divide(newcomers, self._budget, shown=shown, deferred=waiting)
         self._deferred.update((tool.name, None) for tool in decided.deferred)
@@ -219,7 +222,9 @@ class Toolbox:
         self._outgrown = frozenset(
             name
             for name, cost in self._places.items()
-            if name in pool and name not in self._own and cost_of(pool[name]) > GROWTH * cost + GROWTH_TOKENS
+            if name in pool
+            and name not in self._builtins
+            and cost_of(pool[name]) > GROWTH * cost + GROWTH_TOKENS
         )
         self._deferred.update(dict.fromkeys(self._outgrown))
 
@@ -228,14 +233,14 @@ class Toolbox:
 
         A model that is asked before all servers are there can so wait for them.
         """
-        if SEARCH not in self._places and (self._deferred or self._is_anybody_coming()):
+        if SEARCH not in self._places and (self._deferred or self._is_any_connecting()):
             self._places[SEARCH] = 0
 
-    def _is_anybody_coming(self) -> bool:
-        return not self._budget.never_defers and any(map(_is_coming, self._host.servers.values()))
+    def _is_any_connecting(self) -> bool:
+        return not self._budget.never_defers and any(map(_is_connecting, self._host.servers.values()))
 
     def _forget_gone(self, pool: Mapping[str, Tool]) -> None:
-        """A server may invent new names for ever."""
+        """Limits how many names are remembered: a server may always list new ones."""
         for names in (self._places, self._deferred):
             gone = [name for name in names if name not in pool]
             for name in gone[: len(gone) // 2]:
@@ -251,9 +256,9 @@ class Toolbox:
     # Servers that are not there yet.
 
     async def _wait_for(self, server: str | None) -> None:
-        coming = [view.name for view in self._concerned(server) if _is_coming(view)]
-        if coming:
-            await self._host.ready(WAIT_SECONDS, only=coming)
+        connecting = [view.name for view in self._concerned(server) if _is_connecting(view)]
+        if connecting:
+            await self._host.ready(WAIT_SECONDS, only=connecting)
 
     def _concerned(self, server: str | None) -> list[ServerStatus]:
         return [view for name, view in self._host.servers.items() if server in (None, name)]
@@ -310,8 +315,8 @@ SEARCH_SCHEMA: Final[Mapping[str, Any]] = {
 _ADVICE: Final = "Try other or fewer words, words of the tool's name, or the name of its server."
 
 
-def _is_coming(view: ServerStatus) -> bool:
-    """Whether it is on its way. One that waits for approval, or rests until it is needed, says so."""
+def _is_connecting(view: ServerStatus) -> bool:
+    """Whether it is being connected. One that waits for approval, or for its first use, has a reason."""
     return view.status == "pending" and (view.phase is not None or not view.reason)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -190,10 +191,12 @@ def test_a_local_server_is_kept_out_of_git_even_if_the_project_ignores_other_thi
         (("x", "https://example.com", "-H", "two words: value"), "header"),
         (("x", "https://example.com", "-H", f"A: one\n{SECRET}"), "header"),
         (("x", "https://example.com", "-e", "A=b"), "--env"),
-        (("x", "https://example.com", "--callback-port", "7000"), "does not exist yet"),
+        (("x", "https://example.com", "--callback-port", "70000"), "65535"),
+        (("x", "https://example.com", "--client-secret"), "--client-id"),
+        (("x", "https://example.com", "--client-id", "me", "--client-secret"), "MCP_CLIENT_SECRET"),
         (("-H", "A: b", "x", "p"), "URL"),
-        (("--client-id", "me", "x", "p"), "does not exist yet"),
-        (("--callback-port", "8123", "x", "p"), "does not exist yet"),
+        (("--client-id", "me", "x", "p"), "URLs only"),
+        (("--callback-port", "8123", "x", "p"), "URLs only"),
         (("-e", "nothing", "x", "p"), "KEY=VALUE"),
         (("-e", f"={SECRET}", "x", "p"), "KEY=VALUE"),
     ],
@@ -275,15 +278,17 @@ def test_policy_judges_what_is_written_even_if_a_variable_is_not_set_yet(desk: D
     assert done.returncode == 0, done.stderr
 
 
-def test_a_client_secret_does_not_go_into_a_shared_file(desk: Desk) -> None:
+def test_a_client_secret_is_stored_and_the_file_refers_to_it(desk: Desk) -> None:
     words = ("mcp", "add-json", "-s", "project", "api")
-    entry = '{"url": "https://example.com/", "oauth": {"clientSecret": "%s"}}'
+    entry = '{"url": "https://example.com/", "oauth": {"clientId": "me", "clientSecret": "%s"}}'
     done = run(*words, entry % SECRET)
-    assert done.returncode == 3
-    assert "plain text" in done.stderr
-    assert SECRET not in done.stderr
-    assert_nothing_written(desk)
-    assert run(*words, entry % "${S}").returncode == 0
+    assert done.returncode == 0, done.stderr
+    assert SECRET not in done.stdout + done.stderr
+    written = json.loads(desk.project_file.read_text())["mcpServers"]["api"]["oauth"]["clientSecret"]
+    assert re.fullmatch(r"secret-store:[0-9a-f]{16}", written)
+    shown = run("mcp", "get", "api", "--no-health")
+    assert SECRET not in shown.stdout + shown.stderr
+    assert run(*words, "--force", entry % "${S}").returncode == 0
 
 
 def test_options_that_went_to_the_server_are_told(desk: Desk) -> None:

@@ -570,7 +570,8 @@ def test_a_server_is_removed_from_the_file_it_stands_in(desk: Desk) -> None:
     assert str(desk.user_file) in done.stdout
     assert read(desk.user_file) == {"mcpServers": {"b": {"command": "b"}}, "theme": "dark"}
     assert run("mcp", "add", "-s", "project", "c", "c").returncode == 0
-    assert documents("remove", "c") == {"removed": "c", "scope": "project", "file": str(desk.project_file)}
+    removed = {"removed": "c", "scope": "project", "file": str(desk.project_file), "problem": None}
+    assert documents("remove", "c") == removed
     desk.in_project({"c": {"command": "c", "args": []}})
     assert eligibilities()["c"] == "pending", "the answer went with the server"
 

@@ -38,7 +38,7 @@ def test_each_shell_gets_its_script(shell: str) -> None:
     ("words", "expected"),
     [
         (("mc",), {"mcp"}),
-        (("mcp", "re"), {"remove", "reset-project-choices"}),
+        (("mcp", "re"), {"reconnect", "remove", "reset-project-choices"}),
         (("mcp", "import", "c"), {"claude-code", "claude-desktop", "cursor", "codex"}),
         (("mcp", "add", "--sc"), {"--scope"}),
         (("mcp", "add", "--scope", ""), {"local", "user", "project"}),

@@ -127,8 +127,8 @@ def test_what_the_person_denies_holds_for_them_too(home: Path) -> None:
         (("tools", "--stdio", "'"), "cannot be read"),
         (("mcp", "add", "x", "localhost:3000/mcp"), "write http://localhost:3000/mcp if it is a URL"),
         (("mcp", "add", "x", "python -m x"), "dragoman mcp add x -- python -m x"),
-        (("mcp", "add", "x", "https://a.example/mcp", "--client-id", "7"), "does not exist yet"),
-        (("mcp", "add", "x", "https://a.example/mcp", "--xaa"), "does not exist yet"),
+        (("mcp", "add", "--client-id", "7", "x", "prog"), "OAuth options apply to URLs only"),
+        (("mcp", "add", "--xaa", "x", "prog"), "OAuth options apply to URLs only"),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error_that_says_what_to_write(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman import Host
-from dragoman.auth import headers as helper
+from dragoman.auth import headers_helper as helper
 from dragoman.errors import HttpError, SignInNeeded
 from tests.integration.waiting import until
 from tests.servers import zoo

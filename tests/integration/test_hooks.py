@@ -17,10 +17,10 @@ from dragoman import Host
 from dragoman.errors import InvalidArguments, PermissionRefused
 from dragoman.events import HookReported
 from dragoman.hooks import commands
-from dragoman.hooks.active import ActiveHooks
+from dragoman.hooks.active import ActiveHooks, HookSession
 from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import Command, Hook, Post, hook
-from dragoman.hooks.points import After, Before
+from dragoman.hooks.merging import After, Before
 from dragoman.hooks.verdicts import CONTEXT_LIMIT, HookDecision
 from dragoman.permissions.checker import names_of
 from dragoman.transports.orphans import group_members
@@ -40,12 +40,9 @@ class Desk:
         self.reports: list[str] = []
         self.hooks = ActiveHooks(
             hooks,
-            session_id="s1",
-            cwd=os.getcwd(),
-            permission_mode=lambda: "default",
-            names_of=names_of,
-            report=lambda name, event, problem: self.reports.append(problem),
-            environ=environ or dict(os.environ),
+            HookSession("s1", os.getcwd(), lambda: "default", environ or dict(os.environ)),
+            names_of,
+            lambda report: self.reports.append(report.text),
         )
 
     async def __aenter__(self) -> "Desk":

@@ -245,7 +245,8 @@ async def test_finding_14_a_large_line_costs_linear_time_and_a_limit_holds():
                 best.append(time.thread_time() - started)
                 assert outcome.saved[0].size_bytes == megabytes * 1_000_000
             seconds[megabytes] = min(best)
-        assert seconds[48] < 4 * 2.5 * seconds[12]
+        # Linear is 4; 16 would be quadratic. The small one fits into caches that the large one does not.
+        assert seconds[48] < 4 * 3.3 * seconds[12]
     limit = {"DRAGOMAN_MESSAGE_LIMIT_BYTES": 1_000_000}
     async with connected(zoo("never_ends_a_line.py"), settings=limit) as host:
         with pytest.raises(Exception, match="larger than the limit of 1000000 bytes"):

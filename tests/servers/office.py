@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 from dragoman.protocol import INVALID_PARAMS, REVISIONS
-from dragoman.transports.standard_streams import standard_streams
+from dragoman.transports.inprocess import standard_streams
 from dragoman.wire.server.connection import ClientConnection, MessageStream
 from dragoman.wire.server.request import ClientRequest
 from dragoman.wire.server.service import RequestError, ResourceNotFound, Service

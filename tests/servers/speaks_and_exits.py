@@ -6,9 +6,9 @@ import os
 from _kit import serve, text_of, write
 
 
-def last_words(call):
+def last_lines(call):
     write(json.dumps(text_of(call, "the last words")).encode())
     os._exit(0)
 
 
-serve(last_words, "act")
+serve(last_lines, "act")

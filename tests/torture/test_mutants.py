@@ -4,18 +4,26 @@ Each fault is a switch of the test that plants it; nothing of it is in the produ
 themselves judge: a mutant that one of them lets pass is a failure here.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
 import pytest
 
+from dragoman.auth import authorization, lock, sign_in
 from dragoman.calls import pipeline, recovery
 from dragoman.calls.recovery import GIVE_UP, Step
-from dragoman.errors import CallError, ConnectionLost
+from dragoman.errors import CallError, ConnectionLost, SignInNeeded
 from tests.e2e.command import config, entry
 from tests.e2e.person import settings
 from tests.servers.web import Ledger
+from tests.servers.web.auth_world import AuthWorld
+from tests.torture import test_t31_forbidden_addresses as t31
+from tests.torture import test_t33_callback as t33
+from tests.torture import test_t35_refresh_race as t35
 from tests.torture.cutting import Lanes, lanes
 from tests.torture.network import HTTP_WAYS, WAYS, Way
 from tests.torture.test_t41_terminal_injection import HOSTILE, UncleanedPerson, harm_in
@@ -65,6 +73,52 @@ def test_t27_finds_a_call_that_ran_and_is_said_not_to_have_been_sent():
     judged = Lanes([lane], ledger)
     with pytest.raises(AssertionError, match="said not to have been sent"):
         judged.judge()
+
+
+# --- no-state-check (T33) ---
+
+
+@pytest.mark.requirement("AUT-1")
+async def test_t33_finds_a_build_that_does_not_check_the_state(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(sign_in, "is_for", lambda attempt, answer: "code" in answer.parameters)
+    monkeypatch.setattr(authorization, "is_for", lambda attempt, answer: True)
+    with pytest.raises(AssertionError):
+        await t33.test_t33_an_attack_on_the_listener_changes_nothing("wrong_state", caplog)
+
+
+# --- follows-redirects (T31) ---
+
+
+@pytest.mark.requirement("AUT-1")
+async def test_t31_finds_a_build_that_follows_redirects(monkeypatch: pytest.MonkeyPatch):
+    honest = aiohttp.ClientSession.request
+
+    def follows(self: aiohttp.ClientSession, method: str, url: Any, **options: Any) -> Any:
+        return honest(self, method, url, **{**options, "allow_redirects": True})
+
+    monkeypatch.setattr(aiohttp.ClientSession, "request", follows)
+    with pytest.raises(AssertionError):
+        await t31.test_t31_a_redirect_is_not_followed(307)
+
+
+# --- no-cross-process-lock (T35) ---
+
+
+@asynccontextmanager
+async def no_lock(path: Path, wait_seconds: float = 0) -> AsyncIterator[None]:
+    yield
+
+
+@pytest.mark.requirement("AUT-3")
+async def test_t35_finds_a_build_without_a_lock_between_processes(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lock, "locked", no_lock)
+    async with AuthWorld() as world:
+        with pytest.raises((AssertionError, SignInNeeded)):
+            await t35.judge(world)
+        assert world.refreshes > 1, "the fault is planted where it matters"
+        assert world.reuses > 0
 
 
 # --- raw print of server text (T41) ---

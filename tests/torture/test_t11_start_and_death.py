@@ -10,7 +10,7 @@ from dragoman.events import ServerFailed, ServerLost
 from tests.servers import zoo
 from tests.torture.arena import at_once, until
 
-LAST_WORDS = r"\x1b[31mdisk is � full\x1b[0m"
+LAST_LINES = r"\x1b[31mdisk is � full\x1b[0m"
 
 
 def script(folder: Path, text: bytes, mode: int) -> dict[str, str]:
@@ -72,7 +72,7 @@ async def test_t11_a_server_that_dies_while_connecting_leaves_its_last_words(
         assert "hostile" in str(error)
         assert words in str(error)
         assert error.exit_code == a.view.exit_code == exit_code
-        assert error.stderr_tail.splitlines()[-2:] == ["opening the database", LAST_WORDS]
+        assert error.stderr_tail.splitlines()[-2:] == ["opening the database", LAST_LINES]
         assert a.view.stderr_tail == error.stderr_tail
 
 
@@ -87,7 +87,7 @@ async def test_t11_a_server_that_dies_during_a_call_fails_it_at_once(arena, era,
         await until(lambda: a.happened(ServerLost))
         await until(lambda: a.view.status == "failed")
         assert a.view.exit_code == exit_code
-        assert LAST_WORDS in a.view.stderr_tail
+        assert LAST_LINES in a.view.stderr_tail
         with pytest.raises(NotConnected, match="hostile is failed"):
             async with at_once():
                 await a.call("act")

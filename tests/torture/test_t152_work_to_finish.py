@@ -65,7 +65,7 @@ async def test_t152_however_its_end_is_asked_for_it_may_finish(tmp_path: Path, h
 
 
 @pytest.mark.parametrize("is_closing", [False, True])
-async def test_t152_whoever_is_in_a_hurry_does_not_wait(tmp_path: Path, is_closing: bool):
+async def test_t152_closing_now_does_not_wait(tmp_path: Path, is_closing: bool):
     worker = Worker(tmp_path, "w")
     host = await used([worker])
     if is_closing:

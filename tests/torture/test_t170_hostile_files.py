@@ -44,6 +44,10 @@ FILES: dict[str, Callable[[int], Any]] = {
     "rules that are no text": lambda count: {"permissions": {"allow": [5] * count}},
     "wrong variables": lambda count: {"env": {f"MCP_TIMEOUT{number}": [] for number in range(count)}},
     "wrong policy": lambda count: {"deniedMcpServers": [{"serverNam": "x"}] * count},
+    "prohibited names that are nearly those of many servers": lambda count: {
+        "mcpServers": {f"server-name-{number}": {"command": "x"} for number in range(min(count, 256))},
+        "disabledMcpServers": [f"server-nam-{number}" for number in range(min(count, 900))],
+    },
     "unknown hook events": lambda count: {"hooks": {f"PreTool{number}": [] for number in range(count)}},
     "unknown fields of hook groups": lambda count: _hooks([{"x": 1, "hooks": []} for _ in range(count)]),
     "hooks that cannot be used": lambda count: _hooks([{"hooks": [{"type": "x"}]} for _ in range(count)]),

@@ -13,14 +13,16 @@ from typing import Any, Literal
 import pytest
 
 from dragoman.connections.elicitation import url_question
-from dragoman.errors import RemoteError
+from dragoman.errors import RemoteError, SignInFailed
 from dragoman.interaction import PermissionAnswer, UrlElicitation
 from tests.e2e.command import LIMIT_SECONDS, Terminal, plain
 from tests.servers.web import Streamable, answers, streamable
+from tests.servers.web.auth_world import AuthWorld, Browser, answering
 from tests.servers.web.liar import liar
 from tests.torture.arena import Arena, until
 from tests.torture.network import LEGACY, MODERN
 from tests.torture.projects import Listener
+from tests.torture.signed_in import host_of
 
 pytestmark = pytest.mark.requirement("CAL-5")
 
@@ -303,6 +305,55 @@ async def test_t28_at_the_terminal_a_page_is_shown_and_no_browser_started(
         assert len(server.asked("tools/call")) == (2 if answer == b"y" else 1)
     assert listener.connections == 0
     assert not canary.exists()
+
+
+# --- pages to sign in at ---
+
+
+async def hostile_authorization_page(world: AuthWorld, url: str) -> None:
+    world.server_document["authorization_endpoint"] = url
+
+
+async def hostile_device_page(world: AuthWorld, url: str) -> None:
+    codes = {"device_code": "d", "user_code": "c", "interval": 0.01}
+    world.on["/device"] = answering({**codes, "verification_uri": url})
+
+
+async def hostile_device_page_with_code(world: AuthWorld, url: str) -> None:
+    good = f"{world.auth.origin}/enter"
+    codes = {"device_code": "d", "user_code": "c", "interval": 0.01}
+    world.on["/device"] = answering({**codes, "verification_uri": good, "verification_uri_complete": url})
+
+
+PAGES = {each.__name__: each for each in (hostile_authorization_page, hostile_device_page)}
+PAGES["hostile_device_page_with_code"] = hostile_device_page_with_code
+
+
+@pytest.mark.requirement("AUT-1")
+@pytest.mark.parametrize("way", PAGES)
+async def test_t28_a_hostile_page_to_sign_in_at_reaches_neither_the_person_nor_an_opener(
+    home: Path, listener: Listener, openers: Callable[[], Openers], way: str
+):
+    async with AuthWorld() as world, host_of(world) as host:
+        await host.ready(timeout=20)
+        watched = openers()
+        for what, address in HOSTILE_ADDRESSES.items():
+            await PAGES[way](world, spelled(address, listener, home))
+            browser = Browser()
+            with pytest.raises(SignInFailed) as caught:
+                await host.sign_in("x", browser, on_device="device" in way)
+            assert (browser.pages, browser.codes) == ([], []), what
+            if "device" in way and address:
+                assert caught.value.cause in (
+                    "the page for the code is not a plain https URL",
+                    "its authorization server gave no verification_uri",
+                ), what
+            elif address:
+                assert caught.value.cause.startswith("authorization_endpoint"), what
+        assert watched.calls == []
+        assert world.token_requests == []
+    assert listener.connections == 0
+    assert not (home / "canary").exists()
 
 
 # --- the same words elsewhere ---

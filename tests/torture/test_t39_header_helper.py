@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import Host
-from dragoman.auth import headers as helper
+from dragoman.auth import headers_helper as helper
 from dragoman.credentials import Challenge
 from dragoman.errors import NotConnected, SignInNeeded
 from dragoman.transports.credentials import Signed, Signer
@@ -262,7 +262,9 @@ async def test_t39_many_calls_refused_together_share_one_run_and_each_is_made_on
 async def test_t39_a_build_in_which_each_refusal_runs_it_is_caught(
     arena, home: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    async def each_for_itself(self: Any, headers: Any, _: Any, challenge: Challenge) -> Signed:
+    async def each_for_itself(
+        self: Any, headers: Any, request: Any, refused: Any, challenge: Challenge
+    ) -> Signed:
         await self._credentials.renew(challenge)
         return Signed({**headers, **await self._ask()}, 0)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from dragoman.config.policy import Policy, PolicyPart, Subject, gather, judge
-from dragoman.config.urls import parse_url
+from dragoman.urls import parse_url
 
 Kinds = tuple[str, ...] | None  # the kinds of rules in a list; None: there is no list
 

@@ -210,7 +210,7 @@ NAMES = [
     ("box", "box ", False, True),
     ("box", "boxx", False, False),
     ("box", "xbox", False, False),
-    ("box", "b\u043ex", False, False),
+    ("box", "b\u043ex", False, True),
     ("box", "box\u200b", False, True),
     ("b*x", "box", True, True),
     ("b*x", "b/../x", True, True),

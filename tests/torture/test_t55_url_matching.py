@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.config.policy import Policy, PolicyPart, Subject, gather, judge
-from dragoman.config.urls import matches, parse_pattern, parse_url
 from dragoman.errors import ConfigError
+from dragoman.urls import matches, parse_pattern, parse_url
 
 PATTERNS = {
     "A": "https://mcp.example.com/*",

@@ -16,7 +16,7 @@ from dragoman.catalog.tools import BuiltinTool, ServerTool
 from dragoman.connections.elicitation import elicitation_handlers
 from dragoman.connections.server_requests import Refusal, ServerRequests
 from dragoman.errors import CallError, DragomanError
-from dragoman.hooks.points import NoHooks
+from dragoman.hooks.active import ActiveHooks, HookSession
 from dragoman.names import ServerName
 from dragoman.permissions.checker import call_of
 from dragoman.permissions.decide import Verdict, decide
@@ -90,9 +90,14 @@ class _AllowsAll:
         return decide(call, (), "bypassPermissions")
 
 
+def no_hooks() -> ActiveHooks:
+    session = HookSession("", "/", lambda: "default")
+    return ActiveHooks((), session, lambda tool, arguments: (), lambda report: None)
+
+
 def allowed_requests() -> Requests:
     """Requests that nothing stands in the way of: no rule, no hook, no log."""
-    return Requests(_performed, NoHooks(), _AllowsAll())
+    return Requests(_performed, no_hooks(), _AllowsAll())
 
 
 def definition(name: str, schema: Mapping[str, Any] | bytes | None = None, **more: Any) -> ToolDefinition:

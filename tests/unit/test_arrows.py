@@ -12,11 +12,14 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "dragoman"
 
-FACE = "dragoman"  # the public words, in dragoman/__init__.py
+PUBLIC = "dragoman"  # the public names, in dragoman/__init__.py
 
-# From the ground up. What stands on one floor may look at the floors below it.
-FLOORS: list[set[str]] = [
+# From the lowest. A package or module may import what is in a lower layer.
+LAYERS: list[set[str]] = [
     {
+        "addresses",
+        "atomic_write",
+        "browser",
         "errors",
         "events",
         "interaction",
@@ -29,10 +32,11 @@ FLOORS: list[set[str]] = [
         "cleaning",
         "version",
         "programs",
-        "copying",
+        "json_values",
         "credentials",
         "surrogates",
         "transport_types",
+        "urls",
         "private_files",
         "processes",
         "wildcards",
@@ -42,15 +46,15 @@ FLOORS: list[set[str]] = [
     {"catalog", "permissions", "hooks", "content"},
     {"servers"},
     {"calls"},
-    {"host", "access_control", "agent_servers", "toolbox"},
+    {"host", "live_configuration", "access_control", "agent_servers", "sign_in_tools", "toolbox"},
     {"agent", "adapters", "demo", "testing"},
-    {"cli", "tui", "gateway", FACE, "public"},  # `TerminalInteraction` is of cli
+    {"cli", "tui", "gateway", PUBLIC, "public"},  # `TerminalInteraction` is of cli
     {"__main__"},
 ]
-FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}
+LAYER_OF = {package: number for number, layer in enumerate(LAYERS) for package in layer}
 
-# Rooms of one floor that know nothing of one another. Elsewhere neighbours may talk, though not in circles.
-STRANGERS: list[set[str]] = [
+# Packages of one layer that do not import one another. All others may, but not in cycles.
+INDEPENDENT: list[set[str]] = [
     {"transports", "wire", "auth", "config"},
     {"cli", "tui", "gateway"},
     {"agent", "demo"},
@@ -61,16 +65,18 @@ Arrow = tuple[str, str]
 
 
 def arrows_in(source: Path) -> dict[Arrow, str]:
-    """Every import from one room to another → the first place that makes it."""
+    """Every import from one package to another → the first place that makes it."""
     arrows: dict[Arrow, str] = {}
-    rooms = {entry.stem for entry in source.iterdir() if entry.suffix == ".py" or any(entry.glob("**/*.py"))}
+    packages = {
+        entry.stem for entry in source.iterdir() if entry.suffix == ".py" or any(entry.glob("**/*.py"))
+    }
     for path in sorted(source.rglob("*.py")):
         parts = path.relative_to(source).with_suffix("").parts
-        here = FACE if parts == ("__init__",) else parts[0]
+        here = PUBLIC if parts == ("__init__",) else parts[0]
         package = ["dragoman", *parts[:-1]]
         for node in ast.walk(ast.parse(path.read_text())):
             for target in _imported_modules(node, package):
-                there = _room_of(target, rooms)
+                there = _package_of(target, packages)
                 if there and there != here:
                     place = f"{path.relative_to(source)}:{getattr(node, 'lineno', 0)}"
                     arrows.setdefault((here, there), place)
@@ -94,25 +100,25 @@ def _imported_modules(node: ast.AST, package: list[str]) -> Iterator[str]:
             pass
 
 
-def _room_of(module: str, rooms: set[str]) -> str | None:
-    """dragoman.wire.codec → wire; dragoman.Host → the face; anything outside Dragoman → None."""
+def _package_of(module: str, packages: set[str]) -> str | None:
+    """dragoman.wire.codec → wire; dragoman.Host → the public names; anything outside Dragoman → None."""
     first, _, rest = module.partition(".")
     if first != "dragoman":
         return None
-    room = rest.partition(".")[0]
-    return room if room in rooms else FACE
+    package = rest.partition(".")[0]
+    return package if package in packages else PUBLIC
 
 
 def wrong_arrows(arrows: dict[Arrow, str]) -> list[str]:
     wrong: list[str] = []
     for (here, there), place in arrows.items():
-        if homeless := {here, there} - FLOOR_OF.keys():
-            wrong.append(f"{place}: {homeless.pop()} has no floor yet; give it one in FLOORS")
-        elif FLOOR_OF[here] < FLOOR_OF[there]:
-            wrong.append(f"{place}: {here} looks up at {there}")
-        elif any({here, there} <= group for group in STRANGERS):
-            wrong.append(f"{place}: {here} and {there} are strangers")
-        elif FLOOR_OF[here] == FLOOR_OF[there] and _leads_to(there, here, arrows):
+        if unknown := {here, there} - LAYER_OF.keys():
+            wrong.append(f"{place}: {unknown.pop()} is in no layer; put it into LAYERS")
+        elif LAYER_OF[here] < LAYER_OF[there]:
+            wrong.append(f"{place}: {here} imports {there}, of a higher layer")
+        elif any({here, there} <= group for group in INDEPENDENT):
+            wrong.append(f"{place}: {here} and {there} are independent")
+        elif LAYER_OF[here] == LAYER_OF[there] and _leads_to(there, here, arrows):
             wrong.append(f"{place}: {here} and {there} import each other, perhaps by way of others")
     return wrong
 
@@ -120,10 +126,10 @@ def wrong_arrows(arrows: dict[Arrow, str]) -> list[str]:
 def _leads_to(start: str, goal: str, arrows: dict[Arrow, str]) -> bool:
     seen, waiting = {start}, [start]
     while waiting:
-        room = waiting.pop()
-        if room == goal:
+        package = waiting.pop()
+        if package == goal:
             return True
-        further = {there for here, there in arrows if here == room} - seen
+        further = {there for here, there in arrows if here == package} - seen
         seen |= further
         waiting += further
     return False
@@ -134,7 +140,7 @@ def test_imports_point_downward_only():
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_whole_house_is_read():
+def test_the_whole_tree_is_read():
     arrows = arrows_in(SOURCE)
     assert ("wire", "errors") in arrows or ("wire", "protocol") in arrows
 
@@ -142,7 +148,7 @@ def test_the_whole_house_is_read():
 # --- the test itself, on small trees ---
 
 
-def house(root: Path, files: dict[str, str]) -> Path:
+def tree(root: Path, files: dict[str, str]) -> Path:
     everywhere = {
         "errors.py": "",
         "names.py": "",
@@ -167,30 +173,36 @@ def house(root: Path, files: dict[str, str]) -> Path:
     ],
 )
 def test_a_downward_arrow_is_fine(tmp_path: Path, file: str, text: str):
-    assert wrong_arrows(arrows_in(house(tmp_path, {file: text}))) == []
+    assert wrong_arrows(arrows_in(tree(tmp_path, {file: text}))) == []
 
 
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        ({"wire/codec.py": "from dragoman.host import Host"}, "wire/codec.py:1: wire looks up at host"),
-        ({"wire/codec.py": "from .. import host"}, "wire looks up at host"),
-        ({"wire/codec.py": "from dragoman import Host"}, "wire looks up at dragoman"),
-        ({"wire/codec.py": "def f():\n    import dragoman.host"}, "codec.py:2: wire looks up at host"),
+        (
+            {"wire/codec.py": "from dragoman.host import Host"},
+            "wire/codec.py:1: wire imports host, of a higher layer",
+        ),
+        ({"wire/codec.py": "from .. import host"}, "wire imports host, of a higher layer"),
+        ({"wire/codec.py": "from dragoman import Host"}, "wire imports dragoman, of a higher layer"),
+        (
+            {"wire/codec.py": "def f():\n    import dragoman.host"},
+            "codec.py:2: wire imports host, of a higher layer",
+        ),
         (
             {"errors.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .wire import x"},
-            "errors.py:3: errors looks up at wire",
+            "errors.py:3: errors imports wire, of a higher layer",
         ),
         (
             {"errors.py": "from importlib import import_module\nimport_module('dragoman.wire')"},
-            "errors looks up at wire",
+            "errors imports wire, of a higher layer",
         ),
-        ({"wire/codec.py": "import dragoman.config"}, "wire and config are strangers"),
+        ({"wire/codec.py": "import dragoman.config"}, "wire and config are independent"),
         ({"errors.py": "import dragoman.names", "names.py": "import dragoman.errors"}, "import each other"),
-        ({"novel/__init__.py": "import dragoman.errors"}, "novel has no floor yet"),
+        ({"novel/__init__.py": "import dragoman.errors"}, "novel is in no layer"),
     ],
 )
 def test_a_wrong_arrow_is_caught(tmp_path: Path, files: dict[str, str], complaint: str):
-    found = wrong_arrows(arrows_in(house(tmp_path, files)))
+    found = wrong_arrows(arrows_in(tree(tmp_path, files)))
     assert found
     assert complaint in found[0]

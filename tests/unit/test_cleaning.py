@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cleaning import CUT_WORDS, LAST_WORDS, cut, for_model, is_safe, last_words, one_line, visible
+from dragoman.cleaning import CUT_WORDS, LAST_LINES, cut, for_model, is_safe, last_lines, one_line, visible
 from tests.cpu_time import CpuTimer
 
 
@@ -282,7 +282,7 @@ Node.js v20.19.0
 
 
 def test_of_the_errors_of_npm_the_line_that_names_the_package_is_kept():
-    assert last_words(NPM_404) == [
+    assert last_lines(NPM_404) == [
         "npm error code E404",
         "npm error 404 Not Found - GET https://registry.example/@x%2fserver - Not found",
         "npm error 404  '@x/server@*' is not in this registry.",
@@ -290,10 +290,10 @@ def test_of_the_errors_of_npm_the_line_that_names_the_package_is_kept():
 
 
 def test_the_places_in_a_program_are_left_out():
-    assert last_words(NODE)[-1] == "Error: API_KEY is not set"
+    assert last_lines(NODE)[-1] == "Error: API_KEY is not set"
 
 
 def test_of_many_lines_the_last_are_kept_and_of_empty_ones_those():
-    assert last_words("\n".join(map(str, range(20)))) == [str(n) for n in range(20 - LAST_WORDS, 20)]
-    assert last_words("\n\n") == ["", ""]
-    assert last_words("") == []
+    assert last_lines("\n".join(map(str, range(20)))) == [str(n) for n in range(20 - LAST_LINES, 20)]
+    assert last_lines("\n\n") == ["", ""]
+    assert last_lines("") == []

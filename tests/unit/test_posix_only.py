@@ -18,7 +18,7 @@ CONCERNS = {
     "transports/reaper.py": "ending servers",
     "content/querying.py": "limits of a child process",
     "cli/terminal_input.py": "the terminal",
-    "cli/interrupts.py": "signals to the command",
+    "cli/common.py": "signals to the command",
 }
 
 

@@ -63,6 +63,8 @@ PUBLIC = [
     "ServerLost",
     "ServerStateChanged",
     "ServerStatus",
+    "SignInScreen",
+    "SignInState",
     "TerminalInteraction",
     "TextBlock",
     "Tool",

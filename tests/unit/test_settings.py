@@ -85,6 +85,7 @@ def test_what_is_below_the_least_names_the_setting_and_the_least_itself_is_taken
 
 def test_only_what_may_be_none_or_off_can_be_nought():
     assert {row.name for row in TABLE if row.minimum == 0} == {
+        "DRAGOMAN_ENABLE_XAA",
         "DRAGOMAN_RECONNECT_ATTEMPTS",
         "DRAGOMAN_REPEAT_SAFE_CALLS",
         "DRAGOMAN_STOP_WAIT_MS",

@@ -19,6 +19,7 @@ from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.errors import ConfigError
 from dragoman.names import ServerName
 from dragoman.servers.status import ServerStatus
+from dragoman.sign_in_tools import SignInTool
 from dragoman.toolbox import SEARCH, Toolbox
 from tests.data.catalogue import make
 from tests.unit.fakes import definition
@@ -76,6 +77,9 @@ class Host:
 
     def tools(self, *, include_app_tools: bool = False, include_denied: bool = False) -> list[ServerTool]:
         return sorted(self.offered, key=lambda one: one.name)
+
+    def sign_in_tools(self) -> Mapping[str, SignInTool]:
+        return {}
 
     def is_app_tool(self, name: str) -> bool:
         return False

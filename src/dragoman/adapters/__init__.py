@@ -1,1 +1,1 @@
-"""Owns the shapes in which agents want tools: a thin module for each library, loaded when it is asked for."""
+"""Tools in the formats of other libraries: a small module for each, loaded when it is imported."""

@@ -47,7 +47,7 @@ LOCK_SECONDS: Final = 10.0
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | CLOSE_ON_EXEC | NO_LINK | NO_WAIT
 
 
-class Entry(Struct, kw_only=True, omit_defaults=True):
+class Entry(Struct, kw_only=True, omit_defaults=True, gc=False):
     """One call. Filled in on its way, and written when it ends."""
 
     time: str = ""
@@ -79,6 +79,7 @@ class AuditLog:
         self.path = folder / FILE
         self._report = report
         self._session = session
+        self._pid = os.getpid()
         self._queue: SimpleQueue[Entry | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -87,7 +88,7 @@ class AuditLog:
 
     def write(self, entry: Entry, arguments: Mapping[str, Any], started: float) -> None:
         """Takes an entry over; `started` by `time.time`."""
-        entry.time, entry.session, entry.pid = _stamp(started), self._session, os.getpid()
+        entry.time, entry.session, entry.pid = _stamp(int(started * 1000)), self._session, self._pid
         entry.arguments = tuple(map(_name, islice(arguments, ARGUMENT_LIMIT)))
         if self._is_closed:
             # A call that outlived its host: nothing waits for the thread any more.
@@ -189,25 +190,33 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
+_BACKSLASH: Final = 0x5C
+_DELETE: Final = 0x7F
+_encode: Final = msgspec.json.Encoder().encode
+
+
 def _line(entry: Entry) -> bytes:
-    with contextlib.suppress(UnicodeEncodeError):
-        line = msgspec.json.encode(entry)
-        if len(line) <= TEXT_LIMIT and line.isascii() and b"\\u" not in line and b"\x7f" not in line:
+    try:
+        line = _encode(entry)
+        if len(line) <= TEXT_LIMIT and line.isascii() and _BACKSLASH not in line and _DELETE not in line:
             return line + b"\n"  # the common case, found quickly: short, and nothing in it to escape
+    except UnicodeEncodeError:
+        pass  # a lone surrogate
     # Escaped, since a lone surrogate cannot be written at all; and bounded.
     for name in _TEXTS:
         text: str = getattr(entry, name)
         if len(text) > TEXT_LIMIT or not (text.isascii() and text.isprintable()):
             setattr(entry, name, one_line(text, TEXT_LIMIT))
-    return msgspec.json.encode(entry) + b"\n"
+    return _encode(entry) + b"\n"
 
 
 _TEXTS: Final = ("server", "tool", "by", "reason", "rule", "rule_source", "outcome")
 
 
-def _stamp(seconds: float) -> str:
-    whole = int(seconds)
-    return f"{_second(whole)}.{int((seconds - whole) * 1000):03d}Z"
+@lru_cache(maxsize=4)
+def _stamp(milliseconds: int) -> str:
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{_second(seconds)}.{rest:03d}Z"
 
 
 @lru_cache(maxsize=4)
@@ -216,7 +225,7 @@ def _second(whole: int) -> str:
 
 
 def _make_room(path: Path) -> None:
-    """The full file gets a number; the oldest goes. Whoever comes second finds nothing to do."""
+    """The full file gets a number; the oldest goes. A second process finds nothing to do."""
     from filelock import FileLock
 
     with FileLock(path.with_suffix(".lock"), timeout=LOCK_SECONDS, mode=0o600):

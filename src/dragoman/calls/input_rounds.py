@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from msgspec import Raw, Struct
@@ -70,14 +71,13 @@ async def request_with_input(
     method: str,
     params: Mapping[str, Any],
     read: Read[T],
-    *,
     about: str,
     timeout_seconds: float,
     answerer: ServerRequests,
+    check: Callable[[], None] | None = None,
     on_progress: ProgressCallback | None = None,
     headers: Mapping[str, str] | None = None,
     reset_timeout_on_progress: bool = False,
-    check: Callable[[], None] | None = None,
 ) -> T:
     """The complete result. `about`: what the request names, for the error if it cannot be encoded.
 
@@ -87,7 +87,7 @@ async def request_with_input(
     """
     carried = params
     limit_seconds = timeout_seconds
-    deadline = asyncio.get_running_loop().time() + limit_seconds
+    deadline = monotonic() + limit_seconds
     for round_number in range(ROUND_LIMIT + 1):
         try:
             raw = await session.request(
@@ -111,13 +111,13 @@ async def request_with_input(
             # The encoder's: nothing was sent.
             raise InvalidArguments(session.server, about, (f"cannot be written as JSON: {error}",)) from None
         if reset_timeout_on_progress:  # progress extended the deadline; rounds are limited
-            deadline = asyncio.get_running_loop().time() + limit_seconds
+            deadline = monotonic() + limit_seconds
         try:
             found = read(raw)
             if isinstance(found, tuple):
                 kind, result = found
             else:
-                async with asyncio.timeout_at(deadline):
+                async with asyncio.timeout(deadline - monotonic()):
                     kind, result = await found
         except Unreadable as problem:
             raise MalformedReply(session.server, problem.detail) from None
@@ -129,14 +129,14 @@ async def request_with_input(
             # Nothing that would let a server answer otherwise has been declared to it.
             raise MalformedReply(session.server, f"a result of the undeclared kind {kind!r}")
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout(deadline - monotonic()):
                 answers = await next_round(session.server, raw, answerer)
         except TimeoutError:
             raise CallTimeout(session.server, method, limit_seconds) from None
         if check is not None:
             check()
         carried = {**params, **answers}
-        timeout_seconds = max(0.001, deadline - asyncio.get_running_loop().time())
+        timeout_seconds = max(0.001, deadline - monotonic())
     raise MalformedReply(session.server, f"it requires more than {ROUND_LIMIT} rounds of input")
 
 

@@ -26,25 +26,26 @@ def invoke(
     session: Session,
     tool: ServerTool,
     arguments: Mapping[str, Any],
-    *,
     timeout_seconds: float,
-    on_progress: ProgressCallback | None,
     answerer: ServerRequests,
-    reset_timeout_on_progress: bool = False,
     check: Callable[[], None] | None = None,
+    *,
+    on_progress: ProgressCallback | None = None,
+    reset_timeout_on_progress: bool = False,
 ) -> Awaitable[Result]:
+    name = tool.definition.name
     return request_with_input(
         session,
         "tools/call",
-        {"name": tool.wire_name, "arguments": arguments},
+        {"name": name, "arguments": arguments},
         _read,
-        about=tool.wire_name,
-        timeout_seconds=timeout_seconds,
-        answerer=answerer,
-        on_progress=on_progress,
-        headers=argument_headers(tool.mirrored, arguments) if session.mirrors_arguments else None,
-        reset_timeout_on_progress=reset_timeout_on_progress,
-        check=check,
+        name,
+        timeout_seconds,
+        answerer,
+        check,
+        on_progress,
+        argument_headers(tool.mirrored, arguments) if session.mirrors_arguments else None,
+        reset_timeout_on_progress,
     )
 
 

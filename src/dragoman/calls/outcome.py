@@ -45,6 +45,8 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """Everything that can be read, as one text."""
+        if len(self.content) == 1:
+            return self.content[0].as_text()
         return "\n".join([block.as_text() for block in self.content])
 
     @property

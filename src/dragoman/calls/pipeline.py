@@ -1,7 +1,7 @@
 """One call or request, from name to outcome.
 
 The order of the steps is the security model, so it stays in one function, `_make`. Every call of a tool and
-every request for a list, a resource, a prompt or a completion goes through it, whoever makes it; there is no
+every request for a list, a resource, a prompt or a completion goes through it, from every caller; there is no
 second way to a server. (The handshake and the lists that the host reads ahead for itself are no requests.)
 """
 
@@ -12,9 +12,9 @@ import contextlib
 import itertools
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, field, structs
 
@@ -32,7 +32,6 @@ from dragoman.content.blocks import Block, TextBlock
 from dragoman.content.prepare import Prepared, Preparer
 from dragoman.content.redact import Redactor
 from dragoman.content.result import ToolResult
-from dragoman.copying import copied
 from dragoman.errors import (
     CallError,
     ConnectionLost,
@@ -46,8 +45,9 @@ from dragoman.errors import (
     UnknownTool,
 )
 from dragoman.events import CallFinished, CallStarted
-from dragoman.hooks.points import Hooks
+from dragoman.hooks.active import ActiveHooks
 from dragoman.interaction import LOCAL_CALLER, Caller, ElicitsUrls
+from dragoman.json_values import copied
 from dragoman.permissions.checker import Decision, PermissionChecker
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
@@ -86,9 +86,10 @@ class ToolCall(Struct, frozen=True):
     """By which events and hooks tell this call from others."""
 
 
-class _Judged(NamedTuple):
+class _Judged(Struct, frozen=True):
     """A call that was allowed, and for what."""
 
+    servers: ServerRegistry
     tool: ServerTool | BuiltinTool
     server: Server | None
     """The tool's server, or the one that a built-in tool deals with."""
@@ -96,15 +97,24 @@ class _Judged(NamedTuple):
     """Its name, also where there is no such server; empty if the tool deals with none."""
     arguments: Mapping[str, Any]
     redactor: Redactor | None
-    check: Callable[[], None]
-    """Raises `Changed` unless tool and server are still those that were judged. Called after every wait."""
+
+    def check(self) -> None:
+        """Raises `Changed` unless tool and server are still those that were judged. Called after every
+        wait."""
+        tool = self.tool
+        if isinstance(tool, ServerTool):
+            is_same = self.servers.catalog.find(tool.name) is tool
+        else:
+            is_same = self.servers.find(self.server_name) is self.server
+        if not is_same:
+            raise Changed
 
 
 class Pipeline:
     def __init__(
         self,
         servers: ServerRegistry,
-        hooks: Hooks,
+        hooks: ActiveHooks,
         permissions: PermissionChecker,
         preparer: Preparer,
         audit: AuditLog | None = None,
@@ -139,7 +149,7 @@ class Pipeline:
             entry.outcome = error.code
             raise
         finally:
-            entry.duration_ms = round((self._clock.monotonic() - started) * 1000, 3)
+            entry.duration_ms = int((self._clock.monotonic() - started) * 1e6) / 1000
             audit.write(entry, request.arguments, began)
 
     async def _make(self, request: ToolCall, entry: Entry, attempt: int = 1) -> CallOutcome:
@@ -166,7 +176,8 @@ class Pipeline:
                         server = self._servers.find(name)
         except (UnknownTool, InvalidArguments) as error:
             return outcome_of_error(error.server or "", request.name, error)
-        decision = await self._permissions.decide(
+        permissions = self._permissions
+        decision = permissions.decide_by_rules_alone(tool, hook_decision) or await permissions.decide(
             tool,
             arguments,
             hook_decision,
@@ -179,18 +190,9 @@ class Pipeline:
         if not decision.allowed:
             refused = PermissionRefused(name, tool.name, decision.reason)
             return with_context(outcome_of_error(tool.server, tool.name, refused), context)
-
-        def check() -> None:
-            """Raises `Changed` unless tool and server are still those that were judged."""
-            found = (
-                self._catalog.find(tool.name) if isinstance(tool, ServerTool) else self._servers.find(name)
-            )
-            if found is not (tool if isinstance(tool, ServerTool) else server):
-                raise Changed
-
         try:
             redactor = server.redactor if server is not None else None
-            judged = _Judged(tool, server, name, arguments, redactor, check)
+            judged = _Judged(self._servers, tool, server, name, arguments, redactor)
             outcome = await self._carry_out(judged, request)
         except Changed:
             if attempt < ATTEMPT_LIMIT:
@@ -243,9 +245,11 @@ class Pipeline:
                     return CallOutcome(server=judged.server_name, tool=tool.name, content=content)
             else:
                 result, content = await self._deliver(tool, judged, request, started)
-            prepared = self._prepared(judged, result, content, request)
-            if not isinstance(prepared, Prepared):
-                prepared = await prepared
+            prepared = None
+            if result.structured is UNSET and not request.raw:
+                prepared = self._preparer.prepare_quickly(result, content, redact)
+            if prepared is None:
+                prepared = await self._prepared(judged, result, content, request)
             took = self._clock.monotonic() - started
             outcome = outcome_of(tool.server, tool.name, result, prepared, took, redact, raw=request.raw)
             is_error, error_code = outcome.is_error, None
@@ -299,11 +303,11 @@ class Pipeline:
                         session,
                         tool,
                         judged.arguments,
-                        timeout_seconds=seconds,
+                        seconds,
+                        server.requests,
+                        check,
                         on_progress=relay,
-                        answerer=server.requests,
                         reset_timeout_on_progress=request.reset_timeout_on_progress,
-                        check=check,
                     )
                     break
                 except (ConnectionLost, RemoteError, HttpError) as error:
@@ -355,19 +359,19 @@ class Pipeline:
 
     # Results.
 
-    def _prepared(
+    async def _prepared(
         self, judged: _Judged, result: ToolResult, content: tuple[Block, ...], request: ToolCall
-    ) -> Prepared | Awaitable[Prepared]:
+    ) -> Prepared:
         """The result as a model can use it; what is large takes a while."""
         tool, redactor, check = judged.tool, judged.redactor, None
         if result.structured is not UNSET and tool.definition.output_schema is not ABSENT:
             check = partial(self._checker.output_problems, tool)
         if request.raw:
-            return self._preparer.prepare_whole(result, content, redact=redactor, output_check=check)
-        prepared = self._preparer.prepare_quickly(result, content, redact=redactor, output_check=check)
+            return await self._preparer.prepare_whole(result, content, redact=redactor, output_check=check)
+        prepared = self._preparer.prepare_quickly(result, content, redactor, check)
         if prepared is not None:
             return prepared
-        return self._preparer.prepare(
+        return await self._preparer.prepare(
             result, content, redact=redactor, output_check=check, owner=judged.server_name
         )
 
@@ -388,7 +392,7 @@ class Pipeline:
                 meta=None,
                 saved=(),
             )
-        return with_context(outcome, after.context)
+        return with_context(outcome, after.context) if after.context else outcome
 
     async def _urls_opened(self, error: CallError, seconds: float) -> bool:
         """Whether the person has opened the URLs that the server sent, within the time of the call."""

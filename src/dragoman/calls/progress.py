@@ -19,7 +19,7 @@ from dragoman.content.redact import Redactor
 from dragoman.events import CallProgressed, EventBus, ServerLogged
 from dragoman.wire.peer import Progress
 
-LAST_WORD_SECONDS: Final = 0.5
+LAST_REPORT_SECONDS: Final = 0.5
 PAUSE_SECONDS: Final = 0.05
 """Between two that are told, on average; what comes sooner waits, and is replaced by what comes after it."""
 AT_ONCE: Final = 10
@@ -93,7 +93,7 @@ class ProgressRelay:
         """Gives an async callback a moment for the last progress; it does not outlive its call."""
         self._tell_held()
         if self._running is not None:
-            await asyncio.wait([self._running], timeout=LAST_WORD_SECONDS)
+            await asyncio.wait([self._running], timeout=LAST_REPORT_SECONDS)
             self.stop()
 
     def stop(self) -> None:

@@ -23,7 +23,7 @@ from dragoman.catalog.resources import ResourceContents
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.content.blocks import Block, Resource, TextBlock
 from dragoman.errors import DragomanError, PermissionRefused
-from dragoman.hooks.points import Hooks
+from dragoman.hooks.active import ActiveHooks
 from dragoman.permissions.checker import PermissionChecker
 from dragoman.servers.lists import ListReader
 from dragoman.servers.server import Server
@@ -100,7 +100,10 @@ class Requests:
     """Makes requests through `call`, the pipeline's entry."""
 
     def __init__(
-        self, call: Callable[[ToolCall], Awaitable[CallOutcome]], hooks: Hooks, permissions: PermissionChecker
+        self,
+        call: Callable[[ToolCall], Awaitable[CallOutcome]],
+        hooks: ActiveHooks,
+        permissions: PermissionChecker,
     ) -> None:
         self._call = call
         self._hooks = hooks

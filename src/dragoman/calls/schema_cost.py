@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from dragoman.catalog.schemas.references import References
+from dragoman.json_values import as_list, as_object
 
 WORK_LIMIT: Final = 500_000
 """About 0.1 s. Not more: the validator lets no other thread run meanwhile."""
@@ -24,7 +25,7 @@ ON_ONE_VALUE: Final = 2_000
 BACKTRACK_LIMIT: Final = 2000
 """Steps of a pattern with look-around or back-references; each may match a part of the pattern again."""
 UNKNOWABLE: Final = 10**9
-"""More than anybody grants."""
+"""More than any limit."""
 
 _IN_PLACE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "propertyNames")
 _IN_PLACE_MAPS: Final = ("dependentSchemas", "dependencies")
@@ -197,7 +198,7 @@ class _Costs:
         if any(key in part for key in _DYNAMIC):
             raise _Endless  # what it refers to depends on the way there
         applied = [part.get(key) for key in _IN_PLACE] + [self._target(part.get("$ref"))]
-        applied += [_values(part.get(key)) for key in _IN_PLACE_MAPS]
+        applied += [[*as_object(part.get(key)).values()] for key in _IN_PLACE_MAPS]
         for value in applied:
             for item in cast("list[Any]", value) if isinstance(value, list) else [value]:
                 if isinstance(item, dict):
@@ -212,13 +213,13 @@ class _Costs:
 def _own_cost(part: Json) -> Cost:
     """What a schema does by itself, to one value."""
     names = sum(len(part[key]) for key in ("properties", "required") if isinstance(part.get(key), _SIZED))
-    for listed in (each for key in _NAME_LISTS for each in _values(part.get(key))):
+    for listed in (each for key in _NAME_LISTS for each in as_object(part.get(key)).values()):
         names += len(cast("list[Any]", listed)) if isinstance(listed, list) else 1
-    options = [*_list(part.get("enum")), *([part["const"]] if "const" in part else [])]
+    options = [*as_list(part.get("enum")), *([part["const"]] if "const" in part else [])]
     # Scalars are looked up.
     compared = sum(_size(option) for option in options if isinstance(option, _SIZED))
     copied = sum(_size(option) for option in options)
-    by_pattern = len(_values(part.get("patternProperties")))
+    by_pattern = len(as_object(part.get("patternProperties")))
     fraction = _FRACTION if isinstance(part.get("multipleOf"), float) else 0
     return Cost(
         judging=1 + names // 8 + compared + by_pattern + fraction,
@@ -238,7 +239,7 @@ def _size(value: Any) -> int:
     while waiting:
         item = waiting.pop()
         found += 1 + (len(item) // 1000 if isinstance(item, str) else 0)
-        waiting += [*_list(item), *_values(item)]
+        waiting += [*as_list(item), *as_object(item).values()]
     return found
 
 
@@ -246,14 +247,6 @@ def _patterns(part: Json) -> list[str]:
     named = part.get("patternProperties")
     found = [*cast("Json", named)] if isinstance(named, dict) else []
     return [*found, part["pattern"]] if isinstance(part.get("pattern"), str) else found
-
-
-def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def _values(value: Any) -> list[Any]:
-    return list(cast("Json", value).values()) if isinstance(value, dict) else []
 
 
 def _has_documents(parts: list[Json]) -> bool:
@@ -270,7 +263,7 @@ def _parts(value: Any, depth: int) -> Iterator[Json]:
         raise _Endless
     if isinstance(value, dict):
         yield cast("Json", value)
-    for inner in [*_list(value), *_values(value)]:
+    for inner in [*as_list(value), *as_object(value).values()]:
         yield from _parts(inner, depth + 1)
 
 

@@ -28,7 +28,7 @@ class _Data(Struct):
 
 
 def pages_of(error: RemoteError) -> tuple[UrlElicitation, ...]:
-    """The pages an error names; none, if one of them cannot be put to a person."""
+    """The URLs that an error names; none, if one of them cannot be shown to a person."""
     try:
         named = msgspec.convert(error.remote_data, _Data).elicitations
     except msgspec.ValidationError:
@@ -38,14 +38,14 @@ def pages_of(error: RemoteError) -> tuple[UrlElicitation, ...]:
     return usable if len(usable) == len(named) else ()
 
 
-async def elicit_urls(pages: ElicitsUrls | None, error: RemoteError) -> bool:
+async def elicit_urls(urls: ElicitsUrls | None, error: RemoteError) -> bool:
     """Whether the person has been to every page, so that the call can be made again."""
     questions = pages_of(error)
-    if pages is None or not questions:
+    if urls is None or not questions:
         return False
     for question in questions:
         try:
-            answer = await pages.elicit_url(question)
+            answer = await urls.elicit_url(question)
         except Exception:  # border: a front end's code; without an answer nothing is repeated
             return False
         if answer != "accept":

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, cast
+
+from msgspec import ValidationError, convert
 
 from dragoman.calls.schema_cost import (
     BACKTRACK_LIMIT,
@@ -45,6 +48,10 @@ class _Validator(Protocol):
     def validate(self, instance: Any, /) -> None: ...
 
 
+_NOT_JSON: Final = (TypeError, ValueError, RecursionError)
+"""What the validator raises for values that JSON has no words for."""
+
+
 class _TooMuch(Exception):
     """It would take too long to check this."""
 
@@ -65,11 +72,11 @@ class _Check(NamedTuple):
                 raise _TooMuch
             if self.validator.is_valid(value):
                 return ()
-            return self._told(self.validator, value, self.price.of(value))
-        except (TypeError, ValueError, RecursionError) as error:  # what JSON has no words for
+            return self._described(self.validator, value, self.price.of(value))
+        except _NOT_JSON as error:
             return (f"cannot be written as JSON: {error}",)
 
-    def _told(self, validator: _Validator, value: Any, work: Work) -> tuple[str, ...]:
+    def _described(self, validator: _Validator, value: Any, work: Work) -> tuple[str, ...]:
         if work.telling <= WORK_LIMIT:
             errors = [error for error in validator.iter_errors(value) if not _gave_up(error)]
             return tuple([_in_words(error) for error in islice(errors, PROBLEM_LIMIT)])
@@ -89,27 +96,86 @@ def _first_problem(validator: _Validator, value: Any) -> tuple[str, ...]:
     return ()
 
 
+class _Input:
+    """The input schema of a tool.
+
+    Many only name the type of each argument. They need no validator, which takes 7 MB of memory: it is loaded
+    for the first arguments that do not certainly fit.
+    """
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+        too_large = tool.input_schema_bytes > SCHEMA_LIMIT_BYTES
+        schema = {} if too_large else tool.input_schema
+        # What only says that arguments are an object says nothing.
+        self._schema = schema if schema.keys() & _CONSTRAINING else {}
+        self._simple = _simple(self._schema)
+
+    @cached_property
+    def check(self) -> _Check:
+        return _compile(self.tool, self._schema)
+
+    def certainly_accepts(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether they certainly fit; false says nothing."""
+        if self._simple is None:
+            return False
+        types, required = self._simple
+        for name, value in arguments.items():
+            if types.get(name) is not type(value):
+                return False
+        return arguments.keys() >= required
+
+
+def _simple(schema: Mapping[str, Any]) -> tuple[Mapping[str, type], frozenset[str]] | None:
+    """The type of each argument and which are required, if the schema says nothing else."""
+    if not schema.keys() <= _SIMPLE or schema.get("type", "object") != "object":
+        return None
+    try:
+        parts = convert(schema.get("properties", {}), dict[str, dict[str, Any]])
+        required = convert(schema.get("required", []), frozenset[str])
+        if all(part.keys() <= _SIMPLE_PART for part in parts.values()):
+            return {name: _TYPES[part["type"]] for name, part in parts.items()}, required
+    except (ValidationError, KeyError, TypeError):  # another type, several, or none
+        pass
+    return None
+
+
+_COMMENTS: Final = frozenset({"title", "description", "default", "examples", "$comment"})
+_SIMPLE_PART: Final = _COMMENTS | {"type"}
+_SIMPLE: Final = _COMMENTS | {"type", "properties", "required", "additionalProperties", "$schema"}
+_TYPES: Final[Mapping[str, type]] = {"string": str, "integer": int, "number": int, "boolean": bool}
+"""Values of these types certainly are of the type in JSON Schema; others may be, too."""
+
+
 class Checker:
     def __init__(self) -> None:
-        self._inputs: dict[str, _Check] = {}
+        self._inputs: dict[str, _Input] = {}
         self._outputs: dict[str, _Check] = {}
 
     def check(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
         """Raises InvalidArguments, naming each argument that does not fit. False: more is to be done, because
         they are large or the tool can complete them; `check_large` is needed."""
-        if is_large(arguments) or (isinstance(tool, BuiltinTool) and tool.complete is not None):
+        known = self._inputs.get(tool.name)
+        if known is None or known.tool is not tool:  # never seen, or listed again since
+            known = self._inputs[tool.name] = _Input(tool)
+        if isinstance(tool, BuiltinTool) and tool.complete is not None:
             return False
-        known = self._input(tool)
-        if known.validator is not None and (problems := _told(known, arguments, True)):
+        if known.certainly_accepts(arguments):
+            return True
+        if is_large(arguments):
+            return False
+        if problems := _problems(known.check, arguments, True):
             raise InvalidArguments(tool.server, tool.name, problems)
         return True
 
     async def check_large(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
         """The same for what takes long to check."""
-        known = self._input(tool)
-        if known.validator is None:
+        known = self._inputs.get(tool.name)
+        if known is None or known.tool is not tool:
+            known = self._inputs[tool.name] = _Input(tool)
+        if known.certainly_accepts(arguments) or known.check.validator is None:
             return
-        if problems := await asyncio.to_thread(_told, known, arguments, False):
+        if problems := await asyncio.to_thread(_problems, known.check, arguments, False):
             raise InvalidArguments(tool.server, tool.name, problems)
 
     def output_problems(self, tool: Tool, structured: Any) -> tuple[str, ...]:
@@ -122,18 +188,9 @@ class Checker:
         except _TooMuch:
             return (NOT_CHECKED,)
 
-    def _input(self, tool: Tool) -> _Check:
-        known = self._inputs.get(tool.name)
-        if known is None or known.tool is not tool:  # never seen, or listed again since
-            too_large = tool.input_schema_bytes > SCHEMA_LIMIT_BYTES
-            schema = {} if too_large else tool.input_schema
-            # What only says that arguments are an object says nothing.
-            known = self._inputs[tool.name] = _compile(tool, schema if schema.keys() & _CONSTRAINING else {})
-        return known
 
-
-def _told(known: _Check, arguments: Mapping[str, Any], is_small: bool) -> tuple[str, ...]:
-    """What would take too long, the server judges."""
+def _problems(known: _Check, arguments: Mapping[str, Any], is_small: bool) -> tuple[str, ...]:
+    """What does not fit; nothing where checking would take too long: then the server decides."""
     try:
         return known.problems(arguments if type(arguments) is dict else dict(arguments), is_small=is_small)
     except _TooMuch:
@@ -176,7 +233,7 @@ def _output_schema(tool: Tool) -> dict[str, Any]:
 def _compile(tool: Tool, schema: dict[str, Any]) -> _Check:
     if not schema or (price := price_of(schema)) is None:
         return _Check(tool, None)
-    import jsonschema_rs  # loaded with the first call that has arguments to check
+    import jsonschema_rs  # loaded when it is first needed: see `_Input`
 
     try:
         each_bytes = PATTERNS_LIMIT_BYTES // max(1, price.pattern_count)

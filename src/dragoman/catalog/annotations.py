@@ -21,7 +21,7 @@ class Hints(Struct, frozen=True):
     idempotent: bool = False
     open_world: bool = True
     says_destructive: bool = False
-    """Whether it is destructive by its own word, not by default."""
+    """Whether its server declares it destructive; not by default."""
 
     @property
     def is_parallel(self) -> bool:

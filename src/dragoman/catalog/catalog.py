@@ -76,7 +76,7 @@ class Catalog:
         self._left_out: dict[str, str] = {}
         """Tools that were not admitted, and why."""
 
-    def expect(self, servers: Iterable[str]) -> None:
+    def set_servers(self, servers: Iterable[str]) -> None:
         """Which servers are configured, connected or not: names of tools depend on all of them."""
         self._servers = frozenset(servers)
         self._tools = None
@@ -114,7 +114,8 @@ class Catalog:
         return self._pool().values()
 
     def find(self, name: str) -> ServerTool | None:
-        return self._pool().get(name)
+        tools = self._tools
+        return (self._pool() if tools is None else tools).get(name)
 
     def resolve(self, name: str) -> ServerTool:
         pool = self._pool()
@@ -151,7 +152,7 @@ class Catalog:
         for source in self._sources.values():
             source.named = {}
         for tool in tools.values():
-            self._sources[tool.server].named[tool.wire_name] = tool
+            self._sources[tool.server].named[tool.definition.name] = tool
         if self.admit is not None:
             tools = {name: tool for name, tool in tools.items() if self._is_admitted(tool, self.admit)}
         return tools

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 from dragoman.catalog.lock import Change
 from dragoman.catalog.tools import is_same
 from dragoman.cleaning import one_line, visible
+from dragoman.json_values import as_list, as_object
 
 LINE_LIMIT: Final = 80
 """Lines about one part."""
@@ -61,11 +62,11 @@ def _body(change: Change) -> Iterator[str]:
 
 def _part_lines(part: str, old: Any, new: Any) -> Iterator[str]:
     if part in ("annotations", "execution", "_meta"):
-        return _value_lines(_as_object(old), _as_object(new))
+        return _value_lines(as_object(old), as_object(new))
     if part in ("icons", "arguments"):
         return _value_lines({part: old}, {part: new})
     if part in ("inputSchema", "outputSchema"):
-        return _schema_lines(_as_object(old), _as_object(new), "", DEPTH_LIMIT)
+        return _schema_lines(as_object(old), as_object(new), "", DEPTH_LIMIT)
     return _text_lines(old, new)
 
 
@@ -138,7 +139,7 @@ def _schema_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[str]
 
 
 def _property_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[str]:
-    before, after = _as_object(old.get("properties")), _as_object(new.get("properties"))
+    before, after = as_object(old.get("properties")), as_object(new.get("properties"))
     was_required, is_required = _names(old.get("required")), _names(new.get("required"))
     for name in _all_names(before, after, was_required, is_required):
         inner = f"{where}.{name}" if where else name
@@ -150,12 +151,12 @@ def _property_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[st
         elif (name in was_required) != (name in is_required):
             yield f"{_place(inner)}: {'now required' if name in is_required else 'no longer required'}"
         if name in before and name in after and not _is_same(before, after, name):
-            yield from _schema_lines(_as_object(before[name]), _as_object(after[name]), inner, depth - 1)
+            yield from _schema_lines(as_object(before[name]), as_object(after[name]), inner, depth - 1)
 
 
 def _gist(schema: Any) -> str:
     """What a new parameter says of itself."""
-    part = _as_object(schema)
+    part = as_object(schema)
     kind = f", {_short(part['type'])}" if "type" in part else ""
     text = _text_of(part)
     return f"{kind}: {one_line(text, WIDTH_LIMIT)}" if text else kind
@@ -173,20 +174,15 @@ def _short(value: Any) -> str:
     return one_line(json.dumps(value, ensure_ascii=False), VALUE_LIMIT)
 
 
-# --- odds and ends of untrusted values ---
+# --- untrusted values ---
 
 
 def _is_same(old: Json, new: Json, name: str) -> bool:
     return (name in old) == (name in new) and is_same(old.get(name), new.get(name))
 
 
-def _as_object(value: Any) -> Json:
-    return cast("Json", value) if isinstance(value, dict) else {}
-
-
 def _names(value: Any) -> dict[str, None]:
-    names = cast("list[Any]", value) if isinstance(value, list) else []
-    return {name: None for name in names if isinstance(name, str)}
+    return {name: None for name in as_list(value) if isinstance(name, str)}
 
 
 def _all_names(*objects: Mapping[str, Any]) -> list[str]:

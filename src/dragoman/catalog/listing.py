@@ -7,8 +7,8 @@ An invalid definition is dropped with its reason; the others are not affected. `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, cast
 
 import msgspec
 from msgspec import Raw, structs
@@ -24,7 +24,7 @@ from dragoman.catalog.paging import (
     undecoded,
 )
 from dragoman.catalog.schemas import unsafe_names
-from dragoman.cleaning import one_line
+from dragoman.cleaning import for_model, one_line
 from dragoman.content.redact import Redactor
 from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as, split_as
 from dragoman.wire.messages import ABSENT, PlainToolDefinition, ToolDefinition
@@ -33,6 +33,8 @@ from dragoman.wire.mirroring import KEYWORD, BadMirror, mirrored
 KEYWORD_BYTES: Final = KEYWORD.encode()
 PROBLEM_LIMIT: Final = 100
 NAME_LIMIT: Final = 1024
+PIECE_BYTES: Final = 5000
+"""Definitions of together this size are decoded at once: `is_slow` need not look at so few bytes."""
 LARGE_BYTES: Final = 256 * 1024
 """Pages from this size on are searched for secrets in steps that let the event loop run."""
 
@@ -62,9 +64,9 @@ async def read_list(
     definitions: dict[str, ToolDefinition] = {}
     problems: list[str] = []
     steps = Steps()
-    for item in pages.items:
-        read_definitions((item,), definitions, problems, mirrors=mirrors)
-        await steps.after(item)
+    for piece in _pieces(pages.items):
+        _read_piece(piece, definitions, problems, mirrors)
+        await steps.after(*piece)
     told = _shortened([*problems, *pages.problems])
     if redact:  # an error of the server may repeat a secret
         told = tuple(map(redact.text, told))
@@ -111,12 +113,45 @@ def _covered(definition: ToolDefinition, redact: Redactor) -> ToolDefinition | N
     if redact.text(definition.name) != definition.name:
         return None
     found = redact.struct(definition, frozenset({"name"}))
+    if not definition.is_plain:
+        found = _covered_as_shown(found, redact)
     schemas = {
         name: Raw(msgspec.json.encode(redact.value(decode_as(object, raw))))
         for name in ("input_schema", "output_schema")
         if (raw := getattr(found, name)) is not ABSENT and redact.is_in(bytes(raw))
     }
     return structs.replace(found, **schemas) if schemas else found
+
+
+def _covered_as_shown(definition: ToolDefinition, redact: Redactor) -> ToolDefinition:
+    """A secret with invisible characters inside becomes readable when the text is cleaned for a model."""
+    changed: dict[str, Any] = {}
+    for name in ("title", "description", "annotations", "meta", "icons"):
+        field = getattr(definition, name, None)
+        if field is not None and (shown := _value_as_shown(field, redact)) != field:
+            changed[name] = shown
+    for name in ("input_schema", "output_schema"):
+        raw = getattr(definition, name)
+        if raw is ABSENT:
+            continue
+        schema = decode_as(object, raw)
+        if (shown := _value_as_shown(schema, redact)) != schema:
+            changed[name] = Raw(msgspec.json.encode(shown))
+    return structs.replace(definition, **changed) if changed else definition
+
+
+def _value_as_shown(value: Any, redact: Redactor) -> Any:
+    """The value; each text in which a secret appears once it is cleaned is replaced by the covered one."""
+    if isinstance(value, str):
+        cleaned = for_model(value)
+        covered = redact.text(cleaned)
+        return value if covered == cleaned else covered
+    if isinstance(value, list | tuple):
+        return [_value_as_shown(item, redact) for item in cast("list[Any]", value)]
+    if isinstance(value, Mapping):
+        members = cast("Mapping[str, Any]", value)
+        return {_value_as_shown(key, redact): _value_as_shown(item, redact) for key, item in members.items()}
+    return value
 
 
 def _shortened(problems: Sequence[str]) -> tuple[str, ...]:
@@ -134,9 +169,35 @@ def read_definitions(
     mirrors: bool = False,
 ) -> None:
     """Adds the usable definitions; says of each other one why it is not."""
+    for piece in _pieces(items):
+        _read_piece(piece, definitions, problems, mirrors)
+
+
+def _pieces(items: Iterable[Raw]) -> Iterator[list[Raw]]:
+    """The items in order, as many together as are decoded at once."""
+    piece: list[Raw] = []
+    size = 0
     for item in items:
+        size += len(item) + 1
+        if size > PIECE_BYTES and piece:
+            yield piece
+            piece, size = [], len(item) + 1
+        piece.append(item)
+    if piece:
+        yield piece
+
+
+def _read_piece(
+    items: Sequence[Raw], definitions: dict[str, ToolDefinition], problems: list[str], mirrors: bool
+) -> None:
+    ordinary = _ordinary(items)
+    if ordinary is None and len(items) > 1:  # an odd one among them: each by itself
+        for item in items:
+            _read_piece((item,), definitions, problems, mirrors)
+        return
+    for item, known in zip(items, ordinary or (None,)):
         try:
-            definition = _ordinary(item) or definition_as(ToolDefinition, item)
+            definition = known or definition_as(ToolDefinition, item)
         except Unreadable as error:
             problems.append(f"tool {_name_in(item)} is left out: {error.detail}")
             continue
@@ -151,14 +212,14 @@ def read_definitions(
             problems.append(f"tool {one_line(definition.name, 80)!r} is left out: {problem}")
 
 
-def _ordinary(item: Raw) -> ToolDefinition | None:
-    """The definition, None if it needs a closer look. There may be thousands, and hardly any does."""
-    data = bytes(item)
+def _ordinary(items: Sequence[Raw]) -> Sequence[ToolDefinition] | None:
+    """The definitions, None if one needs a closer look. There may be thousands, and hardly any does."""
+    data = b"[%b]" % b",".join(items)
     if len(data) > DEFINITION_LIMIT_BYTES or not _is_plain(data):
         return None
     try:
         _decode_ordinary(data)
-        return decode_as(PlainToolDefinition, data)
+        return decode_as(list[PlainToolDefinition], data)
     except (Unreadable, *DECODE_ERRORS):
         return None
 
@@ -180,7 +241,7 @@ class _Ordinary(msgspec.Struct, gc=False, rename="camel"):
 
 
 _decode_shape = msgspec.json.Decoder(_Shape).decode
-_decode_ordinary = msgspec.json.Decoder(_Ordinary).decode
+_decode_ordinary = msgspec.json.Decoder(list[_Ordinary]).decode
 
 
 def _why_badly_named(definition: ToolDefinition) -> str | None:

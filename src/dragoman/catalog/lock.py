@@ -26,6 +26,7 @@ from dragoman.config.file_reading import read_object
 from dragoman.config.jsonc import locate
 from dragoman.config.writer import edit
 from dragoman.errors import ConfigFileError
+from dragoman.json_values import nests_deeper
 
 LOCK_FILE: Final = ".mcp.lock"
 VERSION: Final = 1
@@ -168,22 +169,9 @@ def _digest(item: Lockable) -> str:
 def _locked(item: Lockable) -> Locked:
     definition = _definition(item)
     is_small = len(msgspec.json.encode(definition)) <= DEFINITION_LIMIT_BYTES
-    return Locked(_digest(item), definition if is_small and not _is_deep(definition) else None)
-
-
-def _is_deep(definition: Json) -> bool:
-    level: list[Any] = [definition]
-    for _ in range(DEPTH_LIMIT):
-        level = [inner for value in level for inner in _inside(value)]
-        if not level:
-            return False
-    return True
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return cast("Json", value).values()
-    return cast("list[Any]", value) if isinstance(value, list) else ()
+    return Locked(
+        _digest(item), definition if is_small and not nests_deeper(definition, DEPTH_LIMIT - 1) else None
+    )
 
 
 # --- the file ---

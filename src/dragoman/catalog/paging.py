@@ -84,8 +84,8 @@ class Steps:
     def __init__(self) -> None:
         self._bytes = 0
 
-    async def after(self, item: Raw) -> None:
-        self._bytes += memoryview(item).nbytes + ITEM_COST_BYTES
+    async def after(self, *items: Raw) -> None:
+        self._bytes += sum(map(len, items)) + len(items) * ITEM_COST_BYTES
         if self._bytes > STEP_BYTES:
             self._bytes = 0
             await asyncio.sleep(0)
@@ -194,6 +194,6 @@ def _shorter(known: float | None, raw: Raw) -> float | None:
 
 
 def lifetime_seconds(ttl_ms: Any) -> float:
-    """How long a reply keeps by its own word; what is negative or no number means "not at all"."""
+    """How long a reply is valid as it declares; what is negative or no number means "not at all"."""
     is_number = isinstance(ttl_ms, int | float) and not isinstance(ttl_ms, bool) and ttl_ms > 0
     return min(ttl_ms, LONGEST_TTL_SECONDS * 1000) / 1000 if is_number else 0.0

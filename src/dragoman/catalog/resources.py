@@ -22,6 +22,7 @@ from dragoman.content.blocks import Resource as Content
 from dragoman.content.json_scan import Members
 from dragoman.content.large_blocks import read_any_resource
 from dragoman.errors import InvalidArguments
+from dragoman.json_values import as_object
 from dragoman.names import ServerName
 from dragoman.wire.codec import Unreadable
 from dragoman.wire.messages import ABSENT
@@ -51,7 +52,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     mime_type: str | None = None
     """What its server says it is."""
     size: int | None = None
-    """In bytes, by its server's word."""
+    """In bytes, as its server declares."""
     annotations: Mapping[str, Any] = {}
     meta: Mapping[str, Any] = {}
 
@@ -198,13 +199,9 @@ def _described(said: _Listed, otherwise: str) -> dict[str, Any]:
         "title": title or None,
         "description": text(said.description, DESCRIPTION_LIMIT),
         "mime_type": mime_type or None,
-        "annotations": _mapping(said.annotations),
-        "meta": _mapping(said.meta),
+        "annotations": as_object(said.annotations),
+        "meta": as_object(said.meta),
     }
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def _usable(value: Any, what: str, limit: int) -> str:

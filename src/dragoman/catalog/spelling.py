@@ -52,7 +52,7 @@ class Vocabulary:
 
 
 def _likeness(word: str, term: str) -> float:
-    """1 for the same, 0 for strangers; a beginning is like the whole."""
+    """1 for the same, 0 for words with nothing in common; a beginning is like the whole."""
     shorter, longer = sorted((len(word), len(term)))
     if term.startswith(word) or (word.startswith(term) and len(term) > 3):
         return 0.9 * (shorter / longer) ** 0.5

@@ -1,1 +1,1 @@
-"""Owns the `dragoman` command: arguments in, text or JSON out. Decides nothing the library could."""
+"""The `dragoman` command: arguments in, text or JSON out. Every decision is made in the library."""

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import signal
+import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
 from dragoman.catalog.naming import LIMIT, prefix
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
-from dragoman.cli.options import chosen_server, sources_of
+from dragoman.cli.options import chosen_server, named_server, sources_of
 from dragoman.cli.render.servers import show_problem, show_problems
 from dragoman.config.load import Configuration, load
 from dragoman.config.merge import EXCLUSIVE, ConfiguredServer
@@ -26,6 +28,8 @@ from dragoman.errors import ConfigError, DragomanError, NotConnected, NotFound, 
 from dragoman.names import RESERVED
 
 if TYPE_CHECKING:
+    import asyncio
+
     from dragoman.catalog.tools import ServerTool
     from dragoman.cli.approval_questions import Started
     from dragoman.host import Host
@@ -46,28 +50,39 @@ def load_and_report(sources: Sources | None = None, *, everything: bool = False)
     return configuration
 
 
-def load_with_servers(
-    given: tuple[str, ...], strict: bool, server: str | None = None, started: Started | None = None
-) -> tuple[Sources, Configuration]:
-    """The configuration of a command that starts servers. Asks about servers that need approval and reports
-    problems in files. `server`: one that must exist. `started`: see `load_with_approvals`.
+class Loaded(NamedTuple):
+    """The configuration of a command that starts servers."""
+
+    sources: Sources
+    configuration: Configuration
+    server: str | None
+    """The only server that the command is about."""
+
+    @property
+    def only(self) -> list[str] | None:
+        return None if self.server is None else [self.server]
+
+
+def load_with_servers(server: str | None = None, started: Started | None = None) -> Loaded:
+    """Asks about servers that need approval and reports problems in files. `server`: one that must exist.
+    `started`: see `load_with_approvals`.
 
     With a server given as a URL or with --stdio, there is no other.
     """
     from dragoman.cli.approval_questions import load_with_approvals
 
-    sources = sources_of(given, strict)
+    sources = sources_of()
     configuration = load_with_approvals(sources, started or (lambda _: [server] if server else None))
     show_problems(configuration)
     check_readable(configuration)
+    loaded = Loaded(sources, configuration, chosen_server(server))
     if configuration.connectors is not None:  # more servers may come to be known
-        return sources, configuration
+        return loaded
     if not configuration.servers:
         raise no_servers(configuration)
-    wanted = chosen_server(server)
-    if wanted is not None:
-        find_server(configuration, wanted)
-    return sources, configuration
+    if loaded.server is not None:
+        find_server(configuration, loaded.server)
+    return loaded
 
 
 def check_readable(configuration: Configuration) -> None:
@@ -90,8 +105,6 @@ def no_servers(configuration: Configuration) -> ConfigError:
 
 def find_server(configuration: Configuration, name: str) -> ConfiguredServer:
     """The server in effect, or a `ConfigError` with names that may have been meant."""
-    import difflib
-
     if name in configuration.servers:
         return configuration.servers[name]
     for dropped in configuration.dropped:
@@ -124,14 +137,12 @@ def run_with_host(
     """
     import asyncio
 
-    from dragoman.cli.interrupts import cancel_on_signals
-    from dragoman.cli.render.servers import show_problem
     from dragoman.host import Host
 
     async def main() -> T:
         task = asyncio.current_task()
         if task is not None:
-            cancel_on_signals(task)
+            _cancel_on_signals(task)
         async with Host(
             sources,
             permission_mode="default",
@@ -158,10 +169,18 @@ def run_with_host(
         raise KeyboardInterrupt from None
 
 
+def _cancel_on_signals(task: asyncio.Task[Any]) -> None:
+    """Cancels the task when the program is asked to end. Where event loops take no signals (Windows), the
+    program ends at once instead; Ctrl-C works everywhere."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if (number := getattr(signal, name, None)) is not None:
+            with contextlib.suppress(NotImplementedError):
+                task.get_loop().add_signal_handler(number, task.cancel)
+
+
 async def _show_hook_reports(host: Host) -> None:
     """Shows what hooks have to say, and why one failed."""
     from dragoman.cli.render.progress import StatusLine
-    from dragoman.cli.render.servers import show_problem
     from dragoman.events import HookReported
 
     async for event in host.events():
@@ -170,11 +189,11 @@ async def _show_hook_reports(host: Host) -> None:
             show_problem(f"hook {event.hook} ({event.event}): {event.text}")
 
 
-async def wait_for_servers(host: Host, *, quiet: bool = False) -> Collection[ServerStatus]:
-    """The servers, once each of them is connected or has failed. `quiet`: a program reads what follows."""
+async def wait_for_servers(host: Host, *, silent: bool = False) -> Collection[ServerStatus]:
+    """The servers, once each of them is connected or has failed. `silent`: no progress is shown."""
     from dragoman.cli.render.progress import Waiting
 
-    with contextlib.nullcontext() if quiet else Waiting(host):
+    with contextlib.nullcontext() if silent else Waiting(host):
         return (await host.ready()).values()
 
 
@@ -195,6 +214,46 @@ def other_problems(views: Collection[ServerStatus], problems: Collection[str]) -
     """Without those that only say once more that a server is not there."""
     absent = tuple(f"{view.name}: " for view in views if view.status != "connected")
     return [problem for problem in dict.fromkeys(problems) if not problem.startswith(absent)]
+
+
+class Offered(NamedTuple):
+    """What servers offer of one kind."""
+
+    document: Mapping[str, Any]
+    """For programs."""
+    problems: Collection[str]
+    show: Callable[[], None]
+    """Shows it to a person."""
+
+
+def show_offered(
+    words: tuple[str, ...],
+    server: str | None,
+    read: Callable[[Host, str | None], Awaitable[Offered]],
+    *,
+    as_json: bool,
+    yes: bool,
+) -> NoReturn:
+    """Lists what servers offer, and exits. `words` and `server`: as the command line has them."""
+    from dragoman.cli.render import json
+    from dragoman.cli.terminal_interaction import CommandLineUser
+
+    loaded = load_with_servers(named_server(words, server))
+
+    async def work(host: Host) -> int:
+        views = await wait_for_servers(host, silent=as_json)
+        offered = await read(host, loaded.server)
+        if as_json:
+            servers = [json.server(view) for view in views]
+            problems = other_problems(views, offered.problems)
+            json.echo({"servers": servers, **offered.document, "problems": problems})
+        else:
+            offered.show()
+            show_unconnected(views, offered.problems)
+        return list_exit_code(loaded.configuration, views, loaded.server)
+
+    user = CommandLineUser(loaded.sources, says_yes=yes)
+    sys.exit(run_with_host(loaded.sources, work, only=loaded.only, interaction=user))
 
 
 def list_exit_code(
@@ -252,8 +311,8 @@ def servers_with_tool(tool: str, configuration: Configuration) -> list[str] | No
 def find_tool(host: Host, name: str) -> ServerTool | None:
     """The tool of that name, or the only one that its server calls so. `UsageError` if there are several."""
     known = all_tools(host)
-    own = [tool for tool in known if tool.wire_name == name]
-    found = [tool for tool in known if tool.name == name] or own
+    found = [tool for tool in known if tool.name == name]
+    found = found or [tool for tool in known if tool.wire_name == name]
     if len(found) > 1:
         names = ", ".join(tool.name for tool in found)
         raise click.UsageError(f"several servers have a tool {name!r}; give its full name: {names}")

@@ -17,6 +17,7 @@ import click
 from dragoman.version import VERSION
 
 COMMANDS: Final = {
+    "auth": "Show the sign-ins of all servers.",
     "call": "Call one tool and print its result.",
     "completion": "Print the script that completes commands, servers and tools in a shell.",
     "config": "Show the effective configuration and where it comes from.",
@@ -34,7 +35,7 @@ COMMANDS: Final = {
 COMPLETION: Final = "_DRAGOMAN_COMPLETE"
 """How a shell asks for completions."""
 
-GROUPS: Final = frozenset({"config", "mcp", "permissions", "tools"})
+GROUPS: Final = frozenset({"auth", "config", "mcp", "permissions", "tools"})
 
 JSON_WANTED: Final = "dragoman.json"
 """The key by which `--json` is noted in the context, so that an error becomes a JSON document, too."""
@@ -60,7 +61,9 @@ class LazyGroup(click.Group):
         if cmd_name not in self.table:
             return None
         module = f"{self._package}.{cmd_name.replace('-', '_')}"
-        return importlib.import_module(f"{module}.group" if cmd_name in GROUPS else module).command
+        command = importlib.import_module(f"{module}.group" if cmd_name in GROUPS else module).command
+        command.short_help = self.table[cmd_name]
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -94,7 +97,7 @@ def main() -> None:
         code = _run()
         sys.stdout.flush()
     except OSError as error:
-        # Whoever reads our output has gone, or the disk is full: nothing more can be said there.
+        # The reader of the output has ended, or the disk is full: nothing more can be written there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno != errno.EPIPE:
             click.echo(f"error: the output could not be written: {error.strerror}", err=True)

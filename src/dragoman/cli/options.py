@@ -40,7 +40,19 @@ DEMO = "demo"
 MCP_CONFIG = "--mcp-config"
 IGNORE_BROKEN_SETTINGS = "--ignore-broken-settings"
 IGNORE_BROKEN = "dragoman.ignore_broken_settings"
-"""Where that option is kept in the context."""
+GIVEN = "dragoman.mcp_config"
+STRICT = "dragoman.strict_mcp_config"
+"""Where the context keeps those options."""
+
+
+def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback that keeps the option's value in the context."""
+
+    def remember(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        context.meta[key] = value
+        return value
+
+    return remember
 
 
 def full_option(function: F) -> F:
@@ -50,39 +62,40 @@ def full_option(function: F) -> F:
 def ignore_broken_settings_option(function: F) -> F:
     """For commands that start servers; `sources_of` and `run_with_host` see to it."""
 
-    def remember(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-        context.meta[IGNORE_BROKEN] = wanted
-
     return click.option(
         IGNORE_BROKEN_SETTINGS,
         is_flag=True,
         expose_value=False,
-        callback=remember,
+        callback=_remember(IGNORE_BROKEN),
         help="For this run, ignore settings files that cannot be read, including their deny rules.",
     )(function)
 
 
 def mcp_config_option(function: F) -> F:
+    """The options that add servers; their values are kept in the context, for `sources_of`."""
     function = stdio_option(ignore_broken_settings_option(function))
     function = click.option(
-        "--strict-mcp-config", "strict", is_flag=True, help="Only the servers of --mcp-config."
+        "--strict-mcp-config",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember(STRICT),
+        help="Only the servers of --mcp-config.",
     )(function)
     return click.option(
         MCP_CONFIG,
-        "given",
         multiple=True,
         metavar="FILE|JSON|URL",
+        expose_value=False,
+        callback=_remember(GIVEN),
         help='More servers: a file, JSON text with "mcpServers", a URL, or the word demo. Repeatable.',
     )(function)
 
 
 def json_option(function: F) -> F:
-    def remember(context: click.Context, parameter: click.Parameter, wanted: bool) -> bool:
-        context.meta[JSON_WANTED] = wanted
-        return wanted
-
     help_text = "Print JSON for programs."
-    return click.option("--json", "as_json", is_flag=True, callback=remember, help=help_text)(function)
+    return click.option("--json", "as_json", is_flag=True, callback=_remember(JSON_WANTED), help=help_text)(
+        function
+    )
 
 
 def server_option(function: F) -> F:
@@ -110,8 +123,15 @@ def scope_option(function: F) -> F:
         "-s",
         "--scope",
         type=click.Choice(["local", "user", "project"]),
-        help="local: you, in this project. user: you, everywhere. project: everybody, in .mcp.json.",
+        help="local: you, in this project. user: you, everywhere. project: everyone, in .mcp.json.",
     )(function)
+
+
+def list_options(function: F) -> F:
+    """What the lists of resources and prompts have in common."""
+    for option in (yes_option, full_option, server_option, json_option, mcp_config_option):
+        function = option(function)
+    return click.argument("words", nargs=-1, metavar="[SERVER|URL]", shell_complete=complete_server)(function)
 
 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; deny rules still apply.")
@@ -140,7 +160,7 @@ def suggested_url(word: str) -> str | None:
 
 
 def transport_of_url(url: str) -> str:
-    """WebSocket by its scheme, HTTP+SSE by the path everybody uses for it, else streamable HTTP."""
+    """WebSocket by its scheme, HTTP+SSE by its usual path, else streamable HTTP."""
     if url.lower().startswith("ws"):
         return "ws"
     return "sse" if url.partition("?")[0].rstrip("/").endswith("/sse") else "http"
@@ -229,14 +249,16 @@ def named_server(words: tuple[str, ...], server: str | None) -> str | None:
     return words[0] if words else server
 
 
-def sources_of(given: tuple[str, ...], strict: bool = False) -> Sources:
+def sources_of() -> Sources:
     """The usual places and what the command line adds; a later source replaces a server of the same name."""
     servers: dict[str, Any] = {}
-    for source in given:
+    options = click.get_current_context().meta
+    strict = bool(options.get(STRICT))
+    for source in options.get(GIVEN, ()):
         servers.update(_read_source(source))
     if (adhoc := adhoc_server()) is not None:
         servers[adhoc.name], strict = adhoc.entry, True
-    ignores = bool(click.get_current_context().meta.get(IGNORE_BROKEN))
+    ignores = bool(options.get(IGNORE_BROKEN))
     return Sources.here(
         given=servers, given_source=MCP_CONFIG, only_given=strict, ignore_broken_settings=ignores
     )

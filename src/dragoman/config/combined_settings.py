@@ -1,18 +1,29 @@
-"""What the settings in all parts come to: choices by name, switched-off servers, numbers, variables. Pure,
-except that `environment_of` looks at the environment."""
+"""What the settings in all parts come to: choices by name, switched-off servers, numbers, variables, and
+permission rules. Pure, except that `environment_of` looks at the environment.
+
+A file in a project's folder may come from an unknown author: its `allow` rules count only if the person wrote
+them through Dragoman. What it denies, or wants to be asked, counts at once.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
 
+import msgspec
+from msgspec import Struct, structs
+
+from dragoman.cleaning import one_line
 from dragoman.config import approval
+from dragoman.config.expand import expand_entry
 from dragoman.config.files import Part
-from dragoman.config.model import fingerprint
-from dragoman.config.schema import ConnectorsConfig
-from dragoman.config.scopes import Scope, Sources
-from dragoman.names import ProhibitedNames
+from dragoman.config.model import PROBLEM_LIMIT, fingerprint
+from dragoman.config.policy import DENIED, Policy
+from dragoman.config.schema import ConnectorsConfig, PermissionRules, XaaIdpConfig
+from dragoman.config.scopes import IN_PROJECT, MAY_TRUST, Scope, Sources
+from dragoman.names import ProhibitedNames, nearest_server
 from dragoman.settings import NAMES, Layer, Settings
 
 
@@ -27,7 +38,8 @@ def choices_of(parts: tuple[Part, ...]) -> approval.Choices:
             enabled |= dict.fromkeys(part.values.get("enabledMcpjsonServers", ()), part.source)
             if part.values.get("enableAllProjectMcpServers"):
                 everything = part.source
-    declined = ProhibitedNames(disabled, _names_in(parts))
+    exact = _exact_names(parts, "disabledMcpjsonServers")
+    declined = ProhibitedNames(disabled, chosen_names(parts), exact)
     return approval.Choices(enabled=enabled, disabled=declined, all_enabled_by=everything)
 
 
@@ -35,17 +47,66 @@ def switched_off_by(parts: tuple[Part, ...]) -> ProhibitedNames:
     sources = {
         name: part.source for part in reversed(parts) for name in part.values.get("disabledMcpServers", ())
     }
-    return ProhibitedNames(sources, _names_in(parts))
+    return ProhibitedNames(sources, chosen_names(parts), _exact_names(parts, "disabledMcpServers"))
 
 
-def _names_in(parts: tuple[Part, ...]) -> Iterator[str]:
-    return (name for part in parts for name in part.servers)
+def _exact_names(parts: tuple[Part, ...], key: str) -> frozenset[str]:
+    """Names that only lists of a project have, and that some server has by the letter."""
+    lists: dict[bool, set[str]] = {True: set(), False: set()}
+    for part in parts:
+        lists[part.scope in IN_PROJECT].update(part.values.get(key, ()))
+    return frozenset((lists[True] - lists[False]) & {name for part in parts for name in part.servers})
+
+
+def names_without_effect(parts: tuple[Part, ...], rules: Policy, servers: Collection[str]) -> Iterator[str]:
+    """Names in lists of prohibited servers that mean none of the servers, and are nearly the name of one.
+
+    Others are no problem: a list may name servers of another folder or another machine.
+    """
+    lists = [
+        (part.source, key, part.values.get(key, ()))
+        for part in parts
+        for key in ("disabledMcpServers", "disabledMcpjsonServers")
+    ]
+    for part in parts:
+        denied = [rule.value for rule in rules.denied if rule.kind == "name" and rule.source == part.source]
+        lists.append((part.source, DENIED, [value for value in denied if isinstance(value, str)]))
+    for source, key, names in lists:
+        told = 0
+        for written in islice(dict.fromkeys(names), _NAMES_COMPARED):
+            meant = nearest_server(written, servers) if _is_alone(written) else None
+            if meant is not None and told < PROBLEM_LIMIT:
+                told += 1
+                yield f"{source}: {key}: {_without_effect(written, meant)}"
+
+
+_NAMES_COMPARED: Final = 100
+"""Of one list."""
+
+
+def _is_alone(written: str) -> bool:
+    """Whether it is one name; of several, each counts by itself."""
+    return len(written.split()) == 1
+
+
+def _without_effect(written: str, meant: str) -> str:
+    shown = one_line(written, 60)
+    return f"no server has the name {shown!r}, so it has no effect; did you mean {one_line(meant, 60)!r}?"
+
+
+def chosen_names(parts: tuple[Part, ...]) -> frozenset[str]:
+    """The names of servers that the person, the program or the administrator configured.
+
+    A prohibition that is exactly one of them means that server alone. Names that a project chose do not
+    count: its entry would lift a prohibition of another server that is spelled otherwise.
+    """
+    return frozenset(name for part in parts if part.scope in MAY_TRUST for name in part.servers)
 
 
 def settings_of(sources: Sources, parts: tuple[Part, ...]) -> Settings:
     def layers(scope: Scope) -> list[Layer]:
-        own = [part for part in parts if part.scope == scope and "env" in part.values]
-        return [Layer(part.source, part.values["env"]) for part in own]
+        found = [part for part in parts if part.scope == scope and "env" in part.values]
+        return [Layer(part.source, part.values["env"]) for part in found]
 
     return Settings(sources.overrides, managed=layers("enterprise"), files=layers("user"))
 
@@ -55,17 +116,63 @@ def environment_of(
 ) -> tuple[Mapping[str, str], Mapping[str, Any]]:
     """The variables that entries may use, and those of the administrator's still to be confirmed."""
     said = {part.scope: part.values.get("env", {}) for part in parts if part.scope in ("user", "enterprise")}
-    own, managed = (
+    personal, managed = (
         {key: str(value) for key, value in said.get(scope, {}).items() if key not in NAMES}
         for scope in ("user", "enterprise")
     )
-    environ = {**own, **os.environ}
+    environ = {**personal, **os.environ}
     if managed and answers.confirmed_variables != fingerprint(managed):
         return environ, managed
     return {**environ, **managed}, {}
+
+
+def xaa_idp_of(
+    parts: tuple[Part, ...], settings: Settings, environ: Mapping[str, str]
+) -> XaaIdpConfig | None:
+    """The identity provider of the highest scope that names one; None unless it is switched on."""
+    named = (part.values.get("xaaIdp") for part in reversed(parts))
+    config: XaaIdpConfig | None = next((each for each in named if each is not None), None)
+    if config is None or not (config.enabled or settings["DRAGOMAN_ENABLE_XAA"]):
+        return None
+    return msgspec.convert(expand_entry("xaaIdp", msgspec.to_builtins(config), environ), XaaIdpConfig)
 
 
 def connectors_of(parts: tuple[Part, ...]) -> ConnectorsConfig | None:
     """The highest scope that names a list."""
     named = (part.values.get("connectors") for part in reversed(parts))
     return next((config for config in named if config is not None), None)
+
+
+class PermissionPart(Struct, frozen=True, kw_only=True):
+    """The permission rules of one file."""
+
+    scope: Scope
+    source: str
+    rules: PermissionRules
+    unapproved: tuple[str, ...] = ()
+    """Its `allow` rules that do not count, because the person did not write them."""
+
+    @property
+    def problem(self) -> str | None:
+        if not self.unapproved:
+            return None
+        first, *others = self.unapproved
+        also = f" (and {len(others)} more)" if others else ""
+        shown = one_line(first, 200)
+        # No command that would make it count is named: the author of the project chose the rule.
+        return f"{self.source}: the allow rule {shown}{also} is defined by the project and is not used"
+
+
+def effective_rules(parts: Iterable[Part], answers: approval.Answers) -> Iterator[PermissionPart]:
+    """The rules of every part, without those that do not count."""
+    for part in parts:
+        rules = part.values.get("permissions")
+        if not isinstance(rules, PermissionRules):
+            continue
+        unapproved: tuple[str, ...] = ()
+        if part.scope in IN_PROJECT:
+            approved = tuple(rule for rule in rules.allow if answers.approves_rule(part.path, rule))
+            known = frozenset(approved)
+            unapproved = tuple(rule for rule in rules.allow if rule not in known)
+            rules = structs.replace(rules, allow=approved)
+        yield PermissionPart(scope=part.scope, source=part.source, rules=rules, unapproved=unapproved)

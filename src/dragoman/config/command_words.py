@@ -38,6 +38,25 @@ _PAIR_FLAG: Final = re.compile(
     r"--?(?:headers?|set(?:-[a-z]+)?|env|var|variable|param(?:eter)?|property|define|option|opt|config|conf)"
 )
 """Options that some programs let take a name and a value as two words."""
+_OPTION_WITH_PAIR: Final = re.compile(r"--[A-Za-z][\w.-]*|-[A-Za-z]|set|put|add|write")
+_EXACT_SECRET: Final = re.compile(
+    r"(?:.*[\W_])?(?:api_?key|access_?key|password|passwd|passphrase|pwd|pass|token|secret|credentials?|pat|jwt)",
+    re.IGNORECASE,
+)
+"""A name that ends in a word for a secret: `db.password`, but not `token-server`. Behind it, and any option
+before it, the next word is its value: `--kv password VALUE`."""
+_LOGIN_PAIR_FLAG: Final = re.compile(r"--(?:user|username|login|basic|auth|creds?|credentials?|account)")
+_LOGIN_NAME: Final = re.compile(r"(?!\d+\Z)[\w.@+-]{1,64}")
+_PLACE: Final = re.compile(r"(?:\.{0,2}|~)/|[A-Za-z][A-Za-z0-9+.-]*://")
+_JOINED_PASSWORD: Final = re.compile(
+    r"(-p)(?![a-z]{0,3}\Z|\d+(?:[:./-]\d+)*\Z|[\d.]*:\d+|(?:\.{0,2}|~)/|:)"
+    r"(?!(?:ackages?|age|arallel|arams?|ass\w*|atch|aths?|attern|eriod|ersist|id|ipe|lain|lugins?|olicy|ort|ost|refix"
+    r"|reserve|reset|retty|rint0?|rintf|riority|roc\w*|rod\w*|rofile|roject|rompt|ropert\w*|rotocol|roxy|rune|ublish"
+    r"|ull|ush|ython\d*)\Z)(\S+)",
+)
+"""A password joined to its option, as `mysql` and `sshpass` take it. Numbers, ports, folders, up to three
+small letters (several options in one word) and usual names of options are none."""
+_TAKES_PASSWORD: Final = re.compile(r"(?:.*/)?sshpass")
 _SECRET_KEY: Final = rf"(?=[\w.-]{{0,80}}?(?:{_NAMES}))[\w.-]{{1,80}}"
 _PAIR: Final = re.compile(
     rf"""(?P<q>\\{{0,3}}["']){_SECRET_KEY}(?P=q)\s{{0,9}}:\s{{0,9}}"""
@@ -94,7 +113,9 @@ def pieces(word: str, before: str = "", earlier: str = "") -> Iterator[Piece]:
         yield ("path", option.group(1))
         yield ("shown", "=")
         yield from _value(word[option.end() :], option.group(1))
-    elif joined := _JOINED_LOGIN.fullmatch(word) or _JOINED_HEADER.fullmatch(word):
+    elif joined := (
+        _JOINED_LOGIN.fullmatch(word) or _JOINED_HEADER.fullmatch(word) or _JOINED_PASSWORD.fullmatch(word)
+    ):
         yield ("shown", joined.group(1))
         yield ("secret", joined.group(2))
     else:
@@ -103,7 +124,7 @@ def pieces(word: str, before: str = "", earlier: str = "") -> Iterator[Piece]:
 
 def _is_second_of_pair(word: str, before: str, earlier: str) -> bool:
     """Whether it is the value of a header, or of a secret, whose name is a word of its own: `--header NAME
-    VALUE`, `--set db.password VALUE`."""
+    VALUE`, `--set db.password VALUE`; or the password of a login: `--user NAME VALUE`."""
     if joined := _OPTION.match(before):  # `--header=NAME VALUE`
         earlier, before = joined.group(1), before[joined.end() :]
     if word.startswith("-") or "=" in before:
@@ -111,7 +132,14 @@ def _is_second_of_pair(word: str, before: str, earlier: str) -> bool:
     if _HEADER_FLAG.fullmatch(earlier) and _HEADER_NAME.fullmatch(before):
         # `-H` is also the host of many programs.
         return earlier.startswith("--") or "-" in before or SECRET_NAME.search(before) is not None
-    return _PAIR_FLAG.fullmatch(earlier) is not None and SECRET_NAME.search(before) is not None
+    if _PAIR_FLAG.fullmatch(earlier) and SECRET_NAME.search(before):
+        return True
+    if _OPTION_WITH_PAIR.fullmatch(earlier) and _EXACT_SECRET.fullmatch(before):
+        return True
+    if _TAKES_PASSWORD.fullmatch(earlier) and before == "-p":
+        return True
+    is_login = _LOGIN_PAIR_FLAG.fullmatch(earlier) and _LOGIN_NAME.fullmatch(before)
+    return is_login is not None and _PLACE.match(word) is None
 
 
 def _value(word: str, before: str) -> Iterator[Piece]:

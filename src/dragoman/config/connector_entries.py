@@ -8,15 +8,16 @@ Names are not resolved here: a public name that resolves to an address of this n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final, cast
 
+from dragoman import addresses
+from dragoman.addresses import parse_address
 from dragoman.cleaning import one_line
 from dragoman.config.model import FIELDS, ServerConfig, in_our_words
 from dragoman.config.scopes import MAY_TRUST, Scope
-from dragoman.config.urls import ServerUrl, parse_url
 from dragoman.errors import ConfigError
 from dragoman.transport_types import REMOTE, TRANSPORT_TYPES
+from dragoman.urls import ServerUrl, is_loopback, parse_url
 
 TYPES: Final = tuple(name for name in REMOTE if not TRANSPORT_TYPES[name].is_editor)
 _ADMITTED: Final = frozenset(
@@ -26,11 +27,6 @@ _CONNECTION_HEADERS: Final = frozenset(
     {"connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 """Headers that say where a message goes and where it ends."""
-_NAT64: Final = bytes.fromhex("0064ff9b0000000000000000")
-"""The first bytes of an IPv6 address that stands for the IPv4 address behind it (RFC 6052)."""
-_UNICAST: Final = IPv6Network("2000::/3")
-"""All IPv6 addresses that are given out for use everywhere. Beside it are forms that carry an IPv4 address
-(`::127.0.0.1`, `::ffff:0:127.0.0.1`) and addresses of one site, not all of which `is_global` knows."""
 _NAMES_OF_THIS_MACHINE: Final = frozenset(
     {"localhost.localdomain", "localhost4", "localhost6", "localhost6.localdomain6", "ip6-localhost"}
     | {"ip6-loopback"}
@@ -87,35 +83,12 @@ def is_connection_header(name: str) -> bool:
 # Addresses.
 
 
-def is_loopback(url: ServerUrl) -> bool:
-    """Whether the address is on this machine."""
-    address = _address(url)
-    if address is None:
-        return url.host == "localhost" or url.host.endswith(".localhost")
-    return address.is_loopback
-
-
 def is_public(url: ServerUrl) -> bool:
     """Whether the address can be reached from anywhere; a name is one, unless it means this machine."""
-    address = _address(url)
+    address = parse_address(url.host)
     if address is None:
         return not is_loopback(url) and url.host not in _NAMES_OF_THIS_MACHINE
-    if isinstance(address, IPv6Address) and address not in _UNICAST:
-        return False
-    return address.is_global and not address.is_multicast
-
-
-def _address(url: ServerUrl) -> IPv4Address | IPv6Address | None:
-    """The address a host stands for, behind IPv6 addresses that carry an IPv4 one; None if it is a name."""
-    try:
-        address = ip_address(url.host.strip("[]"))
-    except ValueError:
-        return None
-    if isinstance(address, IPv4Address):
-        return address
-    if address.packed.startswith(_NAT64):
-        return IPv4Address(address.packed[-4:])
-    return address.sixtofour or address
+    return addresses.is_public(address)
 
 
 # The organisation's token.

@@ -17,14 +17,14 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
-from dragoman.config.connector_entries import connector_entry, is_loopback, safe_origins
+from dragoman.config.connector_entries import connector_entry, safe_origins
 from dragoman.config.expand import expand_entry
 from dragoman.config.file_reading import read_object
 from dragoman.config.files import ENTRY_LIMIT, too_many
 from dragoman.config.model import fingerprint
 from dragoman.config.schema import ConnectorsConfig
-from dragoman.config.urls import parse_url
 from dragoman.errors import ConfigError, ConfigFileError
+from dragoman.urls import is_loopback, parse_url
 
 TIMEOUT_SECONDS: Final = 5.0
 LIMIT_BYTES: Final = 1024 * 1024

@@ -71,13 +71,19 @@ def _value(name: str, field: str, found: re.Match[str], environ: Mapping[str, st
     variable, default = found.group(1), found.group(2)
     if default is not None and "${" in default:
         raise ConfigError(
-            f"server {name!r}: {field} has a variable within the default of {variable}",
+            f"server {name!r}: {_shown(field)} has a variable within the default of {variable}",
             hint="Variables do not nest; give a plain default.",
         )
     value = environ.get(variable)
     if value is None and default is None:
         raise ConfigError(
-            f"server {name!r}: {field} needs the variable {variable}, which is not set",
+            f"server {name!r}: {_shown(field)} needs the variable {variable}, which is not set",
             hint=f"Set {variable}, or write ${{{variable}:-default}}.",
         )
     return value or default or ""
+
+
+def _shown(field: str) -> str:
+    from dragoman.config.masking import masked_name  # which uses this module
+
+    return masked_name(field)

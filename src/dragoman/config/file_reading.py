@@ -16,7 +16,7 @@ from dragoman.errors import ConfigFileError
 from dragoman.private_files import CLOSE_ON_EXEC, NO_TERMINAL, NO_WAIT
 
 LIMIT_BYTES: Final = 8 * 1024 * 1024
-"""No one writes this much by hand; larger files are refused."""
+"""No person writes this much by hand; larger files are refused."""
 
 _FLAGS: Final = os.O_RDONLY | NO_WAIT | NO_TERMINAL | CLOSE_ON_EXEC
 

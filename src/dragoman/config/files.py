@@ -19,10 +19,12 @@ from msgspec import Struct
 from dragoman.cleaning import one_line
 from dragoman.config import schema
 from dragoman.config.file_reading import parse_object, read_text
+from dragoman.config.masking import masked_name
 from dragoman.config.model import PROBLEM_LIMIT
 from dragoman.config.schema import PermissionRules
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError, ConfigFileError
+from dragoman.json_values import as_list, as_object
 
 _RAW: Final = frozenset(
     {"allowedMcpServers", "deniedMcpServers", "allowManagedMcpServersOnly", "hooks", "mcpServers"}
@@ -202,7 +204,7 @@ class _PartReader:
                 self._complain(path, text, ["permissions", name], reason)
 
     def _salvaged(self, path: Path, text: str, place: list[str | int], value: Any, kind: Any) -> Any:
-        """What of a list or object can be used: one wrong item must not cost a person's other choices."""
+        """The usable items of a list or object: one wrong item does not affect the others."""
         if isinstance(value, list):
             items = list(enumerate(cast("list[Any]", value)))
             return tuple(
@@ -329,8 +331,7 @@ _HOOK_KEYS: Final = ("type", "command", "url", "timeout", "onError")
 
 
 def _list(owner: Any, key: str) -> list[Any]:
-    found = cast("dict[str, Any]", owner).get(key) if isinstance(owner, dict) else None
-    return cast("list[Any]", found) if isinstance(found, list) else []
+    return as_list(as_object(owner).get(key))
 
 
 def _unknown_rules(path: Path, text: str, document: dict[str, Any]) -> str | None:
@@ -427,4 +428,4 @@ def _unknown_name(key: str, keys: Iterable[str]) -> str:
     import difflib  # only for a key that is not known
 
     near = difflib.get_close_matches(key, keys, 1)
-    return f"unknown key {key!r}" + (f"; did you mean {near[0]}?" if near else "; it is ignored")
+    return f"unknown key {masked_name(key)!r}" + (f"; did you mean {near[0]}?" if near else "; it is ignored")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NoReturn, cast
 
@@ -18,6 +18,7 @@ from dragoman.cleaning import one_line
 from dragoman.config.jsonlayout import layout_of, splice
 from dragoman.config.jsonplaces import offsets_in
 from dragoman.config.jsontree import DEPTH_LIMIT, Node, SyntaxProblem, Tree, is_blank, place, scan
+from dragoman.json_values import nests_deeper
 
 __all__ = ["SyntaxProblem", "locate", "parse", "remove", "set_value"]
 
@@ -32,7 +33,7 @@ def parse(text: str, *, comments: bool = False) -> Any:
         value = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise _explain(text, error) from None
-    if _nests_too_deeply(value):
+    if nests_deeper(value, DEPTH_LIMIT):
         raise _explain(text, None)
     return value
 
@@ -123,21 +124,6 @@ def _refuse_constant(_: str) -> NoReturn:
 _DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_object, parse_float=_number, parse_constant=_refuse_constant
 )
-
-
-def _nests_too_deeply(value: Any) -> bool:
-    level: list[Any] = [value]
-    for _ in range(DEPTH_LIMIT):
-        level = [inner for each in level for inner in _inside(each)]
-        if not level:
-            return False
-    return any(isinstance(each, dict | list) for each in level)
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return cast("dict[str, Any]", value).values()
-    return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
 def _explain(text: str, error: Exception | None) -> SyntaxProblem:

@@ -57,7 +57,7 @@ class Layout(Struct, frozen=True):
     # --- the three changes ---
 
     def replacement(self, node: Node, value: Any) -> Splice:
-        """The value in the place of the node, behind the comments that stood inside the node."""
+        """The value in the place of the node, behind the comments that were inside the node."""
         indent = _indent_of_line(self.tree.text, node.start)
         kept = self._kept_comments(node.start, node.end, indent)
         return node.start, node.end, kept + self._render(value, indent)

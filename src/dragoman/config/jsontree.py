@@ -229,7 +229,7 @@ class _Scanner:
         return key
 
     def _comma(self, closing: str) -> int | None:
-        """Moves on to the next part, or to the closing bracket; gives where the comma stood."""
+        """Moves on to the next part, or to the closing bracket; returns the position of the comma."""
         self._pass_trivia()
         comma = self._position
         if self._text.startswith(closing, comma):

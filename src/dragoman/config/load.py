@@ -18,11 +18,16 @@ from dragoman import paths
 from dragoman.config import approval, policy
 from dragoman.config.all_files import Reading, is_current, read_parts
 from dragoman.config.combined_settings import (
+    PermissionPart,
     choices_of,
+    chosen_names,
     connectors_of,
+    effective_rules,
     environment_of,
+    names_without_effect,
     settings_of,
     switched_off_by,
+    xaa_idp_of,
 )
 from dragoman.config.expand import expand_entry, guesses, variables_in
 from dragoman.config.files import Part, entry_error
@@ -36,9 +41,8 @@ from dragoman.config.merge import (
     merge,
 )
 from dragoman.config.model import ServerConfig, fingerprint, parse_entry
-from dragoman.config.permissions import PermissionPart, effective_rules
 from dragoman.config.policy_subjects import as_started, subject_of
-from dragoman.config.schema import ConnectorsConfig
+from dragoman.config.schema import ConnectorsConfig, XaaIdpConfig
 from dragoman.config.scopes import IN_PROJECT, MAY_TRUST, OUTSIDE_PROJECTS, Scope, Sources
 from dragoman.errors import ConfigError
 from dragoman.settings import Settings
@@ -55,6 +59,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     permissions: tuple[PermissionPart, ...]
     """From the lowest scope to the highest."""
     connectors: ConnectorsConfig | None
+    xaa_idp: XaaIdpConfig | None
     unconfirmed_variables: Mapping[str, Any]
     """What the administrator's file sets in the environment and the person has not confirmed yet."""
     entry_checks: EntryChecks
@@ -75,6 +80,11 @@ class Configuration(Struct, frozen=True, kw_only=True):
     def names(self) -> frozenset[str]:
         """Of every server in any file, used or not."""
         return frozenset(name for part in self.parts for name in part.servers)
+
+    @property
+    def chosen_names(self) -> frozenset[str]:
+        """Those of them that the person, the program or the administrator chose."""
+        return chosen_names(self.parts)
 
     @property
     def needing_approval(self) -> tuple[ConfiguredServer, ...]:
@@ -147,7 +157,13 @@ def load(
     )
     environ, unconfirmed = environment_of(reading.parts, answers)
     settings = settings_of(sources, reading.parts)
-    rules = policy.gather(map(_policy_part, reading.parts), broken=_refusal(reading))
+    names = frozenset(name for part in reading.parts for name in part.servers)
+    rules = policy.gather(
+        map(_policy_part, reading.parts),
+        broken=_refusal(reading),
+        servers=chosen_names(reading.parts),
+        resolve=os.path.realpath,
+    )
     judge = _entry_checks(sources, reading.parts, answers, environ, rules, running)
     permissions = tuple(effective_rules(reading.parts, answers))
     merged = merge(_candidates(reading.parts), judge, exclusive=_is_exclusive(reading.parts))
@@ -160,6 +176,8 @@ def load(
             *reading.problems,
             *answer_problems,
             *rules.problems,
+            *names_without_effect(reading.parts, rules, names),
+            *policy.bare_commands(rules, _ready_subjects(sources, merged.servers, rules)),
             *settings.problems,
             *(part.problem for part in permissions if part.problem),
         ),
@@ -167,12 +185,24 @@ def load(
         policy=rules,
         permissions=permissions,
         connectors=connectors_of(reading.parts),
+        xaa_idp=xaa_idp_of(reading.parts, settings, environ),
         unconfirmed_variables=unconfirmed,
         entry_checks=judge,
         environ=environ,
         reading=reading,
         answers=answers,
     )
+
+
+def _ready_subjects(
+    sources: Sources, servers: Mapping[str, ConfiguredServer], rules: policy.Policy
+) -> Iterator[policy.Subject]:
+    """The servers that may be started, as policy sees them, if any rule is about commands."""
+    if any(rule.kind == "command" for rule in rules.denied):
+        project = os.path.realpath(sources.project_root)
+        for server in servers.values():
+            if server.eligibility == "ready" and server.config is not None:
+                yield subject_of(server.candidate, server.config, project)
 
 
 ADVICE: Final = "correct the file, or ignore it for one run with --ignore-broken-settings"

@@ -47,13 +47,38 @@ _BETWEEN_PARAMETERS: Final = re.compile(r"[\s,;]+")
 _BETWEEN_KEYS: Final = re.compile(r"[,;:\s]+")
 PART_LIMIT: Final = 40
 """Parts of one secret that are looked for beside the whole."""
+_BETWEEN_NAME_AND_VALUE: Final = re.compile(r"[=:\s]+")
 _VALUES_COVERED: Final = frozenset({"env", "headers"})
 _SHOWN_WHOLE: Final = frozenset({"type", "protocol"})
+_OBJECTS: Final = frozenset({"oauth", "tls"})
 
 
 def masked_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The entry with everything covered that may be secret."""
-    return {field: _masked(field, value) for field, value in entry.items()}
+    shown = {field: _masked(field, value) for field, value in entry.items()}
+    program, args = entry.get("command"), entry.get("args")
+    if isinstance(program, str) and isinstance(args, list | tuple):
+        # Some options mean a password only for certain programs.
+        shown["args"] = _masked_plain("args", [program, *cast("list[Any]", args)])[1:]
+    return _with_masked_names(shown)
+
+
+def masked_name(name: str) -> str:
+    """The name of a variable, a header or a field, which may be a secret, or hold one, by mistake."""
+    separator = _BETWEEN_NAME_AND_VALUE.search(name)
+    if separator is None:
+        return _masked_word(name, "", "")
+    head = _masked_word(name[: separator.start()], "", "")
+    return head + separator.group() + (COVER if name[separator.end() :] else "")
+
+
+def _with_masked_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    for number, (name, value) in enumerate(values.items(), 1):
+        covered = masked_name(name)
+        # None is left out where several become the same.
+        shown[covered if covered not in shown else f"{covered} ({number})"] = value
+    return shown
 
 
 def literal_secrets(entry: Mapping[str, Any]) -> list[str]:
@@ -63,7 +88,7 @@ def literal_secrets(entry: Mapping[str, Any]) -> list[str]:
         values: Any = entry.get(field)
         pairs = cast("Mapping[str, Any]", values).items() if isinstance(values, Mapping) else ()
         found += [name for name, value in pairs if SECRET_NAME.search(name) and COVER in masked_value(value)]
-    return sorted(found)
+    return sorted(map(masked_name, found))
 
 
 def secrets_of(
@@ -80,12 +105,14 @@ def secrets_of(
     found = [part for value in named for part in _parts_of_secret(value)]
     found += named
     found += [secret for value in config.env.values() for secret in _secrets_in_value(value)]
+    found += [secret for name in (*config.env, *config.headers) for secret in _secrets_in_word(name, "", "")]
     found += [secret for name, value in config.headers.items() for secret in _secrets_in_header(name, value)]
     found += [*_secrets_in_url(config.url or ""), *_secrets_in_url(config.proxy or "")]
-    found += _secrets_in_words(config.args)
+    found += _secrets_in_words((config.command or "", *config.args))
     found += _secrets_in_text(config.headers_helper or "")
-    if config.oauth is not None and config.oauth.client_secret:
-        found.append(config.oauth.client_secret)
+    if config.oauth is not None:
+        given = (config.oauth.client_secret, config.oauth.private_key, config.oauth.workload_token)
+        found += [secret for secret in given if secret]
     return tuple(dict.fromkeys(value for value in found if value not in _HARMLESS))
 
 
@@ -192,7 +219,7 @@ def _ways_to_say(secret: str) -> Iterator[str]:
     """The secret, and without what may follow it in a list of settings, or stand around it."""
     value = _without_scheme(secret)
     first = value.partition(",")[0]
-    yield from (value, first, first.strip("\"'{}[]() "))
+    yield from (value, first, first.strip("\"'{}[]() "), value.partition(":")[2])
 
 
 def _keys_in(path: str) -> Iterator[str]:
@@ -305,7 +332,7 @@ def _variable(variable: str) -> str:
 
 def _masked(field: str, value: Any) -> Any:
     if field in _SHOWN_WHOLE and isinstance(value, str):
-        return value
+        return masked_name(value)
     if field in ("url", "serverUrl", "httpUrl") and isinstance(value, str):
         return masked_url(value)
     if field == "headersHelper" and isinstance(value, str):
@@ -313,8 +340,10 @@ def _masked(field: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         inner = cast("Mapping[str, Any]", value)
         if _is_covered(field):
-            return {key: masked_value(item) for key, item in inner.items()}
-        return {key: _masked(key, item) for key, item in inner.items()}
+            return _with_masked_names({key: masked_value(item) for key, item in inner.items()})
+        return _with_masked_names({key: _masked(key, item) for key, item in inner.items()})
+    if field in _OBJECTS and value is not None:
+        return masked_value(value)
     return _masked_plain(field, value)
 
 

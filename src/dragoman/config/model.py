@@ -10,13 +10,13 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
 from msgspec import Meta, Struct
 
-from dragoman.cleaning import one_line
-from dragoman.config.urls import parse_url
+from dragoman.cleaning import fold, one_line
+from dragoman.config.masking import masked_name
 from dragoman.errors import ConfigError
 from dragoman.protocol import REVISIONS
 from dragoman.transport_types import (
@@ -26,6 +26,8 @@ from dragoman.transport_types import (
     TransportType,
     transport_type,
 )
+from dragoman.urls import parse_url
+from dragoman.wildcards import fits
 
 
 class OAuthConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -41,6 +43,49 @@ class OAuthConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
         Meta(description="URL of the authorization server's metadata, if it is not at the standard place."),
     ] = None
     scopes: Annotated[str | tuple[str, ...] | None, Meta(description="OAuth scopes to request.")] = None
+    issuer: Annotated[
+        str | None, Meta(description="The only authorization server to use; a client secret is its alone.")
+    ] = None
+    resource: Annotated[
+        str | None, Meta(description="The resource to ask tokens for, if it is wider than the server's URL.")
+    ] = None
+    send_resource: Annotated[
+        bool, Meta(description="False for authorization servers that refuse the parameter `resource`.")
+    ] = True
+    assume_pkce: Annotated[
+        bool, Meta(description="The authorization server supports PKCE although it does not state it.")
+    ] = False
+    endpoint_origins: Annotated[
+        tuple[str, ...], Meta(description="Origins that endpoints may have besides the issuer's.")
+    ] = ()
+    allow_private_network: Annotated[
+        bool, Meta(description="The authorization server of a public server may be in a private network.")
+    ] = False
+    client_metadata_url: Annotated[
+        str | None, Meta(description="URL of this client's metadata document, used as its client id.")
+    ] = None
+    token_auth_method: Annotated[
+        Literal["none", "client_secret_basic", "client_secret_post"] | None,
+        Meta(description="How the client authenticates, in place of what the metadata says."),
+    ] = None
+    grant: Annotated[
+        Literal["authorization_code", "client_credentials", "workload_identity"],
+        Meta(description="How tokens are obtained: by a person's sign-in, or without a person."),
+    ] = "authorization_code"
+    private_key: Annotated[
+        str | None,
+        Meta(description="Private key (PEM or JWK) of client_credentials; better as ${VARIABLE}."),
+    ] = None
+    signing_algorithm: Annotated[
+        str | None, Meta(description="Algorithm for the private key, such as ES256.")
+    ] = None
+    workload_token: Annotated[
+        str | None, Meta(description="JWT of workload_identity, or @ and the file that holds it.")
+    ] = None
+    identity: Annotated[
+        str | None, Meta(description="Which of several accounts at the server is used, such as `work`.")
+    ] = None
+    dpop: Annotated[bool, Meta(description="Bind tokens to a key (DPoP).")] = False
     xaa: Annotated[bool, Meta(description="Sign in through the company's identity provider.")] = False
     unknown: dict[str, Any] = {}
     """Fields this version does not know."""
@@ -113,7 +158,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
 
     def offers(self, tool: str) -> bool:
         """Whether a tool of this server, by its wire name, is offered at all."""
-        if tool in self.disabled_tools:
+        if any(_may_mean_tool(written, tool) for written in self.disabled_tools):
             return False
         return self.enabled_tools is None or tool in self.enabled_tools
 
@@ -135,6 +180,14 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
             account = fingerprint([headers, self.headers_helper, self.oauth])
             return ("url", str(parse_url(self.url)), account)
         return None
+
+
+def _may_mean_tool(written: str, tool: str) -> bool:
+    """Whether a prohibited name may mean a tool: loosely, also as `mcp__server__tool`, or with `*`."""
+    name, meant = fold(tool).strip(), fold(written).strip()
+    if "*" in meant and fits(tuple(meant.split("*")), name):
+        return True
+    return meant == name or (meant.startswith("mcp__") and meant.endswith(f"__{name}"))
 
 
 def fingerprint(value: Any) -> str:
@@ -219,7 +272,8 @@ def _unknown_fields(entry: Mapping[str, Any]) -> Iterator[str]:
 
         near = difflib.get_close_matches(name.casefold()[:100], sorted(known), 1)
         advice = f"; did you mean {known[near[0]]}?" if near else ""
-        where = f"{owner}.{name}" if owner else name
+        shown = masked_name(name)
+        where = f"{owner}.{shown}" if owner else shown
         yield f"the entry has a field {one_line(where, 80)!r} that this version does not know{advice}"
 
 
@@ -297,7 +351,8 @@ def _check(name: str, config: ServerConfig) -> None:
         raise ConfigError("a server needs a name", hint="Names are the keys of mcpServers.")
     if config.type not in IN_FILES:
         raise ConfigError(
-            f"server {name!r}: unknown type {config.type!r}", hint=f"Types: {', '.join(IN_FILES)}."
+            f"server {name!r}: unknown type {masked_name(config.type)!r}",
+            hint=f"Types: {', '.join(IN_FILES)}.",
         )
     transport = config.transport
     if transport.is_identity_required and not (config.command if transport.starts_command else config.url):
@@ -307,7 +362,7 @@ def _check(name: str, config: ServerConfig) -> None:
         )
     if config.protocol not in ("auto", "legacy", *REVISIONS):
         raise ConfigError(
-            f"server {name!r}: unknown protocol {config.protocol!r}",
+            f"server {name!r}: unknown protocol {masked_name(config.protocol)!r}",
             hint=f"Use auto, legacy, or one of {', '.join(REVISIONS)}.",
         )
     if config.timeout is not None and config.timeout <= 0:

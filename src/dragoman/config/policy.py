@@ -20,17 +20,19 @@ import contextlib
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, Final, Literal, cast
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
 
-from dragoman.cleaning import one_line
+from dragoman.cleaning import fold, one_line
+from dragoman.config.masking import masked_name
 from dragoman.config.model import PROBLEM_LIMIT
-from dragoman.config.urls import ServerUrl, UrlPattern, matches, parse_pattern, parse_url
 from dragoman.errors import ConfigError
-from dragoman.names import may_mean_server
+from dragoman.names import may_mean_server, separate_names
 from dragoman.transport_types import TRANSPORT_TYPES, transport_type
+from dragoman.urls import ServerUrl, UrlPattern, matches, parse_pattern, parse_url
 from dragoman.wildcards import fits
 
 ALLOWED: Final = "allowedMcpServers"
@@ -80,7 +82,9 @@ _EDITORS: Final = {
     name: parse_url(row.editor_url) for name, row in TRANSPORT_TYPES.items() if row.editor_url is not None
 }
 """Where servers of editors are whose entries name no URL; the port is known only when they are connected."""
-_VARIABLE: Final = re.compile(r"\$\{[^}]*(?:\}|\Z)")
+_MANY_PROGRAMS: Final = frozenset({"busybox", "toybox", "coreutils"})
+"""Files that are many programs, each by a link: the file does not tell which is meant."""
+_VARIABLE: Final = re.compile(r"\$\{[^}]*(?:\}|\Z)|\$[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Subject(Struct, frozen=True, kw_only=True):
@@ -176,11 +180,27 @@ def _is_named(name: str, patterns: Iterable[str]) -> bool:
     return any(fits(_pieces(pattern.upper()), name.upper()) for pattern in patterns)
 
 
-def gather(parts: Iterable[PolicyPart], *, broken: str | None = None) -> Policy:
-    """One policy from what the files say. What is wrong with them is told in `problems`."""
+def gather(
+    parts: Iterable[PolicyPart],
+    *,
+    broken: str | None = None,
+    servers: Iterable[str] = (),
+    resolve: Callable[[str], str] = str,
+) -> Policy:
+    """One policy from what the files say. What is wrong with them is told in `problems`.
+
+    `servers`: the names that the person, the program or the administrator chose; `resolve`: gives the real
+    path of a path.
+    """
     parts = tuple(parts)
+    names = frozenset(servers)
     problems: list[str] = []
-    denied = [rule for part in parts for rule in _deny_rules(part, problems)]
+    denied = [
+        other
+        for part in parts
+        for rule in _deny_rules(part, problems)
+        for other in _spellings(rule, names, resolve)
+    ]
     allowing = _parts_that_allow(parts, problems)
     lists = [(part.source, _allow_list(part, problems)) for part in allowing if part.allowed is not UNSET]
     allowed = [rule for source, entries in lists for rule in _rules(entries, source, ALLOWED, problems)]
@@ -219,6 +239,22 @@ def _judge_one(policy: Policy, subject: Subject) -> Verdict:
     return _admission(policy, policy.allowed, subject)
 
 
+def bare_commands(policy: Policy, subjects: Iterable[Subject]) -> Iterator[str]:
+    """Problems: deny rules that name a program alone, and servers that start it with arguments. The number
+    of words counts, so that such a rule does not mean them."""
+    rules = {(rule.source, rule.text): rule.value for rule in policy.denied if rule.kind == "command"}
+    with_arguments = [each for each in subjects if each.command and len(each.command) > 1]
+    for (source, text), words in islice(rules.items(), PROBLEM_LIMIT):
+        for each in with_arguments:
+            alone = structs.replace(each, command=each.command and each.command[:1])
+            if isinstance(words, tuple) and len(words) == 1 and _denies_command(words, alone):
+                yield (
+                    f"{_place(source, DENIED)}: {text} means the command without arguments, and does not "
+                    f"deny {one_line(each.name, 60)!r}, which has some; write them too, * for any"
+                )
+                break
+
+
 def _admission(policy: Policy, allowed: tuple[Rule, ...], subject: Subject) -> Verdict:
     held: Verdict | None = None
     for rule in allowed:
@@ -238,7 +274,11 @@ def _why_withheld(policy: Policy, rule: Rule, subject: Subject) -> str:
         return f"the entry sets {', '.join(subject.rerouting)}, which sends requests to another host"
     if rule.kind != "command":
         return ""
-    unknown = [one_line(name, 60) for name in subject.env_names if not _is_named(name, policy.environment)]
+    unknown = [
+        one_line(masked_name(name), 60)
+        for name in subject.env_names
+        if not _is_named(name, policy.environment)
+    ]
     if subject.sets_folder:
         return f"the entry sets {', '.join([*unknown, 'cwd'])}, which changes what is run"
     if not unknown:
@@ -344,11 +384,11 @@ def _denies_command(words: tuple[str, ...], subject: Subject) -> bool:
     command = subject.command
     if subject.is_script:
         return True
-    if not command or not _same_arguments(words, command):
+    if not command or not _same_arguments(words, command, loosely=True):
         return False
     # Without regard to case, for file systems that have none: NPX would start npx there.
-    program = _pieces(words[0].casefold())
-    return any(fits(program, spelling.casefold()) for spelling in _all_spellings(command[0], subject))
+    program = _pieces(fold(words[0]))
+    return any(fits(program, fold(spelling)) for spelling in _all_spellings(command[0], subject))
 
 
 def _all_spellings(written: str, subject: Subject) -> Iterator[str]:
@@ -365,11 +405,15 @@ def _normal(path: str) -> str:
     return path[1:] if path.startswith("//") else path
 
 
-def _same_arguments(words: tuple[str, ...], command: tuple[str, ...]) -> bool:
-    """The same number of words, each fitting its own; the first is judged elsewhere."""
+def _same_arguments(words: tuple[str, ...], command: tuple[str, ...], *, loosely: bool = False) -> bool:
+    """The same number of words, each fitting its own; the first is judged elsewhere. Loosely: without regard
+    to case, look-alike characters and blanks around a word."""
     if len(words) != len(command):
         return False
-    return all(fits(_pieces(word), argument) for word, argument in zip(words[1:], command[1:]))
+    pairs = list(zip(words[1:], command[1:]))
+    if loosely:
+        pairs = [(fold(word).strip(), fold(argument).strip()) for word, argument in pairs]
+    return all(fits(_pieces(word), argument) for word, argument in pairs)
 
 
 def _pieces(pattern: str) -> tuple[str, ...]:
@@ -423,6 +467,46 @@ def _deny_rules(part: PolicyPart, problems: list[str]) -> Iterator[Rule]:
         return
     problems.append(f"{_place(part.source, DENIED)}: not a list: everything is denied")
     yield Rule("name", "*", part.source, f"{DENIED}, which is not a list,")
+
+
+def _spellings(rule: Rule, servers: frozenset[str], resolve: Callable[[str], str]) -> Iterator[Rule]:
+    """A deny rule, and what else it may mean: several names, or a command, in one text; a program in other
+    spellings of its path."""
+    yield rule
+    values: list[str | tuple[str, ...]] = []
+    if isinstance(rule.value, str):
+        values += separate_names(rule.value, servers)
+    elif isinstance(rule.value, tuple):
+        for words in dict.fromkeys((rule.value, _words_meant(rule.value))):
+            values += [(program, *words[1:]) for program in _program_spellings(words[0], resolve)]
+    for value in dict.fromkeys(values):
+        if value != rule.value:
+            yield structs.replace(rule, value=value)
+
+
+def _words_meant(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words as a shell would split them, without quotes and blanks around them."""
+    text = " ".join(words)
+    try:
+        return tuple(shlex.split(text)) or words
+    except ValueError:  # a quote that does not end
+        return tuple(text.split()) or words
+
+
+def _program_spellings(program: str, resolve: Callable[[str], str]) -> Iterator[str]:
+    """A program as written, without detours in its path, and with links of its folder and of itself followed.
+    Behind the first `*` nothing can be resolved."""
+    yield program
+    path = posixpath.expanduser(program)
+    if "/" not in path:
+        return
+    path = _normal(path)
+    yield path
+    folder, _, name = path.partition("*")[0].rpartition("/")
+    if folder:
+        yield _normal(posixpath.join(resolve(folder), path[len(folder) + 1 :]))
+    if "*" not in path and name and posixpath.basename(real := resolve(path)) not in _MANY_PROGRAMS:
+        yield real
 
 
 def _as_list(said: Any) -> list[Any] | None:
@@ -493,10 +577,11 @@ def _rule(entry: Any, source: str, *, deny: bool) -> Rule:
     text = ", ".join(f'"{one_line(word, 200)}"' for word in words)
     if not deny and any("${" in word for word in words):
         raise ConfigError("variables are not expanded in policy, so this entry admits nothing")
-    words = tuple(_VARIABLE.sub("*", word) for word in words)
+    if deny:
+        words = tuple(_VARIABLE.sub("*", word) for word in words)
     if kind == "command":
         return Rule(kind, words, source, f"{key} [{text}]")
-    value = _url_pattern(words[0], variable="${" in said) if kind == "url" else words[0]
+    value = _url_pattern(words[0], variable=words[0] != said) if kind == "url" else words[0]
     return Rule(kind, value, source, f"{key} {text}")
 
 

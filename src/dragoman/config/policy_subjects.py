@@ -16,12 +16,13 @@ from typing import Final
 from msgspec import structs
 
 from dragoman import paths
+from dragoman.config.masking import masked_name
 from dragoman.config.merge import Candidate
 from dragoman.config.model import ServerConfig
 from dragoman.config.policy import Policy, Subject, real_program
 from dragoman.config.scopes import working_folder
-from dragoman.config.urls import parse_url
 from dragoman.transport_types import UNUSABLE
+from dragoman.urls import parse_url
 
 _SHELL_SYNTAX: Final = re.compile(r"[^A-Za-z0-9_@%+=:,./ '\"-]|\A[^ /]*=|\A ")
 _OF_THE_CONNECTION: Final = frozenset(
@@ -93,9 +94,18 @@ def _rerouting(config: ServerConfig) -> Iterator[str]:
         yield "tls"
     for name in config.headers:
         if name.lower() in _OF_THE_CONNECTION or name.lower().startswith(_OF_PROXIES):
-            yield f"the header {name}"
-    if config.oauth is not None and config.oauth.auth_server_metadata_url is not None:
-        yield "oauth.authServerMetadataUrl"
+            yield f"the header {masked_name(name)}"
+    oauth = config.oauth
+    if oauth is not None:
+        # Each of them widens the set of parties that a token or a secret is sent to.
+        fields = {
+            "authServerMetadataUrl": oauth.auth_server_metadata_url,
+            "resource": oauth.resource,
+            "endpointOrigins": oauth.endpoint_origins,
+            "allowPrivateNetwork": oauth.allow_private_network,
+            "workloadToken": (oauth.workload_token or "").startswith("@"),
+        }
+        yield from (f"oauth.{name}" for name, value in fields.items() if value)
 
 
 def _sets_folder(given: object) -> bool:
@@ -109,8 +119,8 @@ def found_program(config: ServerConfig) -> str | None:
     """The absolute path that starting this server would run; None if there is no such program.
 
     As starting does it: on the path that the server will have, parts of it relative to its folder. Links
-    are not followed: a virtual environment's python depends on the path it is started by. Nor are detours
-    (`link/../x`) taken out, which the system would walk.
+    are not followed: a virtual environment's python depends on the path it is started by. Detours
+    (`link/../x`) stay as they are, because the system follows them.
     """
     command = config.command or ""
     folder = _start_folder(config)

@@ -91,6 +91,31 @@ class ConnectorsConfig(Struct, frozen=True, rename="camel", omit_defaults=True):
         return "<ConnectorsConfig>"
 
 
+class XaaIdpConfig(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The company's identity provider, at which people sign in once for all servers with `oauth.xaa`."""
+
+    issuer: Annotated[str, Meta(description="Its issuer, an https URL.")]
+    client_id: Annotated[str, Meta(description="The client id of Dragoman there.")]
+    client_secret: Annotated[str | None, Meta(description="Its secret; best written ${VARIABLE}.")] = None
+    scopes: Annotated[tuple[str, ...], Meta(description="Scopes of the sign-in.")] = (
+        "openid",
+        "offline_access",
+    )
+    callback_port: Annotated[
+        Annotated[int, Meta(ge=1, le=65535)] | None, Meta(description="Port of the loopback callback.")
+    ] = None
+    id_token: Annotated[
+        str | None,
+        Meta(description="An ID token that another program obtains, or @ and the file that holds it."),
+    ] = None
+    enabled: Annotated[bool, Meta(description="Whether it is used; else DRAGOMAN_ENABLE_XAA decides.")] = (
+        False
+    )
+
+    def __repr__(self) -> str:
+        return "<XaaIdpConfig>"
+
+
 Names = tuple[str, ...]
 Servers = Annotated[dict[str, ServerConfig], Meta(description="Servers by name.")]
 Policies = tuple[PolicyEntry, ...]
@@ -136,6 +161,7 @@ class UserFile(LocalFile, frozen=True, rename="camel", omit_defaults=True):
         ),
     ] = ()
     connectors: ConnectorsConfig | None = None
+    xaa_idp: XaaIdpConfig | None = None
     hooks: Annotated[dict[str, tuple[HookGroup, ...]], Meta(description="Hooks by event.")] = {}
     env: Annotated[
         dict[str, str | int],

@@ -29,7 +29,7 @@ SCOPES: Final[tuple[Scope, ...]] = (
 """From the lowest to the highest: a higher scope replaces a server of the same name."""
 
 IN_PROJECT: Final[frozenset[Scope]] = frozenset({"project", "local"})
-"""Scopes whose files lie in the project's folder, and so may have come with it from a stranger."""
+"""Scopes whose files lie in the project's folder, and so may come from an unknown author."""
 
 OUTSIDE_PROJECTS: Final[frozenset[Scope]] = frozenset({"plugin", "user", "enterprise"})
 """Scopes whose servers are the same in every project, and start in folders of their own."""

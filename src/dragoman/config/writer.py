@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman import paths
-from dragoman.config.atomic_write import PRIVATE_FILE, copy_aside, discard, put, resolved, tighten
+from dragoman.atomic_write import PRIVATE_FILE, copy_aside, discard, put, resolved, tighten
 from dragoman.config.file_reading import LIMIT_BYTES, decode, misread, parse_object, read_bytes
 from dragoman.config.jsonc import SyntaxProblem
 from dragoman.errors import ConfigFileError
@@ -53,7 +53,7 @@ def edit(
 
 
 def rewrite(path: Path, change: Callable[[str], str], *, boundary: Path | None = None) -> None:
-    """The same for another host's file, of any form: whoever changes it answers for what it says.
+    """The same for another host's file, of any form: the caller is responsible for its content.
 
     A new file is private, for what is written may be secret; one that is there keeps its mode.
     """

@@ -1,1 +1,1 @@
-"""Owns live links to servers: their state, the task that owns each, the handshake, and what servers ask."""
+"""Live connections to servers: states, owner tasks, handshakes, and requests from servers."""

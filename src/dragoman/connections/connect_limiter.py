@@ -1,6 +1,6 @@
 """Limits how many servers begin to connect at the same time, separately for local and remote servers.
 
-A place is kept for at most `PATIENCE_SECONDS`: a server that takes longer continues to connect, but no longer
+A place is kept for at most `PLACE_SECONDS`: a server that takes longer continues to connect, but no longer
 counts. So the number of slow servers that connect at the same time is not limited.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 
 from dragoman.transport_types import Place
 
-PATIENCE_SECONDS: Final = 1.0
+PLACE_SECONDS: Final = 1.0
 
 
 class ConnectLimiter:
@@ -28,7 +28,7 @@ class ConnectLimiter:
             yield
             return
         await free.acquire()
-        timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, free.release)
+        timer = asyncio.get_running_loop().call_later(PLACE_SECONDS, free.release)
         try:
             yield
         finally:

@@ -267,10 +267,10 @@ class Connection:
             return error
         return None
 
-    def hurry(self) -> None:
+    def skip_stop_wait(self) -> None:
         """Its process gets no time to finish its work, in a closing that is under way or to come."""
         if self._session is not None:
-            self._session.hurry()
+            self._session.skip_stop_wait()
 
     async def close(self) -> None:
         """Ends the link. Safe from any task, at any moment, any number of times."""
@@ -353,7 +353,7 @@ class Connection:
         """Waits for the calls under way on a connection that accepts no further ones."""
         if self._was_connected and self._session is not None:
             self.subscriptions.close()
-            await self._session.quiet(None)
+            await self._session.wait_until_idle(None)
 
     def _settle(self) -> None:
         """Marks the wanted state as reached or failed, unless another state is wanted by now."""
@@ -380,7 +380,7 @@ class Connection:
                     return None
                 cause, how = found
         finally:
-            backoff.stood(self._context.clock.monotonic() - began)
+            backoff.was_connected(self._context.clock.monotonic() - began)
         refusal = self._session.refusal if self._session is not None else None
         if how == "sign-in" and refusal is not None:
             return connect_error_of(refusal, self.name, "connection"), how
@@ -407,11 +407,13 @@ class Connection:
     async def _try_again(self, backoff: ReconnectBackoff, error: DragomanError, how: str) -> bool:
         """Waits for the next attempt; false if there is to be none."""
         # A server that never connected is not tried again, unless only the network failed.
-        hopeful = self._was_connected or (isinstance(error, Unreachable) and self._target.kind == "remote")
+        may_recover = self._was_connected or (
+            isinstance(error, Unreachable) and self._target.kind == "remote"
+        )
         asked = error.retry_after_seconds if isinstance(error, Unreachable) else None
         at_least = min(asked or 0.0, LONGEST_ASKED_SECONDS)
         wait = None
-        if hopeful:
+        if may_recover:
             wait = backoff.next_wait(
                 at_once=how == "session", was_healthy=self._was_healthy, at_least=at_least
             )
@@ -453,8 +455,8 @@ class Connection:
             if self._session is not None:
                 self._handlers.on_notification(self._session, f"notifications/{kind}/list_changed")
 
-    async def _drop(self, patience: float | None) -> None:
-        """Closes the session. `patience`: seconds in which replies under way may still arrive."""
+    async def _drop(self, reply_seconds: float | None) -> None:
+        """Closes the session. `reply_seconds`: how long replies under way may still arrive."""
         session = self._session
         self.subscriptions.close()
         self._messages.cancel_questions()
@@ -462,8 +464,8 @@ class Connection:
             self._checking.cancel()
         if session is None:
             return
-        if patience is not None:
-            await session.quiet(min(patience, LAST_REPLIES_SECONDS) or ANSWERS_SECONDS)
+        if reply_seconds is not None:
+            await session.wait_until_idle(min(reply_seconds, LAST_REPLIES_SECONDS) or ANSWERS_SECONDS)
         closing = asyncio.create_task(session.close())
         try:
             await asyncio.shield(closing)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import Any, Final, cast
 
 from msgspec import Raw, Struct
 
 from dragoman.cleaning import is_safe, visible
-from dragoman.config.urls import ServerUrl, parse_url
 from dragoman.connections.server_requests import Refusal, RequestHandler
-from dragoman.errors import ConfigError
 from dragoman.interaction import ElicitsForms, ElicitsUrls, FormElicitation, UrlElicitation
 from dragoman.protocol import INVALID_PARAMS
+from dragoman.urls import ServerUrl, parse_page_url
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT
 from dragoman.wire.uris import is_usable
@@ -115,13 +113,8 @@ def _shown(field: str, part: Any) -> Any:
 
 def url_question(server: str, url: str, message: str) -> UrlElicitation | None:
     """The question about a page; None if its address is not safe on the web, or could not be seen in full."""
-    if not is_usable(url) or not _PLAIN.fullmatch(url):
-        return None
-    try:
-        address = parse_url(url)  # refuses a user or password, and what two programs read differently
-    except ConfigError:
-        return None
-    if address.scheme != "https" and not (address.scheme == "http" and _is_here(address.host)):
+    address = parse_page_url(url) if is_usable(url) else None
+    if address is None:
         return None
     return UrlElicitation(server=server, message=visible(message, 4096), url=_with_plain_host(url, address))
 
@@ -133,21 +126,6 @@ def _with_plain_host(url: str, address: ServerUrl) -> str:
     if authority.lower().startswith(address.host):
         return url
     return f"{address.origin}{rest[len(authority) :]}"
-
-
-_PLAIN: Final = re.compile(r"[A-Za-z0-9!#%&()*+,./:;=?@\[\]_~-]+")
-"""What addresses are made of: ASCII without spaces, quotes, `$`, backslashes, backticks, or anything else
-with which a shell would begin something new inside quotes."""
-
-
-def _is_here(host: str) -> bool:
-    """Whether it is this machine, so that no one else can read the traffic."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False  # a name, whatever it begins with
 
 
 def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:

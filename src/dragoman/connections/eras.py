@@ -6,7 +6,6 @@ that rests on a time-out is not written down: it holds for the reconnects of one
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 import msgspec
 
 from dragoman import paths
+from dragoman.atomic_write import put_cache
 from dragoman.clock import Clock
 from dragoman.config.file_reading import read_bytes
 from dragoman.errors import ConfigFileError
@@ -76,8 +76,4 @@ class EraMemory:
         return self._verdicts
 
     def _save(self, verdicts: dict[str, Verdict]) -> None:
-        with contextlib.suppress(OSError):
-            paths.make_private(self._path.parent)
-            temporary = self._path.with_name(f".eras-{os.getpid()}")
-            temporary.write_bytes(msgspec.json.encode(verdicts))
-            os.replace(temporary, self._path)
+        put_cache(self._path, msgspec.json.encode(verdicts))

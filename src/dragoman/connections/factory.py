@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
+from msgspec import structs
+
 from dragoman import paths
 from dragoman.config.masking import masked_text
-from dragoman.config.model import ServerConfig, TlsConfig
-from dragoman.config.urls import parse_url
+from dragoman.config.model import OAuthConfig, ServerConfig, TlsConfig
 from dragoman.errors import ConfigError, Unreachable
 from dragoman.settings import Settings
 from dragoman.transports.base import Transport
@@ -22,8 +23,16 @@ from dragoman.transports.orphans import watchdog
 from dragoman.transports.process import minimal_environment
 from dragoman.transports.sdk_objects import adapt
 from dragoman.transports.stdio import Program, StdioTransport
+from dragoman.urls import parse_url
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
+    import ssl
+
+    from dragoman.auth.entry import Entry
+    from dragoman.auth.http import NetworkAccess
+    from dragoman.auth.oauth import OAuthCredentials
+    from dragoman.auth.xaa import IdentityProvider
+    from dragoman.config.schema import XaaIdpConfig
     from dragoman.credentials import Credentials
     from dragoman.transports.control import ControlChannel
     from dragoman.transports.web import Network
@@ -51,26 +60,131 @@ class TransportDependencies:
         """By server: who signs requests to organisation connectors (`claudeai-proxy`)."""
         self.bearer_origins: frozenset[str] = frozenset()
         """The origins that the program itself names for that token."""
+        self.identity_provider: Callable[[], XaaIdpConfig | None] = lambda: None
+        """The company's identity provider, for servers with `oauth.xaa`."""
         self.learned: Callable[[str, Iterable[str]], None] = lambda server, secrets: None
         """Called with the server and the authentication headers that a helper gave."""
 
 
 def transport_maker(
-    name: str, config: ServerConfig, settings: Settings, dependencies: TransportDependencies
+    name: str,
+    config: ServerConfig,
+    settings: Settings,
+    dependencies: TransportDependencies,
+    sign_in: OAuthCredentials | None = None,
 ) -> MakeTransport:
-    """Something that makes a fresh transport for the entry each time it is called."""
+    """Something that makes a fresh transport for the entry each time it is called.
+
+    `sign_in`: the tokens of the server, which all its transports share.
+    """
     maker = _MAKERS.get(config.transport.carrier)
     if maker is None:
         raise ConfigError(f"server {name!r}: there is no transport {config.type!r}")
-    return maker(_Wanted(name, config, settings, dependencies))
+    return maker(_Wanted(name, config, settings, dependencies, sign_in))
 
 
 def older_maker(
-    name: str, config: ServerConfig, settings: Settings, dependencies: TransportDependencies
+    name: str,
+    config: ServerConfig,
+    settings: Settings,
+    dependencies: TransportDependencies,
+    sign_in: OAuthCredentials | None = None,
 ) -> MakeTransport | None:
     """The transport before Streamable HTTP, for servers that were never updated."""
     older = config.transport.older
-    return None if older is None else _remote_maker(_Wanted(name, config, settings, dependencies), older)
+    wanted = _Wanted(name, config, settings, dependencies, sign_in)
+    return None if older is None else _remote_maker(wanted, older)
+
+
+def takes_oauth(config: ServerConfig) -> bool:
+    """Whether a sign-in is used: not where the entry itself has other credentials."""
+    if config.transport.name not in ("http", "sse") or config.headers_helper is not None:
+        return False
+    return not any(name.lower() == "authorization" for name in config.headers)
+
+
+def oauth_credentials(
+    name: str, config: ServerConfig, dependencies: TransportDependencies
+) -> OAuthCredentials | None:
+    """The tokens of one server, shared by its transports; None if no sign-in is used."""
+    if not takes_oauth(config):
+        return None
+    from dragoman.auth.oauth import OAuthCredentials
+    from dragoman.auth.stores.base import Vault
+
+    return OAuthCredentials(
+        _oauth_entry(name, config, dependencies.identity_provider()),
+        Vault(),
+        lambda: _network_access(name, config),
+        lambda secrets: dependencies.learned(name, secrets),
+    )
+
+
+def _oauth_entry(name: str, config: ServerConfig, provider: XaaIdpConfig | None) -> Entry:
+    from dragoman.auth.challenges import scopes_in
+    from dragoman.auth.entry import ConfiguredClient, Entry
+    from dragoman.auth.metadata import Rules
+
+    oauth = config.oauth or OAuthConfig()
+    scopes = oauth.scopes if isinstance(oauth.scopes, str) else list(oauth.scopes or ())
+    return Entry(
+        server=name,
+        url=config.url or "",
+        headers=config.headers,
+        route=_route(config),
+        identity=oauth.identity or "",
+        client=ConfiguredClient(
+            oauth.client_id, oauth.client_secret, oauth.client_metadata_url, oauth.token_auth_method
+        ),
+        grant="xaa" if oauth.xaa else oauth.grant,
+        identity_provider=None if provider is None else _identity_provider(provider),
+        scopes=scopes_in(scopes),
+        callback_port=oauth.callback_port,
+        metadata_url=oauth.auth_server_metadata_url,
+        issuer=oauth.issuer,
+        resource=oauth.resource,
+        sends_resource=oauth.send_resource,
+        rules=Rules(frozenset(oauth.endpoint_origins), needs_pkce=not oauth.assume_pkce),
+        allow_private=oauth.allow_private_network,
+        private_key=oauth.private_key,
+        signing_algorithm=oauth.signing_algorithm,
+        workload_token=oauth.workload_token,
+        dpop=oauth.dpop,
+    )
+
+
+def _route(config: ServerConfig) -> tuple[str, ...]:
+    tls = config.tls or TlsConfig()
+    return tuple(f"{each}" for each in (config.proxy, tls.ca, tls.cert, tls.key) if each)
+
+
+def _identity_provider(config: XaaIdpConfig) -> IdentityProvider:
+    """Reached as the environment says: never through a proxy, or with authorities, of a server's entry."""
+    from dragoman.auth.xaa import IdentityProvider
+
+    return IdentityProvider(
+        access=_network_access("company sign-on", ServerConfig(type="http", url=config.issuer)),
+        issuer=config.issuer,
+        client_id=config.client_id,
+        client_secret=config.client_secret,
+        scopes=config.scopes,
+        callback_port=config.callback_port,
+        id_token=config.id_token,
+    )
+
+
+def _network_access(name: str, config: ServerConfig) -> NetworkAccess:
+    """The entry's proxy and certificate authorities count for its authorization server, too; its client
+    certificate does not."""
+    from dragoman.auth.http import NetworkAccess
+    from dragoman.transports.web import proxy_for, tls_of
+
+    network = network_of(config)
+
+    def tls(url: str) -> ssl.SSLContext | bool:
+        return tls_of(name, structs.replace(network, url=url, cert_file=None, key_file=None))
+
+    return NetworkAccess(lambda url: network.proxy if config.proxy else proxy_for(url), tls)
 
 
 def network_of(config: ServerConfig, environ: Mapping[str, str] = os.environ) -> Network:
@@ -105,10 +219,11 @@ class _Wanted(NamedTuple):
     config: ServerConfig
     settings: Settings
     dependencies: TransportDependencies
+    sign_in: OAuthCredentials | None = None
 
 
 def _stdio_maker(wanted: _Wanted) -> MakeTransport:
-    name, config, settings, _ = wanted
+    name, config, settings = wanted[:3]
     command = config.command or ""
     program = Program((command, *config.args), config.env, config.cwd, masked_text(command))
 
@@ -153,7 +268,7 @@ def _remote_maker(wanted: _Wanted, older: str | None = None) -> MakeTransport:
 def _credentials_of(wanted: _Wanted, network: Network) -> Credentials | None:
     match wanted.config.transport.credentials:
         case "helper":
-            return _helper_of(wanted, network)
+            return _helper_of(wanted, network) or wanted.sign_in
         case "bearer":
             if wanted.dependencies.bearer is None:
                 cause = "is reached through an organisation's proxy, which needs a sign-in"
@@ -169,10 +284,10 @@ def _helper_of(wanted: _Wanted, network: Network) -> Credentials | None:
     It gets as little of our environment as a server. It does not run in the folder the person works in:
     git, Python and others obey what lies there.
     """
-    name, config, _, dependencies = wanted
+    name, config, _, dependencies, _ = wanted
     if config.headers_helper is None:
         return None
-    from dragoman.auth.headers import HeadersHelper
+    from dragoman.auth.headers_helper import HeadersHelper
 
     return HeadersHelper(
         name,

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from msgspec import structs
 
+from dragoman.cleaning import one_line
 from dragoman.errors import (
     CallError,
     CallTimeout,
@@ -66,7 +67,7 @@ def error_of(server: str, failure: TransportFailure, limit_bytes: int) -> CallEr
                 may_have_run=failure.may_have_run,
                 retry_after_seconds=failure.retry_after_seconds,
                 challenge=failure.challenge,
-                hint=failure.hint,
+                hint=_scopes_hint(server, failure) or failure.hint,
                 was_sent=failure.was_sent,
             )
         case "malformed":
@@ -81,6 +82,17 @@ def error_of(server: str, failure: TransportFailure, limit_bytes: int) -> CallEr
                 hint=failure.hint,
                 was_refused=failure.kind == "status",
             )
+
+
+def _scopes_hint(server: str, failure: TransportFailure) -> str | None:
+    """What to do where the token lacks scopes (RFC 6750 §3.1)."""
+    if failure.status != 403 or "insufficient_scope" not in (failure.challenge or ""):
+        return None
+    from dragoman.auth.challenges import oauth_parameters, scopes_in
+
+    scopes = " ".join(scopes_in(oauth_parameters([failure.challenge or ""]).get("scope", "")))
+    asked = f"It asks for the scopes {one_line(scopes, 200)}" if scopes else "It asks for more scopes"
+    return f"{asked}. To grant them, sign in again: `dragoman mcp login {server}`."
 
 
 def connect_error_of(error: CallError, server: str, phase: str = "connect") -> ConnectError:
@@ -148,13 +160,13 @@ class Health:
         self._terminal = 0
         """Terminal errors since something good came."""
         self._expired = 0
-        """Callers that waited in vain since then; their tools may merely be slow."""
+        """Requests that timed out since then; their tools may merely be slow."""
 
     def good(self) -> None:
         self._terminal = self._expired = 0
 
     def expired(self) -> bool:
-        """A caller's patience ended; whether that has happened so often that the link is in doubt."""
+        """A request timed out; whether that has happened so often that the link is in doubt."""
         self._expired += 1
         return self._expired % TERMINAL_LIMIT == 0
 

@@ -65,6 +65,6 @@ class ReconnectBackoff:
         wait = min(self._wait_seconds * 2 ** min(before, DOUBLINGS_LIMIT), self._longest_seconds)
         return max(wait * (1 - SPREAD * self._chance()), at_least)
 
-    def stood(self, seconds: float) -> None:
+    def was_connected(self, seconds: float) -> None:
         """A connection lasted this long."""
         self._used = max(0.0, self._used - seconds / REFILL_SECONDS)

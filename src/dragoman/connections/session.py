@@ -13,6 +13,7 @@ import contextlib
 import math
 import random
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any, Final, Literal, Protocol, cast
 
 from msgspec import Raw, Struct
@@ -45,7 +46,7 @@ _HOUSEKEEPING: Final = frozenset(
         "subscriptions/listen",
     }
 )
-"""What is asked of every server, whether or not anybody uses it."""
+"""What is asked of every server, whether or not it is used."""
 
 REPLY_LIMITS_BYTES: Final[Mapping[str, int]] = {
     "initialize": 512 * 1024,
@@ -125,7 +126,7 @@ class Session:
         """What the server said to credentials that are dead."""
         self._standing = 0
         """Requests under way that are streams meant to stay open."""
-        self._idle_since = self._loop.time()
+        self._idle_since = monotonic()
         self._wants_about = transport.wants_about
         self._lost_cause: str | None = None
         self._ended = asyncio.Event()
@@ -135,6 +136,8 @@ class Session:
         """Speaks as this driver from now on."""
         self._driver = driver
         self._peer.accepts_batches = driver.accepts_batches
+        self.mirrors_arguments = self._transport.carries_headers and driver.era == "modern"
+        """Whether parts of a call's arguments are repeated as headers."""
 
     @property
     def driver(self) -> Driver:
@@ -218,8 +221,10 @@ class Session:
                 else:
                     self._transport.send(message)
             result = await future
-            self._check_size(method, result)
-            self.is_used = self.is_used or method not in _HOUSEKEEPING
+            if method in REPLY_LIMITS_BYTES:
+                self._check_size(method, result)
+            if not self.is_used:
+                self.is_used = method not in _HOUSEKEEPING
             return result
         except RemoteError as error:
             self._check_session(error)
@@ -230,10 +235,11 @@ class Session:
             raise ConnectionLost(self.server, cause, may_have_run=False) from None
         finally:
             self._standing -= is_standing
-            self._idle_since = self._loop.time()
+            self._idle_since = monotonic()
             self._deadlines.clear(request_id)
-            # Still awaited here only if the caller was cancelled, or if it could not be encoded.
-            if self._peer.forget(request_id) and future.cancelled():
+            # Still awaited only if the caller was cancelled, or if it could not be encoded.
+            is_cancelled = future.cancelled()
+            if (is_cancelled or not future.done()) and self._peer.forget(request_id) and is_cancelled:
                 self._give_up(request_id, "the caller gave up" if send_cancelled else None)
 
     def _extending(
@@ -269,21 +275,16 @@ class Session:
         """How long nothing has been asked and nothing awaited, but streams meant to stay open."""
         if self._peer.in_flight > self._standing:
             return 0.0
-        return self._loop.time() - self._idle_since
-
-    @property
-    def mirrors_arguments(self) -> bool:
-        """Whether parts of a call's arguments are repeated as headers."""
-        return self._transport.carries_headers and self._driver.era == "modern"
+        return monotonic() - self._idle_since
 
     def handshake_done(self) -> None:
         """The handshake is done."""
         self._is_handshake_done = True
         self._transport.negotiated(self._driver.revision)
 
-    def hurry(self) -> None:
-        """Whoever closes, now or later, does not wait for the server to finish."""
-        self._transport.hurry()
+    def skip_stop_wait(self) -> None:
+        """`close`, now or later, does not wait for the server to finish."""
+        self._transport.skip_stop_wait()
 
     async def close(self) -> None:
         graceful = self.is_used and self._lost_cause is None
@@ -308,7 +309,7 @@ class Session:
 
         self._peer.fail_all(lost)
 
-    async def quiet(self, seconds: float | None) -> None:
+    async def wait_until_idle(self, seconds: float | None) -> None:
         """Returns once nothing waits for a reply, or the time is up; None: each has its own limit."""
         waiting = cast("list[asyncio.Future[Raw]]", self._peer.waiters())
         if waiting:
@@ -362,8 +363,8 @@ class Session:
             raise ConnectionLost(self.server, cause, may_have_run=False, was_refused=True) from None
 
     def _check_size(self, method: str, result: Raw) -> None:
-        limit_bytes = REPLY_LIMITS_BYTES.get(method)
-        if limit_bytes is not None and memoryview(result).nbytes > limit_bytes:
+        limit_bytes = REPLY_LIMITS_BYTES[method]
+        if len(result) > limit_bytes:
             raise MessageTooLarge(self.server, limit_bytes, method)
 
     def _send_quietly(self, message: bytes, *, although_congested: bool = False, method: str = "") -> None:

@@ -1,1 +1,1 @@
-"""Owns what becomes of a result on its way to a model: typed blocks, budgets, files and the way into them."""
+"""Converts results for models: typed blocks, size limits, files, and reading of saved results."""

@@ -1,7 +1,6 @@
 """Decides whether a text fits a model's context, and where a text that does not is cut. Pure.
 
-Tokens are counted only where the length alone does not decide, and by a real tokenizer only where its count
-could change the decision.
+Tokens are estimated only where the length alone does not decide.
 """
 
 from __future__ import annotations
@@ -11,10 +10,8 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.cleaning import cut
-from dragoman.content.tokens import MOST_PER_CHARACTER, Counter, estimate
+from dragoman.content.tokens import MOST_PER_CHARACTER, estimate
 
-DOUBT: Final = 2
-"""An estimate that is over the limit by more than this is believed without a recount."""
 WORDS_TOKENS: Final = 400
 """What our own words about a cut may take."""
 
@@ -28,16 +25,10 @@ class Limits(Struct, frozen=True):
     tail_characters: int = 2_000
 
 
-def fits(text: str, limits: Limits, counter: Counter | None = None) -> bool:
-    size = len(text)
-    if size > limits.characters:
+def fits(text: str, limits: Limits) -> bool:
+    if len(text) > limits.characters:
         return False
-    if size * MOST_PER_CHARACTER <= limits.tokens:
-        return True
-    tokens = estimate(text)
-    if tokens <= limits.tokens:
-        return True
-    return counter is not None and tokens <= DOUBT * limits.tokens and counter(text) <= limits.tokens
+    return len(text) * MOST_PER_CHARACTER <= limits.tokens or estimate(text) <= limits.tokens
 
 
 def head_of(text: str, limits: Limits) -> str:

@@ -77,7 +77,7 @@ def _without_broken_extras(data: bytes) -> bytes:
         end = place + 12 + length
         kind, body = data[place + 4 : place + 8], data[place + 4 : end - 4]
         if end > len(data):
-            return data  # cut off: whoever decodes it says so
+            return data  # cut off: decoding it reports that
         is_extra = kind[:1].islower() and kind != b"tRNS"
         is_broken = is_broken or (is_extra and zlib.crc32(body) != int.from_bytes(data[end - 4 : end], "big"))
         if not is_extra:

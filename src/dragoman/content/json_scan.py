@@ -138,7 +138,7 @@ class Walk:
 
     def _key(self, begin: int, end: int) -> str:
         if end - begin > KEY_LIMIT_BYTES:
-            return f"({end - begin - 2} bytes)"  # no key that anybody looks for
+            return f"({end - begin - 2} bytes)"  # no key that is ever looked for
         try:
             return msgspec.json.decode(self.view[begin:end], type=str)
         except (msgspec.DecodeError, UnicodeDecodeError):

@@ -21,14 +21,14 @@ SMALL_BYTES: Final = 64 * 1024
 """What is not larger is decoded at once."""
 
 
-class _ResourceParts(Members):
+class ResourceParts(Members):
     uri: Raw = ABSENT
     mimeType: Raw = ABSENT
     text: Raw = ABSENT
     blob: Raw = ABSENT
 
 
-class _BlockParts(_ResourceParts):
+class BlockParts(ResourceParts):
     type: Raw = ABSENT
     data: Raw = ABSENT
     name: Raw = ABSENT
@@ -42,7 +42,7 @@ def read_any_block(raw: Raw) -> Block:
     """A block; `Unreadable` only if it is not even JSON."""
     if memoryview(raw).nbytes <= SMALL_BYTES:
         return read_block(raw)
-    parts = _parts(memoryview(raw), _BlockParts)
+    parts = _parts(memoryview(raw), BlockParts)
     members = {name: _value(part) for name, part in parts.items()}
     if "resource" in parts:
         members["resource"] = _resource(parts["resource"])
@@ -60,7 +60,7 @@ def read_any_resource(raw: Raw) -> Resource:
 def _resource(view: memoryview) -> Any:
     if view.nbytes <= SMALL_BYTES:
         return decode_as(object, Raw(view))
-    return {name: _value(part) for name, part in _parts(view, _ResourceParts).items()}
+    return {name: _value(part) for name, part in _parts(view, ResourceParts).items()}
 
 
 def _parts(view: memoryview, wanted: type[Members]) -> dict[str, memoryview]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Iterable
+import binascii
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from dragoman.cleaning import for_model, one_line
 from dragoman.content import images
-from dragoman.content.binary import NotBase64, from_base64
 from dragoman.content.blocks import Block, ImageBlock, Resource, TextBlock
 from dragoman.content.saving import NotSaved, Saver, ending
 from dragoman.content.sources import Plain, Source
@@ -146,3 +146,29 @@ def _not_base64(name: str) -> Shown:
 
 def _text(text: str, room: int) -> TextBlock:
     return TextBlock(for_model(text, room) if room else f"[{len(text)} more characters are not shown]")
+
+
+class NotBase64(ValueError):
+    """It is not valid base64."""
+
+
+def from_base64(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The data of base64 text in pieces; `NotBase64` as soon as it is clear that it is none. Strict, except
+    for line breaks, which many encoders insert."""
+    rest, has_ended = b"", False
+    for piece in pieces:
+        rest += piece.translate(None, b"\r\n")
+        whole = len(rest) - len(rest) % 4
+        if not whole:
+            continue
+        if has_ended:
+            raise NotBase64("data goes on after its end")
+        try:
+            data = binascii.a2b_base64(rest[:whole], strict_mode=True)
+        except binascii.Error as error:
+            raise NotBase64(str(error)) from None
+        has_ended = rest[whole - 1 : whole] == b"="
+        rest = rest[whole:]
+        yield data
+    if rest:
+        raise NotBase64("it is cut off")

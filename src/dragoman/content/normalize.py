@@ -28,13 +28,13 @@ from dragoman.content.blocks import (
     read_block,
 )
 from dragoman.content.json_scan import Broken, Members, first_byte, members_of
+from dragoman.content.large_blocks import BlockParts, ResourceParts
 from dragoman.content.media import IMAGE_LIMIT, PART_LIMIT, Media, Shown, named
 from dragoman.content.redact import Redactor
 from dragoman.content.result import SMALL_PART_BYTES
 from dragoman.content.saving import NotSaved, Saver, handle_of
 from dragoman.content.sources import AsItCame, Escaped, Joined, Plain, Source
 from dragoman.content.spill import Kind, Saved
-from dragoman.wire.messages import ABSENT
 
 _LINK_WORDS: Final = 300
 DECODED_BYTES: Final = 4096
@@ -167,7 +167,7 @@ def _large(raw: Raw) -> Iterable[Part]:
         return (Dump("there are more blocks of content than are shown; all of them", view),)
     if view.nbytes <= DECODED_BYTES:
         return _opened(read_block(raw))
-    fields = _parts_of(view, _BlockParts)
+    fields = _parts_of(view, BlockParts)
     kind, mime_type = _short(fields.get("type")), _short(fields.get("mimeType"))
     text, data = _inside(fields.get("text")), _inside(fields.get("data"))
     if kind == "text" and text is not None:
@@ -177,7 +177,7 @@ def _large(raw: Raw) -> Iterable[Part]:
     if kind == "audio" and data is not None:
         return (Data("audio", named("audio", mime_type), Escaped(data), mime_type),)
     if kind == "resource" and "resource" in fields:
-        return _large_resource(_parts_of(fields["resource"], _ResourceParts), view)
+        return _large_resource(_parts_of(fields["resource"], ResourceParts), view)
     return (Dump(f"content of unknown type {one_line(kind or '?', 100)!r}", view),)
 
 
@@ -208,21 +208,6 @@ def link_line(link: ResourceLinkBlock) -> str:
 def unknown_line(value: Any) -> str:
     kind = value.get("type") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return f"[content of unknown type {one_line(str(kind), 100)!r}]"  # pyright: ignore[reportUnknownArgumentType]
-
-
-class _BlockParts(Members):
-    type: Raw = ABSENT
-    text: Raw = ABSENT
-    data: Raw = ABSENT
-    mimeType: Raw = ABSENT
-    resource: Raw = ABSENT
-
-
-class _ResourceParts(Members):
-    uri: Raw = ABSENT
-    mimeType: Raw = ABSENT
-    text: Raw = ABSENT
-    blob: Raw = ABSENT
 
 
 def _parts_of(view: memoryview, wanted: type[Members]) -> dict[str, memoryview]:

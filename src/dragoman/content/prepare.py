@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct
 
-from dragoman.cleaning import for_model, value_for_model
+from dragoman.cleaning import for_model, is_plain, value_for_model
 from dragoman.content.blocks import (
     Block,
     ImageBlock,
@@ -36,7 +36,7 @@ from dragoman.content.result import ToolResult, Undecoded
 from dragoman.content.saving import NotSaved, Saver
 from dragoman.content.sources import AsItCame, Joined, Plain, Source
 from dragoman.content.spill import Kind, Saved, note_of, spill
-from dragoman.content.tokens import MOST_PER_CHARACTER, Counter
+from dragoman.content.tokens import MOST_PER_CHARACTER
 from dragoman.wire.codec import Unreadable
 
 __all__ = ["Limits", "OutputCheck", "Prepared", "Preparer", "Redactor", "Saved"]
@@ -48,7 +48,7 @@ BLOCK_COUNT_LIMIT: Final = 100
 """Texts that a model is given one by one; more of them are joined."""
 NOTE_LIMIT: Final = 50
 CHECKED_LIMIT_BYTES: Final = 1024 * 1024
-"""Larger structured content is not checked: decoding it would hold up everybody else."""
+"""Larger structured content is not checked: decoding it would block the event loop."""
 PROBLEM_LIMIT: Final = 20
 LONGEST_ESCAPE: Final = 12
 """Bytes that one character of text takes at most, as JSON may write it."""
@@ -73,16 +73,9 @@ class _Group(Struct):
 
 
 class Preparer:
-    def __init__(
-        self,
-        media: Media | None = None,
-        *,
-        limits: Limits | None = None,
-        counter: Counter | None = None,
-    ) -> None:
+    def __init__(self, media: Media | None = None, *, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self._media = media or Media()
-        self._counter = counter
 
     @property
     def saver(self) -> Saver:
@@ -92,12 +85,15 @@ class Preparer:
         self,
         result: ToolResult,
         content: tuple[Block, ...],
-        *,
         redact: Redactor | None = None,
         output_check: OutputCheck | None = None,
     ) -> Prepared | None:
         """For small results made of text alone; None if `prepare` is needed."""
         room = min(self.limits.characters, self.limits.tokens // MOST_PER_CHARACTER)
+        if len(content) == 1 and result.structured is UNSET and not redact:  # the common case, found quickly
+            block = content[0]
+            if type(block) is TextBlock and len(block.text) < room and is_plain(block.text):
+                return Prepared(content)
         for block in content:
             if type(block) is not TextBlock:
                 return None
@@ -191,7 +187,7 @@ class Preparer:
         while left:
             texts = [group.text for group in left]
             text = "\n".join([*filter(None, texts), *notes])
-            if None not in texts and fits(text, self.limits, self._counter):
+            if None not in texts and fits(text, self.limits):
                 break
             gone.append(left.pop(0))
         return gone
@@ -222,11 +218,8 @@ class Preparer:
 
 
 def _for_model(blocks: tuple[Block, ...], redact: Redactor | None) -> tuple[Block, ...]:
-    """The blocks with clean texts. Secrets are looked for last: what is taken out may have stood between
+    """The blocks with clean texts. Secrets are looked for last: what is taken out may have been between
     their letters."""
-    if len(blocks) == 1 and not redact and type(only := blocks[0]) is TextBlock:  # the common case, quickly
-        text = for_model(only.text)
-        return blocks if text is only.text else (TextBlock(text),)
     texts = [for_model(block.text) if isinstance(block, TextBlock) else None for block in blocks]
     return _with_texts(blocks, texts, redact)
 

@@ -13,6 +13,7 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote, quote_plus
 
@@ -23,6 +24,8 @@ from dragoman.cleaning import for_model
 from dragoman.names import ServerName
 
 HIDDEN: Final = "[secret]"
+LONGEST: Final = 64 * 1024
+"""Longer secrets are looked for as they are, not in other encodings."""
 SHORTEST: Final = 8
 """A shorter value is no secret worth the name. Nothing gets longer by being hidden."""
 SPELLING_LIMIT: Final = 1000
@@ -208,7 +211,10 @@ def _as_text(secret: str) -> Iterator[str]:
 
 
 def _encoded(secret: str) -> Iterator[str]:
-    for written in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
+    if len(secret) > LONGEST:
+        return
+    written_out = partial(quote, errors="replace")
+    for written in (written_out(secret, safe=""), written_out(secret), quote_plus(secret, errors="replace")):
         yield from (written, _PERCENT.sub(lambda found: found.group().lower(), written))
     data = secret.encode("utf-8", "replace")
     yield from (data.hex(), data.hex().upper())

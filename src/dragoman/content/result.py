@@ -24,7 +24,7 @@ from dragoman.wire.messages import ABSENT
 
 BLOCK_LIMIT: Final = 10_000
 LARGE_BYTES: Final = 128 * 1024
-"""What is larger is read by `read_large`: decoding it would hold up everybody else."""
+"""What is larger is read by `read_large`: decoding it would block the event loop."""
 SMALL_PART_BYTES: Final = 64 * 1024
 """Parts of a large result up to this size are decoded at once."""
 DECODED_LIMIT_BYTES: Final = 1024 * 1024
@@ -91,7 +91,7 @@ def decoded(part: Any) -> Any:
 
 
 def is_large(raw: Raw) -> bool:
-    return memoryview(raw).nbytes > LARGE_BYTES
+    return len(raw) > LARGE_BYTES
 
 
 def read_result(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:

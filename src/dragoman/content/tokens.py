@@ -1,22 +1,14 @@
 """Estimates how many tokens a text takes of a model's context.
 
-Needs no tokenizer, but uses one that is installed. Each kind of character counts as the part of a token that
-it takes on average, rounded up. These numbers are fitted to a byte-pair tokenizer of 49 000 tokens; for real
-tool definitions they are 10 % above it. Larger vocabularies need fewer tokens. No tokenizer is ever
-downloaded: one is used only if its data is already on this machine.
+Needs no tokenizer. Each kind of character counts as the part of a token that it takes on average, rounded up.
+These numbers are fitted to a byte-pair tokenizer of 49 000 tokens; for real tool definitions they are 10 %
+above it. Larger vocabularies need fewer tokens.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-import os
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Final
-
-Counter = Callable[[str], int]
-"""How many tokens a text takes."""
+from typing import Final
 
 _ALL: Final = bytes(range(256))
 _SMALL: Final = bytes(range(ord("a"), ord("z") + 1))
@@ -44,35 +36,9 @@ LEAST_SHARE: Final = 1 / 4.5
 MOST_PER_CHARACTER: Final = 2
 """No character is estimated at more: what is short enough need not be counted at all."""
 
-_ENCODING: Final = "o200k_base"
-_ENCODING_ADDRESS: Final = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
-
 
 def estimate(text: str | bytes) -> int:
     """About how many tokens a text takes, rather too many than too few."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     counted = sum(share * len(data.translate(None, others)) for others, share in _SHARES)
     return math.ceil(max(counted, LEAST_SHARE * len(data)))
-
-
-def installed_counter(environ: Mapping[str, str] = os.environ) -> Counter | None:
-    """A real tokenizer's count if tiktoken is installed and its data lies where the person put it."""
-    folder = environ.get("TIKTOKEN_CACHE_DIR")
-    # The name under which tiktoken looks for it; where it is missing, tiktoken would download it.
-    name = hashlib.sha1(_ENCODING_ADDRESS.encode(), usedforsecurity=False).hexdigest()
-    if not folder or not Path(folder, name).is_file():
-        return None
-    try:
-        import tiktoken  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        return None
-    library: Any = tiktoken
-    encoding: Any = None
-
-    def count(text: str) -> int:
-        nonlocal encoding
-        if encoding is None:  # a second's work, and a hundred megabytes
-            encoding = library.get_encoding(_ENCODING)
-        return len(encoding.encode(text, disallowed_special=()))
-
-    return count

@@ -1,1 +1,1 @@
-"""Owns the built-in demo server: tools that show what MCP can do, with no network and no key."""
+"""The built-in demo server: tools that show what MCP can do, without network and key."""

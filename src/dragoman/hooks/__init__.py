@@ -1,1 +1,1 @@
-"""Owns what runs before and after calls."""
+"""Runs hooks: programs, HTTP endpoints and functions, before and after calls and at other events."""

@@ -10,24 +10,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import structs
 
-from dragoman.catalog.tools import BuiltinTool, Tool
+from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
+from dragoman.events import HookReported
 from dragoman.hooks import merging
 from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import Hook
-from dragoman.hooks.points import NO_ARGUMENTS, After, Before
+from dragoman.hooks.merging import After, Before
 from dragoman.hooks.runner import Occasion, Runner
 from dragoman.hooks.verdicts import Answer, HookDecision
 from dragoman.interaction import FormAnswer
 
+NO_ARGUMENTS: Final[Mapping[str, Any]] = {}
 REMEMBERED_NAMES: Final = 20_000
 """Names for which it is known which hooks they concern; servers choose them, so there is an end to it."""
-
-Report = Callable[[str, str, str], None]
-"""Told the hook, the event, and what there is to say."""
 
 NamesOf = Callable[[Tool, Mapping[str, Any]], Collection[str]]
 """All names of a call, folded: those by which deny rules find it."""
@@ -41,29 +40,32 @@ _TOO_DEEP: Final = HookDecision("deny", "hooks that call tools that have hooks: 
 _depth: ContextVar[int] = ContextVar("dragoman hooks within hooks", default=0)
 
 
+class HookSession(NamedTuple):
+    """What every hook of a host is given."""
+
+    session_id: str
+    cwd: str
+    permission_mode: Callable[[], str]
+    environ: Mapping[str, str] = os.environ
+    """For hooks that are programs."""
+
+
 class ActiveHooks:
-    """Runs hooks. Made once for a host, on its loop."""
+    """Runs hooks. Made once for a host, on its loop. No method raises because of a hook: one that fails is
+    reported, and blocks where it is to."""
 
     def __init__(
         self,
         hooks: Sequence[Hook],
-        *,
-        session_id: str,
-        cwd: str,
-        permission_mode: Callable[[], str],
-        report: Report,
+        session: HookSession,
         names_of: NamesOf,
-        say: Report | None = None,
-        environ: Mapping[str, str] = os.environ,
+        report: Callable[[HookReported], None],
     ) -> None:
-        """`report`: told of each failure. `say`: told what hooks have to say to the person."""
-        self._session_id = session_id
-        self._cwd = cwd
-        self._permission_mode = permission_mode
+        """`report`: told of each failure, and of what hooks have to say to the person."""
+        self._session = session
         self._report = report
         self._names_of = names_of
-        self._say = say
-        self._runner = Runner(cwd, environ)
+        self._runner = Runner(session.cwd, session.environ)
         self._concerned: dict[Key, tuple[Hook, ...]] = {}
         self._of_event: dict[str, list[Hook]] = {}
         self.replace(hooks)
@@ -76,6 +78,8 @@ class ActiveHooks:
         self._concerned.clear()
 
     def wants(self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> bool:
+        """Whether any hook would run: cheap, and mostly no. The subject of events of calls is the tool (and
+        the arguments, which may name a server), of the others the text that `contract.EVENTS` says."""
         return event in self._of_event and bool(self._hooks_for(event, subject, arguments))
 
     def names(
@@ -85,6 +89,7 @@ class ActiveHooks:
         return tuple(hook.name for hook in self._hooks_for(event, subject, arguments))
 
     async def before_call(self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str = "") -> Before:
+        """PreToolUse."""
         hooks = self._hooks_for("PreToolUse", tool, arguments)
         if not hooks:
             return Before(arguments)
@@ -112,6 +117,7 @@ class ActiveHooks:
         error_code: str | None = None,
         call_id: str = "",
     ) -> After:
+        """PostToolUse, or PostToolUseFailure for an error."""
         event = "PostToolUseFailure" if is_error else "PostToolUse"
         hooks = self._hooks_for(event, tool, arguments)
         if not hooks:
@@ -128,6 +134,7 @@ class ActiveHooks:
     async def permission_requested(
         self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str = ""
     ) -> HookDecision | None:
+        """PermissionRequest: allow or deny in the person's place; None: ask the person."""
         hooks = self._hooks_for("PermissionRequest", tool, arguments)
         if not hooks:
             return None
@@ -135,6 +142,7 @@ class ActiveHooks:
         return merging.permission(await self._ask(hooks, "PermissionRequest", facts))
 
     async def elicited(self, server: str, message: str, schema: Mapping[str, Any]) -> FormAnswer | None:
+        """Elicitation: the answer in the person's place; None: ask the person."""
         hooks = self._hooks_for("Elicitation", server)
         if not hooks:
             return None
@@ -144,6 +152,7 @@ class ActiveHooks:
         return answer
 
     async def elicitation_answered(self, server: str, answer: FormAnswer) -> FormAnswer:
+        """ElicitationResult: the answer to send."""
         hooks = self._hooks_for("ElicitationResult", server)
         if not hooks:
             return answer
@@ -154,17 +163,23 @@ class ActiveHooks:
         return changed
 
     async def tell(self, event: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
+        """Any other event; returns when every hook has ended. What is returned is context for the model,
+        and only `SessionStart` has any."""
         spec = EVENTS[event]
         hooks = self._hooks_for(event, str(facts.get(spec.matched, "")))
         return merging.contexts(await self._ask(hooks, event, facts)) if hooks else ()
 
     async def close(self) -> None:
+        """Ends every hook that runs; none is started after that."""
         await self._runner.close()
 
     def _hooks_for(
         self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS
     ) -> tuple[Hook, ...]:
-        key = (event, subject) if isinstance(subject, str) else (event, *_identity(subject, arguments))
+        if isinstance(subject, ServerTool):  # the common case, found quickly
+            key = (event, subject.name, subject.server, subject.definition.name, "")
+        else:
+            key = (event, subject) if isinstance(subject, str) else (event, *_identity(subject, arguments))
         found = self._concerned.get(key)
         if found is None:
             if len(self._concerned) >= REMEMBERED_NAMES:
@@ -190,32 +205,41 @@ class ActiveHooks:
 
     async def _ask(self, hooks: Sequence[Hook], event: str, facts: Mapping[str, Any]) -> list[Answer]:
         given = {
-            "session_id": self._session_id,
-            "cwd": self._cwd,
+            "session_id": self._session.session_id,
+            "cwd": self._session.cwd,
             "hook_event_name": event,
-            "permission_mode": self._permission_mode(),
+            "permission_mode": self._session.permission_mode(),
             **facts,
         }
-        answers = await self._runner.run(hooks, Occasion(event, given))
+        answers = self._runner.run(hooks, Occasion(event, given))
+        if not isinstance(answers, list):
+            answers = await answers
         for answer in answers:
             for problem in answer.problems:
-                self._report(answer.hook, event, problem)
-            if answer.message and self._say is not None:
-                self._say(answer.hook, event, answer.message)
+                self._report_failure(answer.hook, event, problem)
+            if answer.message:
+                said = HookReported(event=event, hook=answer.hook, text=answer.message, is_failure=False)
+                self._report(said)
         return answers
 
     def _tell_conflicts(self, event: str, conflicts: Sequence[merging.Conflict]) -> None:
         for conflict in conflicts:
-            self._report(conflict.hook, event, conflict.problem)
+            self._report_failure(conflict.hook, event, conflict.problem)
+
+    def _report_failure(self, hook: str, event: str, problem: str) -> None:
+        self._report(HookReported(event=event, hook=hook, text=problem, is_failure=True))
 
 
 _UNCHANGED: Final = After()
 
 
 def _of_call(tool: Tool, arguments: Mapping[str, Any], call_id: str) -> dict[str, Any]:
-    name, server, wire_name, *_ = _identity(tool, arguments)
+    if isinstance(tool, BuiltinTool):
+        server, wire_name = tool.touched(arguments)[0], ""
+    else:
+        server, wire_name = tool.server, tool.definition.name
     return {
-        "tool_name": name,
+        "tool_name": tool.name,
         "tool_input": arguments,
         "mcp_server_name": server,
         "mcp_tool_name": wire_name,

@@ -1,8 +1,8 @@
 """Hooks from configuration files.
 
 Reads the key `hooks` of the person's and the administrator's file, entry by entry; an entry that cannot be
-used is reported with its place. Files in a project have no such key: they may come from strangers, and a hook
-is a program that runs without a question.
+used is reported with its place. Files in a project have no such key: they may come from unknown authors, and
+a hook is a program that runs without a question.
 
 A person's hook that cannot be read is left out. An administrator's hook, or one that is to block on error, is
 kept: where its matcher cannot be read it applies to everything, and where it cannot be run it blocks. A hook
@@ -23,7 +23,6 @@ from msgspec import Struct
 from dragoman.cleaning import one_line
 from dragoman.config.expand import expand_entry, variables_in
 from dragoman.config.files import Part, Problems
-from dragoman.config.urls import parse_url
 from dragoman.errors import ConfigError
 from dragoman.hooks import matchers
 from dragoman.hooks.contract import EVENTS
@@ -36,6 +35,7 @@ from dragoman.hooks.declared import (
     Unusable,
     name_of_command,
 )
+from dragoman.urls import parse_url
 
 _SCOPES: Final = ("user", "enterprise")
 _GROUP_KEYS: Final = frozenset({"matcher", "hooks", "if"})
@@ -195,7 +195,7 @@ class _Reader:
         if wanted in ("block", "ignore"):
             return wanted == "block"
         if wanted is not None:
-            # Whoever wrote something here cared for failures.
+            # An entry with this key is meant to react to failures.
             self._complain((*place, "onError"), 'hooks: "onError" must be block or ignore; taken as block')
             return True
         return self._is_managed

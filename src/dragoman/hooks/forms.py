@@ -1,8 +1,8 @@
 """Elicitation: what servers ask of a person, with hooks before and after.
 
-A hook may answer a form in the person's place, may refuse a page, and may look at what the person answered.
-Only a person can say that they have been to a page. Secrets of the server's entry are taken out of the
-questions; the address of a page is shown as it is.
+A hook may answer a form in the person's place, may refuse a URL, and may look at what the person answered.
+Only a person can say that they have opened a URL. Secrets of the server's entry are taken out of the
+questions; a URL is shown as it is.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from dragoman.content.redact import RedactorOf, no_redactor
+from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.notices import Notices
-from dragoman.hooks.points import Hooks
 from dragoman.interaction import ElicitsForms, ElicitsUrls, FormAnswer, FormElicitation, UrlElicitation
 from dragoman.names import ServerName
 
 
 class _Hooked:
-    def __init__(self, hooks: Hooks, redactor_of: RedactorOf) -> None:
+    def __init__(self, hooks: ActiveHooks, redactor_of: RedactorOf) -> None:
         self._hooks = hooks
         self._redactor_of = redactor_of
         self._notices = Notices(hooks)
@@ -36,7 +36,7 @@ class HookedForms(_Hooked):
     """A `ElicitsForms` around another, or around none: then only hooks answer."""
 
     def __init__(
-        self, forms: ElicitsForms | None, hooks: Hooks, redactor_of: RedactorOf = no_redactor
+        self, forms: ElicitsForms | None, hooks: ActiveHooks, redactor_of: RedactorOf = no_redactor
     ) -> None:
         super().__init__(hooks, redactor_of)
         self._forms = forms
@@ -61,9 +61,9 @@ class HookedForms(_Hooked):
 class HookedUrls(_Hooked):
     """A `ElicitsUrls` around another."""
 
-    def __init__(self, pages: ElicitsUrls, hooks: Hooks, redactor_of: RedactorOf = no_redactor) -> None:
+    def __init__(self, urls: ElicitsUrls, hooks: ActiveHooks, redactor_of: RedactorOf = no_redactor) -> None:
         super().__init__(hooks, redactor_of)
-        self._pages = pages
+        self._urls = urls
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
         if redact := self._redactor_of(ServerName(question.server)):
@@ -72,7 +72,7 @@ class HookedUrls(_Hooked):
         if answer is not None and answer.action != "accept":
             return answer.action
         self._notify(question.server)
-        action = await self._pages.elicit_url(question)
+        action = await self._urls.elicit_url(question)
         if self._hooks.wants("ElicitationResult", question.server):
             return (await self._hooks.elicitation_answered(question.server, FormAnswer(action))).action
         return action

@@ -12,13 +12,32 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
-from dragoman.hooks.points import After, Before
 from dragoman.hooks.verdicts import Answer, HookDecision
 from dragoman.interaction import FormAnswer
 
 _STRICTNESS: Final = {"deny": 2, "ask": 1, "allow": 0}
 _ACTIONS: Final = {"decline": 2, "cancel": 1, "accept": 0}
+
+
+class Before(Struct, frozen=True):
+    """What the hooks before a call came to."""
+
+    arguments: Mapping[str, Any]
+    """To go on with: the very ones that were given, if no hook changed them."""
+    hook_decision: HookDecision | None = None
+    """The strictest of all."""
+    context: tuple[str, ...] = ()
+    """For the model, added to the outcome. Clean and bounded."""
+
+
+class After(Struct, frozen=True):
+    """What the hooks after a call came to."""
+
+    context: tuple[str, ...] = ()
+    replacement: str | None = None
+    """The result's text as the model is to see it; None: as it is."""
 
 
 class Conflict(NamedTuple):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from dragoman.hooks.points import Hooks
+from dragoman.hooks.active import ActiveHooks
 
 
 class Notices:
-    def __init__(self, hooks: Hooks) -> None:
+    def __init__(self, hooks: ActiveHooks) -> None:
         self._hooks = hooks
         self._telling: set[asyncio.Task[tuple[str, ...]]] = set()
 

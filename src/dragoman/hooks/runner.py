@@ -20,12 +20,12 @@ import msgspec
 from msgspec import structs
 
 from dragoman.cleaning import one_line
-from dragoman.copying import copied
 from dragoman.errors import ConfigError
 from dragoman.hooks import commands, verdicts
 from dragoman.hooks.declared import Command, Function, Given, Hook, Post, Unusable
 from dragoman.hooks.http import HttpHookFailure, HttpHooks
 from dragoman.hooks.verdicts import Answer
+from dragoman.json_values import copied
 from dragoman.surrogates import replace_lone_surrogates
 from dragoman.wire.codec import Unreadable, decode_as
 
@@ -89,8 +89,11 @@ class Runner:
         """Of hooks whose time runs, in tasks of their own or in their callers', and when each is over."""
         self._closed = False
 
-    async def run(self, hooks: Sequence[Hook], occasion: Occasion) -> list[Answer]:
-        """Their answers in declared order, without those that had nothing to say."""
+    def run(
+        self, hooks: Sequence[Hook], occasion: Occasion
+    ) -> list[Answer] | Coroutine[Any, Any, list[Answer]]:
+        """Their answers in declared order, without those that had nothing to say. Plain functions have
+        answered when it returns; others have to be awaited."""
         answers: dict[int, Answer] = {}
         works: list[_Work] = []
         try:
@@ -104,8 +107,9 @@ class Runner:
             for work in works:
                 work.drop()
             raise
-        if not works:
-            return list(answers.values())
+        return self._finished(answers, works) if works else list(answers.values())
+
+    async def _finished(self, answers: dict[int, Answer], works: Sequence[_Work]) -> list[Answer]:
         if len(works) == 1:  # no task: the loop's turns cost more than most functions
             answers[works[0].number] = await self._contained(works[0])
         else:
@@ -197,7 +201,7 @@ class Runner:
         result = said
         if inspect.isawaitable(said):
             try:
-                result = await self._in_time(hook, _told(said))
+                result = await self._in_time(hook, _awaited(said))
             except _Raised as raised:
                 return _failure(hook, str(raised))
         if result is None or isinstance(result, Mapping):
@@ -237,7 +241,7 @@ class _Raised(Exception):
     """What a function raised, in words."""
 
 
-async def _told(said: Awaitable[object]) -> object:
+async def _awaited(said: Awaitable[object]) -> object:
     try:
         return await said
     except Exception as error:  # border: a program's own code, which may raise TimeoutError itself

@@ -1,1 +1,1 @@
-"""Owns whether a call may be made."""
+"""Decides whether a call may be made."""

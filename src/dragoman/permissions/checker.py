@@ -17,13 +17,12 @@ from msgspec import Struct, structs
 
 from dragoman.catalog.annotations import Hints
 from dragoman.catalog.naming import qualify
-from dragoman.catalog.tools import RESOURCES, BuiltinTool, Tool
+from dragoman.catalog.tools import RESOURCES, BuiltinTool, ServerTool, Tool
 from dragoman.cleaning import one_line
-from dragoman.copying import copied
 from dragoman.errors import HostClosed
 from dragoman.events import EventBus, PermissionAsked
+from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.notices import Notices
-from dragoman.hooks.points import Hooks
 from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import (
     LOCAL_CALLER,
@@ -33,6 +32,7 @@ from dragoman.interaction import (
     PermissionAnswer,
     PermissionQuestion,
 )
+from dragoman.json_values import copied
 from dragoman.permissions.classifier import Classification, Classifier
 from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for
 from dragoman.permissions.grants import Granted, SessionGrants
@@ -78,7 +78,7 @@ class PermissionChecker:
         mode: PermissionMode,
         *,
         interaction: Interaction | None,
-        hooks: Hooks,
+        hooks: ActiveHooks,
         classifier: Classifier,
         bus: EventBus,
         keep: Keep | None,
@@ -113,6 +113,18 @@ class PermissionChecker:
         self._grants.forget(server)
         self._replacements[server] = self._replacements.get(server, 0) + 1
 
+    def decide_by_rules_alone(self, tool: Tool, hook_decision: HookDecision | None) -> Decision | None:
+        """What `decide` comes to, where that is the same for every call of the tool; None if `decide` has to
+        be called. Quick: it looks at no arguments, and waits for nothing."""
+        if hook_decision is not None:
+            return None
+        if self._decides_nothing:
+            return _BYPASSED
+        if self.mode == "plan" or not isinstance(tool, ServerTool):
+            return None
+        rule = self._book.about_tool(tool.name, tool.server, tool.definition.name).always_allows
+        return None if rule is None else Decision(True, rule.told, "rule", rule)
+
     async def decide(
         self,
         tool: Tool,
@@ -125,8 +137,9 @@ class PermissionChecker:
     ) -> Decision:
         """`is_own_request`: a program or person makes it, not a model; see `decide.py`. `call_id`: for hooks
         and events."""
-        if self._decides_nothing and hook_decision is None:
-            return _BYPASSED
+        decision = self.decide_by_rules_alone(tool, hook_decision)
+        if decision is not None:
+            return decision
         call = call_of(tool, arguments)
         if is_own_request or caller is not LOCAL_CALLER:
             call = structs.replace(call, is_own_request=is_own_request, caller=caller)

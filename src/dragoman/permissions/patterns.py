@@ -22,8 +22,8 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.cleaning import BLANKS, fold, without_invisible
-from dragoman.config.urls import parse_url
 from dragoman.errors import ConfigError
+from dragoman.urls import parse_url
 from dragoman.wildcards import fits
 
 _DECODINGS: Final = 3

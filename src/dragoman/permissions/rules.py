@@ -24,10 +24,10 @@ In doubt an allow does not apply, and a deny or an ask does: see `patterns`, `su
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.catalog.annotations import Hints
 from dragoman.cleaning import one_line
@@ -48,6 +48,8 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = ("deny", "ask", "allow")
 LENGTH_LIMIT: Final = 20_000
 DIGEST_SHORTEST: Final = 32
 _CACHED_TOOLS: Final = 50_000
+_RULES_COMPARED: Final = 100
+"""How many rules are compared with the names of servers, to tell which have no effect."""
 
 _DIGEST = re.compile(r"@([0-9a-fA-F]+)\Z")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -221,6 +223,9 @@ class Concerning(tuple[Rule, ...]):
     managed_allow: tuple[Rule, ...]
     ask: tuple[Rule, ...]
     allow: tuple[Rule, ...]
+    always_allows: Rule | None
+    """The rule that allows every call, if the tool is a server's: no rule denies or asks, and the first that
+    allows sets no condition. (Mode plan and hooks may still refuse.)"""
     compares_arguments: bool
     compares_commands: bool
 
@@ -235,6 +240,8 @@ class Concerning(tuple[Rule, ...]):
         self.managed_allow = tuple(rule for rule in about if rule.behaviour == "allow" and rule.is_managed)
         self.ask = tuple(rule for rule in about if rule.behaviour == "ask")
         self.allow = tuple(rule for rule in about if rule.behaviour == "allow")
+        first = self.allow[0] if self.allow and not self.deny and not self.ask else None
+        self.always_allows = first if first is not None and first.is_bare else None
         self.compares_arguments = any(rule.compares_arguments for rule in about)
         self.compares_commands = any(rule.shell is not None for rule in about)
         return self
@@ -254,41 +261,72 @@ class Rulebook:
         self._about: dict[Key, Concerning] = {}
 
     @staticmethod
-    def of(parts: Iterable[tuple[str, str, PermissionRules]]) -> Rulebook:
+    def of(
+        parts: Iterable[tuple[str, str, PermissionRules]],
+        *,
+        servers: Collection[str] = (),
+        chosen: Collection[str] = (),
+    ) -> Rulebook:
+        """`servers`: the names of those that are configured; a deny or an ask that names none of them, and
+        nearly one, is a problem. `chosen`: the names that a project did not choose; what such a rule most
+        probably means is one of them."""
         rules: list[Rule] = []
         problems: list[str] = []
         for scope, source, given in parts:
             for behaviour in BEHAVIOURS:
                 for text in getattr(given, behaviour):
-                    _add(text, behaviour, scope, source, rules, problems)
+                    names = (servers, chosen) if len(rules) < _RULES_COMPARED else ((), ())
+                    _add(text, behaviour, scope, source, rules, problems, names)
         return Rulebook(rules, problems)
 
     def about(self, call: Call) -> Concerning:
         """The rules that could concern the tool, the strictest first."""
-        found = self._about.get((call.tool, call.server, call.wire_name))
+        return self.about_tool(call.tool, call.server, call.wire_name)
+
+    def about_tool(self, tool: str, server: str, wire_name: str) -> Concerning:
+        key = tool, server, wire_name
+        found = self._about.get(key)
         if found is None:
             if len(self._about) >= _CACHED_TOOLS:
                 self._about.clear()
-            found = self._about[key_of(call)] = Concerning.of(self.rules, call)
+            call = Call(tool=tool, server=server, wire_name=wire_name)
+            found = self._about[key] = Concerning.of(self.rules, call)
         return found
 
 
 def _add(
-    text: str, behaviour: Behaviour, scope: str, source: str, rules: list[Rule], problems: list[str]
+    text: str,
+    behaviour: Behaviour,
+    scope: str,
+    source: str,
+    rules: list[Rule],
+    problems: list[str],
+    names: tuple[Collection[str], Collection[str]],
 ) -> None:
+    servers, chosen = names
     try:
-        rules.append(parse(text, behaviour, scope=scope, source=source))
-        return
+        rule = parse(text, behaviour, scope=scope, source=source)
+        others = [] if behaviour == "allow" else list(_meant_instead(rule, chosen))
+        rules.extend((rule, *others))
+        if behaviour == "allow" or (reason := rule.subject.why_without_effect(servers)) is None:
+            return
+        held = " and ".join(one_line(each.subject.text, 200) for each in others)
+        effect = f"until it is corrected it holds for {held}, too" if others else "it has no effect"
     except BadRule as error:
         reason = str(error)
-    stand_ins = [] if behaviour == "allow" else _standing_in(text, behaviour, scope, source)
-    rules.extend(stand_ins)
-    if stand_ins:
-        names = " and ".join(one_line(each.subject.text, 200) for each in stand_ins)
-        effect = f"until it is corrected it holds for all calls of {names}"
-    else:
-        effect = "it is left out"
+        stand_ins = [] if behaviour == "allow" else _standing_in(text, behaviour, scope, source)
+        stand_ins += [other for each in stand_ins for other in _meant_instead(each, chosen)]
+        rules.extend(stand_ins)
+        held = " and ".join(one_line(each.subject.text, 200) for each in stand_ins)
+        effect = f"until it is corrected it holds for all calls of {held}" if stand_ins else "it is left out"
     problems.append(f"{one_line(source)}: {behaviour} rule {one_line(text, 200)!r}: {reason}; {effect}")
+
+
+def _meant_instead(rule: Rule, chosen: Collection[str]) -> Iterator[Rule]:
+    """The same for what a deny or an ask most probably means, if it names no server that is configured."""
+    meant = rule.subject.meant_instead(chosen)
+    if meant is not None and meant.is_certain:
+        yield structs.replace(rule, subject=Subject.of(meant.subject))
 
 
 def _standing_in(text: str, behaviour: Behaviour, scope: str, source: str) -> list[Rule]:

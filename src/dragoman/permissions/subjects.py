@@ -8,15 +8,16 @@ the tool has or could have; an allow only by the name that it has now, and only 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from dragoman.catalog.naming import HASH_LENGTHS, prefix, qualify
-from dragoman.names import RESERVED, plain, ways_to_write
+from dragoman.cleaning import one_line
+from dragoman.names import RESERVED, nearest_server, plain, ways_to_write
 from dragoman.permissions.patterns import Glob, fold
 from dragoman.wildcards import Pieces, fits
 
@@ -54,17 +55,76 @@ class Subject(Struct, frozen=True):
         body = self.text[len(RESERVED) :]
         return body == "*" or (bool(server) and _means_some(body, tool, server, wire_name))
 
+    def meant_instead(self, servers: Collection[str]) -> Meant | None:
+        """For a deny or an ask: the subject that was probably meant, if this one names no server that is
+        configured, but nearly one. None for patterns, which are written for servers that may come."""
+        if "*" in self.text or not servers:
+            return None
+        folded = fold(self.text)
+        if not folded.startswith(RESERVED):
+            name = next((each for each in servers if folded in _server_names(each)), None)
+            return None if name is None or folded == "bash" else Meant(f"{RESERVED}{name}", True)
+        if any(_names_server(reading, each) for each in servers for reading in self.loosely):
+            return None
+        of, separator, tool = folded[len(RESERVED) :].partition("__")
+        name = nearest_server(of, servers)
+        if name is None:
+            return None
+        if separator:
+            return Meant(f"{RESERVED}{name}__{tool}", False)
+        rest = of.removeprefix(fold(name))
+        if rest != of and (tool := rest.lstrip("_-")) != rest:  # `mcp__box_echo`
+            return Meant(f"{RESERVED}{name}__{tool}", True)
+        return Meant(f"{RESERVED}{name}", False)
+
+    def why_without_effect(self, servers: Collection[str]) -> str | None:
+        """For a deny or an ask: that it names no server that is configured, but nearly one."""
+        meant = self.meant_instead(servers)
+        if meant is None:
+            return None
+        is_bare = not fold(self.text).startswith(RESERVED)
+        reason = (
+            f"the names of servers' tools begin with {RESERVED}" if is_bare else "no server has that name"
+        )
+        return f"{reason} (did you mean {one_line(meant.subject, 200)}?)"
+
+
+class Meant(NamedTuple):
+    """What a subject probably means."""
+
+    subject: str
+    is_certain: bool
+    """Certain enough to go by."""
+
+
+def _names_server(reading: Pieces, server: str) -> bool:
+    return any(f"{reading[0]}__".startswith(f"{name}__") for name in _server_names(server))
+
+
+@lru_cache(maxsize=8192)
+def _server_names(server: str) -> frozenset[str]:
+    """The beginnings of its tools' names, folded, with and without `mcp__`."""
+    names = {*ways_to_write(server), prefix(server)[len(RESERVED) : -len("__")]}
+    folded = {fold(name) for name in names}
+    folded |= {plain(name) for name in folded}
+    return frozenset(folded | {f"{RESERVED}{name}" for name in folded})
+
 
 def _readings(text: str) -> Iterator[str]:
     """What may be meant by blanks around a `__`, by another separator in its place, by a tool's name without
-    `mcp__`, and by the `.*` of a regular expression."""
+    `mcp__`, by the `.*` of a regular expression, and by a version or nothing behind an `@`."""
     text = _AROUND_SEPARATOR.sub("__", fold(text))
     yield text
     if ".*" in text:
         yield text.replace(".*", "*")
+    before, at, _ = text.rpartition("@")
+    if at and before and not before.endswith("__"):  # `mcp__@scope/server` is a name
+        yield before
     if not text.startswith(RESERVED):
         if "__" in text and not text.startswith("*"):
             yield f"{RESERVED}{text}"
+        elif found := _OTHER_SEPARATOR.search(text):  # no tool of the host has such a name
+            yield f"{RESERVED}{text[: found.start()]}__{text[found.end() :]}"
     elif "__" not in text[len(RESERVED) :]:
         for found in islice(_OTHER_SEPARATOR.finditer(text), _SEPARATORS_TRIED):
             yield f"{text[: found.start()]}__{text[found.end() :]}"

@@ -56,7 +56,7 @@ class ReadCache:
             self._drop(next(iter(self._kept)))
 
     def changed(self) -> None:
-        """Nothing that is kept is fresh any more, nor what is being read now."""
+        """What is kept, and what is being read now, is no longer fresh."""
         self.version += 1
         self._kept.clear()
         self._used_bytes = 0

@@ -6,6 +6,7 @@ host reads the configuration.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -57,6 +58,7 @@ class ServerRegistry(Mapping[str, Server]):
         self._settings = settings = configuration.settings
         self._dependencies = dependencies
         dependencies.learned = self._learn
+        dependencies.identity_provider = lambda: self.configuration.xaa_idp
         bus.cover = self._covered
         limiter = ConnectLimiter(
             settings["MCP_SERVER_CONNECTION_BATCH_SIZE"], settings["MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"]
@@ -76,7 +78,7 @@ class ServerRegistry(Mapping[str, Server]):
         self._closing: Mapping[str, Server] = {}
         """Servers that are being closed because their entry was removed or has changed."""
         self._is_open = True
-        catalog.expect(self.naming_servers())
+        catalog.set_servers(self.naming_servers())
         for entry in configuration.servers.values():
             self._add(entry)
         self._supervisor = Supervisor(self._connections, clock)
@@ -102,21 +104,23 @@ class ServerRegistry(Mapping[str, Server]):
     async def settled(self, only: Collection[str] | None = None) -> None:
         await self._supervisor.settled(only)
 
-    def hurry(self) -> None:
+    def skip_stop_wait(self) -> None:
         """No process gets time to finish its work when it is closed."""
         for server in (*self._servers.values(), *self._closing.values()):
-            server.connection.hurry()
+            server.connection.skip_stop_wait()
 
     async def close(self) -> None:
         self._is_open = False
         for server in self._servers.values():
             server.retire(HostClosed())
         await self._supervisor.close()
+        everyone = (*self._servers.values(), *self._closing.values())
+        await asyncio.gather(*(server.close_credentials() for server in everyone))
 
     async def apply(self, new: Configuration, plan: Plan) -> None:
         """Applies the difference: what was removed or has changed is closed, what is new is started."""
         self.configuration = self._latest = new
-        self.catalog.expect(self.naming_servers())
+        self.catalog.set_servers(self.naming_servers())
         self._settings.adopt(new.settings)
         self._replaced = {name: self._servers[name].status() for name in plan.changed}
         self._closing = {name: self._servers.pop(name) for name in (*plan.removed, *plan.changed)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -26,7 +26,9 @@ from dragoman.connections.factory import (
     TransportDependencies,
     inprocess_maker,
     network_of,
+    oauth_credentials,
     older_maker,
+    takes_oauth,
     transport_maker,
 )
 from dragoman.connections.failures import list_failed
@@ -60,6 +62,9 @@ from dragoman.settings import Settings
 from dragoman.transport_types import IN_PROCESS, UNUSABLE
 from dragoman.transports.base import Transport
 
+if TYPE_CHECKING:
+    from dragoman.auth.oauth import OAuthCredentials
+
 IDE_TOOLS: Final = ("executeCode", "getDiagnostics")
 """Of an editor's tools only these are for models; the others drive the editor."""
 
@@ -71,7 +76,7 @@ class ServerContext(Struct, frozen=True):
     catalog: Catalog
     transports: TransportDependencies
     forms: HookedForms
-    pages: ElicitsUrls | None
+    urls: ElicitsUrls | None
     environ: Callable[[], Mapping[str, str]]
     start_checked: Callable[[ConfiguredServer], ServerConfig]
     """The entry as it is started now; raises `ConfigError` if files do not allow the start."""
@@ -89,7 +94,12 @@ class Server:
         self._retired_with: DragomanError | None = None
         """Why no caller is given a session any more."""
         config = self.config
-        self._redactor = Redactor(secrets_of(config, entry.candidate.given, context.environ()))
+        held = _held(entry)
+        # An entry that is not started says nothing; looking for its secrets would only cost time.
+        secrets = () if held is not None else secrets_of(config, entry.candidate.given, context.environ())
+        self._redactor = Redactor(secrets)
+        self.redactor = self._redactor or None
+        """What covers the secrets of the entry; None if it has none."""
         self.tools = ServerTools(self.name, _offered_by(config))
         list_context = ListContext(
             self.name, context.settings, context.connections.clock, self._redactor, context.catalog.admit
@@ -106,9 +116,9 @@ class Server:
             "prompts": BackgroundReading((self.prompts,), self._prompts_read),
         }
         forms = context.forms if context.forms.can_answer(self.name) else None
-        self.requests = ServerRequests(elicitation_handlers(self.name, forms, context.pages))
+        self._oauth: OAuthCredentials | None = None
+        self.requests = ServerRequests(elicitation_handlers(self.name, forms, context.urls))
         """Answers what the server asks for."""
-        held = _held(entry)
         self.connection = Connection(
             self.name,
             self._target(config, is_held=held is not None),
@@ -121,9 +131,9 @@ class Server:
     def update(self, entry: ConfiguredServer) -> None:
         """Takes over an entry that describes the same server, and settings that may have changed."""
         self.entry = entry
-        own = self.config.timeout
+        limit_ms = self.config.timeout
         self.timeout_seconds = (
-            self._context.settings.seconds("MCP_TOOL_TIMEOUT") if own is None else own / 1000
+            self._context.settings.seconds("MCP_TOOL_TIMEOUT") if limit_ms is None else limit_ms / 1000
         )
         """How long a call may take."""
 
@@ -133,14 +143,10 @@ class Server:
     def config(self) -> ServerConfig:
         return self.entry.config or ServerConfig(type=UNUSABLE)
 
-    @property
-    def redactor(self) -> Redactor | None:
-        """What covers the secrets of the entry; None if it has none."""
-        return self._redactor or None
-
     def learn_secrets(self, secrets: tuple[str, ...]) -> None:
         """Credentials that are sent to the server are redacted in its answers, too."""
         self._redactor.learn(secrets)
+        self.redactor = self._redactor or None
 
     @property
     def is_trusted(self) -> bool:
@@ -182,7 +188,7 @@ class Server:
 
     def status(self) -> ServerStatus:
         """How it is at this moment, without secrets of its entry."""
-        return status_of(self.entry, self.connection, self.tools, self._context.catalog, self.redactor)
+        return status_of(self, self._context.catalog)
 
     # Sessions for calls.
 
@@ -213,10 +219,31 @@ class Server:
         if session is not None and self._tool_list.is_overdue() and _has_running_loop():
             self._background["tools"].changed(session)
 
+    def checked_credentials(self) -> OAuthCredentials | None:
+        """The tokens of a server that takes a sign-in. Raises what a start would raise: an entry that is not
+        approved, not admitted or disabled is not contacted for a sign-in either."""
+        self._check_startable()
+        return self._credentials(self._context.start_checked(self.entry))
+
+    def _credentials(self, config: ServerConfig) -> OAuthCredentials | None:
+        if self._oauth is None:
+            self._oauth = oauth_credentials(self.name, config, self._context.transports)
+        return self._oauth
+
+    async def close_credentials(self) -> None:
+        if self._oauth is not None:
+            await self._oauth.close()
+
+    @property
+    def takes_sign_in(self) -> bool:
+        return takes_oauth(self.config)
+
     # Requests from users.
 
     async def reconnect(self) -> None:
         self._check_startable()
+        if self._oauth is not None:
+            self._oauth.needs_auth.forget()
         self.connection.reconnect()
         await self.connection.settled()
 
@@ -354,7 +381,8 @@ class Server:
             config = self._context.start_checked(self.entry)
             if config.type == IN_PROCESS:
                 return inprocess_maker(self.name, self.entry.candidate.given)()
-            found = maker(self.name, config, self._context.settings, self._context.transports)
+            sign_in = self._credentials(config)
+            found = maker(self.name, config, self._context.settings, self._context.transports, sign_in)
             assert found is not None
             return found()
 

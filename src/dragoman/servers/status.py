@@ -5,18 +5,19 @@ time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from dragoman.catalog.catalog import Catalog, ServerTools
-from dragoman.config.merge import ConfiguredServer
+from dragoman.catalog.catalog import Catalog
 from dragoman.config.model import ServerConfig
-from dragoman.connections.connection import Connection
+from dragoman.connections.factory import takes_oauth
 from dragoman.content.redact import Redactor
 from dragoman.errors import DragomanError, reworded
 from dragoman.protocol import Era, era_of
-from dragoman.transport_types import UNUSABLE
+
+if TYPE_CHECKING:
+    from dragoman.servers.server import Server
 
 
 class ServerStatus(Struct, frozen=True, kw_only=True):
@@ -64,15 +65,9 @@ class ServerStatus(Struct, frozen=True, kw_only=True):
         return self.ignored.get("noise", 0)
 
 
-def status_of(
-    entry: ConfiguredServer,
-    connection: Connection,
-    tools: ServerTools,
-    catalog: Catalog,
-    redactor: Redactor | None,
-) -> ServerStatus:
+def status_of(server: Server, catalog: Catalog) -> ServerStatus:
     """The status now, without secrets of the server's entry."""
-    config = entry.config or ServerConfig(type=UNUSABLE)
+    entry, connection, config = server.entry, server.connection, server.config
     state, details, said = connection.state, connection.details, connection.handshake_result
     info = said.server_info if said else None
     status = ServerStatus(
@@ -90,15 +85,15 @@ def status_of(
         server_info={"name": info.name, "version": info.version, "title": info.title} if info else {},
         capabilities=said.capabilities if said else {},
         instructions=said.instructions if said else None,
-        tool_count=catalog.count(tools),
-        problems=(*entry.warnings, *_not_used(config), *catalog.problems(tools)),
+        tool_count=catalog.count(server.tools),
+        problems=(*entry.warnings, *_not_used(config), *catalog.problems(server.tools)),
         pid=details.pid,
         exit_code=details.exit_code,
         stderr_tail=details.stderr_tail,
         ignored=dict(connection.ignored),
         noise=connection.noise,
     )
-    return status if redactor is None else _redacted(status, redactor)
+    return status if server.redactor is None else _redacted(status, server.redactor)
 
 
 def _redacted(status: ServerStatus, redact: Redactor) -> ServerStatus:
@@ -131,6 +126,6 @@ def _not_used(config: ServerConfig) -> tuple[str, ...]:
     found: list[str] = []
     if config.headers_helper is not None and config.transport.credentials != "helper":
         found.append(f"headersHelper is not used by servers of type {config.type}")
-    if config.oauth is not None:
-        found.append("oauth is not used by this version")
+    if config.oauth is not None and not takes_oauth(config):
+        found.append("oauth is not used: the entry has other credentials, or its type takes none")
     return tuple(found)

@@ -6,8 +6,6 @@ before it is started. A file may be lost: the list is read again at each start o
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +13,7 @@ import msgspec
 from msgspec import Raw, structs
 
 from dragoman import paths
+from dragoman.atomic_write import put_cache
 from dragoman.catalog.listing import ToolList, read_definitions
 from dragoman.config.file_reading import read_bytes
 from dragoman.errors import ConfigFileError
@@ -39,14 +38,8 @@ def load(fingerprint: str) -> ToolList | None:
 
 def store(fingerprint: str, tools: ToolList) -> None:
     data = msgspec.json.encode([_as_sent(definition) for definition in tools.items])
-    if len(data) > LIMIT_BYTES:
-        return
-    path = _file(fingerprint)
-    with contextlib.suppress(OSError):
-        paths.make_private(path.parent)
-        temporary = path.with_name(f".{path.name}-{os.urandom(4).hex()}")
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
+    if len(data) <= LIMIT_BYTES:
+        put_cache(_file(fingerprint), data)
 
 
 def _as_sent(definition: ToolDefinition) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Owns public helpers for tests: an in-memory server, a scripted user, a clock that stands still."""
+"""Public helpers for tests: an in-memory server, a scripted user, a clock under control."""
 
 from dragoman.testing.clock import FakeClock
 from dragoman.testing.server import InMemoryServer, ToolContext

@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from dragoman.protocol import INVALID_PARAMS, REVISIONS
 from dragoman.testing.shelf import Shelf
-from dragoman.transports.inprocess import ServerEnd
-from dragoman.transports.standard_streams import standard_streams
+from dragoman.transports.inprocess import ServerEnd, standard_streams
 from dragoman.version import VERSION
 from dragoman.wire.server.connection import serve
 from dragoman.wire.server.request import ClientRequest

@@ -1,1 +1,1 @@
-"""Owns how bytes reach a server and come back: one file a transport, and what processes need."""
+"""Transports, one module each, and the processes of local servers."""

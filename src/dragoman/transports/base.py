@@ -47,13 +47,13 @@ class About(Struct, frozen=True):
     """A stream that is meant to stay open: its end says little about the link."""
 
 
-TroubleKind = Literal["unreachable", "broken", "timeout", "status", "malformed", "too-large"]
+FailureKind = Literal["unreachable", "broken", "timeout", "status", "malformed", "too-large"]
 
 
 class TransportFailure(Struct, frozen=True):
     """Why one message failed."""
 
-    kind: TroubleKind
+    kind: FailureKind
     """`unreachable`: no connection was made. `broken`: it ended early. `status`: HTTP said no."""
     cause: str
     may_have_run: bool = True
@@ -155,7 +155,7 @@ class Transport(Protocol):
         """
         ...
 
-    def hurry(self) -> None:
+    def skip_stop_wait(self) -> None:
         """Ends any wait for the far end to finish, now or in a `close` to come."""
         ...
 
@@ -179,7 +179,7 @@ class OneLink:
     def negotiated(self, revision: str) -> None:
         return
 
-    def hurry(self) -> None:
+    def skip_stop_wait(self) -> None:
         return
 
     def details(self) -> Details:

@@ -1,6 +1,6 @@
 """Adds authentication headers to messages, and renews them when a server refuses them.
 
-After a 401 or 403 a message is sent once more if its credentials could be renewed (`send_signed`, for all
+After a 401 or 403 a message is sent again if its credentials could be renewed (`send_signed`, for all
 transports). Messages that were refused with the same headers share one renewal. The source of the headers is
 passed in (`Credentials`). Their values never appear in an error.
 """
@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 import aiohttp
 
 from dragoman.cleaning import one_line
-from dragoman.credentials import Challenge, Credentials
-from dragoman.errors import ConnectError
+from dragoman.credentials import (
+    Challenge,
+    Credentials,
+    OutgoingRequest,
+    SignsRequests,
+    TracksAcceptance,
+)
+from dragoman.errors import ConnectError, SignInNeeded, Unreachable
 from dragoman.transports.base import TransportFailure
 from dragoman.transports.web import RequestFailed
 
@@ -30,10 +36,26 @@ CHALLENGE_BYTES: Final = 8192
 class NoCredentials(RequestFailed):
     """The authentication headers could not be obtained; nothing was sent."""
 
-    def __init__(self, cause: str, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        cause: str,
+        hint: str | None = None,
+        *,
+        is_unreachable: bool = False,
+        challenge: str | None = None,
+    ) -> None:
+        """`is_unreachable`: what gives out credentials could not be reached; trying again may help.
+        `challenge`: what the server answered to the message without them."""
+        kind, status = ("unreachable", None) if is_unreachable else ("status", 401)
         super().__init__(
             TransportFailure(
-                "status", one_line(cause, 500), may_have_run=False, hint=hint, status=401, was_sent=False
+                kind,
+                one_line(cause, 500),
+                may_have_run=False,
+                hint=hint,
+                status=status,
+                challenge=challenge,
+                was_sent=False,
             )
         )
 
@@ -47,6 +69,9 @@ class Signed(NamedTuple):
 class Signer:
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
+        # Asked once: looking at a protocol takes longer than all the rest of signing.
+        self._acceptance = credentials if isinstance(credentials, TracksAcceptance) else None
+        self._request_signer = credentials if isinstance(credentials, SignsRequests) else None
         self._first: Mapping[str, str] | NoCredentials | None = None
         """The headers, or the error, of `prepare`, until they are used."""
         self._turn = 0
@@ -54,6 +79,12 @@ class Signer:
         """Why the last renewal failed."""
         self._renewing = asyncio.Lock()
         self._last: Mapping[str, str] = {}
+
+    @property
+    def renewals(self) -> int:
+        """How often credentials are renewed for one message. Twice where they may first turn out to have been
+        renewed by another process, whose token may not be valid any more either."""
+        return 1 if self._acceptance is None else 2
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -67,16 +98,22 @@ class Signer:
         except NoCredentials as error:
             self._first = error
 
-    async def sign(self, headers: Mapping[str, str]) -> Signed:
-        own, self._first = self._first, None
-        if own is None:
-            own = await self._ask()
-        if isinstance(own, NoCredentials):
-            raise own
-        return Signed(with_overrides(headers, own), self._turn)
+    async def sign(self, headers: Mapping[str, str], request: OutgoingRequest) -> Signed:
+        obtained, self._first = self._first, None
+        if obtained is None:
+            obtained = await self._ask()
+        if isinstance(obtained, NoCredentials):
+            raise obtained
+        if self._request_signer is not None:
+            obtained = self._request_signer.request_headers(obtained, request)
+        return Signed(with_overrides(headers, obtained) if obtained else headers, self._turn)
+
+    def accepted(self, signed: Signed) -> None:
+        if self._acceptance is not None:
+            self._acceptance.accepted(signed.headers)
 
     async def sign_again(
-        self, headers: Mapping[str, str], refused: Signed, challenge: Challenge
+        self, headers: Mapping[str, str], request: OutgoingRequest, refused: Signed, challenge: Challenge
     ) -> Signed | None:
         """For a message that was refused; None if there is nothing better to send."""
         async with self._renewing:
@@ -84,7 +121,7 @@ class Signer:
                 return None
             if self._failure is not None:
                 raise self._failure
-        return await self.sign(headers)
+        return await self.sign(headers, request)
 
     async def _renew(self, challenge: Challenge) -> bool:
         """Whether the credentials are others than before, or there are none now (`_failure`)."""
@@ -92,7 +129,7 @@ class Signer:
             if not await self._credentials.renew(challenge):
                 return False
         except Exception as error:  # border: the source of credentials is other code
-            self._failure = _told(error)
+            self._failure = _no_credentials(error, challenge)
         self._turn += 1  # not reached when cancelled: then the next message asks
         return True
 
@@ -100,15 +137,19 @@ class Signer:
         try:
             self._last = await self._credentials.headers()
         except Exception as error:  # border: the source of credentials is other code
-            raise _told(error) from error
+            raise _no_credentials(error) from error
         self._failure = None
         return self._last
 
 
-def _told(error: Exception) -> NoCredentials:
+def _no_credentials(error: Exception, challenge: Challenge | None = None) -> NoCredentials:
+    wanted = next(iter(challenge.authenticate), None) if challenge is not None else None
+    if isinstance(error, SignInNeeded):
+        wanted = error.challenge or wanted
     if isinstance(error, ConnectError):  # made for people, and without secrets
-        return NoCredentials(error.cause, error.hint)
-    return NoCredentials(f"no credentials could be obtained: {type(error).__name__}")
+        is_unreachable = isinstance(error, Unreachable)
+        return NoCredentials(error.cause, error.hint, is_unreachable=is_unreachable, challenge=wanted)
+    return NoCredentials(f"no credentials could be obtained: {type(error).__name__}", challenge=wanted)
 
 
 class ResponseLike(Protocol):
@@ -131,28 +172,35 @@ Answer = TypeVar("Answer", bound=aiohttp.ClientResponse | ResponseLike)
 async def send_signed(
     signer: Signer | None,
     headers: Mapping[str, str],
+    request: OutgoingRequest,
     send: Callable[[Mapping[str, str]], Awaitable[Answer]],
 ) -> Answer:
-    """The answer to a message, after at most one renewal of credentials.
+    """The answer to a message, after as many renewals of credentials as the signer allows.
 
     `send` sends the message with the headers it is given. A refusal that no renewal helps against is
     returned like any other answer.
     """
     if signer is None:
         return await send(headers)
-    signed = await signer.sign(headers)
+    signed = await signer.sign(headers, request)
+    for _ in range(signer.renewals):
+        answer = await send(signed.headers)
+        if answer.status not in REFUSALS:
+            signer.accepted(signed)
+            return answer
+        try:
+            again = await signer.sign_again(headers, request, signed, challenge_in(answer, signed.headers))
+        except BaseException:
+            answer.close()
+            raise
+        if again is None:
+            return answer
+        answer.close()
+        signed = again
     answer = await send(signed.headers)
     if answer.status not in REFUSALS:
-        return answer
-    try:
-        again = await signer.sign_again(headers, signed, challenge_in(answer, signed.headers))
-    except BaseException:
-        answer.close()
-        raise
-    if again is None:
-        return answer
-    answer.close()
-    return await send(again.headers)
+        signer.accepted(signed)
+    return answer
 
 
 def challenge_in(answer: aiohttp.ClientResponse | ResponseLike, sent: Mapping[str, str]) -> Challenge:
@@ -171,7 +219,7 @@ def secrets_of(headers: Mapping[str, str], signer: Signer | None) -> tuple[str, 
     return (*headers.values(), *(() if signer is None else signer.secrets))
 
 
-def with_overrides(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+def with_overrides(headers: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str]:
     """The headers with these set, however their names were spelled before."""
-    names = {name.lower() for name in own}
-    return {name: value for name, value in headers.items() if name.lower() not in names} | dict(own)
+    names = {name.lower() for name in overrides}
+    return {name: value for name, value in headers.items() if name.lower() not in names} | dict(overrides)

@@ -111,7 +111,7 @@ class Family:
             if (facts := snapshot.by_pid.get(pid)) is not None and facts.started == started
         ]
         leader = snapshot.by_pid.get(self.leader)
-        if leader is None or leader.started == self.started:  # otherwise its number belongs to a stranger
+        if leader is None or leader.started == self.started:  # otherwise another process has its pid
             seeds += snapshot.by_session.get(self.leader, [])
         return seeds + snapshot.by_marker.get(self._marker, [])
 

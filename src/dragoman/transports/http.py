@@ -18,7 +18,7 @@ from typing import Any, Final
 import aiohttp
 from yarl import URL
 
-from dragoman.credentials import Credentials
+from dragoman.credentials import Credentials, OutgoingRequest
 from dragoman.deadlines import Deadlines
 from dragoman.protocol import LEGACY_REVISIONS, REVISION_IN_HEADER, era_of
 from dragoman.transports.base import ADDRESS_HINT, ADDRESS_QUESTION, About, Details, Sink, TransportFailure
@@ -31,12 +31,12 @@ from dragoman.transports.web import (
     JSON,
     Network,
     TooLarge,
+    answer_seconds,
     body_of,
     content_type_of,
     failure_of,
     failure_of_status,
     open_client,
-    patience,
     read_body,
     with_session,
 )
@@ -50,14 +50,14 @@ RETRY_LIMIT_SECONDS: Final = 30.0
 SHORTEST_RETRY_SECONDS: Final = 0.1
 """However little a server asks for: one that ends each stream at once would be asked without a pause."""
 LASTING_SECONDS: Final = 10.0
-"""A stream that stood this long was no failure."""
-FAREWELL_SECONDS: Final = 1.0
-LAST_WORD_SECONDS: Final = 0.25
+"""A stream that was open this long was no failure."""
+CLOSE_SECONDS: Final = 1.0
+STREAM_END_SECONDS: Final = 0.25
 """How long a stream may stay open after the reply it was for."""
 REDIRECT_LIMIT: Final = 3
 DOUBLINGS_LIMIT: Final = 10
 
-INTRODUCTION_SECONDS: Final = 5.0
+INITIALIZED_SECONDS: Final = 5.0
 INITIALIZED: Final = "notifications/initialized"
 
 
@@ -96,7 +96,7 @@ class HttpTransport:
         """Messages under way, by the id of the request or a unique text."""
         self._deadlines = Deadlines["int | str", asyncio.Task[None]](self._loop, self._give_up)
         self._expired: set[int | str] = set()
-        self._introduced: asyncio.Task[None] | None = None
+        self._initialized: asyncio.Task[None] | None = None
         """The POST of `notifications/initialized`, until it is answered."""
         self._others: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
@@ -122,11 +122,11 @@ class HttpTransport:
         if self._sink is None:
             raise ConnectionError("the connection is closed")
         about = about or About()
-        key = about.request_id or f"untold {next(self._numbers)}"
+        key = about.request_id or f"notification {next(self._numbers)}"
         task = self._posts[key] = self._loop.create_task(self._post(message, about, key))
         if about.method == INITIALIZED:
-            self._introduced = task
-        if (seconds := patience(about, self._request_seconds)) is not None:
+            self._initialized = task
+        if (seconds := answer_seconds(about, self._request_seconds)) is not None:
             self._deadlines.set(key, seconds, task)
         if self.congested:
             self._room.clear()
@@ -146,7 +146,7 @@ class HttpTransport:
     def details(self) -> Details:
         return Details()
 
-    def hurry(self) -> None:
+    def skip_stop_wait(self) -> None:
         return
 
     async def close(self, *, graceful: bool = False) -> None:
@@ -161,9 +161,9 @@ class HttpTransport:
             return
         try:
             if tasks:
-                await asyncio.wait(tasks, timeout=FAREWELL_SECONDS)
+                await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
             if sink is not None and self._session_id is not None:
-                await self._say_goodbye(client)
+                await self._end_session(client)
         finally:
             await client.close()
 
@@ -194,8 +194,8 @@ class HttpTransport:
 
     async def _exchange(self, message: bytes, about: About, key: int | str) -> TransportFailure | None:
         """Sends the message and delivers the reply. Returns the failure, if any."""
-        if self._introduced is not None and about.method != INITIALIZED:
-            await self._until_introduced()
+        if self._initialized is not None and about.method != INITIALIZED:
+            await self._until_initialized()
         response = await self._answer_to(message, about)
         try:
             if not 200 <= response.status < 300:
@@ -222,13 +222,14 @@ class HttpTransport:
 
     async def _answer_to(self, message: bytes, about: About) -> aiohttp.ClientResponse:
         headers = {**self._headers, **about.headers} if about.headers else self._headers
-        return await send_signed(self._signer, headers, partial(self._send_once, message))
+        request = OutgoingRequest("POST", str(self._url), message)
+        return await send_signed(self._signer, headers, request, partial(self._send_once, message))
 
-    async def _until_introduced(self) -> None:
+    async def _until_initialized(self) -> None:
         """Waits for `notifications/initialized`, which messages on other connections could overtake."""
-        if self._introduced is not None:
-            await asyncio.wait([self._introduced], timeout=INTRODUCTION_SECONDS)
-            self._introduced = None
+        if self._initialized is not None:
+            await asyncio.wait([self._initialized], timeout=INITIALIZED_SECONDS)
+            self._initialized = None
 
     def _give_up(self, key: int | str, task: asyncio.Task[None]) -> None:
         self._expired.add(key)
@@ -251,7 +252,8 @@ class HttpTransport:
     def _moved_to(self, response: aiohttp.ClientResponse) -> URL | None:
         """Where the server has moved within its own origin, if it may be followed there."""
         # With credentials none is followed, not even there: `/` and `/mcp` may belong to different owners.
-        if response.status not in (307, 308) or self._network.headers or self._signer is not None:
+        has_credentials = self._network.headers or (self._signer is not None and self._signer.secrets)
+        if response.status not in (307, 308) or has_credentials:
             return None
         with contextlib.suppress(ValueError):
             target = self._url.join(URL(response.headers.get("Location", "")))
@@ -322,7 +324,7 @@ class HttpTransport:
                         self._hand_on(parser, piece)
                     if request_id is not None and not self._is_awaited(request_id) and limit.when() is None:
                         # Usually the end follows at once, and the connection can be used again.
-                        limit.reschedule(self._loop.time() + LAST_WORD_SECONDS)
+                        limit.reschedule(self._loop.time() + STREAM_END_SECONDS)
 
     def _hand_on(self, parser: SseParser, piece: bytes) -> None:
         began, idle_lines = clock(), parser.idle_lines
@@ -352,7 +354,10 @@ class HttpTransport:
         if last_id:
             headers["Last-Event-ID"] = last_id
         async with asyncio.timeout(self._request_seconds):
-            response = await send_signed(self._signer, headers, lambda signed: get(self._url, headers=signed))
+            request = OutgoingRequest("GET", str(self._url))
+            response = await send_signed(
+                self._signer, headers, request, lambda signed: get(self._url, headers=signed)
+            )
         try:
             yield response
         finally:
@@ -363,33 +368,33 @@ class HttpTransport:
         parser = SseParser(self._limit_bytes)
         loop = asyncio.get_running_loop()
         failures = 0
-        stood = False
-        await self._until_introduced()
+        was_open = False
+        await self._until_initialized()
         while self._sink is not None:
             began = loop.time()
             try:
                 async with self._get(parser.last_id) as response:
                     if response.status != 200 or content_type_of(response) != EVENTS:
                         failure = await self._failure_of(response)
-                        if not self._goes_on_after(failure, stood):
+                        if not self._continues_after(failure, was_open):
                             return
                     else:
-                        stood = True
+                        was_open = True
                         parser = _successor(parser, self._limit_bytes)
                         await self._deliver(response, parser)
             except EventTooLarge:
                 parser = SseParser(self._limit_bytes)
             except NoCredentials:
-                return  # whoever calls next is told why
+                return  # the next call fails with the reason
             except FAULTS as error:
                 self._tell_if_gone(failure_of(error))
             failures = 0 if loop.time() - began > LASTING_SECONDS else failures + 1
             await asyncio.sleep(_pause(parser, failures - 1))
 
-    def _goes_on_after(self, failure: TransportFailure, stood: bool) -> bool:
+    def _continues_after(self, failure: TransportFailure, was_open: bool) -> bool:
         status = failure.status or 0
         # Where there never was a stream, 404 says no more than 405: many a server has no route for GET.
-        if status == 404 and stood and self._sink is not None:
+        if status == 404 and was_open and self._sink is not None:
             self._sink.failed(None, failure)
         return status >= 500 or status == 429
 
@@ -413,13 +418,14 @@ class HttpTransport:
             headers["MCP-Protocol-Version"] = self._revision
         self._headers = headers
 
-    async def _say_goodbye(self, client: aiohttp.ClientSession) -> None:
+    async def _end_session(self, client: aiohttp.ClientSession) -> None:
         # A courtesy: the session ends in any case.
         with contextlib.suppress(*FAULTS):
-            async with asyncio.timeout(FAREWELL_SECONDS):
+            async with asyncio.timeout(CLOSE_SECONDS):
                 headers = self._headers
                 if self._signer is not None:
-                    headers = (await self._signer.sign(headers)).headers
+                    request = OutgoingRequest("DELETE", str(self._url))
+                    headers = (await self._signer.sign(headers, request)).headers
                 async with client.delete(self._url, headers=headers, allow_redirects=False):
                     return
 

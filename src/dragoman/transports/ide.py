@@ -25,7 +25,7 @@ from dragoman.transports.web import Network
 
 TOKEN_HEADER: Final = "X-Claude-Code-Ide-Authorization"
 PORT_VARIABLES: Final = ("DRAGOMAN_IDE_PORT", "CLAUDE_CODE_SSE_PORT")
-"""An IDE sets one of them in its own terminal, so whoever runs there means that IDE."""
+"""An IDE sets one of them in its own terminal, so a program that runs there means that IDE."""
 
 LOCK_BYTES: Final = 64 * 1024
 LOCK_FILES: Final = 256
@@ -130,7 +130,7 @@ def _distrust_folder(folder: Path) -> str | None:
     if not is_own(status):
         return "it belongs to another user"
     # Not the group: where each user has a group, folders are writable for it by default.
-    return "everybody may write into it" if is_open_to(stat.S_IWOTH, status) else None
+    return "every user may write into it" if is_open_to(stat.S_IWOTH, status) else None
 
 
 def _lock_files(folder: Path) -> list[Path]:

@@ -2,20 +2,24 @@
 
 Messages are delivered in the next iteration of the event loop, never inside `send`, so neither side can
 re-enter the other. Closing one end closes the other. A server is any object with a `serve` coroutine;
-`sdk_objects.py` adapts objects of the official SDK and of FastMCP.
+`sdk_objects.py` adapts objects of the official SDK and of FastMCP. `standard_streams` is the server's end of
+stdio, for such a server in a process of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from dragoman.errors import StartFailed
 from dragoman.transports.base import About, OneLink, Receiver, Sink
+from dragoman.transports.lines import LineFramer
 
 END_GRACE_SECONDS = 0.5
-"""How long a server may take to wind up after its end was closed."""
+"""How long a server may take to end after its end was closed."""
+STDIN_LIMIT_BYTES: Final = 64 * 1024 * 1024
 
 
 @runtime_checkable
@@ -110,3 +114,31 @@ class InProcessTransport(OneLink):
         except Exception as error:  # border: whatever a server's code raises ends only its own pair
             cause = f"it failed with {type(error).__name__}: {error}"
         end.hang_up(cause)
+
+
+async def standard_streams() -> ServerEnd:
+    """This process's standard input and output as a server's end."""
+    end = ServerEnd(_Output())
+    await asyncio.get_running_loop().connect_read_pipe(lambda: _Input(end), sys.stdin.buffer)
+    return end
+
+
+class _Input(asyncio.Protocol):
+    def __init__(self, end: ServerEnd) -> None:
+        self._end = end
+        self._framer = LineFramer(end.put, lambda _head, _tail: True, limit_bytes=STDIN_LIMIT_BYTES)
+
+    def data_received(self, data: bytes) -> None:
+        self._framer.feed(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end.shut()
+
+
+class _Output:
+    def received(self, message: bytes) -> None:
+        sys.stdout.buffer.write(message + b"\n")
+        sys.stdout.buffer.flush()
+
+    def lost(self, cause: str) -> None:
+        return

@@ -117,7 +117,7 @@ class ProcessWatchdog:
     def _stop_watchdog(self) -> None:
         process, self._watchdog = self._watchdog, None
         if process is not None and process.stdin is not None:
-            # Killed, not asked to end: one that is frozen would not heed it.
+            # Killed, not asked to end: one that is frozen would not react.
             process.kill()
             process.stdin.close()
             try:

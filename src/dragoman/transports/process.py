@@ -67,7 +67,7 @@ class ServerProcess:
         self.left_behind: tuple[str, ...] = ()
         """What was still alive at the end: pid and command of each process."""
         self._successor: int | None = None
-        self._is_hurried = False
+        self._skips_stop_wait = False
         self._pidfd: int | None = None
         watchdog.watch(self._popen.pid)
         self._watch()
@@ -102,16 +102,16 @@ class ServerProcess:
         self._successor = await reaper.find_living(self._family)
         return self._successor
 
-    def hurry(self) -> None:
+    def skip_stop_wait(self) -> None:
         """Gives it no more time to end by itself."""
-        self._is_hurried = True
+        self._skips_stop_wait = True
         if self._ending is not None:
-            self._ending.hurry()
+            self._ending.skip_stop_wait()
 
-    async def end(self, close_input: Callable[[], None], patience_seconds: float = 0.0) -> None:
+    async def end(self, close_input: Callable[[], None], stop_seconds: float = 0.0) -> None:
         """Closes its input, and ends everything that comes from it. Bounded in time.
 
-        `patience_seconds`: how long it may finish its work before the first signal.
+        `stop_seconds`: how long it may finish its work before the first signal.
         """
         try:
             if self._ending is None:
@@ -120,9 +120,9 @@ class ServerProcess:
                 await reaper.find_living(self._family)
             close_input()
             if self._ending is None:
-                patience_seconds = 0.0 if self._is_hurried else patience_seconds
+                stop_seconds = 0.0 if self._skips_stop_wait else stop_seconds
                 release = functools.partial(watchdog.release, self._popen.pid)
-                self._ending = reaper.end(self._family, release, patience_seconds)
+                self._ending = reaper.end(self._family, release, stop_seconds)
             self.left_behind = await asyncio.shield(self._ending.future)
             self._successor = None
         except asyncio.CancelledError:

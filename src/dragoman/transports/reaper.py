@@ -45,7 +45,7 @@ class Job(Protocol):
     def advance(self, scan: Callable[[], Snapshot], now: float) -> bool:
         """Takes the next step, in the thread; true once there is a result.
 
-        `scan`: all processes as they are now; whoever can do without does not ask for them.
+        `scan`: returns all processes as they are now; a job that does not need them does not call it.
         """
         ...
 
@@ -57,7 +57,7 @@ class Job(Protocol):
         ...
 
 
-class _Told(Generic[T]):
+class _AwaitedJob(Generic[T]):
     """A job whose result is awaited on a loop."""
 
     def __init__(self, empty: T) -> None:
@@ -70,20 +70,20 @@ class _Told(Generic[T]):
             self.future.set_result(self.result)
 
 
-class Ending(_Told[tuple[str, ...]]):
+class Ending(_AwaitedJob[tuple[str, ...]]):
     """The end of one family; the result describes what is still alive."""
 
-    def __init__(self, family: Family, on_end: Callable[[], None], patience_seconds: float) -> None:
+    def __init__(self, family: Family, on_end: Callable[[], None], stop_seconds: float) -> None:
         super().__init__(())
         self._family = family
         self._on_end = on_end
         # The sequence of signals has a wait of its own before the first signal.
-        self._began = time.monotonic() + max(0.0, patience_seconds - SIGNAL_STEPS[0][0])
+        self._began = time.monotonic() + max(0.0, stop_seconds - SIGNAL_STEPS[0][0])
         """When the sequence of signals begins."""
         self._leads = family.exit_code is None
         self._sent = 0
 
-    def hurry(self) -> None:
+    def skip_stop_wait(self) -> None:
         """Begins the sequence of signals now, if it has not begun."""
         self._began = min(self._began, time.monotonic())
 
@@ -91,7 +91,7 @@ class Ending(_Told[tuple[str, ...]]):
         if now < self._began and self._leads:
             if self._family.exit_code is None:
                 return False
-            self.hurry()  # what a server leaves behind when it ends by itself has no work to finish
+            self.skip_stop_wait()  # what a server leaves behind when it ends by itself has no work to finish
         members = self._family.members(scan())
         elapsed = now - self._began
         if not self._family.is_gone(members) and elapsed < LAST_SECONDS:
@@ -107,7 +107,7 @@ class Ending(_Told[tuple[str, ...]]):
         return True
 
 
-class _Search(_Told["int | None"]):
+class _Search(_AwaitedJob["int | None"]):
     """Looks for the oldest living member of a family."""
 
     def __init__(self, family: Family) -> None:
@@ -126,12 +126,12 @@ class Reaper:
         self._jobs: list[Job] = []
         self._thread: threading.Thread | None = None
 
-    def end(self, family: Family, on_end: Callable[[], None], patience_seconds: float = 0.0) -> Ending:
+    def end(self, family: Family, on_end: Callable[[], None], stop_seconds: float = 0.0) -> Ending:
         """Ends a family; the result describes what could not be ended. `on_end` is called in the thread.
 
-        `patience_seconds`: how long it has before the first signal, if that is more than the steps give.
+        `stop_seconds`: how long it has before the first signal, if that is more than the steps give.
         """
-        ending = Ending(family, on_end, patience_seconds)
+        ending = Ending(family, on_end, stop_seconds)
         self._add(ending)
         return ending
 
@@ -174,7 +174,7 @@ class Reaper:
 def _advance(job: Job, scan: Callable[[], Snapshot], now: float) -> bool:
     try:
         return job.advance(scan, now)
-    except Exception:  # border: a fault in one job must not keep others, and whoever waits for it, waiting
+    except Exception:  # border: a fault in one job must keep neither other jobs nor its own caller waiting
         return True
 
 

@@ -23,7 +23,7 @@ import aiohttp
 from yarl import URL
 
 from dragoman.cleaning import one_line
-from dragoman.credentials import Credentials
+from dragoman.credentials import Credentials, OutgoingRequest
 from dragoman.errors import ConnectError, Unreachable
 from dragoman.transports.base import (
     ADDRESS_QUESTION,
@@ -46,12 +46,12 @@ from dragoman.transports.web import (
     FAULTS,
     Network,
     TooLarge,
+    answer_seconds,
     body_of,
     content_type_of,
     failure_of,
     failure_of_status,
     open_client,
-    patience,
     read_body,
     with_session,
 )
@@ -146,7 +146,7 @@ class SseTransport:
     def details(self) -> Details:
         return Details()
 
-    def hurry(self) -> None:
+    def skip_stop_wait(self) -> None:
         return
 
     async def close(self, *, graceful: bool = False) -> None:
@@ -175,6 +175,7 @@ class SseTransport:
         self._stream = stream = await send_signed(
             self._signer,
             headers,
+            OutgoingRequest("GET", self._network.url),
             lambda signed: client.get(self._network.address, headers=signed, allow_redirects=False),
         )
         if stream.status != 200:
@@ -275,8 +276,8 @@ class SseTransport:
             post = asyncio.create_task(self._post(message, about))
             self._posts.add(post)
             post.add_done_callback(self._posted)
-            patience = BEHIND_NOTIFICATION_SECONDS if about.request_id is None else BEHIND_REQUEST_SECONDS
-            await asyncio.wait((post,), timeout=patience)
+            seconds = BEHIND_NOTIFICATION_SECONDS if about.request_id is None else BEHIND_REQUEST_SECONDS
+            await asyncio.wait((post,), timeout=seconds)
 
     def _posted(self, post: asyncio.Task[None]) -> None:
         self._posts.discard(post)
@@ -305,7 +306,7 @@ class SseTransport:
         time of any request: it takes the room of another.
         """
         loop = asyncio.get_running_loop()
-        longest = patience(about, self._request_seconds)
+        longest = answer_seconds(about, self._request_seconds)
         last = math.inf if longest is None else loop.time() + longest
         while True:
             await asyncio.wait([posting], timeout=self._request_seconds)
@@ -326,6 +327,7 @@ class SseTransport:
             async with await send_signed(
                 self._signer,
                 self._post_headers,
+                OutgoingRequest("POST", str(endpoint), message),
                 lambda signed: client.post(
                     endpoint, data=body_of(message), headers=signed, allow_redirects=False
                 ),

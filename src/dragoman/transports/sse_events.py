@@ -225,7 +225,7 @@ class SseParser:
         return b""
 
     def _start_skipping(self, told: bytes, events: list[SseEvent], *, at_line_start: bool) -> None:
-        # Counted as seen: whoever resumes from the id before would be sent the same event again.
+        # Counted as seen: after resuming from the id before, the server would send the same event again.
         self.last_id = self._id
         self._reset()
         head = told[:END_BYTES]

@@ -22,7 +22,6 @@ from dragoman.transports.base import About, Details, OneLink, Sink
 from dragoman.transports.lines import Flood, LineFramer
 from dragoman.transports.pacing import TURN_SECONDS, clock
 from dragoman.transports.process import ServerProcess, minimal_environment
-from dragoman.transports.ring import ByteRing
 
 STDERR_CAPACITY_BYTES: Final = 1024 * 1024
 STDERR_TAIL_BYTES: Final = 4096
@@ -68,8 +67,9 @@ class StdioTransport(OneLink):
         self._limit_bytes = limit_bytes
         self._stall_seconds = stall_seconds
         self._stop_seconds = stop_seconds
-        self._stderr = ByteRing(STDERR_CAPACITY_BYTES)
-        self._last_words: bytes | None = None
+        self._stderr = bytearray()
+        """The newest bytes of stderr."""
+        self._stderr_at_close: bytes | None = None
         """The end of stderr before we began to end a process that ran: what follows is our doing."""
         self._process: ServerProcess | None = None
         self._stdin: asyncio.WriteTransport | None = None
@@ -130,10 +130,10 @@ class StdioTransport(OneLink):
     async def drained(self) -> None:
         await self._room.wait()
 
-    def hurry(self) -> None:
+    def skip_stop_wait(self) -> None:
         self._stop_seconds = 0.0
         if self._process is not None:
-            self._process.hurry()
+            self._process.skip_stop_wait()
 
     async def close(self, *, graceful: bool = False) -> None:
         self._sink = None
@@ -141,8 +141,8 @@ class StdioTransport(OneLink):
         self._outbox.clear()
         if self._search is not None:
             self._search.cancel()
-        if self._process is not None and self._process.exit_code is None and self._last_words is None:
-            self._last_words = self._stderr.tail(STDERR_TAIL_BYTES)
+        if self._process is not None and self._process.exit_code is None and self._stderr_at_close is None:
+            self._stderr_at_close = bytes(self._stderr[-STDERR_TAIL_BYTES:])
         try:
             if self._process is not None:
                 await self._process.end(self._close_input, self._stop_seconds if graceful else 0.0)
@@ -164,7 +164,7 @@ class StdioTransport(OneLink):
     def details(self) -> Details:
         process = self._process
         pid = process.pid if process else None
-        words = self._stderr.tail(STDERR_TAIL_BYTES) if self._last_words is None else self._last_words
+        words = self._stderr[-STDERR_TAIL_BYTES:] if self._stderr_at_close is None else self._stderr_at_close
         tail = words.decode("utf-8", "replace")
         return Details(
             pid=pid,
@@ -240,14 +240,14 @@ class StdioTransport(OneLink):
         if self._sink is None or self._process is None:
             return
         self._output_ended = True
-        if cause is not None or self._has_last_words():
+        if cause is not None or self._is_end_known():
             self._tell_lost(cause)
             return
         # Whichever of the exit code and the end of stderr comes last; they are not waited for long.
         self._process.on_exit(self._tell_if_known)
         self._loop.call_later(EXIT_GRACE_SECONDS, self._tell_lost, None)
 
-    def _has_last_words(self) -> bool:
+    def _is_end_known(self) -> bool:
         return self._process is not None and self._process.exit_code is not None and self._stderr_ended
 
     def stderr_ended(self) -> None:
@@ -256,7 +256,7 @@ class StdioTransport(OneLink):
             self._tell_if_known()
 
     def _tell_if_known(self) -> None:
-        if self._has_last_words():
+        if self._is_end_known():
             self._tell_lost(None)
 
     def _tell_lost(self, cause: str | None) -> None:
@@ -381,12 +381,13 @@ class _Stdout(asyncio.Protocol):
 
 
 class _Stderr(asyncio.Protocol):
-    def __init__(self, owner: StdioTransport, ring: ByteRing) -> None:
+    def __init__(self, owner: StdioTransport, kept: bytearray) -> None:
         self._owner = owner
-        self._ring = ring
+        self._kept = kept
 
     def data_received(self, data: bytes) -> None:
-        self._ring.append(data)
+        self._kept += data
+        del self._kept[:-STDERR_CAPACITY_BYTES]
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._owner.stderr_ended()

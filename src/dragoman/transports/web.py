@@ -37,7 +37,7 @@ ERROR_BODY_BYTES: Final = 64 * 1024
 CHUNK_BYTES: Final = 256 * 1024
 CONNECT_SECONDS: Final = 20.0
 KEEP_IDLE_SECONDS: Final = 4.0
-"""Shorter than what common servers keep idle connections for, lest a call meets one that is being closed."""
+"""Shorter than common servers keep idle connections, so that no call meets one that is being closed."""
 SECRET_LENGTH: Final = 8
 SESSION_HEADER: Final = "X-Mcp-Client-Session-Id"
 """Names the host's session, the same on every request of one host."""
@@ -94,7 +94,7 @@ def proxy_for(url: str, environ: Mapping[str, str] = os.environ) -> str | None:
     named = {name: value for name, value in environ.items() if name.lower().endswith("_proxy")}
     # The lower case name wins, in whichever order the environment holds them.
     lowered = {name.lower(): named[name] for name in sorted(named, key=str.islower)}
-    if "REQUEST_METHOD" in environ:  # under CGI, `Proxy:` headers of strangers arrive as HTTP_PROXY
+    if "REQUEST_METHOD" in environ:  # under CGI, `Proxy:` headers of any client arrive as HTTP_PROXY
         lowered.pop("http_proxy", None)
     host = f"{parts.host or ''}:{parts.port}" if parts.port else parts.host or ""
     if _bypasses(host, {"no": lowered.get("no_proxy", "")}):
@@ -244,7 +244,8 @@ WRONG_PATH: Final = "Is the URL right? MCP servers often use a path such as /mcp
 GATEWAY: Final = "The server, or a proxy in front of it, is not available now."
 _HINTS: Final = {
     401: "Authentication is required; check the entry's `headers` or `headersHelper`.",
-    403: "The credentials lack permission; check the rights of the token in the entry's `headers`.",
+    403: "The credentials lack permission; sign in again (`dragoman mcp login`), which asks for what is "
+    "missing, or check the token in the entry's `headers`.",
     404: WRONG_PATH,
     405: WRONG_PATH,
     407: "The proxy requires a user name and password.",
@@ -310,8 +311,8 @@ def _in_words(body: bytes, content_type: str, hide: Iterable[str]) -> str:
     return one_line(text[:400], 200).strip()
 
 
-def patience(about: About, request_seconds: float) -> float | None:
-    """How long an answer that is no stream may take; None: whoever waits for it keeps the time."""
+def answer_seconds(about: About, request_seconds: float) -> float | None:
+    """How long an answer that is no stream may take; None: only the time limit of the request counts."""
     if about.request_id is None or about.is_standing:
         return request_seconds
     seconds = max(request_seconds, about.timeout_seconds)
@@ -319,7 +320,7 @@ def patience(about: About, request_seconds: float) -> float | None:
 
 
 def body_of(message: bytes) -> bytes | io.BytesIO:
-    """A large message is sent in pieces: in one, it would hold up everybody else."""
+    """A large message is sent in pieces: in one, it would block the event loop."""
     return message if len(message) <= PIECE_BYTES else io.BytesIO(message)
 
 
@@ -332,7 +333,7 @@ def asked_wait(headers: Mapping[str, str]) -> float | None:
 
 
 def retry_after(value: str | None) -> float | None:
-    """`Retry-After` in seconds: a number or a date, never negative. Whoever waits sets a limit."""
+    """`Retry-After` in seconds: a number or a date, never negative. The caller limits it."""
     if value is None:
         return None
     value = value.strip()

@@ -24,7 +24,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from dragoman.cleaning import one_line
-from dragoman.credentials import Credentials
+from dragoman.credentials import Credentials, OutgoingRequest
 from dragoman.transports.base import About, OneLink, Sink, TransportFailure, connect_error
 from dragoman.transports.credentials import Signer, secrets_of, send_signed
 from dragoman.transports.pacing import Pacer, clock
@@ -154,7 +154,10 @@ class WebSocketTransport(OneLink):
         """The link, after at most one renewal of credentials."""
         self._client = client = _client_for(self._server, self._network)
         client.trace_configs.append(_watching_the_handshake(self._answered, self._secrets))
-        done = await send_signed(self._signer, self._network.headers, partial(self._shake_hands, client))
+        request = OutgoingRequest("GET", self._network.url)
+        done = await send_signed(
+            self._signer, self._network.headers, request, partial(self._shake_hands, client)
+        )
         return done.link
 
     def _answered(self, response: aiohttp.ClientResponse) -> None:
@@ -168,7 +171,7 @@ class WebSocketTransport(OneLink):
             self._sink.unrequested(count)
 
     async def _hang_up(self, link: _WebSocket) -> None:
-        """Says goodbye and ends the connection, without waiting for the far end to answer.
+        """Sends a close frame and ends the connection, without waiting for the answer.
 
         aiohttp's own `close` waits for that answer, and reads what else comes without letting the loop turn.
         """
@@ -176,7 +179,7 @@ class WebSocketTransport(OneLink):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await link.send_frame(aiohttp.WSCloseCode.OK.to_bytes(2, "big"), aiohttp.WSMsgType.CLOSE)
         except FAULTS:
-            pass  # the goodbye is a courtesy
+            pass  # the close frame is optional
         if self._response is not None:
             self._response.close()
         await link.close()
@@ -251,7 +254,7 @@ class WebSocketTransport(OneLink):
         except TimeoutError:
             self._end(f"it has not read for {STALL_SECONDS:g} s")
         except (aiohttp.ClientError, OSError):
-            return  # whoever reads is about to say why
+            return  # the reading task reports the reason
 
     def _written(self, message: bytes) -> None:
         self._waiting_bytes -= len(message)
@@ -263,7 +266,7 @@ class WebSocketTransport(OneLink):
             sink.lost(cause)
 
     def _stop(self) -> Sink | None:
-        """Takes and delivers nothing more. Returns whom an end is to be told, if anybody."""
+        """Takes and delivers nothing more. Returns the sink that an end is reported to, if there is one."""
         sink, self._sink = self._sink, None
         self._queue.clear()
         self._waiting_bytes = 0

@@ -110,9 +110,9 @@ def split_as(shape: type[T], raw: Raw | bytes) -> T:
 
 def is_slow(raw: Raw | bytes) -> bool:
     """Whether msgspec would take very long for its numbers, if it decoded them."""
-    view = memoryview(raw)
-    if view.nbytes < SLOW_NUMBERS * _SHORTEST_SLOW_BYTES:
+    if len(raw) < SLOW_NUMBERS * _SHORTEST_SLOW_BYTES:
         return False
+    view = memoryview(raw)
     return any(
         next(islice(exponents.finditer(view), SLOW_NUMBERS, None), None) for exponents in _LARGE_EXPONENTS
     )

@@ -30,7 +30,7 @@ from dragoman.errors import (
     UnknownTool,
 )
 from dragoman.events import CallFinished, CallProgressed, CallStarted, EventBus
-from dragoman.hooks.points import After, Before
+from dragoman.hooks.merging import After, Before
 from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import Caller
 from dragoman.names import ServerName
@@ -106,6 +106,9 @@ class World:
         return self.after
 
     # permissions
+
+    def decide_by_rules_alone(self, tool: Tool, word: HookDecision | None) -> Decision | None:
+        return None
 
     async def decide(
         self,

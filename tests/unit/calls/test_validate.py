@@ -3,12 +3,17 @@
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from dragoman.calls.validate import PROBLEM_LIMIT, Checker
+from dragoman.calls.validate import (
+    PROBLEM_LIMIT,
+    Checker,
+    _Input,  # pyright: ignore[reportPrivateUsage]
+)
 from dragoman.errors import InvalidArguments
 from tests.cpu_time import CpuTimer
 from tests.unit.fakes import tool
@@ -223,3 +228,83 @@ def test_a_schema_that_is_merely_large_is_priced_in_no_time():
     started = CpuTimer()
     Checker().check(tool({"type": "object", "allOf": parts}), {})
     assert started.seconds() < 2
+
+
+SIMPLE = {
+    "type": "object",
+    "properties": {
+        "s": {"type": "string", "description": "d", "default": ""},
+        "i": {"type": "integer"},
+        "n": {"type": "number"},
+        "b": {"type": "boolean"},
+    },
+    "required": ["s"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "certainly"),
+    [
+        pytest.param(SIMPLE, {"s": "x"}, True, id="only what is required"),
+        pytest.param(SIMPLE, {"s": "x", "i": 1, "n": 2, "b": True}, True, id="one of each type"),
+        pytest.param(SIMPLE, {"s": "é"}, True, id="text beyond ASCII"),
+        pytest.param(SIMPLE, {"s": "\ud800"}, True, id="half a character: the encoder refuses it"),
+        pytest.param(SIMPLE, {"s": "x", "n": 0.5}, False, id="a fraction"),
+        pytest.param(SIMPLE, {"s": "x", "i": 1.0}, False, id="a whole number with a fraction"),
+        pytest.param({**SIMPLE, "required": "s"}, {"s": "x"}, False, id="required is no list"),
+        pytest.param({**SIMPLE, "minProperties": 1}, {"s": "x"}, False, id="another keyword"),
+        pytest.param({**SIMPLE, "properties": {"s": True}}, {"s": "x"}, False, id="a boolean schema"),
+        pytest.param({**SIMPLE, "properties": {"s": {}}}, {"s": "x"}, False, id="any type"),
+        pytest.param(
+            {**SIMPLE, "properties": {"s": {"type": ["string", "null"]}}}, {"s": "x"}, False, id="two types"
+        ),
+        pytest.param(
+            {**SIMPLE, "properties": {"s": {"type": "string", "minLength": 1}}},
+            {"s": "x"},
+            False,
+            id="a length",
+        ),
+    ],
+)
+def test_what_certainly_fits_needs_no_validator(
+    schema: dict[str, Any], arguments: dict[str, Any], certainly: bool
+):
+    known = _Input(tool(schema))
+
+    assert known.certainly_accepts(arguments) is certainly
+    assert known.check.problems(arguments) == ()
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        pytest.param(SIMPLE, {}, id="a required one is missing"),
+        pytest.param(SIMPLE, {"s": 1}, id="another type"),
+        pytest.param(SIMPLE, {"s": "x", "i": True}, id="a boolean for a number"),
+        pytest.param(SIMPLE, {"s": "x", "b": 1}, id="a number for a boolean"),
+        pytest.param(SIMPLE, {"s": "x", "z": 1}, id="an unknown one"),
+        pytest.param(SIMPLE, {"s": None}, id="null"),
+        pytest.param({**SIMPLE, "type": "array"}, {"s": "x"}, id="no object"),
+    ],
+)
+def test_what_does_not_fit_is_never_accepted_without_the_validator(
+    schema: dict[str, Any], arguments: dict[str, Any]
+):
+    known = _Input(tool(schema))
+
+    assert not known.certainly_accepts(arguments)
+    assert known.check.problems(arguments) != ()
+
+
+def test_the_validator_is_not_loaded_for_arguments_that_certainly_fit():
+    code = f"""
+import sys
+from dragoman.calls.validate import Checker
+from tests.unit.fakes import tool
+assert Checker().check(tool({SIMPLE!r}), {{"s": "x", "i": 1}})
+assert "jsonschema_rs" not in sys.modules
+assert Checker().check(tool({SIMPLE!r}), {{"s": "x", "n": 0.5}})
+assert "jsonschema_rs" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])

@@ -149,6 +149,7 @@ WRONG_VALUES = {
     "env": {"A": [1]},
     "permissions": {"allow": "everything"},
     "connectors": {"bearer": "x"},
+    "xaaIdp": {"issuer": "https://idp.example.com"},
 }
 
 

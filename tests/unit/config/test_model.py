@@ -450,3 +450,24 @@ def test_what_has_neither_command_nor_address_is_nobodys_duplicate():
 def test_which_tools_are_offered(enabled: tuple[str, ...] | None, disabled: tuple[str, ...], offered: bool):
     config = ServerConfig(command="x", enabled_tools=enabled, disabled_tools=disabled)
     assert config.offers("tool") is offered
+
+
+@pytest.mark.requirement("CFG-5")
+@pytest.mark.parametrize(
+    ("written", "tool", "is_offered"),
+    [
+        ("delete", "delete", False),
+        ("Delete", "delete", False),
+        ("delete ", "delete", False),
+        ("d\u200belete", "delete", False),
+        ("mcp__box__delete", "delete", False),
+        ("del*", "delete", False),
+        ("*", "delete", False),
+        ("delete", "delete_all", True),
+        ("mcp__box__delete", "undelete", True),
+    ],
+    ids=ascii,
+)
+def test_a_disabled_tool_is_named_loosely(written: str, tool: str, is_offered: bool):
+    assert ServerConfig(command="x", disabled_tools=(written,)).offers(tool) is is_offered
+    assert ServerConfig(command="x", enabled_tools=(written,)).offers(tool) is (written == tool)

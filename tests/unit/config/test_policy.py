@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from dragoman.config.policy import Policy, PolicyPart, Subject, gather, judge
-from dragoman.config.urls import parse_url
+from dragoman.urls import parse_url
 
 HTTP = Subject(name="box", scope="user", transport="http", url=parse_url("https://box.example.com/mcp"))
 STDIO = Subject(

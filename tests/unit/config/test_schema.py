@@ -153,6 +153,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
         {"PreToolUse": [{"matcher": "a*", "hooks": [{"type": "command", "command": "x", "timeout": 5}]}]}
     ),
     "permissions": st.fixed_dictionaries({}, optional={"allow": WORDS, "ask": WORDS, "deny": WORDS}),
+    "xaaIdp": st.none() | st.just({"issuer": "https://idp.example.com", "clientId": "c", "enabled": True}),
     "connectors": st.none() | st.just({"url": "https://x.example.com", "bearer": "${B}"}),
 }
 ODD: st.SearchStrategy[Any] = st.sampled_from(

@@ -8,8 +8,8 @@ import yarl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman.config.urls import LIMIT_CHARACTERS, ServerUrl, matches, parse_pattern, parse_url
 from dragoman.errors import ConfigError
+from dragoman.urls import LIMIT_CHARACTERS, ServerUrl, matches, parse_pattern, parse_url
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import paths
-from dragoman.config import atomic_write, writer
+from dragoman import atomic_write, paths
+from dragoman.config import writer
 from dragoman.config.jsonc import set_value
 from dragoman.config.writer import edit, edit_state
 from dragoman.errors import ConfigFileError

@@ -25,7 +25,7 @@ from dragoman.errors import (
     SignInNeeded,
     Unreachable,
 )
-from dragoman.transports.base import TransportFailure, TroubleKind
+from dragoman.transports.base import FailureKind, TransportFailure
 
 
 def body(code: int, message: str = "", **more: Any) -> bytes:
@@ -79,6 +79,27 @@ def test_everything_else_is_no_error_of_the_protocol(content: bytes):
 
 
 # --- what the caller is told ---
+
+
+@pytest.mark.requirement("AUT-4")
+@pytest.mark.parametrize(
+    ("challenge", "hint"),
+    [
+        (
+            'Bearer error="insufficient_scope", scope="read admin"',
+            "It asks for the scopes read admin. To grant them, sign in again: `dragoman mcp login box`.",
+        ),
+        (
+            'Bearer error="insufficient_scope"',
+            "It asks for more scopes. To grant them, sign in again: `dragoman mcp login box`.",
+        ),
+        ('Bearer error="invalid_token"', "as before"),
+        (None, "as before"),
+    ],
+)
+def test_a_refusal_for_want_of_scopes_names_them(challenge: str | None, hint: str):
+    error = error_of("box", status(403, challenge=challenge, hint="as before"), 1000)
+    assert error.hint == hint
 
 
 @pytest.mark.parametrize(
@@ -309,12 +330,12 @@ def test_what_becomes_of_a_healthy_link(trouble: TransportFailure, verdict: Verd
     assert Health().after(trouble) == verdict
 
 
-TERMINAL: list[TroubleKind] = ["broken", "timeout"]
+TERMINAL: list[FailureKind] = ["broken", "timeout"]
 
 
 @pytest.mark.requirement("LIF-6")
 @pytest.mark.parametrize("kind", TERMINAL)
-def test_the_third_terminal_error_in_a_row_makes_the_link_anew(kind: TroubleKind):
+def test_the_third_terminal_error_in_a_row_makes_the_link_anew(kind: FailureKind):
     health = Health()
 
     assert [health.after(TransportFailure(kind, "")) for _ in range(TERMINAL_LIMIT)] == [

@@ -80,7 +80,7 @@ def test_the_attempt_is_counted():
 def test_a_good_while_gives_all_attempts_back():
     one = ladder()
     waits(one, 5)
-    one.stood(5 * REFILL_SECONDS)
+    one.was_connected(5 * REFILL_SECONDS)
 
     assert waits(one, 6) == [1, 2, 4, 8, 16, None]
 
@@ -88,14 +88,14 @@ def test_a_good_while_gives_all_attempts_back():
 def test_some_time_gives_some_attempts_back():
     one = ladder()
     waits(one, 5)
-    one.stood(2 * REFILL_SECONDS)
+    one.was_connected(2 * REFILL_SECONDS)
 
     assert waits(one, 3) == [8, 16, None]
 
 
 def test_time_saved_up_does_not_give_more_attempts_than_there_are():
     one = ladder()
-    one.stood(1e9)
+    one.was_connected(1e9)
 
     assert waits(one, 6) == [1, 2, 4, 8, 16, None]
 
@@ -106,7 +106,7 @@ def test_a_server_that_dies_right_after_each_start_is_soon_left_alone(lasted: fl
     tried = 0
     while one.next_wait() is not None and tried < 100:
         tried += 1
-        one.stood(lasted)
+        one.was_connected(lasted)
 
     assert 5 <= tried <= 15
 
@@ -115,7 +115,7 @@ def test_a_server_that_stays_for_a_while_each_time_is_never_left_alone():
     one = ladder()
     for _ in range(1000):
         assert one.next_wait() is not None
-        one.stood(2 * REFILL_SECONDS)
+        one.was_connected(2 * REFILL_SECONDS)
 
 
 def test_whoever_wants_to_try_for_ever_may():
@@ -127,7 +127,7 @@ def test_waits_are_never_negative_and_never_beyond_the_limit(story: list[float |
     one = ladder(attempts, chance=0.5)
     for lasted in story:
         if lasted is not None:
-            one.stood(lasted)
+            one.was_connected(lasted)
         elif (wait := one.next_wait()) is not None:
             assert 0 <= wait <= 30
             assert attempts > 0

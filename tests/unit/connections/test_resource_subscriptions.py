@@ -310,8 +310,8 @@ async def test_who_comes_while_the_last_one_leaves_is_told(room: Room):
     room.hear("x:a")
 
     assert await next_of(second) == "x:a"
-    last_words = [method for method, _ in session.asked if method.startswith("resources/")][-1]
-    assert last_words == "resources/subscribe"
+    last_lines = [method for method, _ in session.asked if method.startswith("resources/")][-1]
+    assert last_lines == "resources/subscribe"
 
 
 async def test_when_there_will_be_no_further_link_nobody_waits_for_ever(room: Room):

@@ -467,10 +467,10 @@ async def test_giving_up_is_said_in_words_where_closing_says_nothing(remote: Ses
 
 async def test_quiet_comes_with_the_last_reply_or_when_the_time_is_up(remote: Session, web: Wire):
     async with asyncio.timeout(5):
-        await remote.quiet(60)
+        await remote.wait_until_idle(60)
         task = await started(remote)
-        await remote.quiet(0.01)
-        quiet = asyncio.create_task(remote.quiet(60))
+        await remote.wait_until_idle(0.01)
+        quiet = asyncio.create_task(remote.wait_until_idle(60))
         await asyncio.sleep(0)
         assert not quiet.done()
         answer(web)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.content.budget import Limits, cut_to_fit, fits, head_of, tail_of
-from dragoman.content.tokens import MOST_PER_CHARACTER, estimate, installed_counter
+from dragoman.content.tokens import MOST_PER_CHARACTER, estimate
 
 pytestmark = pytest.mark.requirement("CAL-7")
 
@@ -25,20 +25,6 @@ SMALL = Limits(characters=1000, tokens=100, head_characters=300, tail_characters
 )
 def test_both_limits_hold(text: str, is_fit: bool):
     assert fits(text, SMALL) is is_fit
-
-
-def test_a_real_tokenizer_is_asked_only_where_its_word_could_change_the_judgement():
-    asked: list[int] = []
-
-    def count(text: str) -> int:
-        asked.append(len(text))
-        return len(text) // 2
-
-    assert fits("7" * 40, SMALL, count)
-    assert not fits("7" * 999, SMALL, count)
-    assert asked == []
-    assert fits("7" * 150, SMALL, count)
-    assert asked == [150]
 
 
 @given(st.text(max_size=50))
@@ -61,8 +47,3 @@ def test_what_is_kept_is_within_the_limits_and_from_the_text(text: str):
 def test_a_cut_says_how_much_is_missing():
     assert cut_to_fit("a" * 2000, Limits(characters=1000)) == "a" * 1000 + "… [1000 more characters]"
     assert cut_to_fit("a" * 10, Limits(), 5).endswith("… [5 more characters]")
-
-
-def test_no_tokenizer_is_downloaded(tmp_path):
-    assert installed_counter({}) is None
-    assert installed_counter({"TIKTOKEN_CACHE_DIR": str(tmp_path)}) is None

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from dragoman.hooks.active import REMEMBERED_NAMES, ActiveHooks
+from dragoman.events import HookReported
+from dragoman.hooks.active import REMEMBERED_NAMES, ActiveHooks, HookSession
 from dragoman.hooks.contract import COMMON, EVENTS
 from dragoman.hooks.declared import Hook, Unusable, hook
-from dragoman.hooks.points import After, Before, NoHooks
+from dragoman.hooks.merging import After, Before
 from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import FormAnswer
 from dragoman.permissions.checker import names_of
-from tests.unit.fakes import tool
+from tests.unit.fakes import no_hooks, tool
 
 TOOL = tool(server="gh", name="list")
 
@@ -26,13 +27,14 @@ class Desk:
         self.said: list[tuple[str, str, str]] = []
         self.hooks = ActiveHooks(
             hooks,
-            session_id="s1",
-            cwd="/",
-            permission_mode=lambda: "default",
-            names_of=names_of,
-            report=lambda *told: self.reports.append(told),
-            say=lambda *told: self.said.append(told),
+            HookSession("s1", "/", lambda: "default"),
+            names_of,
+            self._reported,
         )
+
+    def _reported(self, report: HookReported) -> None:
+        told = (report.hook, report.event, report.text)
+        (self.reports if report.is_failure else self.said).append(told)
 
 
 def pre(function: Callable[[dict[str, Any]], Any], **more: Any) -> Hook:
@@ -43,7 +45,7 @@ def answering(**specific: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda given: {"hookSpecificOutput": specific}
 
 
-async def ask_all(hooks: ActiveHooks | NoHooks) -> list[Any]:
+async def ask_all(hooks: ActiveHooks) -> list[Any]:
     """Every event there is, once."""
     answers: list[Any] = [
         await hooks.before_call(TOOL, {"a": 1}),
@@ -71,9 +73,10 @@ NOTHING = [Before({"a": 1}), After(), After(), None, None, FormAnswer("accept", 
 
 
 async def test_without_hooks_nothing_changes():
-    assert await ask_all(NoHooks()) == NOTHING
-    assert not NoHooks().wants("PreToolUse", TOOL.name)
-    await NoHooks().close()
+    hooks = no_hooks()
+    assert await ask_all(hooks) == NOTHING
+    assert not hooks.wants("PreToolUse", TOOL.name)
+    await hooks.close()
 
 
 async def test_hooks_that_say_nothing_change_nothing():

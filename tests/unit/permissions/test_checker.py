@@ -8,14 +8,14 @@ import pytest
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.config.schema import PermissionRules
 from dragoman.events import EventBus, PermissionAsked
-from dragoman.hooks.points import NoHooks
+from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import PermissionAnswer, PermissionQuestion
-from dragoman.permissions.checker import Decision, PermissionChecker
+from dragoman.permissions.checker import Decision, PermissionChecker, call_of, judge
 from dragoman.permissions.classifier import ByAnnotations
 from dragoman.permissions.modes import MODES, PermissionMode
 from dragoman.permissions.rules import Rulebook
 from dragoman.testing import ScriptedUser
-from tests.unit.fakes import tool
+from tests.unit.fakes import no_hooks, tool
 
 TOOL = tool()
 ARGUMENTS = {"n": 1}
@@ -32,7 +32,7 @@ def gate_of(mode: PermissionMode, user: Any, bus: EventBus, **rules: tuple[str, 
     book = Rulebook.of([("user", "settings.json", PermissionRules(**rules))])
     classifier = ByAnnotations(lambda server: False)
     return PermissionChecker(
-        book, mode, interaction=user, hooks=NoHooks(), classifier=classifier, bus=bus, keep=_keep
+        book, mode, interaction=user, hooks=no_hooks(), classifier=classifier, bus=bus, keep=_keep
     )
 
 
@@ -62,6 +62,39 @@ async def test_who_decides(mode: PermissionMode, answer: bool | None, allowed: b
     assert decision.allowed is allowed
     assert decision.reason
     assert user is None or bool(user.asked) is asked
+
+
+@pytest.mark.parametrize(
+    ("rules", "always"),
+    [
+        pytest.param({"allow": ("mcp__box",)}, True, id="allowed"),
+        pytest.param({"allow": ("mcp__box", "mcp__box__open(n=2)")}, True, id="allowed, then a condition"),
+        pytest.param({"allow": ("mcp__box",), "deny": ("mcp__other",)}, True, id="another one is denied"),
+        pytest.param({"allow": ("mcp__box__open(n=1)", "mcp__box")}, False, id="a condition comes first"),
+        pytest.param({"allow": ("mcp__box@" + 64 * "0",)}, False, id="only a certain definition"),
+        pytest.param({"allow": ("mcp__box",), "deny": ("mcp__box__open(n=2)",)}, False, id="a deny"),
+        pytest.param({"allow": ("mcp__box",), "ask": ("mcp__box__open(n=2)",)}, False, id="an ask"),
+        pytest.param({"deny": ("mcp__box",)}, False, id="denied"),
+        pytest.param({}, False, id="no rules"),
+    ],
+)
+@pytest.mark.parametrize("mode", sorted(MODES))
+async def test_what_is_decided_by_rules_alone_is_what_all_of_them_decide(
+    rules: dict[str, tuple[str, ...]], always: bool, mode: PermissionMode
+):
+    checker = gate_of(mode, None, EventBus(), **rules)
+    quickly = checker.decide_by_rules_alone(TOOL, None)
+
+    bypassed = mode == "bypassPermissions" and not rules
+    assert (quickly is not None) is (bypassed or (always and mode != "plan"))
+    book = Rulebook.of([("user", "settings.json", PermissionRules(**rules))])
+    for arguments in ({"n": 1}, {"n": 2}, {}):
+        verdict = judge(call_of(TOOL, arguments), book, mode)
+        if quickly is not None:
+            assert (quickly.allowed, quickly.reason) == (verdict.behaviour == "allow", verdict.reason)
+            assert (quickly.rule and quickly.rule.text) == (verdict.rule and verdict.rule.text)
+            assert await checker.decide(TOOL, arguments) == quickly
+    assert checker.decide_by_rules_alone(TOOL, HookDecision("ask", "", "h")) is None
 
 
 def test_the_table_knows_every_mode():

@@ -17,7 +17,6 @@ from dragoman.content.redact import Redactor
 from dragoman.errors import RemoteError
 from dragoman.events import EventBus, PromptsChanged, ResourcesChanged, ToolsChanged
 from dragoman.hooks.forms import HookedForms
-from dragoman.hooks.points import NoHooks
 from dragoman.names import ServerName
 from dragoman.servers import lists as module
 from dragoman.servers.lists import DEFAULT_TTL_SECONDS, PROBLEM_LIMIT, RESOURCES, ListContext, ListReader
@@ -26,6 +25,7 @@ from dragoman.settings import Settings
 from dragoman.testing import FakeClock
 from dragoman.wire.messages import Implementation
 from tests.integration.waiting import until
+from tests.unit.fakes import no_hooks
 
 pytestmark = pytest.mark.requirement("CAT-5")
 BOX = ServerName("box")
@@ -205,7 +205,7 @@ class Room:
         self.events = bus.listen()
         self.session = Session()
         configuration = load(Sources.here(given={"box": {"command": "x"}}, only_given=True))
-        forms = HookedForms(None, NoHooks())
+        forms = HookedForms(None, no_hooks())
         registry = ServerRegistry(
             configuration, Catalog(), bus, FakeClock(), TransportDependencies(), (forms, None)
         )

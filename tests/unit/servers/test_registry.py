@@ -13,12 +13,11 @@ from dragoman.connections.factory import TransportDependencies
 from dragoman.errors import ConfigError, HostClosed, NotConnected
 from dragoman.events import EventBus, ServerLogged, ToolsChanged
 from dragoman.hooks.forms import HookedForms
-from dragoman.hooks.points import NoHooks
 from dragoman.names import QualifiedName, ServerName
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 from dragoman.testing import FakeClock
-from tests.unit.fakes import definition
+from tests.unit.fakes import definition, no_hooks
 
 BOX = ServerName("box")
 SAFE = ServerTool(
@@ -33,7 +32,7 @@ def configured(repeat: int = 0, **servers: dict[str, Any]) -> Configuration:
 
 
 def registry_of(configuration: Configuration) -> ServerRegistry:
-    forms = HookedForms(None, NoHooks())
+    forms = HookedForms(None, no_hooks())
     return ServerRegistry(
         configuration, Catalog(), EventBus(), FakeClock(), TransportDependencies(), (forms, None)
     )

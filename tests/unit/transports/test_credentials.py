@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from dragoman.credentials import Challenge
+from dragoman.credentials import Challenge, OutgoingRequest
 from dragoman.errors import SignInNeeded
 from dragoman.transports.credentials import (
     CHALLENGE_BYTES,
@@ -43,8 +43,11 @@ class Keys:
         return True
 
 
+REQUEST = OutgoingRequest("POST", "https://example.com/mcp", b"{}")
+
+
 async def again(signer: Signer, refused: Signed, headers: Mapping[str, str] | None = None) -> Signed:
-    signed = await signer.sign_again(headers or {}, refused, Challenge(401))
+    signed = await signer.sign_again(headers or {}, REQUEST, refused, Challenge(401))
     assert signed is not None
     return signed
 
@@ -59,7 +62,7 @@ def test_they_take_the_place_of_others_however_these_are_spelled(name: str):
 
 async def test_one_message_that_is_refused_is_signed_anew():
     signer = Signer(Keys())
-    first = await signer.sign({"X": "y"})
+    first = await signer.sign({"X": "y"}, REQUEST)
     second = await again(signer, first, {"X": "y"})
     assert [first.headers, second.headers] == [
         {"X": "y", "Authorization": "Bearer 0"},
@@ -71,7 +74,7 @@ async def test_one_message_that_is_refused_is_signed_anew():
 async def test_all_who_were_refused_with_the_same_ones_share_one_renewal():
     keys = Keys()
     signer = Signer(keys)
-    signed = [await signer.sign({}) for _ in range(50)]
+    signed = [await signer.sign({}, REQUEST) for _ in range(50)]
     renewed = await asyncio.gather(*(again(signer, each) for each in signed))
     assert keys.runs == 1
     assert {each.headers["Authorization"] for each in renewed} == {"Bearer 1"}
@@ -94,20 +97,20 @@ async def test_a_renewal_that_fails_is_told_to_all_who_share_it_and_not_tried_by
 ):
     keys = Keys(failure)
     signer = Signer(keys)
-    signed = [await signer.sign({}) for _ in range(5)]
+    signed = [await signer.sign({}, REQUEST) for _ in range(5)]
     ends = await asyncio.gather(*(again(signer, each) for each in signed), return_exceptions=True)
     assert keys.runs == 1
     assert all(isinstance(end, NoCredentials) for end in ends)
     trouble = ends[0].failure  # type: ignore[union-attr]
     assert (trouble.cause, trouble.hint, trouble.status, trouble.may_have_run) == (cause, hint, 401, False)
-    await again(signer, await signer.sign({}))
+    await again(signer, await signer.sign({}, REQUEST))
     assert keys.runs == 2, "the next refusal is another matter"
 
 
 async def test_if_who_renews_is_cancelled_the_next_in_line_does():
     keys = Keys()
     signer = Signer(keys)
-    signed = await signer.sign({})
+    signed = await signer.sign({}, REQUEST)
     first = asyncio.create_task(again(signer, signed))
     second = asyncio.create_task(again(signer, signed))
     await asyncio.sleep(0)
@@ -120,9 +123,9 @@ async def test_what_is_asked_for_ahead_is_used_once():
     keys = Keys()
     signer = Signer(keys)
     await signer.prepare()
-    assert (await signer.sign({})).headers == {"Authorization": "Bearer 0"}
+    assert (await signer.sign({}, REQUEST)).headers == {"Authorization": "Bearer 0"}
     assert keys.asked == 1
-    await signer.sign({})
+    await signer.sign({}, REQUEST)
     assert keys.asked == 2
 
 
@@ -137,7 +140,7 @@ async def test_a_failure_ahead_of_time_is_told_to_the_first_who_asks():
     signer = Signer(Broken())
     await signer.prepare()
     with pytest.raises(NoCredentials, match="no"):
-        await signer.sign({})
+        await signer.sign({}, REQUEST)
 
 
 # --- one message, sent at most twice ---
@@ -211,7 +214,7 @@ async def test_a_refused_message_is_sent_once_more_if_its_credentials_were_renew
 
     signer = None if credentials is None else Signer(credentials)
     try:
-        found: int | str = (await send_signed(signer, {"X": "y"}, send)).status
+        found: int | str = (await send_signed(signer, {"X": "y"}, REQUEST, send)).status
     except NoCredentials as error:
         found = error.failure.cause
     assert found == outcome
@@ -220,6 +223,46 @@ async def test_a_refused_message_is_sent_once_more_if_its_credentials_were_renew
     assert len(credentials.challenges if credentials else []) == renewals
     used = isinstance(outcome, int)
     assert [reply.is_closed for reply in replies] == [True] * (len(replies) - used) + [False] * used
+
+
+class Hearing(StepUp):
+    """Credentials that are told which of them were accepted."""
+
+    def __init__(self, renews: tuple[int, ...]) -> None:
+        super().__init__(renews)
+        self.taken: list[str] = []
+
+    def accepted(self, headers: Mapping[str, str]) -> None:
+        self.taken.append(headers["Authorization"])
+
+
+@pytest.mark.requirement("AUT-3")
+@pytest.mark.parametrize(
+    ("statuses", "accepted"),
+    [
+        ([200], ["Bearer 0"]),
+        ([500], ["Bearer 0"]),
+        ([401, 200], ["Bearer 1"]),
+        ([401, 401, 200], ["Bearer 2"]),
+        ([401, 401, 401], []),
+        ([401, 403], []),
+    ],
+    ids=str,
+)
+async def test_credentials_that_hear_of_acceptance_are_renewed_up_to_twice(
+    statuses: list[int], accepted: list[str]
+):
+    credentials = Hearing((401,))
+    replies = [Reply(status) for status in statuses]
+    left = iter(replies)
+
+    async def send(headers: Mapping[str, str]) -> Reply:
+        return next(left)
+
+    assert (await send_signed(Signer(credentials), {}, REQUEST, send)).status == statuses[-1]
+    assert credentials.taken == accepted
+    assert list(left) == []
+    assert [reply.is_closed for reply in replies] == [True] * (len(replies) - 1) + [False]
 
 
 async def test_a_renewal_is_told_what_the_server_wants_and_what_was_sent():
@@ -233,7 +276,7 @@ async def test_a_renewal_is_told_what_the_server_wants_and_what_was_sent():
     async def send(headers: Mapping[str, str]) -> Reply:
         return replies.pop(0)
 
-    await send_signed(Signer(credentials), {"X": "y"}, send)
+    await send_signed(Signer(credentials), {"X": "y"}, REQUEST, send)
     assert credentials.challenges == [
         Challenge(403, (wanted, "DPoP"), "n1", {"X": "y", "Authorization": "Bearer 0"})
     ]

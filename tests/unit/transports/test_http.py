@@ -549,7 +549,7 @@ async def test_nothing_overtakes_the_end_of_the_handshake():
 
 
 async def test_an_end_of_the_handshake_that_hangs_holds_nobody_up_for_long(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(http, "INTRODUCTION_SECONDS", 0.05)
+    monkeypatch.setattr(http, "INITIALIZED_SECONDS", 0.05)
 
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         if message["method"] == "notifications/initialized":
@@ -975,7 +975,7 @@ async def test_closing_fails_nobody_by_itself_and_nothing_can_be_sent_then():
 
 
 async def test_saying_goodbye_is_bounded_in_time(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(http, "FAREWELL_SECONDS", 0.05)
+    monkeypatch.setattr(http, "CLOSE_SECONDS", 0.05)
 
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         response = await as_json(request, message)

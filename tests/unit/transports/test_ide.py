@@ -294,7 +294,7 @@ def test_a_folder_that_everybody_may_write_into_is_not_believed(folder: Folder):
     assert len(folder.search().ides) == 1
 
     folder.path.chmod(0o777)
-    assert folder.only_reason() == "everybody may write into it"
+    assert folder.only_reason() == "every user may write into it"
 
 
 def test_no_folder_means_no_ides(home: Path):

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dragoman.calls.outcome import CallOutcome
+from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.commands.completion import complete_tool, remember_tools
 from dragoman.cli.common import (
@@ -32,12 +33,13 @@ from dragoman.cli.options import (
 )
 from dragoman.cli.render import json, text
 from dragoman.cli.render.progress import ProgressLine
+from dragoman.cli.render.servers import counted
 from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.config.load import Configuration
 from dragoman.host import Host
 
 
-@click.command("call", short_help="Call one tool and print its result.")
+@click.command("call")
 @click.argument(
     "words", nargs=-1, required=True, metavar="[SERVER|URL] TOOL [ARGUMENTS]...", shell_complete=complete_tool
 )
@@ -55,8 +57,6 @@ from dragoman.host import Host
 @frozen_option
 def command(
     words: tuple[str, ...],
-    given: tuple[str, ...],
-    strict: bool,
     as_json: bool,
     output: Path | None,
     timeout: float | None,
@@ -79,13 +79,16 @@ def command(
         raise click.UsageError("give the name of a tool after the URL; `dragoman tools URL` lists them")
     if output is not None and not output.parent.is_dir():
         raise click.UsageError(f"there is no folder {str(output.parent)!r} to write to")
-    sources, configuration = load_with_servers(given, strict, started=lambda known: _chosen(words, known)[0])
+    sources, configuration, _ = load_with_servers(started=lambda known: _chosen(words, known)[0])
     only, tool, arguments = _chosen(words, configuration)
     arguments = read_arguments(arguments)
 
-    async def work(host: Host) -> CallOutcome:
-        await wait_for_servers(host, quiet=as_json)
+    async def work(host: Host) -> CallOutcome | None:
+        await wait_for_servers(host, silent=as_json)
         remember_tools(host)
+        if (signing := host.sign_in_tools().get(tool)) is not None:
+            await _sign_in(host, signing.signs_in_to, as_json=as_json)
+            return None
         found = find_tool(host, tool)
         if found is None:
             if only is None:
@@ -106,9 +109,22 @@ def command(
 
     user = CommandLineUser(sources, says_yes=yes)
     outcome = run_with_host(sources, work, only=only, tool_lock=frozen, interaction=user, audit=True)
+    if outcome is None:
+        return
     if outcome.error is not None:
         sys.exit(exit_codes.for_error(outcome.error))
     sys.exit(exit_codes.FAILED if outcome.is_error else exit_codes.OK)
+
+
+async def _sign_in(host: Host, server: str, *, as_json: bool) -> None:
+    """What a model starts by calling the pseudo-tool; here a person waits until it is done."""
+    from dragoman.cli.sign_in_screen import TerminalSignIn
+
+    view = await host.sign_in(server, TerminalSignIn(server))
+    if as_json:
+        json.echo({"server": server, "status": view.status, "toolCount": view.tool_count})
+    else:
+        click.echo(f"Signed in to {one_line(server)}: {view.status}, {counted(view.tool_count, 'tool')}.")
 
 
 def _chosen(

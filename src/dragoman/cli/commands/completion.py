@@ -5,8 +5,6 @@ No server is started for a completion: names of tools are those that were listed
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from dragoman.host import Host
 
 
-@click.command("completion", short_help="Print the script that completes commands, servers and tools.")
+@click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
     """Prints the completion script for SHELL. Put one of these lines where your shell reads its settings:
@@ -97,12 +95,9 @@ def remember_tools(host: Host) -> None:
     known = _remembered()
     if not seen or all(known.get(name) == names for name, names in seen.items()):
         return
-    path = _names_file()
-    with contextlib.suppress(OSError):  # a convenience: it may be lost
-        paths.make_private(path.parent)
-        temporary = path.with_name(f".{path.name}-{os.getpid()}")
-        temporary.write_bytes(msgspec.json.encode({**known, **seen}))
-        os.replace(temporary, path)
+    from dragoman.atomic_write import put_cache
+
+    put_cache(_names_file(), msgspec.json.encode({**known, **seen}))
 
 
 def _names_file() -> Path:

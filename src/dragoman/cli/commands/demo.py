@@ -37,9 +37,7 @@ PICTURE_SIZE = 28
 TABLE_ROWS = 20_000
 
 
-@click.command(
-    "demo", short_help="A short demonstration: real calls to a built-in server. Needs no configuration."
-)
+@click.command("demo")
 @json_option
 def command(as_json: bool) -> None:
     """Starts the built-in demo server, in this process and in one of its own, and calls its tools.
@@ -49,7 +47,7 @@ def command(as_json: bool) -> None:
     tour = _tour_quietly if as_json else _tour
     sources = Sources.here(given={"demo": demo_server(), "piped": _piped_entry()}, only_given=True)
     _check_policy(load(sources))
-    # Whoever runs the tour wants its calls made.
+    # Running the tour allows its calls.
     user = CommandLineUser(sources, says_yes=True)
     succeeded = _in_a_folder_that_goes_away(lambda: run_with_host(sources, tour, interaction=user))
     sys.exit(exit_codes.OK if succeeded else exit_codes.FAILED)

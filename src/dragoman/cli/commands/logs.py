@@ -22,9 +22,7 @@ INDENT: Final = "    "
 _COLOURS = {"allow": "green", "deny": "red"}
 
 
-@click.command(
-    "logs", short_help="Show the audit log: every call, why it was allowed or denied, and its result."
-)
+@click.command("logs")
 @click.option("--audit", "is_audit", is_flag=True, help="Show the audit log (the only log so far).")
 @click.option("-n", "--last", type=click.IntRange(min=1), default=50, show_default=True, help="How many.")
 @click.option("--tool", help="Only calls of tools whose name contains this text.")

@@ -35,7 +35,7 @@ from dragoman.errors import CallError, PermissionRefused
 from dragoman.host import Host
 
 
-@click.command("prompt", short_help="Get one prompt of a server and print its messages.")
+@click.command("prompt")
 @click.argument("words", nargs=-1, required=True, metavar="[URL] NAME [ARGUMENTS]...")
 @mcp_config_option
 @json_option
@@ -43,8 +43,6 @@ from dragoman.host import Host
 @click.option("--complete", metavar="ARGUMENT=BEGINNING", help="Print completions for one argument and exit.")
 def command(
     words: tuple[str, ...],
-    given: tuple[str, ...],
-    strict: bool,
     as_json: bool,
     yes: bool,
     complete: str | None,
@@ -60,10 +58,10 @@ def command(
         raise click.UsageError("give the name of a prompt after the URL; `dragoman prompts URL` lists them")
     name, arguments = words[0].removeprefix("/"), words[1:]
     typed = None if complete is None else (*one_pair(complete), pairs(arguments))
-    sources, configuration = load_with_servers(given, strict)
+    sources, configuration, _ = load_with_servers()
 
     async def work(host: Host) -> int:
-        await wait_for_servers(host, quiet=as_json)
+        await wait_for_servers(host, silent=as_json)
         try:
             prompt = await _find(host, name)
         except PermissionRefused:
@@ -95,8 +93,8 @@ def _servers_of(name: str, configuration: Configuration) -> list[str] | None:
 async def _find(host: Host, name: str) -> Prompt:
     """By the name that is listed, or its server's own if only one server has it."""
     listed = (await host.prompts.list()).items
-    own = [prompt for prompt in listed if prompt.wire_name == name]
-    return own[0] if len(own) == 1 else await host.prompts.find(name)
+    named = [prompt for prompt in listed if prompt.wire_name == name]
+    return named[0] if len(named) == 1 else await host.prompts.find(name)
 
 
 async def _print(host: Host, prompt: Prompt, words: tuple[str, ...], *, as_json: bool) -> None:

@@ -2,75 +2,32 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from dragoman.cli.commands.completion import complete_server
-from dragoman.cli.common import (
-    list_exit_code,
-    load_with_servers,
-    other_problems,
-    run_with_host,
-    show_unconnected,
-    wait_for_servers,
-)
-from dragoman.cli.options import (
-    chosen_server,
-    full_option,
-    json_option,
-    mcp_config_option,
-    named_server,
-    server_option,
-    yes_option,
-)
-from dragoman.cli.render import json, resources_prompts
-from dragoman.cli.terminal_interaction import CommandLineUser
+from dragoman.cli.common import Offered, show_offered
+from dragoman.cli.options import list_options
+from dragoman.cli.render.resources_prompts import prompt_json, show_prompts
 from dragoman.host import Host
 
 
-@click.command("prompts", short_help="List the prompts of the configured servers.")
-@click.argument("words", nargs=-1, metavar="[SERVER|URL]", shell_complete=complete_server)
-@mcp_config_option
-@json_option
-@server_option
-@full_option
+@click.command("prompts")
+@list_options
 @click.option("--arguments", is_flag=True, help="Show the description of each argument.")
-@yes_option
 def command(
-    words: tuple[str, ...],
-    given: tuple[str, ...],
-    strict: bool,
-    as_json: bool,
-    server: str | None,
-    full: bool,
-    arguments: bool,
-    yes: bool,
+    words: tuple[str, ...], as_json: bool, server: str | None, full: bool, arguments: bool, yes: bool
 ) -> None:
     """Lists the prompts of servers, as commands with their arguments: <needed>, [optional].
 
     `dragoman prompt` gets one. Servers that a rule denies are not shown, unless one is named: then it
     is refused. SERVER is a configured name; a URL, or a command given with --stdio, needs no configuration.
     """
-    server = named_server(words, server)
-    sources, configuration = load_with_servers(given, strict, server)
-    server = chosen_server(server)
 
-    async def work(host: Host) -> int:
-        views = await wait_for_servers(host, quiet=as_json)
-        listed = await host.prompts.list(server)
-        if as_json:
-            json.echo(
-                {
-                    "servers": [json.server(view) for view in views],
-                    "prompts": [resources_prompts.prompt_json(item) for item in listed],
-                    "problems": other_problems(views, listed.problems),
-                }
-            )
-        else:
-            resources_prompts.show_prompts(listed.items, arguments=arguments, full=full)
-            show_unconnected(views, listed.problems)
-        return list_exit_code(configuration, views, server)
+    async def read(host: Host, server: str | None) -> Offered:
+        prompts = await host.prompts.list(server)
+        return Offered(
+            {"prompts": [*map(prompt_json, prompts)]},
+            prompts.problems,
+            lambda: show_prompts(prompts.items, arguments=arguments, full=full),
+        )
 
-    only = None if server is None else [server]
-    sys.exit(run_with_host(sources, work, only=only, interaction=CommandLineUser(sources, says_yes=yes)))
+    show_offered(words, server, read, as_json=as_json, yes=yes)

@@ -37,7 +37,7 @@ from dragoman.errors import CallError
 from dragoman.host import Host
 
 
-@click.command("read", short_help="Read one resource of a server.")
+@click.command("read")
 @click.argument(
     "words", nargs=-1, required=True, metavar="SERVER|URL URI [VALUES]...", shell_complete=complete_server
 )
@@ -53,8 +53,6 @@ from dragoman.host import Host
 )
 def command(
     words: tuple[str, ...],
-    given: tuple[str, ...],
-    strict: bool,
     as_json: bool,
     output: Path | None,
     yes: bool,
@@ -79,10 +77,10 @@ def command(
     typed = None if complete is None else one_pair(complete)
     if output is not None and not output.parent.is_dir():
         raise click.UsageError(f"there is no folder {str(output.parent)!r} to write to")
-    sources, _ = load_with_servers(given, strict, server)
+    sources = load_with_servers(server).sources
 
     async def work(host: Host) -> int:
-        await wait_for_servers(host, quiet=as_json)
+        await wait_for_servers(host, silent=as_json)
         raise_if_not_connected(host)
         if typed is not None:
             found = await host.resources.complete(server, uri, *typed, given=filling)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from dragoman.catalog.schemas.references import References
 from dragoman.cleaning import one_line
 from dragoman.cli.render.columns import Row
+from dragoman.json_values import as_list, as_object
 
 ROW_LIMIT: Final = 100
 DEPTH_LIMIT: Final = 5
@@ -37,10 +38,10 @@ def parameters(schema: Json) -> list[Row]:
 
 def signature(schema: Json) -> str:
     """The parameters on one line, as in `(a: number, note?: string)`."""
-    wanted = _list(schema.get("required"))
+    wanted = as_list(schema.get("required"))
     shown: list[str] = []
     root = References(dict(schema))
-    properties = _object(schema.get("properties"))
+    properties = as_object(schema.get("properties"))
     if not properties:
         return ""
     for name, value in islice(properties.items(), SIGNATURE_LIMIT):
@@ -53,8 +54,8 @@ def signature(schema: Json) -> str:
 def _inside(part: Json, root: References, where: str, depth: int) -> Iterator[Row]:
     if not depth:
         return
-    wanted = _list(part.get("required"))
-    for name, value in _object(part.get("properties")).items():
+    wanted = as_list(part.get("required"))
+    for name, value in as_object(part.get("properties")).items():
         described = _resolved(value, root)
         place = f"{where}.{name}" if where else name
         yield _row(place + ("*" if name in wanted else ""), described, root)
@@ -75,15 +76,15 @@ def _row(place: str, part: Json, root: References) -> Row:
 
 
 def _kind(part: Json, root: References, depth: int) -> str:
-    choices = [part["const"]] if "const" in part else _list(part.get("enum"))
+    choices = [part["const"]] if "const" in part else as_list(part.get("enum"))
     if choices:
         more = f" | … {len(choices) - CHOICE_LIMIT} more" if len(choices) > CHOICE_LIMIT else ""
         return " | ".join(map(_value, choices[:CHOICE_LIMIT])) + more
-    branches = _list(part.get("anyOf")) or _list(part.get("oneOf"))
+    branches = as_list(part.get("anyOf")) or as_list(part.get("oneOf"))
     if branches and depth:
         kinds = (_kind(_resolved(branch, root), root, depth - 1) for branch in branches[:CHOICE_LIMIT])
         return " | ".join(dict.fromkeys(kinds))
-    kinds = _list(part.get("type")) or [part.get("type")]
+    kinds = as_list(part.get("type")) or [part.get("type")]
     said = " | ".join(one_line(kind, 40) for kind in kinds[:CHOICE_LIMIT] if isinstance(kind, str)) or "any"
     items = _resolved(part.get("items"), root)
     return f"{said} of {_kind(items, root, depth - 1)}" if said == "array" and items and depth else said
@@ -95,16 +96,8 @@ def _value(value: Any) -> str:
 
 def _resolved(value: Any, root: References) -> Json:
     """The part, or the definition in the same schema that it refers to."""
-    part = _object(value)
+    part = as_object(value)
     if "$ref" not in part:
         return part
-    found = _object(root.find(part["$ref"]))
+    found = as_object(root.find(part["$ref"]))
     return {**found, **{key: said for key, said in part.items() if key != "$ref"}}
-
-
-def _object(value: Any) -> Json:
-    return cast("Json", value) if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []

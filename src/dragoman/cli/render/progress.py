@@ -58,7 +58,7 @@ class StatusLine:
 
     @staticmethod
     def hide_current() -> None:
-        """For everybody who is about to write something else to the terminal."""
+        """To be called before anything else is written to the terminal."""
         if StatusLine._current is not None:
             StatusLine._current.hide()
 

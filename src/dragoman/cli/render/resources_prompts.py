@@ -70,7 +70,7 @@ def show_contents(contents: ResourceContents) -> None:
     """On a terminal made visible; elsewhere the bytes themselves."""
     if not sys.stdout.isatty():
         sys.stdout.buffer.write(bytes_of(contents))
-        sys.stdout.buffer.flush()  # whoever watches a resource wants it now
+        sys.stdout.buffer.flush()  # with --watch it is wanted now
         return
     for part in contents.contents:
         if part.text is not None:

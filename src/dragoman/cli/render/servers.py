@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from dragoman.cleaning import last_words, one_line
+from dragoman.cleaning import last_lines, one_line
 from dragoman.cli.render.columns import cells, echo_wrapped, filled, fitted, width
 from dragoman.config.load import Configuration
 from dragoman.config.masking import masked_entry, masked_url, masked_words
@@ -92,7 +92,7 @@ def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, Server
         elif view is not None and view.status != "connected":
             reason = (view.reason or "").removeprefix(f"{server.name}: ")
             _show_reason(server.name, reason, view.error.hint if view.error else None)
-            for line in last_words(view.stderr_tail):
+            for line in last_lines(view.stderr_tail):
                 click.echo(click.style(f"    {one_line(line, 200)}", dim=True))
 
 
@@ -119,7 +119,7 @@ def _next_step(server: ConfiguredServer) -> str | None:
 
 
 def typed(name: str) -> str:
-    """A name as it can be typed into a shell, whoever chose it."""
+    """A name as it can be typed into a shell, whatever characters it has."""
     quoted = shlex.quote(name)
     return f"-- {quoted}" if name.startswith("-") else quoted
 

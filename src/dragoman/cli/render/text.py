@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from dragoman.calls.outcome import CallOutcome
-from dragoman.cleaning import last_words, one_line, visible
+from dragoman.cleaning import last_lines, one_line, visible
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.servers import counted, typed
 from dragoman.content.blocks import AudioBlock, Block, ImageBlock, ResourceBlock, TextBlock
@@ -25,7 +25,7 @@ _MARKS = {"connected": ("✓", "green"), "failed": ("✗", "red"), "pending": ("
 def show_error(error: DragomanError) -> None:
     echo_wrapped(visible(str(error)), label="error: ", colour="red", err=True)
     if isinstance(error, ConnectError | ConnectionLost):
-        _show_last_words(error.stderr_tail)
+        _show_last_lines(error.stderr_tail)
     if error.hint:
         echo_wrapped(visible(error.hint), label="  hint: ", colour="cyan", err=True)
 
@@ -147,8 +147,8 @@ def _write(output: Path, name: str, ending: str, number: int, data: bytes) -> in
             return number
 
 
-def _show_last_words(stderr_tail: str) -> None:
-    lines = last_words(stderr_tail)
+def _show_last_lines(stderr_tail: str) -> None:
+    lines = last_lines(stderr_tail)
     if lines:
         click.echo(click.style("  last output on stderr:", dim=True), err=True)
     for line in lines:

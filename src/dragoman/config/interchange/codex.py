@@ -15,7 +15,7 @@ from dragoman.config.interchange import variables
 from dragoman.config.interchange.json_entries import NOTHING_LIKE_IT
 from dragoman.config.interchange.shared import (
     Entry,
-    Page,
+    Noting,
     Unusable,
     address_of,
     as_entry,
@@ -49,40 +49,40 @@ _TAKEN_BY_ALL: Final = {"name", "tool_timeout_sec", "scopes", "oauth", *_TOOL_LI
 # ---- import
 
 
-def import_entry(raw: Any, page: Page) -> dict[str, Any]:
+def import_entry(raw: Any, note: Noting) -> dict[str, Any]:
     """Codex's table in our form, or `Unusable`."""
     table = as_entry(raw)
     if (table.get("command") is None) == (table.get("url") is None):
         raise Unusable(None, "there has to be either a command or a url")
     if table.get("command") is not None:
-        ours, taken = _import_program(table, page), {"command", "args", "env", "env_vars", "cwd"}
+        ours, taken = _import_program(table, note), {"command", "args", "env", "env_vars", "cwd"}
     else:
-        ours, taken = _import_address(table, page), {"url", "http_headers", "env_http_headers"}
+        ours, taken = _import_address(table, note), {"url", "http_headers", "env_http_headers"}
         taken.add("bearer_token_env_var")
-        _import_sign_in(table, ours, page)
-    _import_shared(table, ours, page)
+        _import_sign_in(table, ours, note)
+    _import_shared(table, ours, note)
     for field, value in table.items():
         if field not in taken | _TAKEN_BY_ALL and not is_empty_value(value):
-            page.say(field, _REASONS.get(field, NOTHING_LIKE_IT))
+            note(field, _REASONS.get(field, NOTHING_LIKE_IT))
     return ours
 
 
-def _import_program(table: Entry, page: Page) -> dict[str, Any]:
-    ours: dict[str, Any] = {"command": _read(needed_text(table, "command"), page, "command")}
+def _import_program(table: Entry, note: Noting) -> dict[str, Any]:
+    ours: dict[str, Any] = {"command": _read(needed_text(table, "command"), note, "command")}
     if table.get("args") is not None:
         args = enumerate(texts_of(table["args"], "args"))
-        ours["args"] = [_read(item, page, f"args[{number}]") for number, item in args]
-    env = _import_env_vars(table.get("env_vars"), page)
+        ours["args"] = [_read(item, note, f"args[{number}]") for number, item in args]
+    env = _import_env_vars(table.get("env_vars"), note)
     for name, text in map_of(table.get("env") or {}, "env").items():
-        env[name] = _read(text, page, f"env.{name}")
+        env[name] = _read(text, note, f"env.{name}")
     if env:
         ours["env"] = env
     if table.get("cwd") is not None:
-        ours["cwd"] = _read(text_of(table["cwd"], "cwd"), page, "cwd")
+        ours["cwd"] = _read(text_of(table["cwd"], "cwd"), note, "cwd")
     return ours
 
 
-def _import_env_vars(value: Any, page: Page) -> dict[str, str]:
+def _import_env_vars(value: Any, note: Noting) -> dict[str, str]:
     """`env_vars`: names, or tables with a name and where it comes from."""
     if value is None:
         return {}
@@ -91,72 +91,72 @@ def _import_env_vars(value: Any, page: Page) -> dict[str, str]:
     env: dict[str, str] = {}
     for item in cast("list[Any]", value):
         table = as_entry(item) if isinstance(item, Mapping) else {"name": item}
-        name = _variable(needed_text(table, "name"), page, "env_vars")
+        name = _variable(needed_text(table, "name"), note, "env_vars")
         if table.get("source") == "remote":
-            page.say("env_vars", "a variable of the remote machine cannot be passed on")
+            note("env_vars", "a variable of the remote machine cannot be passed on")
         elif name is not None:
             env[name] = "${" + name + ":-}"  # Codex passes on what is set, and needs nothing
     return env
 
 
-def _import_address(table: Entry, page: Page) -> dict[str, Any]:
-    ours: dict[str, Any] = {"type": "http", "url": _read(address_of(table, "url"), page, "url")}
+def _import_address(table: Entry, note: Noting) -> dict[str, Any]:
+    ours: dict[str, Any] = {"type": "http", "url": _read(address_of(table, "url"), note, "url")}
     headers = {
-        name: _read(text, page, f"http_headers.{name}")
+        name: _read(text, note, f"http_headers.{name}")
         for name, text in map_of(table.get("http_headers") or {}, "http_headers").items()
     }
     for header, named in map_of(table.get("env_http_headers") or {}, "env_http_headers").items():
-        name = _variable(named, page, f"env_http_headers.{header}")
+        name = _variable(named, note, f"env_http_headers.{header}")
         if name is not None:
             headers[header] = "${" + name + ":-}"
-    _import_bearer(table, headers, page)
+    _import_bearer(table, headers, note)
     if headers:
         ours["headers"] = headers
     return ours
 
 
-def _import_bearer(table: Entry, headers: dict[str, str], page: Page) -> None:
+def _import_bearer(table: Entry, headers: dict[str, str], note: Noting) -> None:
     field = "bearer_token_env_var"
     if table.get(field) is None:
         return
-    name = _variable(needed_text(table, field), page, field)
+    name = _variable(needed_text(table, field), note, field)
     if name is None:
         return
     for header in [header for header in headers if header.lower() == "authorization"]:
-        page.say(field, "there are two Authorization headers; the bearer token is kept")
+        note(field, "there are two Authorization headers; the bearer token is kept")
         del headers[header]
     headers["Authorization"] = "Bearer ${" + name + "}"
 
 
-def _variable(name: str, page: Page, field: str) -> str | None:
+def _variable(name: str, note: Noting, field: str) -> str | None:
     if variables.NAME.fullmatch(name):
         return name
-    page.say(field, "a variable with such a name cannot be used here")
+    note(field, "a variable with such a name cannot be used here")
     return None
 
 
-def _import_sign_in(table: Entry, ours: dict[str, Any], page: Page) -> None:
+def _import_sign_in(table: Entry, ours: dict[str, Any], note: Noting) -> None:
     oauth: dict[str, Any] = {}
     theirs = as_entry(table.get("oauth") or {})
     if theirs.get("client_id") is not None:
         oauth["clientId"] = _read(
-            text_of(theirs.pop("client_id"), "oauth.client_id"), page, "oauth.client_id"
+            text_of(theirs.pop("client_id"), "oauth.client_id"), note, "oauth.client_id"
         )
     if table.get("scopes") is not None:
         oauth["scopes"] = scopes_of(table["scopes"], "scopes")
     for rest, value in theirs.items():
         if not is_empty_value(value):
-            page.say(f"oauth.{rest}", NOTHING_LIKE_IT)
+            note(f"oauth.{rest}", NOTHING_LIKE_IT)
     if oauth:
         ours["oauth"] = oauth
 
 
-def _import_shared(table: Entry, ours: dict[str, Any], page: Page) -> None:
+def _import_shared(table: Entry, ours: dict[str, Any], note: Noting) -> None:
     seconds = table.get("tool_timeout_sec")
     if seconds is not None:
         limit = milliseconds(seconds * 1000) if type(seconds) in (int, float) else None
         if limit is None:
-            page.say("tool_timeout_sec", "the time limit cannot be used and is left out")
+            note("tool_timeout_sec", "the time limit cannot be used and is left out")
         else:
             ours["timeout"] = limit
     for field, theirs in _TOOL_LISTS.items():
@@ -164,63 +164,63 @@ def _import_shared(table: Entry, ours: dict[str, Any], page: Page) -> None:
             ours[field] = texts_of(table[theirs], theirs)
 
 
-def _read(text: str, page: Page, field: str) -> str:
-    return variables.incoming(DIALECT, text, page, field)
+def _read(text: str, note: Noting, field: str) -> str:
+    return variables.incoming(DIALECT, text, note, field)
 
 
 # ---- export
 
 
-def export_entry(given: Any, page: Page) -> dict[str, Any]:
+def export_entry(given: Any, note: Noting) -> dict[str, Any]:
     """Our entry as Codex's table, or `Unusable`."""
     entry = as_entry(given)
     kind = kind_of(entry, ("url",)) or "http"
     if kind == "stdio":
-        table, taken = _export_program(entry, page), {"type", "command", "args", "env", "cwd"}
+        table, taken = _export_program(entry, note), {"type", "command", "args", "env", "cwd"}
     elif kind == "http":
-        table, taken = _export_address(entry, page), {"type", "url", "headers", "oauth"}
-        _export_sign_in(entry, table, page)
+        table, taken = _export_address(entry, note), {"type", "url", "headers", "oauth"}
+        _export_sign_in(entry, table, note)
     else:
         raise Unusable("type", "Codex cannot reach servers of this type; the server is left out")
-    _export_shared(entry, table, page)
+    _export_shared(entry, table, note)
     for field, value in entry.items():
         said = field in taken or field == "timeout" or field in _TOOL_LISTS
         if not said and not is_default(field, value):
-            page.say(field, "Codex has no such field; it is left out")
+            note(field, "Codex has no such field; it is left out")
     return table
 
 
-def _export_program(entry: Entry, page: Page) -> dict[str, Any]:
+def _export_program(entry: Entry, note: Noting) -> dict[str, Any]:
     table: dict[str, Any] = {"command": _plain(needed_text(entry, "command"), "command")}
     if entry.get("args") is not None:
         args = enumerate(texts_of(entry["args"], "args"))
         table["args"] = [_plain(item, f"args[{number}]") for number, item in args]
-    env, passed = _export_env(map_of(entry.get("env") or {}, "env"), page)
+    env, passed = _export_env(map_of(entry.get("env") or {}, "env"), note)
     table |= {key: value for key, value in (("env", env), ("env_vars", passed)) if value}
     cwd = entry.get("cwd")
     if cwd is not None and variables.has_variable(text_of(cwd, "cwd")):
-        page.say("cwd", "Codex knows no variables; it is left out")
+        note("cwd", "Codex knows no variables; it is left out")
     elif cwd is not None:
         table["cwd"] = text_of(cwd, "cwd")
     return table
 
 
-def _export_env(env: Mapping[str, str], page: Page) -> tuple[dict[str, str], list[str]]:
+def _export_env(env: Mapping[str, str], note: Noting) -> tuple[dict[str, str], list[str]]:
     plain: dict[str, str] = {}
     passed: list[str] = []
     for name, text in env.items():
         found = variables.whole_variable(text)
         if found and found[0] == name:
             passed.append(name)
-            _export_default(found[1], name, page, f"env.{name}", optional=True)
+            _export_default(found[1], name, note, f"env.{name}", optional=True)
         elif variables.has_variable(text):
-            page.say(f"env.{name}", "Codex passes a variable on under its own name only; it is left out")
+            note(f"env.{name}", "Codex passes a variable on under its own name only; it is left out")
         else:
             plain[name] = text
     return plain, passed
 
 
-def _export_address(entry: Entry, page: Page) -> dict[str, Any]:
+def _export_address(entry: Entry, note: Noting) -> dict[str, Any]:
     table: dict[str, Any] = {"url": _plain(address_of(entry, "url"), "url")}
     plain: dict[str, str] = {}
     named: dict[str, str] = {}
@@ -229,12 +229,12 @@ def _export_address(entry: Entry, page: Page) -> dict[str, Any]:
         bearer = _BEARER.fullmatch(text) if header.lower() == "authorization" else None
         found = variables.whole_variable(bearer.group(1) if bearer else text)
         if found is None and variables.has_variable(text):
-            page.say(field, "Codex takes a header from a variable only as a whole; it is left out")
+            note(field, "Codex takes a header from a variable only as a whole; it is left out")
             continue
         if found is None:
             plain[header] = text
             continue
-        _export_default(found[1], found[0], page, field, optional=bearer is None)
+        _export_default(found[1], found[0], note, field, optional=bearer is None)
         if bearer:
             table["bearer_token_env_var"] = found[0]
         else:
@@ -243,15 +243,15 @@ def _export_address(entry: Entry, page: Page) -> dict[str, Any]:
     return table | {field: headers for field, headers in pairs if headers}
 
 
-def _export_default(default: str | None, name: str, page: Page, field: str, *, optional: bool) -> None:
+def _export_default(default: str | None, name: str, note: Noting, field: str, *, optional: bool) -> None:
     """`optional`: whether Codex does without the variable where it is not set."""
     if default or (default is not None and not optional):
-        page.say(field, f"Codex knows no defaults: set the variable {name} there")
+        note(field, f"Codex knows no defaults: set the variable {name} there")
     elif default is None and optional:
-        page.say(field, f"Codex starts the server even where {name} is not set")
+        note(field, f"Codex starts the server even where {name} is not set")
 
 
-def _export_sign_in(entry: Entry, table: dict[str, Any], page: Page) -> None:
+def _export_sign_in(entry: Entry, table: dict[str, Any], note: Noting) -> None:
     for name, value in as_entry(entry.get("oauth") or {}).items():
         field = f"oauth.{name}"
         if name == "scopes":
@@ -259,14 +259,14 @@ def _export_sign_in(entry: Entry, table: dict[str, Any], page: Page) -> None:
         elif name == "clientId" and not variables.has_variable(text_of(value, field)):
             table["oauth"] = {"client_id": value}
         elif not is_empty_value(value):
-            page.say(field, "Codex has no such field, or knows no variables in it; it is left out")
+            note(field, "Codex has no such field, or knows no variables in it; it is left out")
 
 
-def _export_shared(entry: Entry, table: dict[str, Any], page: Page) -> None:
+def _export_shared(entry: Entry, table: dict[str, Any], note: Noting) -> None:
     if entry.get("timeout") is not None:
         limit = milliseconds(entry["timeout"])
         if limit is None:
-            page.say("timeout", "the time limit cannot be used and is left out")
+            note("timeout", "the time limit cannot be used and is left out")
         else:
             table["tool_timeout_sec"] = limit // 1000 if limit % 1000 == 0 else limit / 1000
     for field, theirs in _TOOL_LISTS.items():

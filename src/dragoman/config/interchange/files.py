@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 from dragoman.config import jsonc
 from dragoman.config.interchange.hosts import Format
-from dragoman.config.interchange.shared import Notebook
+from dragoman.config.interchange.shared import Notes
 from dragoman.errors import ConfigFileError
 
 
@@ -133,10 +133,10 @@ def project_servers(document: Document, project: Path | None) -> dict[str, Any]:
     return _mapping(_project(document, project).get("mcpServers"))
 
 
-def with_project(servers: dict[str, Any], nearer: Mapping[str, Any], book: Notebook) -> dict[str, Any]:
+def with_project(servers: dict[str, Any], nearer: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
     for name in nearer:
         if name in servers:
-            book.add(
+            notes.add(
                 name, None, "it is defined for all projects and for this one; the one of this project is used"
             )
     return {**servers, **nearer}

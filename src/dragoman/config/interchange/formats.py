@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 
 from dragoman.config.interchange import files, json_entries
 from dragoman.config.interchange.hosts import FORMATS, Format, Place, host
-from dragoman.config.interchange.shared import Note, Notebook, Page, Unusable, discarded_notes, is_default
+from dragoman.config.interchange.shared import Note, Notes, Noting, Unusable, ignore_note, is_default
 
 __all__ = ["FORMATS", "Exported", "Format", "Imported", "Note", "Place", "read", "write"]
 
@@ -55,22 +55,22 @@ def read(format_key: str, text: str, *, source: str, project: Path | None = None
 
     Raises `ConfigFileError` if the file as a whole cannot be read; a server that cannot becomes a note.
     """
-    row, book = host(format_key), Notebook()
+    row, notes = host(format_key), Notes()
     document = files.parse(row, text, source)
     path, found = files.block(row, document, text, source)
     if found is None:
-        book.add(None, None, f'there is no "{".".join(path)}" in the file')
+        notes.add(None, None, f'there is no "{".".join(path)}" in the file')
     raw = found or {}
     nearer = files.project_servers(document, project) if row.key == "claude-code" else {}
-    raw = files.with_project(raw, nearer, book)
+    raw = files.with_project(raw, nearer, notes)
     off = _switched_off(row, document, raw, project)
-    servers = _read_entries(_with_inputs(row, document), raw, book)
+    servers = _read_entries(_with_inputs(row, document), raw, notes)
     return Imported(
         servers=servers,
         disabled=tuple(name for name in servers if name in off),
         of_project=tuple(name for name in servers if name in nearer),
         count=len(raw),
-        notes=book.notes(),
+        notes=notes.all(),
     )
 
 
@@ -94,16 +94,16 @@ def _switched_off(
     return off
 
 
-def _read_entries(row: Format, raw: Mapping[str, Any], book: Notebook) -> dict[str, dict[str, Any]]:
+def _read_entries(row: Format, raw: Mapping[str, Any], notes: Notes) -> dict[str, dict[str, Any]]:
     servers: dict[str, dict[str, Any]] = {}
     for name, entry in raw.items():
-        page = book.page(name)
+        note = notes.about(name)
         try:
             _check_name(name)
-            servers[name] = row.import_entry(files.without_switch(entry), page)
-            json_entries.note_commands_and_other_hosts(servers[name], page)
+            servers[name] = row.import_entry(files.without_switch(entry), note)
+            json_entries.note_commands_and_other_hosts(servers[name], note)
         except Unusable as problem:
-            page.say(problem.field, f"the server is left out: {problem.reason}")
+            note(problem.field, f"the server is left out: {problem.reason}")
     return servers
 
 
@@ -133,19 +133,19 @@ def write(
 
     Raises `ConfigFileError` if that cannot be read, so that a broken file is never made worse.
     """
-    row, book, plan = host(format_key), Notebook(), _Plan()
+    row, notes, plan = host(format_key), Notes(), _Plan()
     text = text or ""
     document = files.parse(row, text, source)
     path, found = files.block(row, document, text, source)
     off = files.switched_off_by_list(document, tuple(servers)) if row.disabled_list else set[str]()
     for name, entry in servers.items():
-        theirs = _translated(row, name, entry, draft := Notebook(), off=name in disabled)
+        theirs = _translated(row, name, entry, draft := Notes(), off=name in disabled)
         if theirs is not None:
             _decide(plan, row, name, theirs, found or {}, replace, draft)
         if name in off and name in plan.changes and name not in disabled:
             draft.add(name, None, f"it is disabled in {row.title}, and stays disabled")
         if name not in plan.conflicts:  # a server that is not written loses nothing
-            book.take(draft)
+            notes.extend(draft)
     return Exported(
         text=files.switched_off(
             row,
@@ -156,7 +156,7 @@ def write(
         written=tuple(plan.changes),
         unchanged=tuple(plan.unchanged),
         conflicts=tuple(plan.conflicts),
-        notes=book.notes(),
+        notes=notes.all(),
     )
 
 
@@ -167,7 +167,7 @@ def _decide(
     theirs: dict[str, Any],
     there: Mapping[str, Any],
     replace: Collection[str],
-    book: Notebook,
+    notes: Notes,
 ) -> None:
     """What is there already, in other words perhaps, is not touched."""
     if name not in there:
@@ -175,28 +175,28 @@ def _decide(
     elif _is_same(row, there[name], theirs):
         plan.unchanged.append(name)
         if files.is_switched_off(there[name]):
-            book.add(name, None, f"it is present, but disabled in {row.title}")
+            notes.add(name, None, f"it is present, but disabled in {row.title}")
     elif name not in replace:
         plan.conflicts.append(name)
     else:
         plan.changes[name] = theirs
         if files.is_switched_off(there[name]):
             theirs.update(files.switch_of(there[name]))
-            book.add(name, None, f"it is disabled in {row.title}, and stays disabled")
-        _note_losses(row, name, there[name], book)
+            notes.add(name, None, f"it is disabled in {row.title}, and stays disabled")
+        _note_losses(row, name, there[name], notes)
 
 
-def _note_losses(row: Format, name: str, old: Any, book: Notebook) -> None:
+def _note_losses(row: Format, name: str, old: Any, notes: Notes) -> None:
     """Notes the fields of a replaced entry that have no counterpart here, and so are lost."""
-    lost = Notebook()
-    _core(row, old, lost.page(name))
-    for note in lost.notes():
+    lost = Notes()
+    _core(row, old, lost.about(name))
+    for note in lost.all():
         if note.field in files.fields_of(old):
-            book.add(name, note.field, f"{row.title}'s own field went with the entry that was replaced")
+            notes.add(name, note.field, f"{row.title}'s own field went with the entry that was replaced")
 
 
-def _translated(row: Format, name: str, entry: Any, book: Notebook, *, off: bool) -> dict[str, Any] | None:
-    page = book.page(name)
+def _translated(row: Format, name: str, entry: Any, notes: Notes, *, off: bool) -> dict[str, Any] | None:
+    note = notes.about(name)
     try:
         _check_name(name)
         if row.names is not None and not row.names.fullmatch(name):
@@ -205,26 +205,26 @@ def _translated(row: Format, name: str, entry: Any, book: Notebook, *, off: bool
             raise Unusable(
                 None, f"it is disabled here, and {row.title} has no such field; the server is left out"
             )
-        theirs = row.export_entry(entry, page)
+        theirs = row.export_entry(entry, note)
         if off and row.disabled_field is not None:
             theirs[row.disabled_field[0]] = row.disabled_field[1]
         if row.is_toml:
             _check_writable(theirs)
         return theirs
     except Unusable as problem:
-        page.say(problem.field, problem.reason)
+        note(problem.field, problem.reason)
         return None
 
 
 def _is_same(row: Format, there: Any, theirs: dict[str, Any]) -> bool:
-    core = _core(row, theirs, discarded_notes())
-    return there == theirs or (core is not None and core == _core(row, there, discarded_notes()))
+    core = _core(row, theirs, ignore_note)
+    return there == theirs or (core is not None and core == _core(row, there, ignore_note))
 
 
-def _core(row: Format, entry: Any, page: Page) -> dict[str, Any] | None:
+def _core(row: Format, entry: Any, note: Noting) -> dict[str, Any] | None:
     """What a host's entry comes to: the same for two spellings of the same thing."""
     try:
-        ours = row.import_entry(files.without_switch(entry), page)
+        ours = row.import_entry(files.without_switch(entry), note)
     except Unusable:
         return None
     ours.setdefault("type", "stdio")

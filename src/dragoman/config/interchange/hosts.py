@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
 
 from dragoman.config.interchange import codex, variables
 from dragoman.config.interchange.json_entries import Dialect, SignIn, export_entry, import_entry
-from dragoman.config.interchange.shared import Page
+from dragoman.config.interchange.shared import Noting
 from dragoman.errors import ConfigError
 
 Environ = Mapping[str, str]
@@ -29,49 +29,22 @@ class Place(Struct, frozen=True):
     """"user" or "project"."""
 
 
-def _claude_code(home: Path, project: Path | None, platform: str, environ: Environ) -> tuple[Place, ...]:
-    folder = _folder(environ, "CLAUDE_CONFIG_DIR", home)
-    return (_user_file(folder / ".claude.json"), *_project_file(project, ".mcp.json"))
+class HostFile(NamedTuple):
+    """Where a host's file usually is."""
 
+    base: Literal["home", "applications", "project"]
+    path: str
+    folder_variable: str = ""
+    """The environment variable that names the file's folder, if it is set."""
 
-def _claude_desktop(home: Path, project: Path | None, platform: str, environ: Environ) -> tuple[Place, ...]:
-    return (_user_file(_applications(home, platform, environ) / "Claude" / "claude_desktop_config.json"),)
-
-
-def _cursor(home: Path, project: Path | None, platform: str, environ: Environ) -> tuple[Place, ...]:
-    return (_user_file(home / ".cursor" / "mcp.json"), *_project_file(project, ".cursor", "mcp.json"))
-
-
-def _vscode(home: Path, project: Path | None, platform: str, environ: Environ) -> tuple[Place, ...]:
-    applications = _applications(home, platform, environ)
-    editions = (_user_file(applications / name / "User" / "mcp.json") for name in ("Code", "Code - Insiders"))
-    return (*_project_file(project, ".vscode", "mcp.json"), *editions)
-
-
-def _codex(home: Path, project: Path | None, platform: str, environ: Environ) -> tuple[Place, ...]:
-    folder = _folder(environ, "CODEX_HOME", home / ".codex")
-    return (_user_file(folder / "config.toml"), *_project_file(project, ".codex", "config.toml"))
-
-
-def _gemini(home: Path, project: Path | None, platform: str, environ: Environ) -> tuple[Place, ...]:
-    return (
-        _user_file(home / ".gemini" / "settings.json"),
-        *_project_file(project, ".gemini", "settings.json"),
-    )
-
-
-def _windsurf(home: Path, project: Path | None, platform: str, environ: Environ) -> tuple[Place, ...]:
-    # The second is the one its plugins for other editors use.
-    folder = home / ".codeium"
-    return (_user_file(folder / "windsurf" / "mcp_config.json"), _user_file(folder / "mcp_config.json"))
-
-
-def _user_file(path: Path) -> Place:
-    return Place(path, "user")
-
-
-def _project_file(project: Path | None, *parts: str) -> tuple[Place, ...]:
-    return () if project is None else (Place(project.joinpath(*parts), "project"),)
+    def place(self, bases: Mapping[str, Path | None], environ: Environ) -> Place | None:
+        base = bases[self.base]
+        if base is None:
+            return None
+        path = base / self.path
+        if folder := environ.get(self.folder_variable):
+            path = Path(folder, path.name)
+        return Place(path, "project" if self.base == "project" else "user")
 
 
 def _applications(home: Path, platform: str, environ: Environ) -> Path:
@@ -79,17 +52,11 @@ def _applications(home: Path, platform: str, environ: Environ) -> Path:
     if platform == "darwin":
         return home / "Library" / "Application Support"
     if platform == "win32":
-        return _folder(environ, "APPDATA", home / "AppData" / "Roaming")
-    return _folder(environ, "XDG_CONFIG_HOME", home / ".config")
+        return Path(environ.get("APPDATA") or home / "AppData" / "Roaming")
+    return Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
 
 
-def _folder(environ: Environ, name: str, otherwise: Path) -> Path:
-    given = environ.get(name)
-    return Path(given) if given else otherwise
-
-
-Translate = Callable[[Any, Page], dict[str, Any]]
-Places = Callable[[Path, Path | None, str, Mapping[str, str]], tuple[Place, ...]]
+Translate = Callable[[Any, Noting], dict[str, Any]]
 
 
 class Format(Struct, frozen=True, kw_only=True):
@@ -97,7 +64,8 @@ class Format(Struct, frozen=True, kw_only=True):
 
     key: str
     title: str
-    find: Places
+    files: tuple[HostFile, ...]
+    """The most usual first."""
     blocks: tuple[tuple[str, ...], ...] = (("mcpServers",),)
     """Where servers may be; the first is the usual one."""
     comments: bool = False
@@ -118,7 +86,10 @@ class Format(Struct, frozen=True, kw_only=True):
         self, home: Path, project: Path | None, platform: str, environ: Mapping[str, str]
     ) -> tuple[Place, ...]:
         """The files that may be there, most usual first. `platform` is spelled as in `sys.platform`."""
-        return self.find(home, project, platform, environ)
+        applications = _applications(home, platform, environ)
+        bases = {"home": home, "applications": applications, "project": project}
+        found = (file.place(bases, environ) for file in self.files)
+        return tuple(place for place in found if place is not None)
 
 
 _ENV_FILE = "files of variables are not read: set what it holds, or write it under env"
@@ -196,11 +167,11 @@ WINDSURF: Final = Dialect(
 )
 
 
-def _json(key: str, dialect: Dialect, find: Places, **more: Any) -> Format:
+def _json(key: str, dialect: Dialect, *files: HostFile, **more: Any) -> Format:
     return Format(
         key=key,
         title=dialect.host,
-        find=find,
+        files=files,
         dialect=dialect,
         import_entry=partial(import_entry, dialect),
         export_entry=partial(export_entry, dialect),
@@ -209,15 +180,36 @@ def _json(key: str, dialect: Dialect, find: Places, **more: Any) -> Format:
 
 
 _ROWS = (
-    _json("claude-code", CLAUDE_CODE, _claude_code),
-    _json("claude-desktop", CLAUDE_DESKTOP, _claude_desktop),
-    _json("cursor", CURSOR, _cursor, comments=True),
-    # In a settings.json the block stands one level deeper.
-    _json("vscode", VSCODE, _vscode, comments=True, blocks=(("servers",), ("mcp", "servers"))),
+    _json(
+        "claude-code",
+        CLAUDE_CODE,
+        HostFile("home", ".claude.json", "CLAUDE_CONFIG_DIR"),
+        HostFile("project", ".mcp.json"),
+    ),
+    _json("claude-desktop", CLAUDE_DESKTOP, HostFile("applications", "Claude/claude_desktop_config.json")),
+    _json(
+        "cursor",
+        CURSOR,
+        HostFile("home", ".cursor/mcp.json"),
+        HostFile("project", ".cursor/mcp.json"),
+        comments=True,
+    ),
+    _json(
+        "vscode",
+        VSCODE,
+        HostFile("project", ".vscode/mcp.json"),
+        HostFile("applications", "Code/User/mcp.json"),
+        HostFile("applications", "Code - Insiders/User/mcp.json"),
+        comments=True,
+        blocks=(("servers",), ("mcp", "servers")),  # in a settings.json the block is one level deeper
+    ),
     Format(
         key="codex",
         title="Codex",
-        find=_codex,
+        files=(
+            HostFile("home", ".codex/config.toml", "CODEX_HOME"),
+            HostFile("project", ".codex/config.toml"),
+        ),
         blocks=(("mcp_servers",),),
         is_toml=True,
         import_entry=codex.import_entry,
@@ -225,8 +217,21 @@ _ROWS = (
         names=codex.NAMES,
         disabled_field=("enabled", False),
     ),
-    _json("gemini", GEMINI, _gemini, comments=True, disabled_list=("mcp", "excluded")),
-    _json("windsurf", WINDSURF, _windsurf, disabled_field=("disabled", True)),
+    _json(
+        "gemini",
+        GEMINI,
+        HostFile("home", ".gemini/settings.json"),
+        HostFile("project", ".gemini/settings.json"),
+        comments=True,
+        disabled_list=("mcp", "excluded"),
+    ),
+    _json(
+        "windsurf",
+        WINDSURF,
+        HostFile("home", ".codeium/windsurf/mcp_config.json"),
+        HostFile("home", ".codeium/mcp_config.json"),  # of its plugins for other editors
+        disabled_field=("disabled", True),
+    ),
 )
 
 FORMATS: Final[Mapping[str, Format]] = MappingProxyType({row.key: row for row in _ROWS})

@@ -7,7 +7,8 @@ made visible in it. Types of fields are checked, and a number where text is expe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -37,7 +38,15 @@ class Unusable(Exception):
         self.reason = reason
 
 
-class Notebook:
+Noting = Callable[[str | None, str], None]
+"""Adds a note about a field of one server."""
+
+
+def ignore_note(field: str | None, text: str) -> None:
+    """A `Noting` for conversions whose notes are not needed."""
+
+
+class Notes:
     """Collects notes; the same thing is noted once."""
 
     def __init__(self) -> None:
@@ -47,30 +56,14 @@ class Notebook:
         note = Note(server=_short(server), field=_short(field), text=one_line(text, _TEXT_LIMIT))
         self._notes[note] = None
 
-    def take(self, other: Notebook) -> None:
+    def extend(self, other: Notes) -> None:
         self._notes.update(other._notes)
 
-    def page(self, server: str) -> Page:
-        return Page(self, server)
+    def about(self, server: str) -> Noting:
+        return partial(self.add, server)
 
-    def notes(self) -> tuple[Note, ...]:
+    def all(self) -> tuple[Note, ...]:
         return tuple(self._notes)
-
-
-class Page:
-    """The notebook, open at one server."""
-
-    def __init__(self, book: Notebook, server: str) -> None:
-        self._book = book
-        self._server = server
-
-    def say(self, field: str | None, text: str) -> None:
-        self._book.add(self._server, field, text)
-
-
-def discarded_notes() -> Page:
-    """A page whose notes are discarded."""
-    return Notebook().page("")
 
 
 def _short(name: str | None) -> str | None:
@@ -169,7 +162,7 @@ def scopes_of(value: Any, field: str) -> list[str]:
 
 
 def is_empty_value(value: Any) -> bool:
-    """Says nothing: a field like this is left out without a word."""
+    """A field with this value says nothing: it is left out without a note."""
     return value is None or value is False or value == "" or value == [] or value == {}
 
 

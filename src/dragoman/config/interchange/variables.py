@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.config.interchange.shared import Page, discarded_notes
+from dragoman.config.interchange.shared import Noting, ignore_note
 
 OURS: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 """A variable of ours: name and, perhaps, default."""
@@ -104,63 +104,63 @@ def whole_variable(text: str) -> tuple[str, str | None] | None:
 # ---- import
 
 
-def incoming(syntax: VariableSyntax, text: str, page: Page, field: str) -> str:
+def incoming(syntax: VariableSyntax, text: str, note: Noting, field: str) -> str:
     """The host's text with variables spelled our way."""
     if syntax.placeholder is OURS:
         return text
     if syntax.placeholder is None:
         if has_variable(text):
-            page.say(field, f"{syntax.host} passes ${{…}} on as text; here it is a variable")
+            note(field, f"{syntax.host} passes ${{…}} on as text; here it is a variable")
         return text
-    return _substitute(syntax.placeholder, _reader(syntax, page, field), text)
+    return _substitute(syntax.placeholder, _reader(syntax, note, field), text)
 
 
-def _reader(syntax: VariableSyntax, page: Page, field: str) -> Callable[[Match[str]], str]:
+def _reader(syntax: VariableSyntax, note: Noting, field: str) -> Callable[[Match[str]], str]:
     def read(found: Match[str]) -> str:
         named, word = found.group("env"), found.group("word")
         if word is not None:
-            return _word(syntax, word, found.group(), page, field)
+            return _word(syntax, word, found.group(), note, field)
         if OURS.fullmatch("${" + named + "}") is None:
-            return _left(syntax, found.group(), page, field)
+            return _left(syntax, found.group(), note, field)
         if found.group()[1] != "{" and found.start() and found.string[found.start() - 1].isalnum():
             # Its name is not told: it may as well be the end of a password with a $ in it.
-            page.say(field, f"a $ inside the text is read as a variable, as {syntax.host} does")
+            note(field, f"a $ inside the text is read as a variable, as {syntax.host} does")
         return "${" + named + "}"
 
     return read
 
 
-def _word(syntax: VariableSyntax, word: str, written: str, page: Page, field: str) -> str:
+def _word(syntax: VariableSyntax, word: str, written: str, note: Noting, field: str) -> str:
     """Whatever stands in `${…}` without `env:`."""
     if word in syntax.words:
         meant = syntax.words[word]
-        page.say(field, f"{written} became {meant}")
+        note(field, f"{written} became {meant}")
         return meant
     if word.startswith("input:"):
-        return _input(syntax, word.removeprefix("input:"), written, page, field)
+        return _input(syntax, word.removeprefix("input:"), written, note, field)
     if syntax.placeholder is _SHELL and whole_variable(written):
         return written
     if ours := whole_variable(written):  # its default may be secret, so only the name is told
-        page.say(field, f"${{{ours[0]}}} has no meaning in {syntax.host}; here it is a variable")
+        note(field, f"${{{ours[0]}}} has no meaning in {syntax.host}; here it is a variable")
         return written
-    return _left(syntax, written, page, field)
+    return _left(syntax, written, note, field)
 
 
-def _input(syntax: VariableSyntax, identifier: str, written: str, page: Page, field: str) -> str:
+def _input(syntax: VariableSyntax, identifier: str, written: str, note: Noting, field: str) -> str:
     name, default = input_variable(identifier), syntax.inputs.get(identifier)
     text = f"what is asked for as {written} is here the environment variable {name}"
     if default is None or "}" in default or "${" in default:
-        page.say(field, f"{text}: set it")
+        note(field, f"{text}: set it")
         return "${" + name + "}"
-    page.say(field, f"{text}, with the same default")
+    note(field, f"{text}, with the same default")
     return "${" + name + ":-" + default + "}"
 
 
-def _left(syntax: VariableSyntax, written: str, page: Page, field: str) -> str:
+def _left(syntax: VariableSyntax, written: str, note: Noting, field: str) -> str:
     if syntax.placeholder is not _SHELL:
-        page.say(field, f"a variable of {syntax.host} has no equivalent here and is kept as text")
+        note(field, f"a variable of {syntax.host} has no equivalent here and is kept as text")
     elif not written[1:].isalnum():
-        page.say(field, "a variable with an unusual name is kept as text")
+        note(field, "a variable with an unusual name is kept as text")
     return written
 
 
@@ -172,7 +172,7 @@ def input_variable(identifier: str) -> str:
 # ---- export
 
 
-def outgoing(syntax: VariableSyntax, text: str, page: Page, field: str) -> str | None:
+def outgoing(syntax: VariableSyntax, text: str, note: Noting, field: str) -> str | None:
     """Our text with variables spelled the host's way, or None if it knows no variables and one is there."""
     spelling = syntax.spelling
     if spelling is None:
@@ -182,9 +182,9 @@ def outgoing(syntax: VariableSyntax, text: str, page: Page, field: str) -> str |
     written = _substitute(OURS, lambda found: _spelled(syntax, spelling, found), text)
     found = OURS.finditer(_closed(text))
     for name in sorted({each.group(1) for each in found if _loses_default(syntax, each)}):
-        page.say(field, f"{syntax.host} knows no defaults: set the variable {name} there")
-    if incoming(syntax, written, discarded_notes(), field) != _without_defaults(syntax, text):
-        page.say(field, f"{syntax.host} reads part of the text as a variable of its own")
+        note(field, f"{syntax.host} knows no defaults: set the variable {name} there")
+    if incoming(syntax, written, ignore_note, field) != _without_defaults(syntax, text):
+        note(field, f"{syntax.host} reads part of the text as a variable of its own")
     return written
 
 

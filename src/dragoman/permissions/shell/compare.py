@@ -34,8 +34,15 @@ from dragoman.permissions.shell.carriers import (
     undashed,
 )
 from dragoman.permissions.shell.options import hits_past_options, may_hit_past_options
-from dragoman.permissions.shell.pattern import FILES, UNKNOWN, ShellPattern, is_known
-from dragoman.permissions.shell.script import NO_PARSER, SimpleCommand, take_apart
+from dragoman.permissions.shell.pattern import (
+    FILES,
+    UNKNOWN,
+    ShellPattern,
+    is_known,
+    normal_path,
+    spaced,
+)
+from dragoman.permissions.shell.script import NO_PARSER, Script, SimpleCommand, take_apart
 
 _SUFFIXES: Final = 64
 """How many words of a starter's arguments may be the program, for a deny."""
@@ -45,12 +52,16 @@ _NESTED: Final = 3
 def hits(pattern: ShellPattern, command: str | None) -> bool:
     """For a deny or an ask: whether any part of the command, or all of it, is meant. One that is too long to
     be compared is, and so is every command if there is no parser."""
-    if command is None or len(command) > TEXT_LIMIT or pattern.is_any or pattern.is_exactly(command):
-        return True
-    if pattern.hits(command.split()):
+    if command is None or len(command) > TEXT_LIMIT or pattern.is_exactly(command):
         return True
     script = take_apart(command)
-    return script.is_unread or any(
+    return script.is_unread or any(_hits(each, command, script) for each in pattern.readings)
+
+
+def _hits(pattern: ShellPattern, command: str, script: Script) -> bool:
+    if pattern.is_any or pattern.hits(command.split()) or pattern.hits(spaced(command).split()):
+        return True
+    return any(
         pattern.hits(words) or hits_past_options(pattern, words)
         for each in script.commands
         for words in _readings(each.words)
@@ -140,7 +151,10 @@ class _Strict(Struct, frozen=True):
 
 def _strict_patterns(rules: Sequence[Rule]) -> list[_Strict]:
     return [
-        _Strict(rule, rule.shell) for rule in rules if rule.behaviour != "allow" and rule.shell is not None
+        _Strict(rule, reading)
+        for rule in rules
+        if rule.behaviour != "allow" and rule.shell is not None
+        for reading in rule.shell.readings
     ]
 
 
@@ -200,6 +214,8 @@ def _readings(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
     yield words
     bare = (base(words[0]), *words[1:])
     yield bare
+    if "/" in words[0]:
+        yield (normal_path(words[0]), *words[1:])
     if (plain := undashed(words)) is not words:
         yield plain
     elif bare[0] == "git" and (at := git_subcommand(words)) < len(words):
@@ -210,6 +226,8 @@ def _readings(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
         rest = words[start:]
         yield rest
         yield (base(rest[0]), *rest[1:])
+        if "/" in rest[0]:
+            yield (normal_path(rest[0]), *rest[1:])
         yield undashed(rest)
         if bare[0].startswith("git"):  # `git bisect view push` runs `git push`
             yield ("git", *rest)

@@ -1,4 +1,5 @@
-r"""The patterns of shell rules: the text between the parentheses of `Bash(…)`. Pure.
+r"""The patterns of shell rules: the text between the parentheses of `Bash(…)`. Pure, except that reading one
+of a deny or an ask looks at the folders of `PATH`.
 
 Parses them, and compares them with the words of one command.
 
@@ -8,15 +9,19 @@ Parses them, and compares them with the words of one command.
 - `npm run:*` is `npm run` alone or with anything behind it. `*` alone is every command.
 - Without any wildcard a pattern also means exactly this text, whatever is in it: `Bash(make && make
   install)`.
+- A deny or an ask also means its program by other spellings of the path, and by its bare name if the folder
+  is one that programs are started from; a variable in it stands for any text.
 """
 
 from __future__ import annotations
 
+import os
+import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.permissions.conditions import BadRule, escaped, read_escaped
 from dragoman.permissions.patterns import Glob, fits, fold
@@ -37,6 +42,10 @@ ANY: Final = ("", "")
 _QUOTED_WHOLE = re.compile(r"""(["'`])(?:(?!\1).)*\s(?:(?!\1).)*\1""", re.DOTALL)
 """One word with blanks: no program has such a name."""
 _JOINS_COMMANDS = re.compile(r"[;&|<>()`\n$]")
+_OPERATOR = re.compile(r"\s*(\|\||&&|[;&|])\s*")
+_VARIABLE = re.compile(r"\$(?:\{[^{}]*\}|[A-Za-z_][A-Za-z0-9_]*)")
+_OTHER_PATTERN = re.compile(r"[?\[{]")
+_PROGRAM_FOLDERS: Final = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
 _TOKEN = re.compile(
     r"""\\(?P<plain>[\\*" ])|(?P<star>\*)|(?P<quote>["'])|(?P<blank>[ \t]+)|(?P<other>.)""", re.DOTALL
 )
@@ -54,6 +63,13 @@ class ShellPattern(Struct, frozen=True):
     """All words as one folded text, for a deny."""
     deny_words: tuple[Glob, ...]
     """Its words, also if it cannot be one simple command."""
+    others: tuple[ShellPattern, ...] = ()
+    """What else a deny or an ask may mean by it."""
+
+    @property
+    def readings(self) -> tuple[ShellPattern, ...]:
+        """For a deny or an ask: everything it may mean."""
+        return (self, *self.others)
 
     @property
     def is_any(self) -> bool:
@@ -97,6 +113,66 @@ def read_pattern(text: str, *, is_allow: bool) -> ShellPattern:
         raise BadRule("there is no command between the parentheses; for every command write Bash")
     if _QUOTED_WHOLE.fullmatch(text):
         raise BadRule("the whole command is in quotes; write it without them, as Bash(git push *)")
+    pattern = _read(text, is_allow=is_allow)
+    if is_allow:
+        return pattern
+    _check_program(text)
+    others = dict.fromkeys(_other_readings(text))
+    return structs.replace(pattern, others=tuple(_read(each, is_allow=False) for each in others))
+
+
+def spaced(text: str) -> str:
+    """The text with blanks around the operators that join commands."""
+    return _OPERATOR.sub(r" \1 ", text).strip(BLANKS)
+
+
+def _first_word(text: str) -> str:
+    return re.split(f"[{BLANKS}]", text, maxsplit=1)[0]
+
+
+def _check_program(text: str) -> None:
+    """Raises `BadRule` if the first word can be no program's name: the rule would match nothing."""
+    program = _first_word(text)
+    if program.startswith("!") and program != "!":
+        raise BadRule("a rule cannot say what it does not mean; write the commands it is for, without !")
+    if program.startswith("^") or (text.endswith("$") and not text.endswith(" $")):
+        raise BadRule("it is not a regular expression; write Bash(git push *), without ^ and $")
+    if _VARIABLE.search(program):
+        raise BadRule("variables are not expanded in rules; write the name of the program")
+    if program not in ("[", "[[", "{") and _OTHER_PATTERN.search(program):
+        raise BadRule(
+            "* alone stands for any characters, and one rule is for one program; write a rule for each"
+        )
+
+
+def _other_readings(text: str) -> Iterator[str]:
+    """What else a deny or an ask may mean."""
+    texts = dict.fromkeys((text, _VARIABLE.sub("*", text), text.replace(".*", "*"), spaced(text)))
+    for each in texts:
+        if each != text:
+            yield each
+        program = _first_word(each)
+        for path in _program_spellings(program):
+            yield path + each[len(program) :]
+
+
+def _program_spellings(program: str) -> Iterator[str]:
+    if "/" not in program:
+        return
+    path = normal_path(posixpath.expanduser(program.strip("\"'")))
+    yield path
+    folder, name = posixpath.split(path)
+    if folder in {*_PROGRAM_FOLDERS, *map(normal_path, os.get_exec_path())} and name.strip(":*"):
+        yield name
+
+
+def normal_path(path: str) -> str:
+    """The path without detours: `/bin//x/../rm` is `/bin/rm`, and `./rm` is `rm`."""
+    path = posixpath.normpath(path)
+    return path[1:] if path.startswith("//") else path
+
+
+def _read(text: str, *, is_allow: bool) -> ShellPattern:
     plain = read_escaped(text)
     may_end = text.endswith(":*") and len(plain) > 1 and plain[-1] == ""
     is_one = not _JOINS_COMMANDS.search(text)

@@ -14,6 +14,8 @@ from dragoman.protocol import META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_P
 from dragoman.wire.codec import encode_notification, encode_request
 from dragoman.wire.mirroring import request_headers
 
+_encode = msgspec.json.Encoder().encode
+
 
 class ModernDriver:
     era: Era = "modern"
@@ -31,14 +33,19 @@ class ModernDriver:
             META_CLIENT_CAPABILITIES: capabilities,
         }
         self._meta = {key: msgspec.Raw(msgspec.json.encode(value)) for key, value in fixed.items()}
-        self._encoded_meta = msgspec.Raw(msgspec.json.encode(fixed))
+        self._encoded_meta = _encode(fixed)
 
     def encode(
         self, request_id: int, method: str, params: Mapping[str, Any] | None, wants_progress: bool
     ) -> bytes:
+        if params and not wants_progress and "_meta" not in params:
+            return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b,"_meta":%b}}' % (
+                request_id,
+                _encode(method),
+                _encode(params)[:-1],
+                self._encoded_meta,
+            )
         given: Mapping[str, Any] = (params or {}).get("_meta", {})
-        if not given and not wants_progress:
-            return encode_request(request_id, method, {**(params or {}), "_meta": self._encoded_meta})
         # What the caller gives (a trace context, a related task) is kept; the protocol's own keys win.
         meta = {**given, **self._meta, **({"progressToken": request_id} if wants_progress else {})}
         return encode_request(request_id, method, {**(params or {}), "_meta": meta})

@@ -92,7 +92,7 @@ class ClientConnection:
         send = send or self._send
         members = batch_members(message) if legacy.accepts_batches(self.session) else []
         replies = _Replies(send, as_batch=bool(members))
-        replies.expect()  # until all members are taken
+        replies.add_pending()  # until all members are taken
         for member in members or [message]:
             self._take(member, send, replies)
         replies.put(None)
@@ -102,14 +102,14 @@ class ClientConnection:
         if isinstance(found, bytes) and answered_ids(message):
             self._peer.receive(message)  # a reply that cannot be read: what waits for it fails
         elif isinstance(found, bytes):
-            replies.expect()
+            replies.add_pending()
             replies.put(found)
         elif found.method is UNSET:
             self._peer.receive_reply(found, message)
         elif found.id is UNSET:
             self._notified(found.method, found.params, send)
         else:
-            replies.expect()
+            replies.add_pending()
             self._asked(found.id, found.method, found.params, send, replies)  # type: ignore[arg-type]
 
     def _asked(self, request_id: RequestId, method: str, params: Raw, send: Send, replies: _Replies) -> None:
@@ -261,7 +261,7 @@ class _Replies:
         self._gathered: list[bytes] = []
         self._awaited = 0
 
-    def expect(self) -> None:
+    def add_pending(self) -> None:
         self._awaited += 1
 
     def put(self, reply: bytes | None) -> None:

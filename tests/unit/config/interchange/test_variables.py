@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.config.interchange import variables
-from dragoman.config.interchange.shared import Notebook
+from dragoman.config.interchange.shared import Notes
 from dragoman.config.interchange.variables import VariableSyntax, incoming, outgoing
 
 DIALECTS = {
@@ -18,13 +18,13 @@ DIALECTS = {
 
 
 def into_ours(syntax: VariableSyntax, text: str) -> tuple[str, int]:
-    book = Notebook()
-    return incoming(syntax, text, book.page("s"), "f"), len(book.notes())
+    notes = Notes()
+    return incoming(syntax, text, notes.about("s"), "f"), len(notes.all())
 
 
 def into_theirs(syntax: VariableSyntax, text: str) -> tuple[str | None, int]:
-    book = Notebook()
-    return outgoing(syntax, text, book.page("s"), "f"), len(book.notes())
+    notes = Notes()
+    return outgoing(syntax, text, notes.about("s"), "f"), len(notes.all())
 
 
 @pytest.mark.requirement("CFG-12")
@@ -120,8 +120,8 @@ def test_a_text_comes_back_the_same_unless_it_was_noted(syntax: VariableSyntax, 
 
 @pytest.mark.parametrize("syntax", DIALECTS.values(), ids=list(DIALECTS))
 def test_a_note_tells_no_value_and_no_default(syntax: VariableSyntax):
-    book = Notebook()
-    page = book.page("s")
+    notes = Notes()
+    note = notes.about("s")
     for text in (
         "${X:-hunter2}",
         "hunter2${config:hunter2}",
@@ -129,9 +129,9 @@ def test_a_note_tells_no_value_and_no_default(syntax: VariableSyntax):
         "a$hunter2",
         "${file:hunter2}",
     ):
-        incoming(syntax, text, page, "f")
-        outgoing(syntax, text, page, "f")
-    assert "hunter2" not in repr(book.notes())
+        incoming(syntax, text, note, "f")
+        outgoing(syntax, text, note, "f")
+    assert "hunter2" not in repr(notes.all())
 
 
 @pytest.mark.parametrize(
@@ -139,5 +139,5 @@ def test_a_note_tells_no_value_and_no_default(syntax: VariableSyntax):
 )
 def test_a_text_full_of_beginnings_takes_linear_time(text: str):
     for syntax in DIALECTS.values():
-        incoming(syntax, text, Notebook().page("s"), "f")
-        outgoing(syntax, text, Notebook().page("s"), "f")
+        incoming(syntax, text, Notes().about("s"), "f")
+        outgoing(syntax, text, Notes().about("s"), "f")

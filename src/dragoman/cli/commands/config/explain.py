@@ -41,18 +41,16 @@ def line_of(configuration: Configuration, candidate: Candidate) -> int | None:
     return place[0] if place else None
 
 
-@click.command(
-    "explain", short_help="Show every effective value with its file and scope, and the values it overrides."
-)
+@click.command("explain")
 @click.argument("name", required=False)
 @mcp_config_option
 @json_option
-def command(name: str | None, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
+def command(name: str | None, as_json: bool) -> None:
     """Explains the server NAME, or everything: servers, policy, settings, permission rules, files.
 
     Values are shown as written, secrets masked. Starts no server.
     """
-    configuration = load_and_report(sources_of(given, strict), everything=True)
+    configuration = load_and_report(sources_of(), everything=True)
     chosen = [find_server(configuration, name)] if name else list(configuration.servers.values())
     explained = [explain(configuration, server) for server in chosen]
     if as_json:

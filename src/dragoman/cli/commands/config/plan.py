@@ -20,7 +20,7 @@ _SIGNS = (
 )
 
 
-@click.command("plan", short_help="Show what has changed since a host was last started here.")
+@click.command("plan")
 @json_option
 def command(as_json: bool) -> None:
     """Compares the configuration with the one a host last used in this folder: servers that would be added,

@@ -8,7 +8,7 @@ from dragoman.cli.render.document import echo
 from dragoman.config.schema import FILES, json_schema
 
 
-@click.command("schema", short_help="Print the JSON Schema of a configuration file.")
+@click.command("schema")
 @click.argument("file", type=click.Choice(list(FILES)), required=False)
 def command(file: str | None) -> None:
     """Prints the schema of FILE: project (.mcp.json), local, user or managed. Without FILE: of all four."""

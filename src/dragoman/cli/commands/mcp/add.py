@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final
 
 import click
 
@@ -14,8 +14,6 @@ from dragoman.cli.options import is_url, json_option, scope_option, suggested_ur
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.terminal_input import confirm, is_interactive
 from dragoman.transport_types import SELF_CONTAINED, transport_type
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class WordsAfterCommand(click.Command):
@@ -56,20 +54,11 @@ class WordsAfterCommand(click.Command):
         return False
 
 
-def _not_yet(option: str, **more: Any) -> Callable[[F], F]:
-    """An option of other hosts' `mcp add` whose feature does not exist here yet."""
-
-    def refuse(context: click.Context, parameter: click.Parameter, value: object) -> None:
-        if value:
-            raise click.UsageError(
-                f"{option}: signing in with OAuth does not exist yet; give the server a header with -H, or a "
-                "command that prints one (headersHelper in `dragoman mcp add-json`)"
-            )
-
-    return click.option(option, hidden=True, expose_value=False, callback=refuse, **more)
+SECRET_VARIABLE: Final = "MCP_CLIENT_SECRET"
+"""The name that Claude Code uses."""
 
 
-@click.command("add", cls=WordsAfterCommand, short_help="Add a server: a command, or a URL.")
+@click.command("add", cls=WordsAfterCommand)
 @click.argument("name")
 @click.argument("command_or_url")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -88,10 +77,15 @@ def _not_yet(option: str, **more: Any) -> Callable[[F], F]:
     help="Transport, if it cannot be derived from the URL.",
 )
 @click.option("-H", "--header", multiple=True, metavar='"KEY: VALUE"', help="HTTP header. Repeatable.")
-@_not_yet("--client-id")
-@_not_yet("--client-secret")
-@_not_yet("--callback-port")
-@_not_yet("--xaa", is_flag=True)
+@click.option("--client-id", metavar="ID", help="OAuth client id that was registered beforehand.")
+@click.option(
+    "--client-secret",
+    is_flag=True,
+    help=f"Ask for the client's secret (or take it from {SECRET_VARIABLE}) and store it in the keychain.",
+)
+@click.option("--issuer", metavar="URL", help="The authorization server that the client belongs to.")
+@click.option("--callback-port", type=click.IntRange(1, 65535), help="Port of the loopback callback.")
+@click.option("--xaa", is_flag=True, help="Sign in through the company's identity provider.")
 @force_option
 @check_option
 @json_option
@@ -103,6 +97,11 @@ def command(
     env: tuple[str, ...],
     transport: str | None,
     header: tuple[str, ...],
+    client_id: str | None,
+    client_secret: bool,
+    issuer: str | None,
+    callback_port: int | None,
+    xaa: bool,
     force: bool,
     check: bool,
     as_json: bool,
@@ -118,10 +117,26 @@ def command(
     expanded when the server is started.
     """
     command_or_url = _with_scheme(command_or_url, transport)
+    oauth: dict[str, Any] = {
+        key: value
+        for key, value in (
+            ("clientId", client_id),
+            ("issuer", issuer),
+            ("callbackPort", callback_port),
+            ("xaa", xaa),
+        )
+        if value
+    }
     if not _is_command(transport) and (transport or is_url(command_or_url)):
         _refuse("-e/--env applies to commands only", bool(env))
         entry = _remote(command_or_url, args, transport, header)
+        if client_secret:
+            _refuse("--client-secret needs --client-id", client_id is None)
+            oauth["clientSecret"] = _read_secret()
+        if oauth:
+            entry["oauth"] = oauth
     else:
+        _refuse("OAuth options apply to URLs only", bool(oauth) or client_secret)
         _refuse("-H/--header applies to URLs only", bool(header))
         _refuse_one_word(name, command_or_url, args)
         entry = _local(command_or_url, args, env)
@@ -146,6 +161,16 @@ def _remote(
         pairs = (_pair(text, ":", '"Key: Value"') for text in header)
         entry["headers"] = {key: value.strip() for key, value in pairs}
     return entry
+
+
+def _read_secret() -> str:
+    """Never from the command line, where other users of the machine can see it."""
+    secret = os.environ.get(SECRET_VARIABLE)
+    if secret:
+        return secret
+    if not is_interactive():
+        raise click.UsageError(f"without a terminal the client secret is read from {SECRET_VARIABLE}")
+    return click.prompt("Client secret", hide_input=True, err=True)
 
 
 def _is_command(transport: str | None) -> bool:
@@ -184,7 +209,10 @@ def _refuse(reason: str, wrong: bool) -> None:
         raise click.UsageError(reason)
 
 
-_OURS = frozenset({"-s", "--scope", "--env", "--header", "--transport", "--force", "--check", "--json"})
+_OURS = frozenset(
+    {"-s", "--scope", "--env", "--header", "--transport", "--force", "--check", "--json"}
+    | {"--client-id", "--client-secret", "--issuer", "--callback-port", "--xaa"}
+)
 
 
 def _warn_of_swallowed_options(args: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ from dragoman.cli.options import json_option, scope_option
 from dragoman.config import jsonc
 
 
-@click.command("add-json", short_help="Add a server from its JSON entry.")
+@click.command("add-json")
 @click.argument("name")
 @click.argument("entry")
 @scope_option

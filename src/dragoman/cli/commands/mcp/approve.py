@@ -18,7 +18,7 @@ from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, NotFound
 
 
-@click.command("approve", short_help="Approve or reject servers that a project defines.")
+@click.command("approve")
 @click.argument("names", nargs=-1, metavar="[NAME]…", shell_complete=complete_server)
 @click.option("--yes", "decision", flag_value="approved", help="Approve without asking, as shown.")
 @click.option("--no", "decision", flag_value="rejected", help="Decline without asking.")

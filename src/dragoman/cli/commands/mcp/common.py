@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
+from dragoman.auth.references import REFERENCE
 from dragoman.cleaning import one_line
 from dragoman.cli.common import load_and_report, run_with_host
 from dragoman.cli.render.columns import echo_wrapped
@@ -52,6 +53,7 @@ def add_server(
     target = cast("Scope", scope)
     missing = check_new_server(configuration, name, entry, target, force=force)
     tools = _connect_once(sources, name, entry, target) if check else None
+    entry = with_stored_secret(name, entry, target)
     path = edits.put_server(sources, target, name, entry)
     notes = _notes(load(sources), name, target)
     if as_json:
@@ -63,7 +65,7 @@ def add_server(
     for note in (*unset_variable_notes(missing), *_missing_program(entry), *notes):
         _note(note)
     if target == "project" and (shared := literal_secrets(entry)):
-        _note(f"{', '.join(shared)} will be shared with everybody who has the project")
+        _note(f"{', '.join(shared)} will be shared with everyone who has the project")
     if target in IN_PROJECT and "command" in entry and sources.cwd != sources.project_root:
         _note(f"it starts in {sources.project_root}, the project's folder")
 
@@ -78,18 +80,42 @@ def check_new_server(
     path = configuration.sources.file_of(scope)
     if not force and edits.has_entry(path, name):
         raise ConfigError(f"there is already a server {name!r} in {path}", hint="Replace it with --force.")
-    if scope in IN_PROJECT and _has_literal_client_secret(entry):
-        raise ConfigError(
-            f"server {name!r}: the client secret would be written in plain text into the project's folder",
-            hint="Write it as ${VARIABLE}, or use --scope user.",
-        )
     return missing
 
 
-def _has_literal_client_secret(entry: Mapping[str, Any]) -> bool:
+def with_stored_secret(name: str, entry: Mapping[str, Any], scope: Scope) -> Mapping[str, Any]:
+    """The entry with references in place of secrets of `oauth` that are written out, which are stored."""
     oauth: Any = entry.get("oauth")
-    secret: Any = cast("dict[str, Any]", oauth).get("clientSecret") if isinstance(oauth, dict) else None
-    return isinstance(secret, str) and COVER in masked_value(secret)
+    url = entry.get("url")
+    if not isinstance(oauth, dict) or not isinstance(url, str):
+        return entry
+    fields = cast("dict[str, Any]", oauth)
+    plain = {field: fields[field] for field in OAUTH_SECRETS if _is_written_out(fields.get(field))}
+    for field in [field for field, text in plain.items() if "${" in text]:
+        del plain[field]  # a variable with a default, or with text beside it, cannot be stored
+        if scope in IN_PROJECT:
+            raise ConfigError(
+                f"server {name!r}: oauth.{field} would be written in plain text into the project's folder",
+                hint="Write it as ${VARIABLE} alone, or use --scope user.",
+            )
+    if not plain:
+        return entry
+    from dragoman.auth.client_secrets import store_client_secret
+    from dragoman.auth.stores.base import StoreFailed, Vault
+
+    try:
+        stored = {field: store_client_secret(Vault(), name, url, text) for field, text in plain.items()}
+    except StoreFailed as failed:
+        raise ConfigError(f"server {name!r}: {failed}", hint="Write the secret as ${VARIABLE}.") from None
+    return {**entry, "oauth": {**fields, **stored}}
+
+
+OAUTH_SECRETS: Final = ("clientSecret", "privateKey", "workloadToken")
+
+
+def _is_written_out(value: object) -> bool:
+    """Whether it is a secret itself: no ${VARIABLE}, no file, no reference to the store."""
+    return isinstance(value, str) and not value.startswith(("@", REFERENCE)) and COVER in masked_value(value)
 
 
 def _connect_once(sources: Sources, name: str, entry: Mapping[str, Any], scope: Scope) -> int:

@@ -12,7 +12,7 @@ from dragoman.cli.render.document import echo
 from dragoman.config.edits import switch_off
 
 
-@click.command("disable", short_help="Disable servers; the choice is saved.")
+@click.command("disable")
 @click.argument("names", nargs=-1, required=True, metavar="NAME…|all", shell_complete=complete_server)
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:

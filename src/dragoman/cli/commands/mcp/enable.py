@@ -16,7 +16,7 @@ from dragoman.config.merge import ConfiguredServer
 from dragoman.errors import ConfigError, PolicyRefused
 
 
-@click.command("enable", short_help="Enable servers.")
+@click.command("enable")
 @click.argument("names", nargs=-1, required=True, metavar="NAME…|all", shell_complete=complete_server)
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:

@@ -30,7 +30,7 @@ _CHOSEN = ("user", "project", "local")
 """What belongs to the person. Plugins, connectors and the administrator serve others in their own ways."""
 
 
-@click.command("export", short_help="Write servers into another host's file.")
+@click.command("export")
 @format_argument
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @name_option

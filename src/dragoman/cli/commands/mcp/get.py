@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from dragoman.servers.status import ServerStatus
 
 
-@click.command("get", short_help="Show one server.")
+@click.command("get")
 @click.argument("name", shell_complete=complete_server)
 @click.option("--no-health", is_flag=True, help="Do not connect to it.")
 @mcp_config_option
 @json_option
-def command(name: str, no_health: bool, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
+def command(name: str, no_health: bool, as_json: bool) -> None:
     """Shows the server NAME: its source, its entry as written (secrets masked), and its status."""
-    sources = sources_of(given, strict)
+    sources = sources_of()
     configuration = load_and_report(sources)
     server = find_server(configuration, name)
     view = None

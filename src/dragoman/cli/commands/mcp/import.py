@@ -30,7 +30,7 @@ from dragoman.config.scopes import Scope, Sources
 from dragoman.errors import ConfigError, NotFound
 
 
-@click.command("import", short_help="Import the servers of another host.")
+@click.command("import")
 @format_argument
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @scope_option
@@ -97,7 +97,7 @@ def _read(host: str, file: Path | None, sources: Sources) -> tuple[Path, Importe
     """The given file, or the first usual place that exists."""
     project = sources.project_root
     home = sources.home or Path("/")
-    # A project's files may be a stranger's: they are taken only when they are named.
+    # A project's files may come from an unknown author: they are read only when they are named.
     places = FORMATS[host].places(home, project, sys.platform, os.environ)
     usual = [place.path for place in places if place.level == "user"]
     for path in [file] if file else usual:

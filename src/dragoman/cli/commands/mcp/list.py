@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dragoman.servers.status import ServerStatus
 
 
-@click.command("list", short_help="List the servers with their source and status.")
+@click.command("list")
 @click.option("--no-health", is_flag=True, help="Do not connect to any server.")
 @click.option("--check", is_flag=True, help="Fail with exit code 4 if a server could not be connected.")
 @click.option("--watch", is_flag=True, help="Stay connected and show every change, until Ctrl-C.")
@@ -33,8 +33,6 @@ def command(
     no_health: bool,
     check: bool,
     watch: bool,
-    given: tuple[str, ...],
-    strict: bool,
     as_json: bool,
     full: bool,
 ) -> None:
@@ -47,7 +45,7 @@ def command(
         raise click.UsageError("--watch cannot be combined with --no-health")
     if check and (watch or no_health):
         raise click.UsageError("--check cannot be combined with --watch or --no-health")
-    sources = sources_of(given, strict)
+    sources = sources_of()
     configuration = load_and_report(sources, everything=True)
     if watch:
         _watch(sources, as_json)

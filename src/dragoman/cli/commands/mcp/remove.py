@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING
+
 import click
 
 from dragoman.cleaning import one_line
 from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.common import load_and_report
 from dragoman.cli.options import json_option, scope_option
+from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
+from dragoman.cli.sign_ins import credentials_of
 from dragoman.config.edits import places_of, remove_server
-from dragoman.errors import ConfigError, NotFound
+from dragoman.errors import ConfigError, DragomanError, NotFound
+
+if TYPE_CHECKING:
+    from dragoman.config.load import Configuration
 
 
-@click.command("remove", short_help="Remove a server from a configuration file.")
+@click.command("remove")
 @click.argument("name", shell_complete=complete_server)
 @scope_option
 @json_option
 def command(name: str, scope: str | None, as_json: bool) -> None:
-    """Removes the server NAME from the file that defines it."""
-    sources = load_and_report().sources
+    """Removes the server NAME from the file that defines it, and signs out of it."""
+    configuration = load_and_report()
+    sources = configuration.sources
     places = [place for place in places_of(sources, name) if scope in (None, place[0])]
     if not places:
         where = f" in scope {scope}" if scope else " in your files"
@@ -33,7 +42,37 @@ def command(name: str, scope: str | None, as_json: bool) -> None:
         )
     found, path = places[0]
     remove_server(sources, found, path, name)
+    problem = _forget_secrets(configuration, name) if len(places_of(sources, name)) == 0 else None
     if as_json:
-        echo({"removed": name, "scope": found, "file": str(path)})
+        echo({"removed": name, "scope": found, "file": str(path), "problem": problem})
     else:
         click.echo(f"Removed {one_line(name)} from {found} ({one_line(str(path))})")
+        if problem is not None:
+            echo_wrapped(problem, label="! ", colour="yellow", err=True)
+
+
+def _forget_secrets(configuration: Configuration, name: str) -> str | None:
+    """Revokes and forgets what is stored for a server that no file defines any more; what went wrong."""
+    server = configuration.servers.get(name)
+    if server is None or server.eligibility not in ("ready", "disabled"):
+        return None
+    credentials = credentials_of(configuration, server)
+    if credentials is None or not credentials.vault.folder.exists():
+        return None
+    from dragoman.auth.client_secrets import forget_client_secret
+    from dragoman.auth.revocation import sign_out
+    from dragoman.auth.stores.base import StoreFailed
+
+    async def forget() -> str | None:
+        problem = await sign_out(credentials)
+        await credentials.forget()
+        return problem
+
+    try:
+        problem = asyncio.run(forget())
+        entry = credentials.entry
+        for reference in (entry.client.client_secret, entry.private_key, entry.workload_token):
+            forget_client_secret(credentials.vault, reference, entry.server, entry.url)
+    except (StoreFailed, DragomanError) as error:
+        return str(error)
+    return problem

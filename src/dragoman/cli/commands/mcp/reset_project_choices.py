@@ -10,7 +10,7 @@ from dragoman.cli.render.document import echo
 from dragoman.config.edits import forget_choices
 
 
-@click.command("reset-project-choices", short_help="Reset all approval decisions of this project.")
+@click.command("reset-project-choices")
 @json_option
 def command(as_json: bool) -> None:
     """Removes the approval decisions about servers of this project. The questions are asked again."""

@@ -16,7 +16,7 @@ from dragoman.errors import ConfigError
 from dragoman.permissions.rules import BadRule, parse
 
 
-@click.command("add", short_help="Add a rule to your settings.")
+@click.command("add")
 @click.argument("kind", type=click.Choice(KINDS), metavar="allow|ask|deny")
 @click.argument("rule")
 @click.option(

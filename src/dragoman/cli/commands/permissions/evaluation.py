@@ -22,8 +22,8 @@ from dragoman.cli.options import parse_arguments, sources_of
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.servers import show_problem, show_problems
 from dragoman.config.load import Configuration
+from dragoman.hooks.active import NO_ARGUMENTS
 from dragoman.hooks.configured import from_parts
-from dragoman.hooks.points import NO_ARGUMENTS
 from dragoman.hooks.verdicts import HookDecision
 from dragoman.host import Host
 from dragoman.permissions.checker import call_of, judge
@@ -95,11 +95,9 @@ def _as_json(each: Considered, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def evaluate_call(
-    name: str, words: tuple[str, ...], given: tuple[str, ...], strict: bool, *, run_hooks: bool
-) -> Evaluation:
+def evaluate_call(name: str, words: tuple[str, ...], *, run_hooks: bool) -> Evaluation:
     """`run_hooks`: hooks before calls are run for their answer, and not only named."""
-    sources = sources_of(given, strict)
+    sources = sources_of()
     configuration = load_with_approvals(sources)
     show_problems(configuration)
     rules = Rules.of(configuration)

@@ -13,17 +13,17 @@ from dragoman.cli.options import json_option, mcp_config_option
 from dragoman.cli.render.document import echo
 
 
-@click.command("explain", short_help="Show whether calls of a tool would be allowed, and by which rule.")
+@click.command("explain")
 @click.argument("tool", shell_complete=complete_tool)
 @mcp_config_option
 @json_option
-def command(tool: str, given: tuple[str, ...], strict: bool, as_json: bool) -> None:
+def command(tool: str, as_json: bool) -> None:
     """Lists every rule about TOOL with its file and scope, and shows which one decides.
 
     TOOL is a name as `dragoman tools` lists it. Rules with conditions on arguments are shown with their
     conditions; `dragoman permissions test` decides about one call. Hooks that run for such calls are listed.
     """
-    evaluation = evaluate_call(tool, (), given, strict, run_hooks=False)
+    evaluation = evaluate_call(tool, (), run_hooks=False)
     if as_json:
         echo(evaluation.as_json())
     else:

@@ -21,7 +21,7 @@ from dragoman.permissions.rules import BEHAVIOURS
 MARKS = {"deny": ("✗", "red"), "ask": ("?", "yellow"), "allow": ("✓", "green")}
 
 
-@click.command("list", short_help="List every effective rule and the file that defines it.")
+@click.command("list")
 @json_option
 def command(as_json: bool) -> None:
     """Lists the rules of all files, strictest first, and the mode, which decides where no rule applies."""

@@ -12,7 +12,7 @@ from dragoman.config.rule_edits import files_with_rules, remove_rule
 from dragoman.errors import NotFound
 
 
-@click.command("remove", short_help="Remove a rule from your settings.")
+@click.command("remove")
 @click.argument("rule")
 @click.option("-s", "--scope", type=click.Choice(["user", "local"]), help="Only from this scope.")
 @json_option

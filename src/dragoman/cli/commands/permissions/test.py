@@ -16,21 +16,19 @@ from dragoman.cli.render.document import echo
 CODES: Final = {"allow": exit_codes.OK, "deny": exit_codes.REFUSED, "ask": exit_codes.WOULD_ASK}
 
 
-@click.command("test", short_help="Show whether one call would be allowed, without making it.")
+@click.command("test")
 @click.argument("tool", shell_complete=complete_tool)
 @click.argument("arguments", nargs=-1)
 @mcp_config_option
 @json_option
-def command(
-    tool: str, arguments: tuple[str, ...], given: tuple[str, ...], strict: bool, as_json: bool
-) -> None:
+def command(tool: str, arguments: tuple[str, ...], as_json: bool) -> None:
     """Decides about a call of TOOL with ARGUMENTS (one JSON object, or key=value pairs) as a host would.
 
     No tool is called, but PreToolUse hooks are run. For the shell:
     `dragoman permissions test Bash 'git status && make'`.
     Exit codes: 0 allowed, 6 refused, 8 a question would be asked.
     """
-    evaluation = evaluate_call(tool, arguments, given, strict, run_hooks=True)
+    evaluation = evaluate_call(tool, arguments, run_hooks=True)
     if as_json:
         echo(evaluation.as_json())
     else:

@@ -20,7 +20,6 @@ from dragoman.cli.common import (
     wait_for_servers,
 )
 from dragoman.cli.options import (
-    chosen_server,
     frozen_option,
     full_option,
     json_option,
@@ -33,7 +32,7 @@ from dragoman.host import Host
 from dragoman.servers.status import ServerStatus
 
 
-@click.command("list", short_help="List the tools, or those that match PATTERN.")
+@click.command("list")
 @click.argument("words", nargs=-1, metavar="[SERVER|URL] [PATTERN]", shell_complete=complete_server)
 @mcp_config_option
 @json_option
@@ -44,8 +43,6 @@ from dragoman.servers.status import ServerStatus
 @frozen_option
 def command(
     words: tuple[str, ...],
-    given: tuple[str, ...],
-    strict: bool,
     as_json: bool,
     server: str | None,
     schema: bool,
@@ -60,8 +57,7 @@ def command(
     others are listed all the same.
     """
     words = take_url(words)
-    sources, configuration = load_with_servers(given, strict, server)
-    server = chosen_server(server)
+    sources, configuration, server = load_with_servers(server)
     if server is None and words and words[0] in configuration.servers:
         server, words = words[0], words[1:]
     if len(words) > 1:
@@ -69,7 +65,7 @@ def command(
     pattern = words[0] if words else None
 
     async def work(host: Host) -> int:
-        views = await wait_for_servers(host, quiet=as_json)
+        views = await wait_for_servers(host, silent=as_json)
         remember_tools(host)
         found = [tool for tool in host.tools(include_denied=True) if pattern is None or fits(tool, pattern)]
         if as_json:
@@ -109,11 +105,11 @@ def _show(
     for view in views:
         if view in absent:
             continue
-        own = [tool for tool in found if tool.server == view.name]
-        if are_some and view.status == "connected" and not own:
+        offered = [tool for tool in found if tool.server == view.name]
+        if are_some and view.status == "connected" and not offered:
             continue
         text.show_server(view)
-        tools.show_table(own, schema=schema, cost=cost, full=full)
+        tools.show_table(offered, schema=schema, cost=cost, full=full)
     if found:
         tools.show_legend(found, cost=cost)
     elif are_some:

@@ -21,7 +21,7 @@ from dragoman.cli.common import (
     show_unconnected,
     wait_for_servers,
 )
-from dragoman.cli.options import chosen_server, json_option, mcp_config_option, server_option
+from dragoman.cli.options import json_option, mcp_config_option, server_option
 from dragoman.cli.render import json
 from dragoman.cli.render.servers import counted
 from dragoman.host import Host
@@ -45,25 +45,24 @@ class _Look(Struct, frozen=True):
         return self.is_first or bool(self.changes or self.forgotten)
 
 
-@click.command("lock", short_help="Record every tool's definition in .mcp.lock, and show what has changed.")
+@click.command("lock")
 @mcp_config_option
 @json_option
 @server_option
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 if anything differs.")
-def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | None, check: bool) -> None:
+def command(as_json: bool, server: str | None, check: bool) -> None:
     """Writes .mcp.lock at the root of the project, and shows what has changed since it was last written.
 
     Commit the file: with --frozen, `dragoman tools` and `dragoman call` omit every tool that differs from it.
     Entries of servers that cannot be connected are kept; the exit code is then 4.
     """
-    sources, configuration = load_with_servers(given, strict, server)
-    server = chosen_server(server)
-    path = sources.project_root / lock.LOCK_FILE
+    loaded = load_with_servers(server)
+    path = loaded.sources.project_root / lock.LOCK_FILE
     before = lock.read_lock(path)
-    known = None if server is not None else list(configuration.servers)
+    known = None if loaded.server is not None else list(loaded.configuration.servers)
 
     async def work(host: Host) -> int:
-        views = await wait_for_servers(host, quiet=as_json)
+        views = await wait_for_servers(host, silent=as_json)
         read = [view.name for view in views if view.status == "connected"]
         look = _look(path, before, await _offered(host), read, known)
         is_written = bool(read) and not check
@@ -78,9 +77,9 @@ def command(given: tuple[str, ...], strict: bool, as_json: bool, server: str | N
             click.echo(_summary(look, is_written=is_written, check=check), err=True)
             show_unconnected(views)
         differs = exit_codes.FAILED if check and look.differs else exit_codes.OK
-        return list_exit_code(configuration, views, server) or differs
+        return list_exit_code(loaded.configuration, views, loaded.server) or differs
 
-    sys.exit(run_with_host(sources, work, only=None if server is None else [server]))
+    sys.exit(run_with_host(loaded.sources, work, only=loaded.only))
 
 
 async def _offered(host: Host) -> list[object]:

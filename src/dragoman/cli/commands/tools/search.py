@@ -16,12 +16,12 @@ from dragoman.cli.common import (
     show_unconnected,
     wait_for_servers,
 )
-from dragoman.cli.options import chosen_server, full_option, json_option, mcp_config_option, server_option
+from dragoman.cli.options import full_option, json_option, mcp_config_option, server_option
 from dragoman.cli.render import json, tools
 from dragoman.host import Host
 
 
-@click.command("search", short_help="Find tools by what they do.")
+@click.command("search")
 @click.argument("words", nargs=-1, required=True)
 @mcp_config_option
 @json_option
@@ -30,8 +30,6 @@ from dragoman.host import Host
 @click.option("-n", "--limit", type=click.IntRange(1, 100), default=5, show_default=True, help="How many.")
 def command(
     words: tuple[str, ...],
-    given: tuple[str, ...],
-    strict: bool,
     as_json: bool,
     server: str | None,
     limit: int,
@@ -41,11 +39,10 @@ def command(
 
     Servers that fail are named with the reason; the others are searched all the same.
     """
-    sources, configuration = load_with_servers(given, strict, server)
-    server = chosen_server(server)
+    loaded = load_with_servers(server)
 
     async def work(host: Host) -> int:
-        views = await wait_for_servers(host, quiet=as_json)
+        views = await wait_for_servers(host, silent=as_json)
         found = [
             tool
             for tool in Index(host.tools(include_denied=True)).search(" ".join(words), limit=limit)
@@ -64,7 +61,9 @@ def command(
                 click.echo("Nothing found; `dragoman tools` lists everything.", err=True)
             show_unconnected(views)
         return (
-            exit_codes.OK if found else list_exit_code(configuration, views, server) or exit_codes.NOT_FOUND
+            exit_codes.OK
+            if found
+            else list_exit_code(loaded.configuration, views, loaded.server) or exit_codes.NOT_FOUND
         )
 
-    sys.exit(run_with_host(sources, work, only=None if server is None else [server]))
+    sys.exit(run_with_host(loaded.sources, work, only=loaded.only))

@@ -18,16 +18,16 @@ from dragoman.cli.common import (
     unknown_tool,
     wait_for_servers,
 )
-from dragoman.cli.options import chosen_server, json_option, mcp_config_option, take_url
+from dragoman.cli.options import json_option, mcp_config_option, take_url
 from dragoman.cli.render import json, tools
 from dragoman.host import Host
 
 
-@click.command("show", short_help="Show one tool in full.")
+@click.command("show")
 @click.argument("words", nargs=-1, required=True, metavar="[SERVER|URL] TOOL", shell_complete=complete_tool)
 @mcp_config_option
 @json_option
-def command(words: tuple[str, ...], given: tuple[str, ...], strict: bool, as_json: bool) -> None:
+def command(words: tuple[str, ...], as_json: bool) -> None:
     """Shows TOOL: description, parameters, result, risk, and its size in tokens.
 
     TOOL is a name as `dragoman tools` lists it, or a server's own name for it: if only one server has it, or
@@ -37,12 +37,11 @@ def command(words: tuple[str, ...], given: tuple[str, ...], strict: bool, as_jso
     if not 1 <= len(words) <= 2:
         raise click.UsageError("expected the name of one tool")
     *servers, tool = words
-    sources, configuration = load_with_servers(given, strict, next(iter(servers), None))
-    server = chosen_server(next(iter(servers), None))
-    only = [server] if server is not None else servers_with_tool(tool, configuration)
+    loaded = load_with_servers(next(iter(servers), None))
+    only = loaded.only or servers_with_tool(tool, loaded.configuration)
 
     async def work(host: Host) -> int:
-        views = await wait_for_servers(host, quiet=as_json)
+        views = await wait_for_servers(host, silent=as_json)
         found = find_tool(host, tool)
         if found is None:
             if only is not None:
@@ -57,4 +56,4 @@ def command(words: tuple[str, ...], given: tuple[str, ...], strict: bool, as_jso
             tools.show_tool(found)
         return exit_codes.OK
 
-    sys.exit(run_with_host(sources, work, only=only))
+    sys.exit(run_with_host(loaded.sources, work, only=only))

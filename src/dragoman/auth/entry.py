@@ -1,0 +1,125 @@
+"""What a server's entry says about signing in, in the form that this package works with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+
+from dragoman.auth.metadata import Rules
+from dragoman.auth.tokens import HiddenRepr
+from dragoman.urls import parse_url
+
+if TYPE_CHECKING:
+    from dragoman.auth.tokens import Account
+    from dragoman.auth.xaa import IdentityProvider
+
+Grant = Literal["authorization_code", "client_credentials", "workload_identity", "xaa"]
+
+
+class ConfiguredClient(HiddenRepr, frozen=True):
+    """What the entry says about the client."""
+
+    client_id: str | None = None
+    client_secret: str | None = None
+    metadata_url: str | None = None
+    """URL of a client metadata document (CIMD)."""
+    auth_method: str | None = None
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """The server to sign in at, and what its entry says about it."""
+
+    url: str
+    metadata_url: str | None = None
+    """`oauth.authServerMetadataUrl`: trusted, because the person names it."""
+    resource: str | None = None
+    """`oauth.resource`"""
+    issuer: str | None = None
+    """The only issuer that may be used: from the entry, or the one that gave out what is stored."""
+    entry_issuer: str | None = None
+    """`oauth.issuer`: what metadata at a configured URL must state, too."""
+    rules: Rules = Rules()
+    is_identity_provider: bool = False
+    """The URL is the issuer itself, and there is no protected resource."""
+    has_secret: bool = False
+    """Whether a secret or a refresh token would be sent; then nothing is guessed."""
+
+
+class Entry(HiddenRepr, frozen=True, kw_only=True):
+    server: str
+    url: str
+    headers: Mapping[str, str] = {}
+    route: tuple[str, ...] = ()
+    """The entry's proxy and certificate files, if it has any."""
+    identity: str = ""
+    """Which of several accounts at the server; empty for the usual one."""
+    client: ConfiguredClient = ConfiguredClient()
+    grant: Grant = "authorization_code"
+    scopes: tuple[str, ...] = ()
+    callback_port: int | None = None
+    metadata_url: str | None = None
+    issuer: str | None = None
+    resource: str | None = None
+    sends_resource: bool = True
+    rules: Rules = Rules()
+    allow_private: bool = False
+    private_key: str | None = None
+    """PEM or JWK by which the client authenticates (`private_key_jwt`)."""
+    signing_algorithm: str | None = None
+    workload_token: str | None = None
+    """The JWT of a workload identity, or the file that holds it (`@/path`)."""
+    dpop: bool = False
+    is_identity_provider: bool = False
+    """Whether it is the company's identity provider, whose `url` is its issuer."""
+    identity_provider: IdentityProvider | None = None
+    """With the grant `xaa`: where a person signs in."""
+
+    @property
+    def key(self) -> str:
+        """Under which the account is stored: the server's name, its configuration, and the identity."""
+        facts: list[Any] = [
+            str(parse_url(self.url)),
+            sorted((name.lower(), value) for name, value in self.headers.items()),
+            self.client.client_id,
+            self.client.metadata_url,
+            self.grant,
+            # What decides whom a stored token is sent to, or through: an entry of that name and URL with a
+            # detour is another account.
+            self.route,
+            self.metadata_url,
+            self.issuer,
+            self.resource,
+            sorted(self.rules.endpoint_origins),
+            self.allow_private,
+        ]
+        digest = hashlib.sha256(repr(facts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return "|".join(each for each in (self.server, digest, self.identity) if each)
+
+    def wanted(self, issuer: str | None) -> Wanted:
+        """`issuer`: the one that gave out what is stored."""
+        return Wanted(
+            url=self.url,
+            metadata_url=self.metadata_url,
+            resource=self.resource,
+            issuer=self.issuer or issuer,
+            entry_issuer=self.issuer,
+            rules=self.rules,
+            has_secret=self.has_secret,
+            is_identity_provider=self.is_identity_provider,
+        )
+
+    @property
+    def has_secret(self) -> bool:
+        return any((self.client.client_secret, self.private_key, self.workload_token))
+
+    @property
+    def is_unattended(self) -> bool:
+        """Whether tokens are obtained without a person."""
+        return self.grant != "authorization_code"
+
+    def is_pinned(self, stored: Account | None) -> bool:
+        """Whether it is known which issuer the secrets of the entry belong to."""
+        return self.issuer is not None or self.metadata_url is not None or stored is not None

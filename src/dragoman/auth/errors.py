@@ -1,0 +1,36 @@
+"""Why an attempt to sign in, or to refresh a token, ended. Internal; the host raises `SignInNeeded` or
+`SignInFailed` with the same words.
+"""
+
+from __future__ import annotations
+
+from dragoman.cleaning import one_line
+
+
+class AuthProblem(Exception):
+    """Contains no secret, and nothing of a server's text that is not cleaned."""
+
+    def __init__(self, cause: str, hint: str | None = None) -> None:
+        self.cause = one_line(cause, 500)
+        self.hint = hint
+        super().__init__(self.cause)
+
+
+class Refused(AuthProblem):
+    """What a server states breaks a rule; nothing secret was sent."""
+
+
+class Unavailable(AuthProblem):
+    """The authorization server could not be reached or is overloaded; what is stored stays valid."""
+
+
+class Rejected(AuthProblem):
+    """The authorization server answered with an OAuth error. `error`: its code, such as `invalid_grant`."""
+
+    def __init__(self, error: str, description: str, hint: str | None = None) -> None:
+        self.error = error
+        super().__init__(f"{error}: {description}" if description else error, hint)
+
+
+class Declined(AuthProblem):
+    """The person said no, or ended the attempt."""

@@ -1,0 +1,386 @@
+"""`OAuthCredentials`: the tokens of one server and one identity, shared by all its transports.
+
+Gives the headers of each message, refreshes tokens before they expire and after a 401, and keeps what a
+server asked for until a person signs in (`sign_in.py`). A refresh is one transaction across tasks, threads
+and processes: the lock is held while the stored tokens are read, refreshed and written, and a process that
+comes too late takes over the newer tokens. Nothing here opens a browser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from dragoman.auth.challenges import SCOPE_LIMIT, oauth_parameters, scopes_in
+from dragoman.auth.entry import Entry
+from dragoman.auth.errors import AuthProblem, Rejected, Unavailable
+from dragoman.auth.needs_auth import NeedsAuthCache
+from dragoman.auth.references import is_reference
+from dragoman.auth.stores.base import StoreFailed, Vault
+from dragoman.auth.tokens import REFRESH_SECONDS, Account, Tokens, decode_account, encode_account
+from dragoman.credentials import Challenge, OutgoingRequest
+from dragoman.errors import SignInNeeded, Unreachable
+
+if TYPE_CHECKING:  # loaded when a server asks for a sign-in
+    from dragoman.auth.dpop import DpopKey
+    from dragoman.auth.http import NetworkAccess, OAuthHttp
+
+LEEWAY_SECONDS: Final = 10.0
+"""A token that expires sooner than this is not sent."""
+REFRESH_WAIT_SECONDS: Final = 2.0
+"""How long a message waits for a refresh while the old token can still be sent."""
+RETRY_SECONDS: Final = 30.0
+"""The pause after a refresh that failed because the authorization server could not be reached."""
+CLOSE_SECONDS: Final = 10.0
+"""How long closing waits for a refresh."""
+STORE_HINT: Final = "Unlock or repair the secret store; see docs/concepts/secrets.md."
+TERMINAL_ERRORS: Final = frozenset({"invalid_grant"})
+"""After which the tokens are of no use. After others, such as a wrong client secret, they may be again."""
+
+
+class OAuthCredentials:
+    def __init__(
+        self,
+        entry: Entry,
+        vault: Vault,
+        access: Callable[[], NetworkAccess],
+        learned: Callable[[Iterable[str]], None] = lambda secrets: None,
+    ) -> None:
+        """`learned` is called with every secret, so that it is redacted everywhere."""
+        self.entry = entry
+        self.vault = vault
+        self._access = access
+        self._learned = learned
+        self._account: Account | None = None
+        self._looked_at = -1.0
+        self._changes = 0
+        """How often the stored account was written or deleted here."""
+        self._http: OAuthHttp | None = None
+        self._renewing: asyncio.Task[bool] | None = None
+        self._retry_at = 0.0
+        self._was_accepted = False
+        """Whether the server has answered a message of this process, with or without a token."""
+        self._unsaved: Account | None = None
+        """Newer than what is stored, because the store failed; used until it can be stored."""
+        self._renewed_after_401: str | None = None
+        """The token that was obtained because the one before was refused, until the server accepts it."""
+        self._dpop: DpopKey | None = None
+        self.challenge: Mapping[str, str] = {}
+        """The parameters of the server's last challenge."""
+        self._header: str | None = None
+        """That challenge as the server sent it."""
+        self.missing_scopes: tuple[str, ...] = ()
+        """Scopes that a request was refused for (403); the next sign-in asks for them, too."""
+        self.confirmed_issuer: str | None = None
+        """The issuer that the person said the entry's secrets belong to."""
+        self.needs_auth = NeedsAuthCache(vault.folder, vault.lock_path(entry.key).stem)
+
+    # What transports call.
+
+    async def headers(self) -> Mapping[str, str]:
+        if self._account is None and self._was_accepted:
+            return {}  # the usual case of a server without a sign-in; a 401 makes it look at the store
+        try:
+            tokens = await self._current()
+        except AuthProblem as problem:
+            raise self._sign_in_needed(problem.cause, problem.hint) from None
+        if tokens is None:
+            if not self.entry.is_unattended and self.needs_auth.is_fresh():
+                raise self._sign_in_needed("it asked for a sign-in before")
+            return {}
+        return {"Authorization": f"{tokens.token_type} {tokens.access_token}"}
+
+    def request_headers(self, headers: Mapping[str, str], request: OutgoingRequest) -> Mapping[str, str]:
+        """Adds the proof of possession where tokens are bound to a key (DPoP)."""
+        account = self._account
+        if account is None or account.dpop_key is None or account.tokens is None:
+            return headers
+        token = account.tokens.access_token
+        key = self.dpop_key(account)
+        proof = key.proof(request.method, request.url, access_token=token, body=request.body)
+        return {**headers, "DPoP": proof}
+
+    def accepted(self, headers: Mapping[str, str]) -> None:
+        self._was_accepted = True
+        if self._renewed_after_401 is not None and _token_in(headers) == self._renewed_after_401:
+            self._renewed_after_401 = None
+
+    async def renew(self, challenge: Challenge) -> bool:
+        """After a 401: whether there are other tokens now. After a 403 the server's answer counts."""
+        try:
+            return await self._renew(challenge)
+        except AuthProblem as problem:
+            raise self._sign_in_needed(problem.cause, problem.hint) from None
+
+    async def _renew(self, challenge: Challenge) -> bool:
+        asked = oauth_parameters(challenge.authenticate)
+        if self._dpop is not None and challenge.dpop_nonce is not None:
+            self._dpop.remember_nonce(self.entry.url, challenge.dpop_nonce)
+            if asked.get("error") == "use_dpop_nonce":
+                return True
+        self.challenge = asked or self.challenge
+        self._header = next(iter(challenge.authenticate), self._header)
+        used = _token_in(challenge.sent)
+        account = await self.load(fresh=True)
+        if account is not None and account.tokens is not None and account.tokens.access_token != used:
+            return True  # another process, or another task, has been faster
+        if challenge.status == 403:
+            return await self._note_missing_scopes(asked)
+        if self.entry.is_unattended:
+            if used is not None and used == self._renewed_after_401:
+                self._renewed_after_401 = None  # the next message tries again
+                return False
+            await self._refresh(used)
+            self._renewed_after_401 = None if self._account is None else _access_token(self._account)
+            return True
+        if account is None or account.tokens is None or used is None:
+            if not self._was_accepted:  # one refused request of a server that works is no reason
+                self.needs_auth.remember()
+            raise self._sign_in_needed("it requires a sign-in (HTTP 401)")
+        if used == self._renewed_after_401:
+            raise self._sign_in_needed("it refuses a token that its authorization server has just given")
+        if account.tokens.refresh_token is None:
+            self.needs_auth.remember()
+            raise self._sign_in_needed("it does not accept the stored token any more")
+        await self._refresh(used)
+        self._renewed_after_401 = None if self._account is None else _access_token(self._account)
+        return True
+
+    # For `sign_in.py`, and for commands.
+
+    def for_identity(self, identity: str) -> OAuthCredentials:
+        """The credentials of another account at the same server."""
+        if identity == self.entry.identity:
+            return self
+        other = OAuthCredentials(
+            replace(self.entry, identity=identity), self.vault, self._access, self._learned
+        )
+        other.challenge = self.challenge
+        return other
+
+    @property
+    def http(self) -> OAuthHttp:
+        if self._http is None:
+            from dragoman.auth.http import OAuthHttp
+
+            self._http = OAuthHttp(self.entry.url, self._access(), allow_private=self.entry.allow_private)
+        return self._http
+
+    @property
+    def access(self) -> NetworkAccess:
+        return self._access()
+
+    async def load(self, *, fresh: bool = False) -> Account | None:
+        """The account that is known; from the store if there is none, or if `fresh`. Where none is stored,
+        only a file is looked for. Raises `AuthProblem` if the store fails."""
+        now = time.monotonic()
+        if not fresh and (self._account is not None or now - self._looked_at < 1.0):
+            return self._account
+        self._looked_at = now
+        if self._unsaved is not None:
+            return self._account
+        changes = self._changes
+        try:
+            data = await asyncio.to_thread(self.vault.get, self.entry.key)
+        except StoreFailed as failed:
+            raise AuthProblem(str(failed), STORE_HINT) from None
+        if changes == self._changes:  # otherwise what was read may be older than what was written meanwhile
+            self._adopt(None if data is None else decode_account(data))
+        return self._account
+
+    async def save(self, account: Account) -> None:
+        """Call with the lock held. What could not be stored is used by this process nevertheless."""
+        try:
+            await asyncio.to_thread(self.vault.put, self.entry.key, encode_account(account))
+            self._unsaved = None
+        except StoreFailed as failed:
+            self._unsaved = account
+            raise AuthProblem(str(failed), STORE_HINT) from None
+        finally:
+            self._changes += 1
+            self._adopt(account)
+        self.needs_auth.forget()
+
+    async def forget(self) -> None:
+        """Call with the lock held."""
+        try:
+            await asyncio.to_thread(self.vault.delete, self.entry.key)
+        except StoreFailed as failed:
+            raise AuthProblem(str(failed)) from None
+        finally:
+            self._changes += 1
+            self._account = None
+
+    async def resolve_secrets(self) -> None:
+        """Reads the secrets that the entry only refers to. Raises `Refused`."""
+        entry = self.entry
+        client = replace(entry.client, client_secret=await self._resolved(entry.client.client_secret))
+        private_key = await self._resolved(entry.private_key)
+        workload_token = await self._resolved(entry.workload_token)
+        self.entry = replace(entry, client=client, private_key=private_key, workload_token=workload_token)
+
+    async def _resolved(self, text: str | None) -> str | None:
+        if text is None or not is_reference(text):
+            return text
+        from dragoman.auth.client_secrets import read_client_secret
+
+        entry = self.entry
+        secret = await asyncio.to_thread(read_client_secret, self.vault, text, entry.server, entry.url)
+        self._learned([secret])
+        return secret
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        self._learned(secrets)
+
+    async def close(self) -> None:
+        """Lets a refresh that is under way end: the refresh token it sent may be used up, and the new one has
+        to be stored."""
+        if self._renewing is not None and not self._renewing.done():
+            await asyncio.wait([self._renewing], timeout=CLOSE_SECONDS)
+            self._renewing.cancel()
+
+    # Tokens.
+
+    async def _current(self) -> Tokens | None:
+        """Tokens that can be sent now; refreshed first if they expire soon."""
+        account = await self.load()
+        tokens = None if account is None else account.tokens
+        if tokens is None:
+            return None
+        remaining = tokens.remaining_seconds(time.time())
+        if remaining >= REFRESH_SECONDS or time.monotonic() < self._retry_at < time.monotonic() + remaining:
+            return tokens
+        is_usable = remaining > LEEWAY_SECONDS
+        if tokens.refresh_token is None and not self.entry.is_unattended:
+            if is_usable:
+                return tokens
+            raise self._sign_in_needed("the stored token has expired")
+        try:
+            await self._refresh(tokens.access_token, REFRESH_WAIT_SECONDS if is_usable else None)
+        except (Unreachable, TimeoutError):
+            if not is_usable:
+                raise
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+        return None if self._account is None else self._account.tokens
+
+    async def _refresh(self, used: str | None, seconds: float | None = None) -> None:
+        """One refresh for all messages that wait for it. A message that is cancelled does not end it."""
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.create_task(self._renew_tokens(used), name="dragoman refresh")
+            self._renewing.add_done_callback(_note_failure)
+        done, _ = await asyncio.wait([self._renewing], timeout=seconds)
+        if not done:
+            raise TimeoutError
+        await self._renewing
+
+    async def _renew_tokens(self, used: str | None) -> bool:
+        from dragoman.auth.lock import locked
+
+        try:
+            async with locked(self.vault.lock_path(self.entry.key)):
+                stored = await self.load(fresh=True)
+                if stored is not None and _access_token(stored) not in (None, used):
+                    assert stored.tokens is not None
+                    if stored.tokens.remaining_seconds(time.time()) > LEEWAY_SECONDS:
+                        return True
+                await self._obtain(stored)
+                return True
+        except Unavailable as problem:
+            raise Unreachable(self.entry.server, "sign-in", problem.cause, hint=problem.hint) from None
+        except AuthProblem as problem:
+            raise self._sign_in_needed(problem.cause, problem.hint) from None
+
+    async def _obtain(self, stored: Account | None) -> None:
+        from dragoman.auth import grants
+
+        await self.resolve_secrets()
+        if self.entry.is_unattended:
+            await self.save(await grants.unattended(self, stored))
+            return
+        if stored is None or stored.tokens is None:
+            raise AuthProblem("no sign-in is stored for it")
+        try:
+            renewed = await grants.refresh(self, stored)
+        except Rejected as problem:
+            if problem.error not in TERMINAL_ERRORS:
+                raise
+            # Where the file system has no locks, another process may have been faster.
+            newer = await self.load(fresh=True)
+            if newer is not None and newer.tokens is not None and newer.tokens != stored.tokens:
+                return
+            await self.save(replace(stored, tokens=None))
+            self.needs_auth.remember()
+            raise
+        with contextlib.suppress(AuthProblem):  # what cannot be stored now can be used nevertheless
+            await self.save(renewed)
+
+    async def _note_missing_scopes(self, asked: Mapping[str, str]) -> bool:
+        if asked.get("error") != "insufficient_scope":
+            return False
+        account = await self.load()
+        granted = () if account is None or account.tokens is None else account.tokens.scopes
+        missing = tuple(each for each in scopes_in(asked.get("scope", "")) if each not in granted)
+        is_new = not set(missing) <= set(self.missing_scopes)
+        # The latest are kept: a server may name others each time.
+        self.missing_scopes = tuple(dict.fromkeys((*self.missing_scopes, *missing)))[-SCOPE_LIMIT:]
+        if is_new:
+            await self._store_missing_scopes()
+        if self.entry.is_unattended and missing and is_new:
+            await self._refresh(None if account is None else _access_token(account))
+            return True
+        return False
+
+    async def _store_missing_scopes(self) -> None:
+        """So that a sign-in in another process asks for them, too. A convenience: it may fail."""
+        from dragoman.auth.lock import locked
+
+        try:
+            async with locked(self.vault.lock_path(self.entry.key)):
+                stored = await self.load(fresh=True)
+                if stored is not None and stored.tokens is not None:
+                    await self.save(replace(stored, missing_scopes=self.missing_scopes))
+        except (AuthProblem, SignInNeeded):
+            pass
+
+    def dpop_key(self, account: Account | None) -> DpopKey:
+        """The key to which the account's tokens are bound; a new one without an account."""
+        from dragoman.auth.dpop import DpopKey
+
+        stored = None if account is None else account.dpop_key
+        if self._dpop is None or (stored is not None and self._dpop.private != stored):
+            self._dpop = DpopKey(stored)
+        return self._dpop
+
+    def _adopt(self, account: Account | None) -> None:
+        self._account = account
+        if account is not None:
+            self._learned(account.secrets)
+
+    def _sign_in_needed(self, cause: str, hint: str | None = None) -> SignInNeeded:
+        server = self.entry.server
+        error = SignInNeeded(server, "sign-in", cause, hint=hint or f"Run `dragoman mcp login {server}`.")
+        error.challenge = self._header
+        return error
+
+
+def _note_failure(task: asyncio.Task[bool]) -> None:
+    """Reads the error of a refresh that no message waits for; asyncio would log it otherwise."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _access_token(account: Account) -> str | None:
+    return None if account.tokens is None else account.tokens.access_token
+
+
+def _token_in(headers: Mapping[str, str]) -> str | None:
+    """The token of a message that was refused."""
+    for name, value in headers.items():
+        if name.lower() == "authorization":
+            return value.partition(" ")[2]
+    return None

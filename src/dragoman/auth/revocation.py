@@ -1,0 +1,63 @@
+"""Sign-out: revokes the tokens (RFC 7009), then forgets them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from dragoman.auth.errors import AuthProblem
+from dragoman.auth.grants import authenticated
+from dragoman.auth.lock import locked
+from dragoman.errors import SignInFailed
+
+if TYPE_CHECKING:
+    from dragoman.auth.oauth import OAuthCredentials
+    from dragoman.auth.tokens import Account
+
+
+async def sign_out(credentials: OAuthCredentials) -> str | None:
+    """Revokes the refresh token, then the access token, then forgets both.
+
+    They are forgotten even if the server cannot be reached; then the reason is returned. Raises
+    `SignInFailed` if the store fails.
+    """
+    try:
+        return await _sign_out(credentials)
+    except AuthProblem as problem:
+        raise SignInFailed(credentials.entry.server, problem.cause, hint=problem.hint) from None
+
+
+async def _sign_out(credentials: OAuthCredentials) -> str | None:
+    async with locked(credentials.vault.lock_path(credentials.entry.key)):
+        account = await credentials.load(fresh=True)
+        if account is None:
+            return None
+        problem = await _revoke(credentials, account)
+        # The registration stays: it is no right, and a new one each time would fill the server's list.
+        if account.client.is_registered:
+            await credentials.save(replace(account, tokens=None, requested_scopes=(), missing_scopes=()))
+        else:
+            await credentials.forget()
+        return problem
+
+
+async def _revoke(credentials: OAuthCredentials, account: Account) -> str | None:
+    endpoint = account.auth_server.revocation_endpoint
+    if account.tokens is None:
+        return None
+    if endpoint is None:
+        return "its authorization server cannot revoke tokens; they stay valid until they expire"
+    fields, headers = authenticated(credentials, account)
+    for kind in ("refresh_token", "access_token"):
+        token: str | None = getattr(account.tokens, kind)
+        if token is None:
+            continue
+        try:
+            form = {"token": token, "token_type_hint": kind, **fields}
+            answer = await credentials.http.post_form(endpoint, form, headers)
+        except AuthProblem as problem:
+            return f"the {kind.replace('_', ' ')} could not be revoked: {problem.cause}"
+        if answer.status != 200:
+            return f"the {kind.replace('_', ' ')} could not be revoked: HTTP {answer.status}"
+    return None

@@ -1,0 +1,1 @@
+"""Where secrets are stored: the system's keychain, files, or memory."""

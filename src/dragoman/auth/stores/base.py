@@ -1,0 +1,155 @@
+"""The interface of a store of secrets, and the choice of one.
+
+`Vault` remembers in a marker file, which holds no secret, in which store each secret is. A host whose servers
+have never been signed in to finds no marker, and loads no store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from dragoman import paths
+from dragoman.atomic_write import put
+from dragoman.errors import ConfigError
+
+VARIABLE: Final = "DRAGOMAN_SECRET_STORE"
+STORES: Final = ("auto", "keyring", "file", "memory")
+
+
+class SecretStore(Protocol):
+    """Secrets by key. Methods block; they raise `StoreFailed`."""
+
+    @property
+    def description(self) -> str:
+        """Where secrets are, in words for a person."""
+        ...
+
+    def get(self, key: str) -> bytes | None: ...
+
+    def put(self, key: str, secret: bytes) -> None: ...
+
+    def delete(self, key: str) -> None: ...
+
+
+class StoreFailed(Exception):
+    """A secret could not be read or written; the text contains nothing of it."""
+
+
+class _Marker(Struct):
+    store: str
+    key: str
+
+
+class Vault:
+    """Secrets in the store that the person chose, or the best that works."""
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._folder = paths.config_dir(environ) / "auth"
+        self._choice = environ.get(VARIABLE) or "auto"
+        if self._choice not in STORES:
+            raise ConfigError(f"{VARIABLE} is {self._choice!r}", hint=f"Use one of {', '.join(STORES)}.")
+        self._stores: dict[str, SecretStore] = {}
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    def get(self, key: str) -> bytes | None:
+        """Does nothing but look for a file if there is no such secret."""
+        if self._choice == "memory":
+            return self._store("memory").get(key)
+        marker = self._marker(key)
+        return None if marker is None else self._store(marker.store).get(key)
+
+    def put(self, key: str, secret: bytes) -> None:
+        before = self._marker(key)
+        kind = self._kind()
+        try:
+            self._store(kind).put(key, secret)
+        except StoreFailed:
+            if self._choice != "auto" or kind == "file":
+                raise
+            kind = "file"  # a keychain that can be read but not written
+            self._store(kind).put(key, secret)
+        if kind != "memory":
+            self._put_marker(_Marker(kind, key))
+        if before is not None and before.store != kind:
+            try:
+                self._store(before.store).delete(key)
+            except StoreFailed:  # such as a keychain that is locked now; what it holds is not used any more
+                pass
+
+    def delete(self, key: str) -> None:
+        marker = self._marker(key)
+        if self._choice == "memory":
+            self._store("memory").delete(key)
+        elif marker is not None:
+            self._store(marker.store).delete(key)
+            try:
+                self._path(key).unlink(missing_ok=True)
+            except OSError as error:
+                raise StoreFailed(f"{self._folder} cannot be written: {error.strerror}") from None
+
+    def _put_marker(self, marker: _Marker) -> None:
+        try:
+            put(self._path(marker.key), msgspec.json.encode(marker), private=True)
+        except OSError as error:
+            raise StoreFailed(f"{self._folder} cannot be written: {error.strerror}") from None
+
+    def description_of(self, key: str) -> str:
+        """Where a stored secret is, in words; empty if there is none."""
+        if self._choice == "memory":
+            return self._store("memory").description
+        marker = self._marker(key)
+        return "" if marker is None else self._store(marker.store).description
+
+    def lock_path(self, key: str) -> Path:
+        return self._folder / f"{_name(key)}.lock"
+
+    def _path(self, key: str) -> Path:
+        return self._folder / f"{_name(key)}.json"
+
+    def _marker(self, key: str) -> _Marker | None:
+        try:
+            found = msgspec.json.decode(self._path(key).read_bytes(), type=_Marker)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        return found if found.key == key and found.store in ("keyring", "file") else None
+
+    def _kind(self) -> str:
+        if self._choice != "auto":
+            return self._choice
+        from dragoman.auth.stores.keyring import is_usable
+
+        return "keyring" if is_usable() else "file"
+
+    def _store(self, kind: str) -> SecretStore:
+        if kind not in self._stores:
+            self._stores[kind] = self._made(kind)
+        return self._stores[kind]
+
+    def _made(self, kind: str) -> SecretStore:
+        match kind:
+            case "keyring":
+                from dragoman.auth.stores.keyring import KeyringStore
+
+                return KeyringStore()
+            case "file":
+                from dragoman.auth.stores.file import FileStore
+
+                return FileStore(self._folder)
+            case _:
+                from dragoman.auth.stores.memory import MemoryStore
+
+                return MemoryStore()
+
+
+def _name(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]

@@ -1,0 +1,86 @@
+"""Requests to token endpoints, with every way in which a client can authenticate (RFC 6749 §2.3, RFC 7523).
+
+A secret is sent only to the token endpoint of the authorization server it belongs to: callers hand in the
+`AuthServer` and the `Client` of one `Account`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from dragoman.auth.errors import Refused, Rejected, Unavailable
+from dragoman.auth.http import RETRY_STATUSES, Answer, OAuthHttp
+from dragoman.auth.metadata import AuthServer
+from dragoman.auth.tokens import Client, rejected
+
+if TYPE_CHECKING:
+    from dragoman.auth.dpop import DpopKey
+
+
+def choose_auth_method(server: AuthServer, *, has_secret: bool, preferred: str | None = None) -> str:
+    """How to authenticate: as registered, else the best that the server supports."""
+    if preferred in ("none", "client_secret_basic", "client_secret_post", "private_key_jwt"):
+        return preferred
+    if not has_secret:
+        return "none"
+    for method in ("client_secret_basic", "client_secret_post"):
+        if method in server.token_auth_methods:
+            return method
+    raise Refused("its authorization server takes client secrets in no way that is supported here")
+
+
+def client_authentication(client: Client) -> tuple[dict[str, str], dict[str, str]]:
+    """The form fields and the headers by which a client authenticates."""
+    match client.auth_method:
+        case "client_secret_basic":
+            pair = f"{quote(client.client_id, safe='')}:{quote(client.client_secret or '', safe='')}"
+            return {}, {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+        case "client_secret_post":
+            return {"client_id": client.client_id, "client_secret": client.client_secret or ""}, {}
+        case _:
+            return {"client_id": client.client_id}, {}
+
+
+async def request_token(
+    http: OAuthHttp,
+    server: AuthServer,
+    form: Mapping[str, str],
+    *,
+    headers: Mapping[str, str] | None = None,
+    dpop: DpopKey | None = None,
+) -> dict[str, Any]:
+    """The document of a successful answer. Raises `Rejected` for OAuth errors, `Unavailable` for others."""
+    answer = await _post(http, server, form, headers or {}, dpop)
+    document = answer.document()
+    if answer.status == 200 and document is not None:
+        return document
+    if document is not None and "error" in document and answer.status not in RETRY_STATUSES:
+        raise rejected(document, [*form.values(), *(headers or {}).values()])
+    if answer.status == 200:
+        raise Refused("its authorization server did not answer with a JSON object")
+    if answer.status in RETRY_STATUSES:
+        raise Unavailable(f"its authorization server answered with HTTP {answer.status}")
+    raise Rejected(f"HTTP {answer.status}", "its authorization server refused the request")
+
+
+async def _post(
+    http: OAuthHttp,
+    server: AuthServer,
+    form: Mapping[str, str],
+    headers: Mapping[str, str],
+    dpop: DpopKey | None,
+) -> Answer:
+    if dpop is None:
+        return await http.post_form(server.token_endpoint, form, headers)
+    proof = dpop.proof("POST", server.token_endpoint)
+    answer = await http.post_form(server.token_endpoint, form, {**headers, "DPoP": proof})
+    nonce = answer.headers.get("DPoP-Nonce")
+    if nonce is not None:
+        dpop.remember_nonce(server.token_endpoint, nonce)
+        if answer.status in (400, 401) and (answer.document() or {}).get("error") == "use_dpop_nonce":
+            proof = dpop.proof("POST", server.token_endpoint)
+            return await http.post_form(server.token_endpoint, form, {**headers, "DPoP": proof})
+    return answer

@@ -1,0 +1,53 @@
+"""Opens pages in the person's browser.
+
+Only URLs that `urls.parse_page_url` admits, never through a shell, and with nothing of this process's input
+and output. Where no browser can be opened (a terminal over ssh, no display) the caller shows the URL.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from dragoman.errors import ConfigError
+from dragoman.urls import parse_page_url
+
+
+def opener(environ: Mapping[str, str] = os.environ) -> list[str] | None:
+    """The program that opens a URL here; None if there is none."""
+    if chosen := environ.get("BROWSER"):
+        found = shutil.which(chosen)
+        return [found] if found else None
+    if environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"):
+        return None  # the browser would open on the other machine
+    if sys.platform == "darwin":
+        return ["/usr/bin/open"]
+    if sys.platform == "win32":
+        return ["rundll32", "url.dll,FileProtocolHandler"]
+    if not (environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY") or environ.get("WSL_DISTRO_NAME")):
+        return None
+    found = next(filter(None, map(shutil.which, ("xdg-open", "wslview"))), None)
+    return [found] if found else None
+
+
+def open_page(url: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a browser was started. Raises `ConfigError` for a URL that no person is sent to."""
+    if parse_page_url(url) is None:
+        raise ConfigError("the URL is not one that a browser is sent to")
+    program = opener(environ)
+    if program is None:
+        return False
+    try:
+        subprocess.Popen(
+            [*program, url],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""`dragoman auth`: one module per command."""

@@ -1,0 +1,16 @@
+"""The group `dragoman auth`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.cli.main import LazyGroup
+
+COMMANDS: Final = {"status": "List the servers that take a sign-in, and the state of each."}
+
+command = LazyGroup(
+    "auth",
+    table=COMMANDS,
+    package="dragoman.cli.commands.auth",
+    help="Sign-ins. `dragoman mcp login` and `logout` change them.",
+)

@@ -1,0 +1,41 @@
+"""`dragoman auth status`: the sign-ins of all servers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli.common import load_and_report
+from dragoman.cli.options import json_option
+from dragoman.cli.render.columns import echo_wrapped
+from dragoman.cli.render.document import echo
+from dragoman.cli.sign_ins import credentials_of, in_words, state_as_json
+
+
+@click.command("status")
+@json_option
+def command(as_json: bool) -> None:
+    """Lists the servers that take a sign-in, and the state of each. Contacts no server."""
+    from dragoman.auth.state import SignInState, sign_in_state
+
+    configuration = load_and_report()
+    found = [credentials_of(configuration, server) for server in configuration.servers.values()]
+
+    async def look() -> list[SignInState]:
+        return [await sign_in_state(each) for each in found if each is not None]
+
+    states = asyncio.run(look())
+    if as_json:
+        echo({"servers": [state_as_json(state) for state in states]})
+        return
+    if not states:
+        click.echo("No server takes a sign-in.")
+    width = max((len(one_line(state.server)) for state in states), default=0)
+    for state in states:
+        mark, colour = ("✓ ", "green") if state.status == "signed-in" else ("! ", "yellow")
+        text = f"{one_line(state.server):<{width}}  {in_words(state)}"
+        echo_wrapped(text, label=mark, colour=colour)
+    for store in dict.fromkeys(state.store for state in states if state.store):
+        echo_wrapped(f"Tokens are {store}.")

@@ -1,0 +1,73 @@
+"""`dragoman mcp login`: signs in to a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli.commands.completion import complete_server
+from dragoman.cli.common import load_with_servers, run_with_host
+from dragoman.cli.options import json_option, mcp_config_option
+from dragoman.cli.render.columns import echo_wrapped
+from dragoman.cli.render.document import echo
+from dragoman.cli.render.progress import Waiting
+from dragoman.cli.render.servers import counted
+from dragoman.cli.sign_ins import identity_option
+from dragoman.errors import ConfigError, SignInFailed
+
+if TYPE_CHECKING:
+    from dragoman.auth.state import SignInState
+    from dragoman.host import Host
+    from dragoman.servers.status import ServerStatus
+
+
+@click.command("login")
+@click.argument("name", shell_complete=complete_server)
+@click.option("--no-browser", is_flag=True, help="Show the page instead of opening it.")
+@click.option("--device", is_flag=True, help="Enter a code on another device.")
+@click.option("--timeout", type=click.FloatRange(1), default=600.0, show_default=True, help="In seconds.")
+@identity_option
+@mcp_config_option
+@json_option
+def command(
+    name: str,
+    no_browser: bool,
+    device: bool,
+    timeout: float,
+    identity: str | None,
+    as_json: bool,
+) -> None:
+    """Signs in to the server NAME with OAuth, in the browser, and stores the tokens."""
+    from dragoman.cli.sign_in_screen import TerminalSignIn
+
+    loaded = load_with_servers(name)
+    screen = TerminalSignIn(name, uses_browser=not no_browser)
+
+    async def work(host: Host) -> tuple[ServerStatus, SignInState]:
+        with Waiting(host):
+            before = (await host.ready(only=[name]))[name]
+        if before.status == "connected" and (await host.sign_in_state(name)).status == "signed-out":
+            raise ConfigError(
+                f"server {name!r} does not require a sign-in", hint="It is connected without one."
+            )
+        view = await host.sign_in(name, screen, timeout=timeout, on_device=device, identity=identity)
+        return view, await host.sign_in_state(name, identity=identity)
+
+    view, state = run_with_host(loaded.sources, work, only=[name])
+    if as_json:
+        facts = {"server": name, "status": view.status, "toolCount": view.tool_count}
+        echo({**facts, "issuer": state.issuer, "store": state.store})
+    else:
+        echo_wrapped(
+            f"Signed in to {one_line(name)} at {one_line(state.issuer or '')}. The tokens are {state.store}."
+        )
+        if view.status == "connected":
+            click.echo(f"Connected, {counted(view.tool_count, 'tool')}.")
+        if identity is not None:
+            echo_wrapped(
+                f"A server uses this account if its entry has oauth.identity: {one_line(identity)!r}."
+            )
+    if identity is None and view.status != "connected":
+        raise view.error or SignInFailed(name, view.reason or "the server does not accept the new token")

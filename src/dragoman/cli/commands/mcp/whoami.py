@@ -1,0 +1,44 @@
+"""`dragoman mcp whoami`: what is known of the sign-in of a server."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli import exit_codes
+from dragoman.cli.commands.completion import complete_server
+from dragoman.cli.common import find_server, load_and_report
+from dragoman.cli.options import json_option
+from dragoman.cli.render.columns import echo_wrapped
+from dragoman.cli.render.document import echo
+from dragoman.cli.sign_ins import identity_option, in_words, required_credentials, state_as_json
+
+
+@click.command("whoami")
+@click.argument("name", shell_complete=complete_server)
+@identity_option
+@json_option
+def command(name: str, identity: str | None, as_json: bool) -> None:
+    """Shows the sign-in of the server NAME: issuer, client, scopes, and where the tokens are."""
+    from dragoman.auth.state import sign_in_state
+
+    configuration = load_and_report()
+    credentials = required_credentials(configuration, find_server(configuration, name), identity)
+    state = asyncio.run(sign_in_state(credentials))
+    if as_json:
+        echo(state_as_json(state))
+    else:
+        echo_wrapped(f"{one_line(name)}: {in_words(state)}")
+        rows = {
+            "resource": state.resource,
+            "client id": state.client_id,
+            "scopes": " ".join(state.scopes) or None,
+            "tokens": state.store or None,
+        }
+        for label, value in rows.items():
+            if value is not None:
+                echo_wrapped(f"  {label}: {one_line(value, 300)}")
+    sys.exit(exit_codes.OK if state.status == "signed-in" else exit_codes.NOT_CONNECTED)

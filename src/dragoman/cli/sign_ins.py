@@ -1,0 +1,97 @@
+"""The sign-ins of configured servers, for commands that contact no MCP server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dragoman.auth.oauth import OAuthCredentials
+    from dragoman.auth.state import SignInState
+    from dragoman.config.load import Configuration
+    from dragoman.config.merge import ConfiguredServer
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def credentials_of(configuration: Configuration, server: ConfiguredServer) -> OAuthCredentials | None:
+    """None if the server takes no sign-in."""
+    from dragoman.connections.factory import TransportDependencies, oauth_credentials
+
+    if server.config is None:
+        return None
+    dependencies = TransportDependencies()
+    dependencies.identity_provider = lambda: configuration.xaa_idp
+    return oauth_credentials(server.name, server.config, dependencies)
+
+
+def required_credentials(
+    configuration: Configuration, server: ConfiguredServer, identity: str | None = None
+) -> OAuthCredentials:
+    if server.eligibility not in ("ready", "disabled"):
+        raise ConfigError(
+            f"server {server.name!r} cannot be used: {server.reason}",
+            hint="`dragoman mcp get` shows what to do.",
+        )
+    found = credentials_of(configuration, server)
+    if found is None:
+        raise ConfigError(
+            f"server {server.name!r} takes no sign-in",
+            hint="Only servers of type http and sse without Authorization header or headersHelper do.",
+        )
+    return found if identity is None else found.for_identity(identity)
+
+
+def identity_option(function: F) -> F:
+    return click.option(
+        "--identity",
+        metavar="NAME",
+        help="Another account than the one that the entry uses (oauth.identity).",
+    )(function)
+
+
+def state_as_json(state: SignInState) -> dict[str, Any]:
+    return {
+        "server": state.server,
+        "status": state.status,
+        "issuer": state.issuer,
+        "resource": state.resource,
+        "clientId": state.client_id,
+        "scopes": state.scopes,
+        "expiresInSeconds": state.expires_in_seconds,
+        "isRefreshable": state.is_refreshable,
+        "store": state.store,
+    }
+
+
+def in_words(state: SignInState) -> str:
+    """The state in one line."""
+    match state.status:
+        case "signed-out":
+            return "not signed in" if state.problem is None else one_line(state.problem, 200)
+        case "expired":
+            return f"the token of {one_line(state.issuer or '', 80)} has expired"
+        case _:
+            return f"signed in at {one_line(state.issuer or '', 80)}{_lasting(state)}"
+
+
+def _lasting(state: SignInState) -> str:
+    if state.expires_in_seconds is None:
+        return ""
+    if state.expires_in_seconds <= 0:
+        return ", to be refreshed at the next use"
+    return f", token valid for {_span(state.expires_in_seconds)}" + (
+        "" if state.is_refreshable else ", then a new sign-in is needed"
+    )
+
+
+def _span(seconds: int) -> str:
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

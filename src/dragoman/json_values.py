@@ -1,0 +1,49 @@
+"""Small operations on decoded JSON: values of unknown type, nesting, and copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+_FIXED = frozenset({str, int, float, bool, type(None)})
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def nests_deeper(value: Any, limit: int) -> bool:
+    """Whether an object or a list is inside more than so many others."""
+    level: list[Any] = [value]
+    for _ in range(limit):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return False
+    return any(isinstance(each, dict | list) for each in level)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return as_object(value).values() if isinstance(value, dict) else as_list(value)
+
+
+def copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of an object at every depth, so that it cannot change after it was checked. Most have a few
+    plain values, which takes almost no time."""
+    given = dict(arguments)
+    if _FIXED.issuperset(map(type, given.values())):
+        return given
+    return {key: value if type(value) in _FIXED else _copied(value) for key, value in given.items()}
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return copied(cast("Mapping[str, Any]", value))
+    if isinstance(value, list | tuple):
+        return [item if type(item) in _FIXED else _copied(item) for item in cast("list[Any]", value)]
+    return value

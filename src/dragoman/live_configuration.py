@@ -1,0 +1,206 @@
+"""The configuration of a running host: read again, applied, followed, and saved.
+
+What was read is applied to the parts of the host under one lock, so that what was read earlier is never
+applied later. A failure is published as `ConfigurationChanged` with a problem.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any, NamedTuple
+from weakref import WeakSet
+
+from dragoman.access_control import AccessControl
+from dragoman.calls.resources import Resources
+from dragoman.config import approval, connectors
+from dragoman.config.file_watch import changes, stamps
+from dragoman.config.load import Configuration, load, path_of
+from dragoman.config.model import fingerprint
+from dragoman.config.plan import Plan, compare, marks_of, remember
+from dragoman.config.scopes import IN_PROJECT, Sources
+from dragoman.content.prepare import Limits, Preparer
+from dragoman.errors import ConfigError, DragomanError
+from dragoman.events import ConfigurationChanged, EventBus
+from dragoman.servers.registry import ServerRegistry
+
+
+class Selection(NamedTuple):
+    """Which configuration a host uses."""
+
+    sources: Sources
+    only: frozenset[str] | None = None
+    """Of all servers, these."""
+
+    def load(
+        self, *, running: Mapping[str, str] | None = None, before: Configuration | None = None
+    ) -> Configuration:
+        configuration = load(self.sources, running=running, before=before)
+        return configuration if self.only is None else configuration.narrowed(self.only)
+
+
+class ConfiguredParts(NamedTuple):
+    """The parts of a host that follow the configuration."""
+
+    servers: ServerRegistry
+    access: AccessControl
+    shares_access: bool
+    """Whether `access` is another host's, which updates it."""
+    preparer: Preparer
+    resources: Resources
+    bus: EventBus
+
+
+class LiveConfiguration:
+    def __init__(self, selection: Selection, parts: ConfiguredParts, reloading: asyncio.Lock) -> None:
+        """`reloading`: held while configuration is read and applied."""
+        self._selection = selection
+        self._parts = parts
+        self._reloading = reloading
+        self.is_open = False
+        self.connectors_known = asyncio.Event()
+        """Set once the organisation's list of servers was fetched, or is not wanted."""
+        self._background: list[asyncio.Task[None]] = []
+        self._reloads: set[asyncio.Task[Plan]] = set()
+        self._children: WeakSet[LiveConfiguration] = WeakSet()
+
+    @property
+    def current(self) -> Configuration:
+        return self._parts.servers.configuration
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What configuration says that cannot be used: files and entries, then rules and hooks."""
+        return (*self.current.problems, *self._parts.access.problems)
+
+    def add_child(self, child: LiveConfiguration) -> None:
+        """The configuration of an agent's own servers: read again after each change of this one."""
+        child._parts.servers.catalog.set_other_servers(self._parts.servers.naming_servers())
+        self._children.add(child)
+
+    def start(self, *, watch: bool) -> None:
+        """`watch`: changes of the files are applied until `close`."""
+        self.is_open = True
+        self._run(self._fetch_connectors())
+        self._run(self._save(self.current))
+        if watch:
+            self._run(self._follow())
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        self._background.append(asyncio.create_task(work, name="dragoman configuration"))
+
+    async def close(self) -> None:
+        self.is_open = False
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, *self._reloads, return_exceptions=True)
+
+    async def plan(self) -> Plan:
+        """What `reload` would change now."""
+        return compare(marks_of(self.current), marks_of(await self._read()))
+
+    async def reload(self) -> Plan:
+        # A task of its own: a caller that is cancelled does not leave the change half done.
+        task = asyncio.create_task(self._reload(), name="dragoman reload")
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+        return await asyncio.shield(task)
+
+    async def _reload(self) -> Plan:
+        async with self._reloading:
+            new = await self._read()
+            plan = compare(marks_of(self.current), marks_of(new))
+            await self._apply(new, plan)
+        return plan
+
+    async def _read(self) -> Configuration:
+        running = {
+            server.name: fingerprint(server.candidate.given)
+            for server in (each.entry for each in self._parts.servers.values())
+            if server.scope in IN_PROJECT and server.eligibility == "ready"
+        }
+        return await asyncio.to_thread(self._selection.load, running=running, before=self.current)
+
+    async def _apply(self, new: Configuration, plan: Plan) -> None:
+        servers, access = self._parts.servers, self._parts.access
+        known = self.problems
+        for name in (*plan.removed, *plan.changed, *plan.added):
+            access.permissions.forget(name)
+        if not self._parts.shares_access:
+            access.adopt(new)
+        self._parts.preparer.limits = limits_of(new)
+        await self._parts.resources.end_denied()
+        await servers.apply(new, plan)
+        if not self.is_open:
+            return
+        if not plan.is_empty or self.problems != known:
+            self._parts.bus.publish(
+                ConfigurationChanged(
+                    added=plan.added, removed=plan.removed, changed=plan.changed, problems=self.problems
+                )
+            )
+        await self._save(new)
+        for child in list(self._children):
+            child._parts.servers.catalog.set_other_servers(servers.naming_servers())
+            await child._reload_in_background()
+
+    async def _reload_in_background(self) -> None:
+        """Reloads where no caller waits for the result."""
+        try:
+            if self.is_open:
+                await self.reload()
+        except DragomanError as error:
+            self._report(error)
+        except Exception as error:  # border: whatever a file causes, later changes must still be seen
+            self._report(ConfigError(f"configuration could not be applied: {type(error).__name__}"))
+
+    def _report(self, error: DragomanError) -> None:
+        self._parts.bus.publish(ConfigurationChanged(problems=(str(error),)))
+
+    async def _follow(self) -> None:
+        sources = self._selection.sources
+        since = stamps(sources)
+        await self._reload_in_background()  # for what has changed since this host was made
+        async for _ in changes(sources, since):
+            await self._reload_in_background()
+
+    async def _fetch_connectors(self) -> None:
+        """Fetches the organisation's list if it is not fresh, and applies it."""
+        wanted, sources = self.current.connectors, self._selection.sources
+        cache = sources.connectors_cache
+        try:
+            if wanted is None or sources.only_given:
+                return
+            if (await asyncio.to_thread(connectors.read_cache, cache, wanted)).is_fresh:
+                return
+            from dragoman.transports.web import proxy_for
+
+            if await connectors.refresh(cache, wanted, self.current.environ, proxy_for=proxy_for):
+                await self._reload_in_background()
+        except DragomanError as error:
+            self._report(error)
+        finally:
+            self.connectors_known.set()
+
+    async def _save(self, configuration: Configuration) -> None:
+        """Binds approvals by name to what is started now, and remembers what is in use."""
+        if self._selection.sources.only_given:
+            return
+        try:
+            await asyncio.to_thread(self._write, configuration)
+        except DragomanError as error:
+            self._report(error)
+
+    def _write(self, configuration: Configuration) -> None:
+        sources = self._selection.sources
+        if self._selection.only is None:
+            remember(sources, marks_of(configuration))
+        for server in configuration.servers.values():
+            path = path_of(configuration, server)
+            if server.approval and server.approval.pin and server.eligibility == "ready" and path is not None:
+                given: Any = server.candidate.given
+                approval.remember(sources.approvals_file, path, server.name, given, "approved")
+
+
+def limits_of(configuration: Configuration) -> Limits:
+    return Limits(tokens=configuration.settings["MAX_MCP_OUTPUT_TOKENS"])

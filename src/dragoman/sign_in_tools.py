@@ -1,0 +1,159 @@
+"""The pseudo-tools by which a model starts a sign-in: `mcp__<server>__authenticate`.
+
+Offered for a server only while it waits for a sign-in, and recognised as the object that is made here, never
+by the name: a server's own tool called `authenticate` gets nothing from its name. A call starts the sign-in
+and returns the page for the person; when the sign-in ends, the server's real tools take the place of this
+one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from dragoman.catalog.naming import prefix
+from dragoman.catalog.tools import BuiltinTool
+from dragoman.errors import DragomanError
+from dragoman.names import QualifiedName, ServerName
+from dragoman.servers.registry import ServerRegistry
+from dragoman.servers.server import Server
+from dragoman.servers.status import ServerStatus
+
+SIGN_IN: Final = "authenticate"
+URL_SECONDS: Final = 30.0
+"""How long a call waits for the page to be known."""
+
+SignIn = Callable[[str, "CollectingScreen"], Awaitable[ServerStatus]]
+
+
+class SignInTool(BuiltinTool):
+    """The pseudo-tool of one server."""
+
+    def __init__(self, server: Server, sign_in: SignIn) -> None:
+        super().__init__(
+            SIGN_IN,
+            self._run,
+            title=f"Sign in to {server.name}",
+            description=(
+                f"The server {server.name} requires a sign-in before its tools can be used. Starts the "
+                "sign-in and returns the URL that the user must open. Call it again to see if it is done."
+            ),
+            input_schema={"type": "object", "properties": {}, "additionalProperties": False},
+            needs_permission=False,
+        )
+        self.name = QualifiedName(f"{prefix(server.name)}{SIGN_IN}")
+        self.signs_in_to = server.name
+        self._sign_in = sign_in
+        self._screen: CollectingScreen | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def touched(self, arguments: Mapping[str, Any]) -> tuple[ServerName, str]:
+        """Rules and hooks about the server hold for it: what denies the server denies its sign-in."""
+        return self.signs_in_to, SIGN_IN
+
+    async def _run(self, arguments: Mapping[str, Any]) -> str:
+        if (ended := self._take_result()) is not None:
+            return ended
+        if self._task is None:
+            self._screen = CollectingScreen()
+            self._task = asyncio.create_task(self._attempt(self._screen), name="dragoman sign-in")
+        assert self._screen is not None
+        waiting = asyncio.ensure_future(self._screen.url.wait())
+        try:
+            await asyncio.wait(
+                [self._task, waiting], timeout=URL_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            waiting.cancel()
+        told = self._state(self._screen)
+        if self._task.done():
+            self._task = self._screen = None
+        return told
+
+    def _take_result(self) -> str | None:
+        """How the last attempt ended, told once; the next call begins another."""
+        if self._task is None or not self._task.done() or self._screen is None:
+            return None
+        told = self._state(self._screen)
+        self._task = self._screen = None
+        return told
+
+    async def _attempt(self, screen: CollectingScreen) -> None:
+        try:
+            view = await self._sign_in(self.signs_in_to, screen)
+        except DragomanError as error:
+            screen.problem = f"{error}" + (f" {error.hint}" if error.hint else "")
+        except Exception as error:  # border: the model is told that it failed, whatever happened
+            screen.problem = f"unexpected error {type(error).__name__}"
+        else:
+            if view.status != "connected":
+                screen.problem = view.reason or f"the server is {view.status}"
+
+    def _state(self, screen: CollectingScreen) -> str:
+        name = self.signs_in_to
+        if screen.problem is not None:
+            return f"The sign-in to {name} failed: {screen.problem}"
+        if self._task is not None and self._task.done():
+            return f"The sign-in to {name} is done. Its tools can be used now."
+        if not screen.pages:
+            return f"The sign-in to {name} has begun; its page is not known yet. Call this tool again."
+        lines = [f"Ask the user to open this page and sign in to {name}:", screen.pages[-1], *screen.notices]
+        return "\n".join([*lines, "The sign-in is complete when the page says so."])
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+
+class CollectingScreen:
+    """A `SignInScreen` that only notes what is to be shown. Without a person, no secret is confirmed."""
+
+    def __init__(self) -> None:
+        self.pages: list[str] = []
+        self.notices: list[str] = []
+        self.problem: str | None = None
+        self.url = asyncio.Event()
+
+    async def show_url(self, url: str, deliver: Callable[[str], bool]) -> None:
+        self.pages.append(url)
+        self.url.set()
+
+    async def show_code(self, url: str, code: str, complete_url: str | None) -> None:
+        self.pages.append(f"{url} (code {code})")
+        self.url.set()
+
+    async def confirm_issuer(self, server: str, issuer: str) -> bool:
+        return False
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+
+class SignInTools:
+    """The pseudo-tools of a host."""
+
+    def __init__(self, servers: ServerRegistry, sign_in: SignIn) -> None:
+        self._servers = servers
+        self._sign_in = sign_in
+        self._tools: dict[str, tuple[Server, SignInTool]] = {}
+        """By server; a replaced server gets a new one."""
+
+    def tools(self) -> dict[str, SignInTool]:
+        """By qualified name, those of the servers that wait for a sign-in."""
+        found: dict[str, SignInTool] = {}
+        for name, server in self._servers.items():
+            if server.connection.state.status == "needs-auth" and server.takes_sign_in:
+                tool = self._tool_of(name, server)
+                found[tool.name] = tool
+        return found
+
+    def _tool_of(self, name: str, server: Server) -> SignInTool:
+        known = self._tools.get(name)
+        if known is None or known[0] is not server:
+            known = self._tools[name] = (server, SignInTool(server, self._sign_in))
+        return known[1]
+
+    async def close(self) -> None:
+        await asyncio.gather(*(tool.close() for _, tool in self._tools.values()))

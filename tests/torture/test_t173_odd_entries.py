@@ -1,0 +1,73 @@
+"""T173: an entry that is not approved costs nothing and ends nothing, whatever is written in it."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Host
+from dragoman.live_configuration import LiveConfiguration
+from tests.cpu_time import CpuTimer
+from tests.integration.desk import Desk
+from tests.integration.waiting import until
+
+HALF = "ab\ud83dcd-secret-1"
+ODD: dict[str, dict[str, Any]] = {
+    "a variable": {"command": "x", "env": {"API_TOKEN": HALF}},
+    "an argument": {"command": "x", "args": ["--token", HALF]},
+    "a header": {"url": "https://x.example.com/", "headers": {"Authorization": f"Bearer {HALF}"}},
+    "a helper": {"url": "https://x.example.com/", "headersHelper": f"echo --token {HALF}"},
+    "a client secret": {"url": "https://x.example.com/", "oauth": {"clientSecret": HALF}},
+    "a private key": {"url": "https://x.example.com/", "oauth": {"privateKey": HALF}},
+    "a workload's token": {"url": "https://x.example.com/", "oauth": {"workloadToken": HALF}},
+    "a client id": {"url": "https://x.example.com/", "oauth": {"clientId": HALF}},
+}
+
+
+@pytest.mark.requirement("CFG-10")
+@pytest.mark.parametrize("case", ODD)
+async def test_t173_half_a_character_in_an_entry_is_no_reason_to_fall(home: Path, case: str):
+    desk = Desk(home)
+    desk.in_project({"odd": ODD[case]})
+    async with Host.configured(cwd=desk.project) as host:
+        assert host.servers["odd"].status == "pending"
+    desk.user({"mine": {**ODD[case], "disabled": True}})
+    async with Host.configured(cwd=desk.project) as host:
+        assert host.servers["mine"].status == "disabled"
+
+
+@pytest.mark.requirement("CFG-6")
+async def test_t173_a_prohibition_written_after_an_unexpected_error_is_seen(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Whatever the reading of files raises, the next change is read again."""
+    desk = Desk(home)
+    desk.user({})
+    failed = asyncio.Event()
+
+    async def broken(*_: object, **__: object) -> None:
+        failed.set()
+        raise UnicodeEncodeError("utf-8", "x", 0, 1, "surrogates not allowed")
+
+    async with Host.configured(cwd=desk.project, watch=True) as host:
+        await host.ready(10)
+        with monkeypatch.context() as patched:
+            patched.setattr(LiveConfiguration, "reload", broken)
+            desk.user({"other": {"command": "x", "disabled": True}})
+            await failed.wait()
+        desk.user({}, permissions={"deny": ["mcp__good"]})
+        await until(lambda: any("mcp__good" in part.rules.deny for part in host.configuration.permissions))
+
+
+@pytest.mark.requirement("CFG-6")
+def test_t173_a_huge_secret_of_an_entry_that_is_not_approved_takes_no_time(home: Path):
+    """The file is read in both cases; looking for spellings of the secret took forty seconds."""
+    desk = Desk(home)
+    times: list[float] = []
+    for field in ("NOTE", "API_TOKEN"):
+        desk.in_project({"odd": {"command": "x", "env": {field: "ab/cd+" * 300_000}}})
+        timer = CpuTimer()
+        Host.configured(cwd=desk.project)
+        times.append(timer.seconds())
+    assert times[1] < 3 * times[0] + 0.5
