@@ -59,8 +59,9 @@ async def test_t12_what_dies_after_the_handshake_is_started_a_few_times_and_then
         assert a.view.error.hint
         attempts = {event.attempt for event in a.happened(ServerStateChanged)}
         assert max(attempts) <= ATTEMPTS
-        assert len(a.happened(ServerFailed)) == 1, "told once"
+        await until(lambda: a.happened(ServerFailed))
         await stays_failed(a, lambda: starts(diary))
+        assert len(a.happened(ServerFailed)) == 1, "told once"
         with pytest.raises(NotConnected):
             async with at_once():
                 await a.call("echo", message="anybody?")
