@@ -20,7 +20,7 @@ from dragoman.cli import exit_codes
 from dragoman.cli.main import LazyGroup, cli
 from dragoman.config.schema import FILES, json_schema
 from dragoman.connections.state import ServerState, Signal, next_state
-from dragoman.settings import TABLE
+from dragoman.settings import TABLE, VARIABLES
 
 HERE = Path(__file__).parent
 
@@ -38,6 +38,9 @@ def page() -> str:
         "`env` in the user's settings, the default.\n"
     ]
     parts += ["| name | default | least | meaning |\n|---|---|---|---|", *settings(), ""]
+    parts += ["## Environment variables\n\nRead from the environment only.\n"]
+    variables = [f"| `{name}` | {use} |" for name, use in VARIABLES.items()]
+    parts += ["| name | meaning |\n|---|---|", *variables, ""]
     parts += ["## Files\n", *files()]
     parts += ["## Errors\n\n| `code` | class | meaning |\n|---|---|---|", *error_rows(), ""]
     parts += ["## Events\n\n| event | fields | meaning |\n|---|---|---|", *event_rows(), ""]

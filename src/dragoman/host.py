@@ -51,7 +51,15 @@ from dragoman.events import Event, EventBus
 from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.declared import Hook
 from dragoman.hooks.forms import HookedForms, HookedUrls
-from dragoman.interaction import LOCAL_CALLER, Caller, ElicitsForms, ElicitsUrls, Interaction, SignInScreen
+from dragoman.interaction import (
+    LOCAL_CALLER,
+    SIGN_IN_SECONDS,
+    Caller,
+    ElicitsForms,
+    ElicitsUrls,
+    Interaction,
+    SignInScreen,
+)
 from dragoman.live_configuration import ConfiguredParts, LiveConfiguration, Selection, limits_of
 from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
@@ -487,7 +495,7 @@ class Host:
         name: str,
         screen: SignInScreen,
         *,
-        timeout: float = 600.0,
+        timeout: float = SIGN_IN_SECONDS,
         on_device: bool = False,
         identity: str | None = None,
     ) -> ServerStatus:

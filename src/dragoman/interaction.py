@@ -116,6 +116,10 @@ class ElicitsUrls(Protocol):
         ...
 
 
+SIGN_IN_SECONDS: Final = 600.0
+"""How long a person has to sign in, unless it is said otherwise."""
+
+
 class SignInScreen(Protocol):
     """What a person sees of a sign-in, and decides."""
 

@@ -1,4 +1,4 @@
-"""`dragoman mcp login`, `logout`, `whoami`, `reconnect`, and `dragoman auth status`."""
+"""`dragoman mcp login`, `logout`, `whoami`, `reconnect`, and `dragoman auth status`, `logout`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from typing import Any
 
 import pytest
 
+from dragoman.auth.http import NetworkAccess
+from dragoman.auth.metadata import AuthServer
+from dragoman.auth.stores.base import Vault
+from dragoman.auth.tokens import Account, Client, Tokens, encode_account
+from dragoman.auth.xaa import IdentityProvider
 from tests.e2e.command import plain, run
 from tests.e2e.person import Person
 from tests.e2e.sign_in_site import SECRET, SignInSite
@@ -354,6 +359,51 @@ def test_a_server_that_is_removed_leaves_no_secret(
     assert (done.returncode, done.stderr) == (0, "")
     assert secret_files(home) == []
     assert site.tokens == set()
+
+
+@pytest.mark.requirement("AUT-5")
+def test_every_account_of_a_server_that_is_removed_is_signed_out(
+    site: SignInSite, browser: None, home: Path
+) -> None:
+    assert run("mcp", "login", "s").returncode == 0
+    assert run("mcp", "login", "s", "--identity", "work").returncode == 0
+    assert len(site.tokens) == 2
+    done = run("mcp", "remove", "s")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert site.tokens == set()
+    assert secret_files(home) == []
+
+
+@pytest.mark.requirement("AUT-8")
+def test_the_sign_in_at_the_company_is_shown_and_ended(site: SignInSite, home: Path) -> None:
+    done = run("auth", "logout")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "no identity provider is set" in done.stderr
+    provider = {"issuer": site.origin, "clientId": "company", "enabled": True}
+    (home / ".dragoman" / "settings.json").write_text(json.dumps({"xaaIdp": provider}))
+    assert run("auth", "status").stdout == "! company sign-on  not signed in\n"
+    _store_company_tokens(site)
+    assert run("auth", "status").stdout.startswith(f"✓ company sign-on  signed in at {site.origin}")
+    done = run("auth", "logout")
+    assert (done.returncode, done.stdout) == (0, "Signed out of the company's identity provider.\n")
+    assert site.revoked == ["canary-refresh", "canary-access"]
+    assert secret_files(home) == []
+    assert run("auth", "logout").stdout == "the company's identity provider: not signed in.\n"
+
+
+def _store_company_tokens(site: SignInSite) -> None:
+    """As after a sign-in; what a browser does there is tested with real providers."""
+    idp = IdentityProvider(issuer=site.origin, client_id="company", access=NetworkAccess())
+    server = AuthServer(
+        issuer=site.origin, token_endpoint=f"{site.origin}/token", revocation_endpoint=f"{site.origin}/revoke"
+    )
+    account = Account(
+        resource=site.origin,
+        auth_server=server,
+        client=Client("company"),
+        tokens=Tokens("canary-access", refresh_token="canary-refresh"),
+    )
+    Vault().put(idp.entry.key, encode_account(account))
 
 
 @pytest.mark.requirement("AUT-11")

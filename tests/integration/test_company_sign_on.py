@@ -1,7 +1,10 @@
 """Company sign-on (XAA): one visit to the identity provider serves every server."""
 
 import asyncio
+import json
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
@@ -10,6 +13,7 @@ from aiohttp import web
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
+from dragoman import Host, paths
 from dragoman.auth.entry import Entry
 from dragoman.auth.http import NetworkAccess
 from dragoman.auth.oauth import OAuthCredentials
@@ -18,6 +22,7 @@ from dragoman.auth.sign_in import sign_in
 from dragoman.auth.stores.base import Vault
 from dragoman.auth.xaa import IdentityProvider
 from dragoman.errors import SignInFailed
+from tests.integration.waiting import until
 from tests.servers.web import Ask, Site
 from tests.servers.web.auth_world import AuthWorld, Browser
 
@@ -78,13 +83,17 @@ class Provider(Site):
         return [form["grant_type"].rpartition(":")[2] for form in self.forms]
 
 
-def credentials_at(world: AuthWorld, provider: Provider, name: str = "x") -> OAuthCredentials:
+def gives_tokens(world: AuthWorld) -> None:
     async def gives(ask: Ask) -> web.StreamResponse:
         form = dict(parse_qsl(ask.body.decode()))
         world.token_requests.append(form)
         return web.json_response(world.issue())
 
     world.on["/token"] = gives
+
+
+def credentials_at(world: AuthWorld, provider: Provider, name: str = "x") -> OAuthCredentials:
+    gives_tokens(world)
     entry = Entry(
         server=name,
         url=world.mcp.url,
@@ -114,6 +123,56 @@ async def test_one_visit_serves_two_servers_each_with_its_own_assertion():
         assert provider.grants() == ["authorization_code", "token-exchange", "token-exchange"]
         assert "secret-at-the-server" not in str(provider.forms)
         assert {form["client_secret"] for form in provider.forms} == {"secret-at-the-provider"}
+
+
+async def test_in_memory_too_one_visit_serves_all_servers_of_a_host(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DRAGOMAN_SECRET_STORE", "memory")
+    browser = Browser()
+    async with (
+        Provider() as provider,
+        AuthWorld() as first,
+        AuthWorld() as second,
+        company_host(provider, first=first, second=second) as host,
+    ):
+        for name in ("first", "second"):
+            assert (await host.sign_in(name, browser)).status == "connected"
+        assert len(browser.pages) == 1
+
+
+async def test_a_changed_identity_provider_counts_at_once():
+    async with (
+        Provider() as before,
+        Provider() as after,
+        AuthWorld() as world,
+        company_host(before, x=world) as host,
+    ):
+        assert (await host.sign_in("x", Browser())).status == "connected"
+        write_settings(after, x=world)
+        world.expire_tokens()
+        await host.reload()
+        await until(lambda: host.servers["x"].status == "needs-auth")
+        assert (await host.sign_in("x", Browser())).status == "connected"
+        assert after.grants() == ["authorization_code", "token-exchange"]
+
+
+def write_settings(provider: Provider, **worlds: AuthWorld) -> None:
+    servers = {}
+    for name, world in worlds.items():
+        gives_tokens(world)
+        oauth = {"xaa": True, "clientId": "me", "issuer": world.auth.origin}
+        servers[name] = {"type": "http", "url": world.mcp.url, "oauth": oauth}
+    idp = {"issuer": provider.origin, "clientId": "company", "clientSecret": "s" * 12, "enabled": True}
+    folder = paths.config_dir()
+    folder.mkdir(exist_ok=True)
+    (folder / "settings.json").write_text(json.dumps({"xaaIdp": idp, "mcpServers": servers}))
+
+
+@asynccontextmanager
+async def company_host(provider: Provider, **worlds: AuthWorld) -> AsyncIterator[Host]:
+    write_settings(provider, **worlds)
+    async with Host.configured() as host:
+        await host.ready(timeout=20)
+        yield host
 
 
 async def test_an_expired_id_token_is_refreshed_once_for_all_who_need_it():

@@ -8,12 +8,17 @@ from typing import Any
 import pytest
 
 from dragoman import Host
+from dragoman.auth.entry import Entry
+from dragoman.auth.http import NetworkAccess
+from dragoman.auth.oauth import OAuthCredentials
+from dragoman.auth.sign_in import sign_in
+from dragoman.auth.stores.base import Vault
 from dragoman.errors import UnknownTool
 from dragoman.toolbox import Toolbox
 from tests.integration.waiting import until
 from tests.servers import zoo
 from tests.servers.web import streamable
-from tests.servers.web.auth_world import AuthWorld, ended_at, visit
+from tests.servers.web.auth_world import AuthWorld, Browser, ended_at, visit
 
 pytestmark = pytest.mark.requirement("AUT-7")
 
@@ -150,3 +155,32 @@ async def test_closing_the_host_ends_a_sign_in_under_way():
         with pytest.raises(OSError):
             await visit(target)
         assert world.token_requests == []
+
+
+@pytest.mark.requirement("AUT-2")
+async def test_a_sign_in_of_another_process_connects_the_server_of_a_running_host():
+    async with AuthWorld() as world, waiting(world) as host:
+        await _sign_in_as_another_process(world)
+        await until(lambda: host.servers["x"].status == "connected")
+        assert host.sign_in_tools() == {}
+
+
+async def _sign_in_as_another_process(world: AuthWorld) -> None:
+    """With objects of its own; only the files are shared."""
+    entry = Entry(server="x", url=world.mcp.url)
+    await sign_in(OAuthCredentials(entry, Vault(), NetworkAccess), Browser())
+
+
+@pytest.mark.requirement("AUT-2")
+async def test_a_sign_in_of_another_process_replaces_one_that_was_refused():
+    async with AuthWorld() as world:
+        await _sign_in_as_another_process(world)
+        async with Host({"x": world.entry()}) as host:
+            await host.ready(timeout=20)
+            assert host.servers["x"].status == "connected"
+            world.expire_tokens()
+            world.refresh_tokens.clear()  # `invalid_grant`
+            await host.reconnect("x")
+            assert host.servers["x"].status == "needs-auth"
+            await _sign_in_as_another_process(world)
+            await until(lambda: host.servers["x"].status == "connected")

@@ -12,12 +12,14 @@ from typing import Final, cast
 
 from msgspec import Struct
 
+from dragoman.protocol import HTTP_TOKEN
+
 SCOPE_LIMIT: Final = 100
 """Scopes taken from one challenge or document."""
 
-_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _PART: Final = re.compile(
-    rf'\s*,?\s*(?:({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|({_TOKEN}))(?=\s*(?:,|$))|({_TOKEN})(?=\s|,|$)\s*)'
+    rf'\s*,?\s*(?:({HTTP_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|({HTTP_TOKEN}))(?=\s*(?:,|$))'
+    rf"|({HTTP_TOKEN})(?=\s|,|$)\s*)"
 )
 _TOKEN68: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*(?=\s*(?:,|$))")
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5B\x5D-\x7E]+")

@@ -98,6 +98,13 @@ class Entry(HiddenRepr, frozen=True, kw_only=True):
         digest = hashlib.sha256(repr(facts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
         return "|".join(each for each in (self.server, digest, self.identity) if each)
 
+    @property
+    def stored_keys(self) -> tuple[str, ...]:
+        """The keys of everything stored that its tokens come from."""
+        if self.grant != "xaa" or self.identity_provider is None:
+            return (self.key,)
+        return self.key, self.identity_provider.entry.key
+
     def wanted(self, issuer: str | None) -> Wanted:
         """`issuer`: the one that gave out what is stored."""
         return Wanted(

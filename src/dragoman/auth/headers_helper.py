@@ -17,6 +17,7 @@ import msgspec
 from dragoman.credentials import Challenge
 from dragoman.errors import SignInNeeded
 from dragoman.programs import CommandFailure, Watches, run
+from dragoman.protocol import HTTP_TOKEN
 
 LIMIT_SECONDS: Final = 10.0
 OUTPUT_LIMIT_BYTES: Final = 256 * 1024
@@ -52,7 +53,7 @@ HINT: Final = (
     'it has to print one JSON object such as {"Authorization": "Bearer …"}. Then reconnect.'
 )
 
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TOKEN: Final = re.compile(HTTP_TOKEN)
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 

@@ -36,6 +36,8 @@ REFRESH_WAIT_SECONDS: Final = 2.0
 """How long a message waits for a refresh while the old token can still be sent."""
 RETRY_SECONDS: Final = 30.0
 """The pause after a refresh that failed because the authorization server could not be reached."""
+SIGN_IN_POLL_SECONDS: Final = 1.0
+"""How often a server that waits for a sign-in looks for one that another process has made."""
 CLOSE_SECONDS: Final = 10.0
 """How long closing waits for a refresh."""
 STORE_HINT: Final = "Unlock or repair the secret store; see docs/concepts/secrets.md."
@@ -58,6 +60,8 @@ class OAuthCredentials:
         self._learned = learned
         self._account: Account | None = None
         self._looked_at = -1.0
+        self._versions = self._stored_versions()
+        """Of what is stored, when it was last read or written here."""
         self._changes = 0
         """How often the stored account was written or deleted here."""
         self._http: OAuthHttp | None = None
@@ -163,6 +167,13 @@ class OAuthCredentials:
         other.challenge = self.challenge
         return other
 
+    def stored_identities(self) -> list[str]:
+        """Which accounts at the server are stored."""
+        usual = replace(self.entry, identity="").key
+        keys = self.vault.keys()
+        others = [key.removeprefix(f"{usual}|") for key in keys if key.startswith(f"{usual}|")]
+        return [*([""] if usual in keys else []), *sorted(others)]
+
     @property
     def http(self) -> OAuthHttp:
         if self._http is None:
@@ -185,6 +196,7 @@ class OAuthCredentials:
         if self._unsaved is not None:
             return self._account
         changes = self._changes
+        self._versions = self._stored_versions()
         try:
             data = await asyncio.to_thread(self.vault.get, self.entry.key)
         except StoreFailed as failed:
@@ -203,6 +215,7 @@ class OAuthCredentials:
             raise AuthProblem(str(failed), STORE_HINT) from None
         finally:
             self._changes += 1
+            self._versions = self._stored_versions()
             self._adopt(account)
         self.needs_auth.forget()
 
@@ -236,6 +249,20 @@ class OAuthCredentials:
 
     def learn(self, secrets: Iterable[str]) -> None:
         self._learned(secrets)
+
+    async def wait_for_sign_in(self) -> None:
+        """Returns when another process has stored a sign-in since the store was last read here."""
+        while not self._is_newer_stored():  # noqa: ASYNC110  another process sets no event here
+            await asyncio.sleep(SIGN_IN_POLL_SECONDS)
+        self.needs_auth.forget()
+
+    def _is_newer_stored(self) -> bool:
+        versions = zip(self._stored_versions(), self._versions, strict=True)
+        return any(version not in (None, known) for version, known in versions)
+
+    def _stored_versions(self) -> tuple[tuple[int, int] | None, ...]:
+        """Of the account, and of the company's sign-in that it depends on, if any."""
+        return tuple(self.vault.version(key) for key in self.entry.stored_keys)
 
     async def close(self) -> None:
         """Lets a refresh that is under way end: the refresh token it sent may be used up, and the new one has

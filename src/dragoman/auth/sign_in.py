@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dragoman.auth import grants
 from dragoman.auth.authorization import Attempt, CallbackAnswer, begin, code_in, is_for, scopes_to_request
@@ -21,21 +21,18 @@ from dragoman.auth.metadata import check_pkce
 from dragoman.auth.registration import RegistrationRequest, identify
 from dragoman.auth.tokens import Account, Client
 from dragoman.errors import SignInFailed
-from dragoman.interaction import SignInScreen
+from dragoman.interaction import SIGN_IN_SECONDS, SignInScreen
 from dragoman.urls import parse_url
 
 if TYPE_CHECKING:
     from dragoman.auth.oauth import OAuthCredentials
     from dragoman.auth.xaa import IdentityProvider
 
-WAIT_SECONDS: Final = 600.0
-"""How long a person has to sign in in the browser."""
-
 
 async def sign_in(
     credentials: OAuthCredentials,
     screen: SignInScreen,
-    seconds: float = WAIT_SECONDS,
+    seconds: float = SIGN_IN_SECONDS,
     *,
     on_device: bool = False,
 ) -> Account:

@@ -49,25 +49,28 @@ class IdentityProvider(HiddenRepr, frozen=True, kw_only=True):
     id_token: str | None = None
     """An ID token that another program obtains, or the file that holds it (`@/path`); then no browser."""
 
+    @property
+    def entry(self) -> Entry:
+        return Entry(
+            server="company sign-on",
+            url=self.issuer,
+            client=ConfiguredClient(self.client_id, self.client_secret),
+            scopes=self.scopes,
+            callback_port=self.callback_port,
+            issuer=self.issuer,
+            sends_resource=False,
+            # The settings name it: its documents need not state what every provider supports.
+            rules=Rules(needs_pkce=False),
+            is_identity_provider=True,
+        )
+
 
 def idp_credentials(
     idp: IdentityProvider, vault: Vault, learned: Callable[[Iterable[str]], None]
 ) -> OAuthCredentials:
     """The sign-in at the identity provider, shared by all servers and processes."""
-    entry = Entry(
-        server="company sign-on",
-        url=idp.issuer,
-        client=ConfiguredClient(idp.client_id, idp.client_secret),
-        scopes=idp.scopes,
-        callback_port=idp.callback_port,
-        issuer=idp.issuer,
-        sends_resource=False,
-        # The settings name it: its documents need not state what every provider supports.
-        rules=Rules(needs_pkce=False),
-        is_identity_provider=True,
-    )
     learned([secret for secret in (idp.client_secret, idp.id_token) if secret])
-    return OAuthCredentials(entry, vault, lambda: idp.access, learned)
+    return OAuthCredentials(idp.entry, vault, lambda: idp.access, learned)
 
 
 async def obtain(credentials: OAuthCredentials, stored: Account | None) -> Account:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dragoman.cleaning import one_line
+from dragoman.cli.render.columns import echo_wrapped
+from dragoman.cli.render.document import echo
 from dragoman.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,6 +31,33 @@ def credentials_of(configuration: Configuration, server: ConfiguredServer) -> OA
     dependencies = TransportDependencies()
     dependencies.identity_provider = lambda: configuration.xaa_idp
     return oauth_credentials(server.name, server.config, dependencies)
+
+
+def company_credentials(configuration: Configuration) -> OAuthCredentials | None:
+    """The sign-in at the company's identity provider; None if none is set."""
+    from dragoman.connections import factory
+
+    if configuration.xaa_idp is None:
+        return None
+    return factory.company_credentials(configuration.xaa_idp, factory.TransportDependencies())
+
+
+def sign_out_and_report(name: str, credentials: OAuthCredentials, *, as_json: bool) -> None:
+    """Signs out, and says of what."""
+    from dragoman.auth.revocation import sign_out
+
+    async def work() -> tuple[bool, str | None]:
+        account = await credentials.load(fresh=True)
+        was_signed_in = account is not None and account.tokens is not None
+        return was_signed_in, await sign_out(credentials)
+
+    was_signed_in, problem = asyncio.run(work())
+    if as_json:
+        echo({"server": name, "wasSignedIn": was_signed_in, "problem": problem})
+        return
+    click.echo(f"Signed out of {one_line(name)}." if was_signed_in else f"{one_line(name)}: not signed in.")
+    if problem is not None:
+        echo_wrapped(problem, label="! ", colour="yellow", err=True)
 
 
 def required_credentials(

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 from dragoman.cleaning import fold, one_line
 from dragoman.config.masking import masked_name
 from dragoman.errors import ConfigError
-from dragoman.protocol import REVISIONS
+from dragoman.protocol import HTTP_TOKEN, REVISIONS
 from dragoman.transport_types import (
     IN_FILES,
     TRANSPORT_TYPES,
@@ -229,7 +229,7 @@ _ALIASES: Final = {
 
 ALIASES_OF_URL: Final = tuple(alias for alias, (field, _) in _ALIASES.items() if field == "url")
 
-_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_NAME: Final = re.compile(HTTP_TOKEN)
 
 
 def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:

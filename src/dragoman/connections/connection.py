@@ -345,7 +345,11 @@ class Connection:
                 await self._finish_calls()
                 await self._drop(None)
                 self._settle()
-                return
+                if self._target.wait_for_sign_in is None:
+                    return
+                await self._target.wait_for_sign_in()
+                rests = False
+                continue
             if not await self._try_again(backoff, error, how):
                 return
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
     from dragoman.auth.entry import Entry
     from dragoman.auth.http import NetworkAccess
     from dragoman.auth.oauth import OAuthCredentials
+    from dragoman.auth.stores.base import Vault
     from dragoman.auth.xaa import IdentityProvider
     from dragoman.config.schema import XaaIdpConfig
     from dragoman.credentials import Credentials
@@ -62,8 +63,18 @@ class TransportDependencies:
         """The origins that the program itself names for that token."""
         self.identity_provider: Callable[[], XaaIdpConfig | None] = lambda: None
         """The company's identity provider, for servers with `oauth.xaa`."""
+        self._vault: Vault | None = None
         self.learned: Callable[[str, Iterable[str]], None] = lambda server, secrets: None
         """Called with the server and the authentication headers that a helper gave."""
+
+    @property
+    def vault(self) -> Vault:
+        """The stored secrets, one object for all servers of a host."""
+        if self._vault is None:
+            from dragoman.auth.stores.base import Vault
+
+            self._vault = Vault()
+        return self._vault
 
 
 def transport_maker(
@@ -110,11 +121,10 @@ def oauth_credentials(
     if not takes_oauth(config):
         return None
     from dragoman.auth.oauth import OAuthCredentials
-    from dragoman.auth.stores.base import Vault
 
     return OAuthCredentials(
         _oauth_entry(name, config, dependencies.identity_provider()),
-        Vault(),
+        dependencies.vault,
         lambda: _network_access(name, config),
         lambda secrets: dependencies.learned(name, secrets),
     )
@@ -156,6 +166,13 @@ def _oauth_entry(name: str, config: ServerConfig, provider: XaaIdpConfig | None)
 def _route(config: ServerConfig) -> tuple[str, ...]:
     tls = config.tls or TlsConfig()
     return tuple(f"{each}" for each in (config.proxy, tls.ca, tls.cert, tls.key) if each)
+
+
+def company_credentials(config: XaaIdpConfig, dependencies: TransportDependencies) -> OAuthCredentials:
+    """The sign-in at the company's identity provider, shared by all servers."""
+    from dragoman.auth.xaa import idp_credentials
+
+    return idp_credentials(_identity_provider(config), dependencies.vault, lambda secrets: None)
 
 
 def _identity_provider(config: XaaIdpConfig) -> IdentityProvider:

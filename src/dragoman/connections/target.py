@@ -4,7 +4,7 @@ reached.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -42,6 +42,8 @@ class ConnectionTarget(Struct, frozen=True, kw_only=True):
     kind: Place = "in-process"
     probe: TcpProbe | None = None
     """Finds out cheaply whether an unreachable server is back."""
+    wait_for_sign_in: Callable[[], Awaitable[None]] | None = None
+    """Returns when a sign-in was made outside this host, while the server waits for one."""
     idle_seconds: float | None = None
     """It is stopped when not used for that long, and started at the next use."""
     starts_on_use: bool = False

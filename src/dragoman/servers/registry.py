@@ -119,6 +119,7 @@ class ServerRegistry(Mapping[str, Server]):
 
     async def apply(self, new: Configuration, plan: Plan) -> None:
         """Applies the difference: what was removed or has changed is closed, what is new is started."""
+        is_provider_changed = new.xaa_idp != self.configuration.xaa_idp
         self.configuration = self._latest = new
         self.catalog.set_servers(self.naming_servers())
         self._settings.adopt(new.settings)
@@ -138,6 +139,8 @@ class ServerRegistry(Mapping[str, Server]):
             self._add(new.servers[name]).connection.start()
         for name in plan.unchanged:
             self._servers[name].update(new.servers[name])
+            if is_provider_changed:
+                self._servers[name].renew_credentials()
 
     # What there is.
 

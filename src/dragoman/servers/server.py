@@ -234,6 +234,18 @@ class Server:
         if self._oauth is not None:
             await self._oauth.close()
 
+    async def _wait_for_sign_in(self) -> None:
+        assert self._oauth is not None, "a server asks for a sign-in in the answer to a message"
+        await self._oauth.wait_for_sign_in()
+
+    def renew_credentials(self) -> None:
+        """Makes its credentials again from the configuration, and reconnects, if it uses company sign-on."""
+        if self._oauth is None or self._oauth.entry.grant != "xaa":
+            return
+        self._oauth = None
+        if self.connection.state.status != "disabled":
+            self.connection.reconnect()
+
     @property
     def takes_sign_in(self) -> bool:
         return takes_oauth(self.config)
@@ -369,6 +381,7 @@ class Server:
             fingerprint=config.fingerprint() if config.command or config.url else None,
             kind=config.transport.place,
             probe=_probe_of(config),
+            wait_for_sign_in=self._wait_for_sign_in if takes_oauth(config) else None,
             idle_seconds=idle if is_lazy else None,
             starts_on_use=is_lazy and self._show_stored_tools(config),
         )

@@ -12,13 +12,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
+from dragoman.protocol import HTTP_TOKEN
+
 KEYWORD: Final = "x-mcp-header"
 LARGEST_INTEGER: Final = 2**53 - 1
 DEPTH_LIMIT: Final = 64
 
 Path = tuple[str, ...]
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TOKEN = re.compile(HTTP_TOKEN)
 _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?|")
 _ESCAPED = re.compile(r"=\?base64\?.*\?=", re.DOTALL)
 _NAMED_BY: Final = {

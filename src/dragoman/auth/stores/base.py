@@ -110,6 +110,24 @@ class Vault:
         marker = self._marker(key)
         return "" if marker is None else self._store(marker.store).description
 
+    def version(self, key: str) -> tuple[int, int] | None:
+        """Another value after each change of a stored secret, by any process; None if there is none."""
+        try:
+            found = self._path(key).stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
+    def keys(self) -> list[str]:
+        """The keys of everything that is stored, in no order."""
+        found: list[str] = []
+        for path in self._folder.glob("*.json"):
+            try:
+                found.append(msgspec.json.decode(path.read_bytes(), type=_Marker).key)
+            except (OSError, msgspec.DecodeError, UnicodeDecodeError):  # no marker
+                continue
+        return found
+
     def lock_path(self, key: str) -> Path:
         return self._folder / f"{_name(key)}.lock"
 

@@ -6,7 +6,10 @@ from typing import Final
 
 from dragoman.cli.main import LazyGroup
 
-COMMANDS: Final = {"status": "List the servers that take a sign-in, and the state of each."}
+COMMANDS: Final = {
+    "status": "List the servers that take a sign-in, and the state of each.",
+    "logout": "Sign out at the company's identity provider.",
+}
 
 command = LazyGroup(
     "auth",

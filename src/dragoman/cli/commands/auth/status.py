@@ -11,7 +11,7 @@ from dragoman.cli.common import load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
-from dragoman.cli.sign_ins import credentials_of, in_words, state_as_json
+from dragoman.cli.sign_ins import company_credentials, credentials_of, in_words, state_as_json
 
 
 @click.command("status")
@@ -22,6 +22,7 @@ def command(as_json: bool) -> None:
 
     configuration = load_and_report()
     found = [credentials_of(configuration, server) for server in configuration.servers.values()]
+    found.append(company_credentials(configuration))
 
     async def look() -> list[SignInState]:
         return [await sign_in_state(each) for each in found if each is not None]

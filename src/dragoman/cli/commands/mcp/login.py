@@ -16,6 +16,7 @@ from dragoman.cli.render.progress import Waiting
 from dragoman.cli.render.servers import counted
 from dragoman.cli.sign_ins import identity_option
 from dragoman.errors import ConfigError, SignInFailed
+from dragoman.interaction import SIGN_IN_SECONDS
 
 if TYPE_CHECKING:
     from dragoman.auth.state import SignInState
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 @click.argument("name", shell_complete=complete_server)
 @click.option("--no-browser", is_flag=True, help="Show the page instead of opening it.")
 @click.option("--device", is_flag=True, help="Enter a code on another device.")
-@click.option("--timeout", type=click.FloatRange(1), default=600.0, show_default=True, help="In seconds.")
+@click.option(
+    "--timeout", type=click.FloatRange(1), default=SIGN_IN_SECONDS, show_default=True, help="In seconds."
+)
 @identity_option
 @mcp_config_option
 @json_option

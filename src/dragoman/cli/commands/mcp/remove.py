@@ -64,9 +64,12 @@ def _forget_secrets(configuration: Configuration, name: str) -> str | None:
     from dragoman.auth.stores.base import StoreFailed
 
     async def forget() -> str | None:
-        problem = await sign_out(credentials)
-        await credentials.forget()
-        return problem
+        problems: list[str | None] = []
+        for identity in credentials.stored_identities():
+            account = credentials.for_identity(identity)
+            problems.append(await sign_out(account))
+            await account.forget()
+        return next((problem for problem in problems if problem is not None), None)
 
     try:
         problem = asyncio.run(forget())
