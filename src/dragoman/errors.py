@@ -24,6 +24,7 @@
     │   ├── CallTimeout           it did not answer in time
     │   ├── HttpError             it answered with an HTTP status instead: 429, 500 …
     │   ├── InputUnavailable      it asked for input that is not available here (an outcome)
+    │   ├── UrlNotOpened          the person did not open a URL that it requires (an outcome)
     │   ├── MalformedReply        it answered something that cannot be read
     │   └── MessageTooLarge       it answered more than the limit
     ├── HostNotOpen               the host was used before it was opened
@@ -396,6 +397,23 @@ class InputUnavailable(CallError):
             server,
             f"{server} asks for input ({one_line(method, 100)}) before it answers: {one_line(reason, 500)}",
             hint="Run it where a person can answer, or answer it with an `Elicitation` hook.",
+        )
+
+
+class UrlNotOpened(CallError):
+    """The server requires a URL to be opened before it answers a call, and the person did not do it."""
+
+    code = "url-not-opened"
+
+    def __init__(self, server: str, action: str) -> None:
+        """`action`: `decline` or `cancel`."""
+        self.action = action
+        word = "declined" if action == "decline" else "cancelled"
+        super().__init__(
+            server,
+            f"URL elicitation was {word} by the user: {server} requires the user to open a URL before this "
+            "call can be made",
+            hint="Make the call again to be asked again.",
         )
 
 

@@ -25,10 +25,12 @@ from msgspec import structs
 
 from dragoman.access_control import AccessControl, AccessOptions
 from dragoman.agent_servers import AgentServers, split
+from dragoman.calls.elicitation import Elicitor
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline, ToolCall, new_call_id
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.prompts import Prompts
+from dragoman.calls.request_handlers import RequestHandlers
 from dragoman.calls.requests import Requests
 from dragoman.calls.resources import ResourceReader, Resources
 from dragoman.calls.turn import call_in_turn
@@ -50,8 +52,7 @@ from dragoman.errors import ConfigError, HostClosed, HostNotOpen, SignInFailed, 
 from dragoman.events import Event, EventBus
 from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.declared import Hook
-from dragoman.hooks.forms import HookedForms, HookedUrls
-from dragoman.interaction import LOCAL_CALLER, Caller, ElicitsForms, ElicitsUrls, Interaction, SignInScreen
+from dragoman.interaction import LOCAL_CALLER, Caller, Interaction, SignInScreen
 from dragoman.live_configuration import ConfiguredParts, LiveConfiguration, Selection, limits_of
 from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
@@ -143,11 +144,13 @@ class Host:
         self._access = (
             parent._access if parent is not None else self._access_control(configuration, reloading)
         )
-        self._servers, urls = self._registry(configuration, clock)
-        self._preparer = Preparer(limits=limits_of(configuration))
         access = self._access
+        elicitor = Elicitor(access.questions, access.hooks, self._redactor_of, self._allows_secret_fields)
+        self._handlers = RequestHandlers(elicitor)
+        self._servers = self._registry(configuration, clock)
+        self._preparer = Preparer(limits=limits_of(configuration))
         self._pipeline = Pipeline(
-            self._servers, access.hooks, access.permissions, self._preparer, access.audit, urls
+            self._servers, access.hooks, access.permissions, self._preparer, access.audit, elicitor
         )
         requests = Requests(self._pipeline.call, access.hooks, access.permissions)
         self._sign_in_tools = SignInTools(self._servers, self.sign_in)
@@ -184,23 +187,16 @@ class Host:
             reloading,
         )
 
-    def _registry(
-        self, configuration: Configuration, clock: Clock
-    ) -> tuple[ServerRegistry, ElicitsUrls | None]:
-        options, hooks = self._options, self._access.hooks
+    def _registry(self, configuration: Configuration, clock: Clock) -> ServerRegistry:
+        options = self._options
         dependencies = TransportDependencies(
             options.get("control"), options.get("bearer"), self._sources.cwd, self._access.session_id
         )
         dependencies.bearer_origins = safe_origins(options.get("bearer_origins", ()))
-        interaction = options.get("interaction")
-        forms = HookedForms(
-            interaction if isinstance(interaction, ElicitsForms) else None, hooks, self._redactor_of
-        )
-        urls = None
-        if isinstance(interaction, ElicitsUrls):
-            urls = HookedUrls(interaction, hooks, self._redactor_of)
-        registry = ServerRegistry(configuration, self._catalog, self._bus, clock, dependencies, (forms, urls))
-        return registry, urls
+        return ServerRegistry(configuration, self._catalog, self._bus, clock, dependencies, self._handlers.of)
+
+    def _allows_secret_fields(self) -> bool:
+        return bool(self.configuration.settings["DRAGOMAN_SECRET_FORM_FIELDS"])
 
     @classmethod
     def configured(
@@ -287,7 +283,7 @@ class Host:
     async def _close(self) -> None:
         await self._live.close()
         if self._parent is None:
-            self._access.permissions.close()
+            self._access.questions.close()
         await self._sign_in_tools.close()
         await asyncio.gather(*(child.close() for child in self._children))
         await self._servers.close()

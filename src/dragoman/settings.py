@@ -71,6 +71,13 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("DRAGOMAN_RECONNECT_LONGEST_WAIT_MS", 30_000, 1, "ms", "Longest wait between two attempts."),
     Setting(
+        "DRAGOMAN_SECRET_FORM_FIELDS",
+        0,
+        0,
+        "0 or 1",
+        "Whether forms of servers may have fields for passwords and other secrets; they are marked.",
+    ),
+    Setting(
         "DRAGOMAN_REPEAT_SAFE_CALLS",
         0,
         0,

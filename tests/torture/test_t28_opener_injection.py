@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pytest
 
-from dragoman.connections.elicitation import url_question
+from dragoman.calls.url_elicitation import url_question
 from dragoman.errors import RemoteError, SignInFailed
 from dragoman.interaction import PermissionAnswer, UrlElicitation
 from tests.e2e.command import LIMIT_SECONDS, Terminal, plain
@@ -163,10 +163,15 @@ async def as_a_request(a: Arena, server: Streamable, url: str) -> str:
     await server.wait_for("GET")
     await until(lambda: server._viewings)
     server.answers_heard.clear()
+    count = len(server.asked("tools/call"))
+    calling = asyncio.create_task(a.host.call("mcp__hostile__hold", {}))
+    await until(lambda: len(server.asked("tools/call")) > count)
     params = {"mode": "url", "elicitationId": "e", "url": url, "message": "come"}
     server.push({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
     await until(lambda: server.answers_heard)
     (answer,) = server.answers_heard
+    calling.cancel()
+    await asyncio.wait([calling])
     if "result" in answer:
         return "put"
     assert answer["error"]["code"] == -32602
