@@ -27,6 +27,7 @@ from dragoman.interaction import (
     ElicitsUrls,
     FormAnswer,
     FormElicitation,
+    NobodyToAsk,
     UrlElicitation,
     WaitsForUrls,
 )
@@ -182,6 +183,8 @@ def elicitation_handlers(server: str, elicitor: Elicitor) -> tuple[RequestHandle
             return await _elicit_url(server, elicitor, asked, context)
         except (Refusal, HostClosed):
             raise
+        except NobodyToAsk:
+            return {"action": "decline"}
         except TooManyQuestions:
             raise Refusal(INTERNAL_ERROR, "too many questions at once") from None
         except Exception:  # border: a front end's code; the server is not to wait for ever
