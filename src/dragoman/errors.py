@@ -386,6 +386,12 @@ class HttpError(CallError):
         )
 
 
+_INPUT_HINTS = {
+    "sampling/createMessage": "A program with a model allows it with `sampling` in the entry of the server.",
+    "roots/list": 'Write `"roots": true` into the entry of the server.',
+}
+
+
 class InputUnavailable(CallError):
     """The server asked for input before it answers a request, and no person or hook can provide it."""
 
@@ -396,7 +402,9 @@ class InputUnavailable(CallError):
         super().__init__(
             server,
             f"{server} asks for input ({one_line(method, 100)}) before it answers: {one_line(reason, 500)}",
-            hint="Run it where a person can answer, or answer it with an `Elicitation` hook.",
+            hint=_INPUT_HINTS.get(
+                method, "Run it where a person can answer, or answer it with an `Elicitation` hook."
+            ),
         )
 
 

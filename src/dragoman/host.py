@@ -33,6 +33,8 @@ from dragoman.calls.prompts import Prompts
 from dragoman.calls.request_handlers import RequestHandlers
 from dragoman.calls.requests import Requests
 from dragoman.calls.resources import ResourceReader, Resources
+from dragoman.calls.roots import Roots
+from dragoman.calls.sampling import Sampling
 from dragoman.calls.turn import call_in_turn
 from dragoman.catalog.catalog import Admit, Catalog
 from dragoman.catalog.instructions import cleaned
@@ -52,7 +54,7 @@ from dragoman.errors import ConfigError, HostClosed, HostNotOpen, SignInFailed, 
 from dragoman.events import Event, EventBus
 from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.declared import Hook
-from dragoman.interaction import LOCAL_CALLER, Caller, Interaction, SignInScreen
+from dragoman.interaction import LOCAL_CALLER, Caller, Interaction, Sampler, SignInScreen
 from dragoman.live_configuration import ConfiguredParts, LiveConfiguration, Selection, limits_of
 from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
@@ -81,6 +83,10 @@ class HostOptions(TypedDict, total=False):
     """Hooks of the program, made with `dragoman.hook`, besides those of files."""
     interaction: Interaction | None
     """Answers questions: permission, forms, URLs. Without one, what needs an answer is refused."""
+    sampler: Sampler | None
+    """The program's model, for servers whose entry allows `sampling`."""
+    roots: Sequence[Path | str]
+    """Folders that servers are told besides the working directory."""
     classifier: Classifier | None
     """Decides in permission mode `auto`."""
     audit: bool | None
@@ -146,7 +152,11 @@ class Host:
         )
         access = self._access
         elicitor = Elicitor(access.questions, access.hooks, self._redactor_of, self._allows_secret_fields)
-        self._handlers = RequestHandlers(elicitor)
+        self._roots = Roots(self._sources.cwd, options.get("roots", ()))
+        sampling = Sampling(
+            options.get("sampler"), access.questions, lambda: self.configuration.settings, clock.monotonic
+        )
+        self._handlers = RequestHandlers(elicitor, sampling, self._roots)
         self._servers = self._registry(configuration, clock)
         self._preparer = Preparer(limits=limits_of(configuration))
         self._pipeline = Pipeline(
@@ -535,6 +545,20 @@ class Host:
             )
         return credentials if identity is None else credentials.for_identity(identity)
 
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders that servers are told: the working directory, then the others."""
+        return self._roots.folders
+
+    def set_roots(self, folders: Sequence[Path | str]) -> None:
+        """Other folders besides the working directory from now on; servers of the legacy era are notified."""
+        self._check_open()
+        if self._roots.set(folders):
+            self._servers.announce_roots()
+        for child in self._children:
+            if child._stage == "open":
+                child.set_roots(folders)
+
     async def enable(self, name: str, *, remember: bool = True) -> ServerStatus:
         """Connects a server that was disabled. `remember`: for later hosts too, if it is in a file."""
         if remember and self._is_in_file(name):
@@ -623,6 +647,8 @@ class Host:
             interaction=self._options.get("interaction"),
             clock=self._options.get("clock"),
             tool_lock=self._options.get("tool_lock"),
+            sampler=self._options.get("sampler"),
+            roots=self._roots.folders,
         )
         self._live.add_child(child._live)
         self._children.add(child)

@@ -45,6 +45,7 @@ from dragoman.events import (
     ServerStateChanged,
     ToolsChanged,
 )
+from dragoman.forms import Choice, FormField
 from dragoman.hooks.declared import hook
 from dragoman.host import Host, HostOptions
 from dragoman.interaction import (
@@ -57,8 +58,16 @@ from dragoman.interaction import (
     NobodyToAsk,
     PermissionAnswer,
     PermissionQuestion,
+    RelatedCall,
+    ReviewsSampling,
+    Sampler,
+    SamplingAnswer,
+    SamplingMessage,
+    SamplingRequest,
+    SamplingReview,
     SignInScreen,
     UrlElicitation,
+    WaitsForUrls,
 )
 from dragoman.permissions.classifier import Classification, Classifier
 from dragoman.permissions.rules import Call
@@ -96,6 +105,7 @@ __all__ = [
     "CallStarted",
     "Caller",
     "Challenge",
+    "Choice",
     "Classification",
     "Classifier",
     "ConfigError",
@@ -110,6 +120,7 @@ __all__ = [
     "EventsDropped",
     "FormAnswer",
     "FormElicitation",
+    "FormField",
     "HookReported",
     "Host",
     "HostOptions",
@@ -122,10 +133,17 @@ __all__ = [
     "Plan",
     "Progress",
     "PromptsChanged",
+    "RelatedCall",
     "ResourceBlock",
     "ResourceLinkBlock",
     "ResourceUpdated",
     "ResourcesChanged",
+    "ReviewsSampling",
+    "Sampler",
+    "SamplingAnswer",
+    "SamplingMessage",
+    "SamplingRequest",
+    "SamplingReview",
     "ServerConfig",
     "ServerConnected",
     "ServerEvent",
@@ -143,5 +161,6 @@ __all__ = [
     "ToolsChanged",
     "UnknownBlock",
     "UrlElicitation",
+    "WaitsForUrls",
     "hook",
 ]

@@ -34,6 +34,9 @@ class OpenQuestion:
     is_open = True
 
 
+sampling_depth: ContextVar[int] = ContextVar("dragoman sampling depth", default=0)
+"""How many sampling requests the running code helps to answer, one within the other."""
+
 _current: ContextVar[OpenQuestion | None] = ContextVar("dragoman question", default=None)
 
 

@@ -9,7 +9,7 @@ import json
 
 from _kit import arguments_of, introduce, is_call, messages, notification, result_of, send, text_of
 
-asking = None
+asking = {}
 for message in messages():
     if introduce(message, "ask"):
         continue
@@ -23,12 +23,13 @@ for message in messages():
             asks = {"resultType": "input_required", "inputRequests": {"question": question}}
             send(result_of(message, {**asks, "requestState": "state"}))
             continue
-        send({"jsonrpc": "2.0", "id": "question", **question})
+        number = f"question {message['id']}"
+        send({"jsonrpc": "2.0", "id": number, **question})
         if "complete" in asked:
             send(notification("notifications/elicitation/complete", elicitationId=asked["complete"]))
         if asked.get("patient", True):
-            asking = message
+            asking[number] = message
         else:
             send(text_of(message, "asked"))
-    elif message.get("id") == "question" and asking:
-        send(text_of(asking, json.dumps(message)))
+    elif message.get("id") in asking:
+        send(text_of(asking.pop(message["id"]), json.dumps(message)))

@@ -26,7 +26,7 @@ from dragoman.errors import (
     RemoteError,
 )
 from dragoman.interaction import RelatedCall
-from dragoman.questions import current_question
+from dragoman.questions import current_question, sampling_depth
 from dragoman.surrogates import exactly
 from dragoman.wire.codec import Unreadable, split_as
 from dragoman.wire.messages import ABSENT
@@ -90,7 +90,10 @@ async def request_with_input(
     """
     carried = params
     context = RequestContext(
-        calls=() if call is None else (call,), within=current_question(), is_input_round=True
+        calls=() if call is None else (call,),
+        within=current_question(),
+        sampling_depth=sampling_depth.get(),
+        is_input_round=True,
     )
     limit_seconds = timeout_seconds
     deadline = monotonic() + limit_seconds

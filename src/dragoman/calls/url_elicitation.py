@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from dragoman.addresses import parse_address
 from dragoman.cleaning import visible
-from dragoman.connections.server_requests import UrlCompletions
+from dragoman.connections.server_requests import ID_LIMIT, UrlCompletions
 from dragoman.errors import RemoteError, UrlNotOpened
 from dragoman.interaction import RelatedCall, UrlElicitation
 from dragoman.urls import ServerUrl, is_loopback, parse_page_url
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from dragoman.calls.elicitation import Elicitor
 
 PAGE_LIMIT: Final = 5
-ID_LIMIT: Final = 1000
 
 
 class _Elicitation(Struct, rename="camel"):

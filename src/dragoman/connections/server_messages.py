@@ -139,7 +139,8 @@ class ServerMessages:
         related = tuple(call.call for call in calls.values())[:SHOWN_CALLS]
         asked = self._open[request_id]
         try:
-            context = RequestContext(calls=related, within=within)
+            depth = max((call.sampling_depth for call in calls.values()), default=0)
+            context = RequestContext(calls=related, within=within, sampling_depth=depth)
             session.answer(encode_result(request_id, await self._requests.answer(method, params, context)))
         except Refusal as refusal:
             self.logged("warning", f"its request {method} was refused: {refusal.message}")

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Raw, Struct
 
@@ -19,6 +20,10 @@ from dragoman.protocol import INVALID_REQUEST, METHOD_NOT_FOUND
 from dragoman.questions import OpenQuestion
 from dragoman.wire.codec import encode_error, encode_result
 from dragoman.wire.messages import MessageId
+
+RECENT_LIMIT: Final = 32
+ID_LIMIT: Final = 1000
+"""Characters of an elicitation id."""
 
 
 class Refusal(Exception):
@@ -37,6 +42,8 @@ class RequestContext(Struct, frozen=True, kw_only=True):
     """The call that it belongs to; several, if it is one of these and not known which."""
     within: OpenQuestion | None = None
     """The question that the call helps to answer, if it was made for that."""
+    sampling_depth: int = 0
+    """Sampling requests that the call helps to answer, one within the other."""
     is_input_round: bool = False
     """Whether it came in an `input_required` result: the server does not wait, and is sent the call again
     with the answer."""
@@ -62,13 +69,18 @@ class UrlCompletions:
 
     def __init__(self) -> None:
         self._expected: dict[str, list[asyncio.Event]] = {}
+        self._recent: deque[str] = deque(maxlen=RECENT_LIMIT)
+        """Completed before they were waited for: the report may come right behind the error -32042."""
 
     @contextlib.contextmanager
     def expecting(self, ids: Collection[str]) -> Generator[Mapping[str, asyncio.Event]]:
-        """By elicitation id, what is set when the server reports it complete. Other ids are ignored."""
+        """By elicitation id, what is set when the server reports it complete, or has done so just before."""
         events = {each: asyncio.Event() for each in ids if each}
         for each, event in events.items():
             self._expected.setdefault(each, []).append(event)
+            if each in self._recent:
+                self._recent.remove(each)
+                event.set()
         try:
             yield events
         finally:
@@ -78,7 +90,10 @@ class UrlCompletions:
                     del self._expected[each]
 
     def completed(self, elicitation_id: str) -> None:
-        for event in self._expected.get(elicitation_id, ()):
+        waiting = self._expected.get(elicitation_id)
+        if waiting is None and len(elicitation_id) <= ID_LIMIT:
+            self._recent.append(elicitation_id)
+        for event in waiting or ():
             event.set()
 
 

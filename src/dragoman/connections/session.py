@@ -25,7 +25,7 @@ from dragoman.deadlines import Deadlines
 from dragoman.errors import CallTimeout, ConnectionLost, HttpError, MessageTooLarge, RemoteError
 from dragoman.interaction import RelatedCall
 from dragoman.protocol import Era
-from dragoman.questions import OpenQuestion, current_question
+from dragoman.questions import OpenQuestion, current_question, sampling_depth
 from dragoman.transports.base import About, Details, Transport, TransportFailure
 from dragoman.wire.codec import encode_notification
 from dragoman.wire.messages import MessageId
@@ -89,6 +89,8 @@ class OpenCall(NamedTuple):
     call: RelatedCall
     within: OpenQuestion | None
     """The question that the call helps to answer, if it was made for that."""
+    sampling_depth: int
+    """See `questions.sampling_depth`."""
 
 
 class SessionEvents(Struct, frozen=True):
@@ -218,7 +220,7 @@ class Session:
         request_id = self._peer.open_request(future, on_progress)
         self._deadlines.set(request_id, timeout_seconds, deadline)
         if call is not None:
-            self._calls[request_id] = OpenCall(call, current_question())
+            self._calls[request_id] = OpenCall(call, current_question(), sampling_depth.get())
         try:
             message = self._driver.encode(request_id, method, params, on_progress is not None)
             if self._transport.congested:

@@ -179,6 +179,11 @@ class ServerRegistry(Mapping[str, Server]):
         known = self.find(server)
         return known is not None and known.is_trusted
 
+    def announce_roots(self) -> None:
+        """Tells servers that were offered roots that these have changed."""
+        for server in self._servers.values():
+            server.announce_roots()
+
     def _connections(self) -> Mapping[str, Connection]:
         return {name: server.connection for name, server in self._servers.items()}
 

@@ -234,6 +234,12 @@ class Server:
     def takes_sign_in(self) -> bool:
         return takes_oauth(self.config)
 
+    def announce_roots(self) -> None:
+        """Tells a server of the legacy era that the roots have changed, if it was offered any."""
+        session = self.connection.session()
+        if session is not None and session.driver.era == "legacy" and "roots" in self.requests.capabilities:
+            session.notify("notifications/roots/list_changed")
+
     # Requests from users.
 
     async def reconnect(self) -> None:
