@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from dragoman.forms import Choice as Choice
 from dragoman.forms import FormField, fields_of
 
 

@@ -1,6 +1,7 @@
 """The public names, and the module of each. `dragoman` imports a name when it is first used.
 
-Base classes of errors are here; the others are in `dragoman.errors`.
+Base classes of errors are here; the others are in `dragoman.errors`. Types of questions that few programs
+answer themselves (sampling, fields of forms) are in `dragoman.interaction`, which is public as well.
 """
 
 from __future__ import annotations
@@ -45,7 +46,6 @@ from dragoman.events import (
     ServerStateChanged,
     ToolsChanged,
 )
-from dragoman.forms import Choice, FormField
 from dragoman.hooks.declared import hook
 from dragoman.host import Host, HostOptions
 from dragoman.interaction import (
@@ -58,16 +58,8 @@ from dragoman.interaction import (
     NobodyToAsk,
     PermissionAnswer,
     PermissionQuestion,
-    RelatedCall,
-    ReviewsSampling,
-    Sampler,
-    SamplingAnswer,
-    SamplingMessage,
-    SamplingRequest,
-    SamplingReview,
     SignInScreen,
     UrlElicitation,
-    WaitsForUrls,
 )
 from dragoman.permissions.classifier import Classification, Classifier
 from dragoman.permissions.rules import Call
@@ -105,7 +97,6 @@ __all__ = [
     "CallStarted",
     "Caller",
     "Challenge",
-    "Choice",
     "Classification",
     "Classifier",
     "ConfigError",
@@ -120,7 +111,6 @@ __all__ = [
     "EventsDropped",
     "FormAnswer",
     "FormElicitation",
-    "FormField",
     "HookReported",
     "Host",
     "HostOptions",
@@ -133,17 +123,10 @@ __all__ = [
     "Plan",
     "Progress",
     "PromptsChanged",
-    "RelatedCall",
     "ResourceBlock",
     "ResourceLinkBlock",
     "ResourceUpdated",
     "ResourcesChanged",
-    "ReviewsSampling",
-    "Sampler",
-    "SamplingAnswer",
-    "SamplingMessage",
-    "SamplingRequest",
-    "SamplingReview",
     "ServerConfig",
     "ServerConnected",
     "ServerEvent",
@@ -161,6 +144,5 @@ __all__ = [
     "ToolsChanged",
     "UnknownBlock",
     "UrlElicitation",
-    "WaitsForUrls",
     "hook",
 ]

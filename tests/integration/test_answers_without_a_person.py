@@ -15,7 +15,7 @@ NAME = "mcp__asker__greet"
 
 
 def host(revision: str, **options: Any) -> Host:
-    entry = zoo("asks_for_a_name.py", protocol=revision)
+    entry = zoo("asks_for_a_name.py", protocol=revision, roots=False)
     return Host({"asker": entry}, permission_mode="bypassPermissions", **options)
 
 

@@ -25,7 +25,6 @@ PUBLIC = [
     "CallStarted",
     "Caller",
     "Challenge",
-    "Choice",
     "Classification",
     "Classifier",
     "ConfigError",
@@ -39,7 +38,6 @@ PUBLIC = [
     "Event",
     "EventsDropped",
     "FormAnswer",
-    "FormField",
     "FormElicitation",
     "HookReported",
     "Host",
@@ -53,17 +51,10 @@ PUBLIC = [
     "Plan",
     "Progress",
     "PromptsChanged",
-    "RelatedCall",
     "ResourceBlock",
     "ResourceLinkBlock",
     "ResourceUpdated",
     "ResourcesChanged",
-    "ReviewsSampling",
-    "Sampler",
-    "SamplingAnswer",
-    "SamplingMessage",
-    "SamplingRequest",
-    "SamplingReview",
     "ServerConfig",
     "ServerConnected",
     "ServerEvent",
@@ -81,13 +72,12 @@ PUBLIC = [
     "ToolsChanged",
     "UnknownBlock",
     "UrlElicitation",
-    "WaitsForUrls",
     "hook",
 ]
 
 
 ROOT = Path(__file__).parents[2]
-PUBLIC_MODULES = re.compile(r"dragoman(\.(errors|testing|adapters(\.\w+)?))?")
+PUBLIC_MODULES = re.compile(r"dragoman(\.(errors|interaction|testing|adapters(\.\w+)?))?")
 
 
 @pytest.mark.requirement("LIB-1")

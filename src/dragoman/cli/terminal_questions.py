@@ -70,6 +70,8 @@ async def fill_in(question: FormElicitation) -> FormAnswer:
         for field in fields:
             if not await _enter(field, entered):
                 return FormAnswer("cancel")
+        if fields:
+            click.echo("  This will be sent:", err=True)
         for field in fields:
             value = _written(entered[field.name]) if field.name in entered else "(left out)"
             click.echo(f"    {click.style(one_line(field.label, 60), fg='cyan')}  {value}", err=True)
