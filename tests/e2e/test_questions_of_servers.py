@@ -145,3 +145,14 @@ def test_a_question_leaves_the_screen_when_its_call_ends(home: Path):
 
     assert code == exit_codes.OK
     assert shown.endswith("asked\n")
+
+
+@pytest.mark.requirement("ASK-5")
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_servers_are_told_the_folders_of_add_dir(home: Path, revision: str):
+    (home / "more").mkdir()
+    done = run(*words(revision, "roots/list", {}), "--add-dir", home / "more", "--add-dir", "..")
+    here = [home / "work", home / "more", home]
+    assert [root["uri"] for root in answer_in(done.stdout)["roots"]] == [each.as_uri() for each in here]
+    missing = run(*words(revision, "roots/list", {}), "--add-dir", home / "none")
+    assert missing.returncode == exit_codes.USAGE

@@ -175,6 +175,6 @@ def test_t49_a_project_cannot_grant_its_servers_the_model_or_roots(home: Path):
         "has no effect in scope project: it counts in your own settings, in code and in the administrator's"
     )
     assert [warning for warning in box.warnings if "no effect" in warning] == [
-        f"sampling: allow {told} administrator's file",
-        f"roots {told} administrator's file",
+        f"sampling: allow {told} file",
+        f"roots {told} file",
     ]

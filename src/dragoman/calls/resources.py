@@ -84,12 +84,12 @@ class ResourceReader:
         if not server.offers("resources"):
             raise CallError(server.name, f"{server.name} offers no resources")
         version = server.reads.version
-        rounds = 0
+        kinds: list[str] = []
 
         def read(raw: Raw) -> tuple[str, ReadReply]:
-            nonlocal rounds
-            rounds += 1
-            return read_contents(raw)
+            kind, reply = read_contents(raw)
+            kinds.append(kind)
+            return kind, reply
 
         try:
             reply = await self.sender.send(
@@ -107,7 +107,7 @@ class ResourceReader:
                 )
             raise
         # What depends on a person's answers is not kept: the specification forbids it.
-        if not reply.problems and rounds == 1:
+        if not reply.problems and kinds == ["complete"]:
             server.reads.put(uri, reply, version)
         return reply
 
