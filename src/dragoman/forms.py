@@ -19,6 +19,8 @@ FIELD_LIMIT: Final = 64
 CHOICE_LIMIT: Final = 500
 TEXT_LIMIT: Final = 100_000
 """Characters of one value."""
+PATTERN_LIMIT_BYTES: Final = 64 * 1024
+"""Of a compiled pattern; compiling takes up to a millisecond then. A larger one is left to the server."""
 FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 _EXAMPLES: Final = {
     "email": "an e-mail address",
@@ -339,7 +341,9 @@ def _fits(schema: Mapping[str, str], value: str) -> bool:
 
     try:
         validator = jsonschema_rs.validator_for(
-            dict(schema), validate_formats=True, pattern_options=jsonschema_rs.RegexOptions()
+            dict(schema),
+            validate_formats=True,
+            pattern_options=jsonschema_rs.RegexOptions(size_limit=PATTERN_LIMIT_BYTES),
         )
     except (jsonschema_rs.ValidationError, ValueError):
         return True

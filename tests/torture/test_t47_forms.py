@@ -8,6 +8,8 @@ import pytest
 
 from dragoman import FormAnswer, FormElicitation, Host, PermissionAnswer
 from dragoman.errors import InputUnavailable
+from dragoman.forms import fields_of
+from tests.cpu_time import CpuTimer
 from tests.servers import zoo
 from tests.servers.web import answers, streamable
 from tests.torture.arena import at_once, until
@@ -101,6 +103,18 @@ async def test_t47_a_slow_pattern_takes_no_time(arena, era):
         async with at_once():
             outcome = await a.outcome("ask", **asking(era, slow))
         assert "must match the pattern" in outcome.text
+
+
+def test_t47_patterns_that_are_costly_to_compile_are_not_used():
+    costly = {
+        f"f{number}": {"type": "string", "pattern": pattern, "default": "a"}
+        for number, pattern in enumerate((r"\p{L}{500}", "(a{1000}){1000}") * 32)
+    }
+    timer = CpuTimer()
+    fields = fields_of({"type": "object", "properties": costly})
+
+    assert timer.seconds() < 0.5
+    assert [field.default for field in fields] == ["a"] * 64
 
 
 async def test_t47_a_request_while_no_call_is_under_way_is_refused(arena):

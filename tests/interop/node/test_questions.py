@@ -13,7 +13,7 @@ from dragoman import Host
 from dragoman.cli import exit_codes
 from dragoman.interaction import SamplingAnswer, SamplingRequest
 from dragoman.testing import ScriptedUser
-from tests.e2e.command import config
+from tests.e2e.command import config, run
 from tests.e2e.person import Person
 from tests.integration.waiting import until
 from tests.interop.remote import RECIPES, Remote
@@ -145,3 +145,22 @@ async def test_a_form_at_the_command_line(part: Part, transport: str, home: Path
     assert code == exit_codes.OK, shown
     raw = json.loads(shown.partition("Raw result:")[2])
     assert raw == {"action": "accept", "content": {"name": "Ada", **DEFAULTS}}
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ASK-2", "ASK-5")
+async def test_a_page_and_roots_at_the_command_line(part: Part, transport: str, home: Path) -> None:
+    def visit(entry: dict[str, Any]) -> tuple[int, str]:
+        page = json.dumps({"url": "https://pay.example/1", "errorPath": True})
+        with Person("call", PAGE, page, "--mcp-config", config(e=entry)) as person:
+            person.answers("y/n/c", "y")  # by the error
+            person.answers("d/c", "d")
+            assert "https://pay.example/1" in person.answers("y/n/c", "y")  # by a request
+            return person.ends()
+
+    async with entry_of(part, transport) as entry:
+        code, shown = await asyncio.to_thread(visit, entry)
+        assert (code, "accept" in shown) == (exit_codes.OK, True), shown
+        words = ("call", ROOTS, "--mcp-config", config(e=entry), "--add-dir", home)
+        listed = await asyncio.to_thread(run, *words)
+    assert home.as_uri() in listed.stdout, listed.stderr
