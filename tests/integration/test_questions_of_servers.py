@@ -20,6 +20,7 @@ from dragoman.interaction import (
 from dragoman.testing import FakeClock, ScriptedUser
 from tests.integration.waiting import until
 from tests.servers import zoo
+from tests.servers.web import streamable
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 both_eras = pytest.mark.parametrize("era", [LEGACY, MODERN])
@@ -458,3 +459,28 @@ async def test_a_server_whose_entry_says_so_is_told_no_roots(era: str):
     async with host_of(era, entry={"roots": False}) as host:
         await host.ready(timeout=20)
         assert "this client does not offer roots/list" in await refusal(host, era, "roots/list")
+
+
+@pytest.mark.requirement("ASK-5")
+@both_eras
+@pytest.mark.parametrize("roots", [True, None])
+async def test_a_remote_server_is_told_roots_and_their_changes_only_if_its_entry_says_so(
+    era: str, roots: bool | None, tmp_path: Path
+):
+    async with streamable(revisions=(era,)) as server:
+        entry = {"type": "http", "url": server.url, "protocol": era}
+        if roots is not None:
+            entry["roots"] = roots
+        async with Host({"s": entry}, permission_mode="bypassPermissions") as host:
+            await host.ready(timeout=20)
+            host.set_roots([tmp_path])
+            host.set_roots([tmp_path])  # the same again
+            assert (await host.call("mcp__s__echo", {"text": "on"})).text == "on"
+        announced = len(server.asked("notifications/roots/list_changed"))
+        if era == LEGACY:
+            declared = server.asked("initialize")[0].params["capabilities"]
+            assert (declared.get("roots"), announced) == (({"listChanged": True}, 1) if roots else (None, 0))
+        else:
+            meta = server.asked("tools/call")[0].params["_meta"]
+            declared = meta["io.modelcontextprotocol/clientCapabilities"]
+            assert (declared.get("roots"), announced) == ({} if roots else None, 0)
