@@ -144,11 +144,11 @@ _ROWS = [
     Requirement("AUT-10", "client credentials; device or paste-the-code flow", beyond=True),
     Requirement("AUT-11", "nothing secret in logs, errors, reprs, transcripts, process listings"),
     # --- What servers may ask ---
-    Requirement("ASK-1", "elicitation, form mode", missing="no test shows it"),
-    Requirement("ASK-2", "elicitation, URL mode", missing="no test shows it"),
-    Requirement("ASK-3", "hooks answer before a person; one question at a time", missing="no test shows it"),
-    Requirement("ASK-4", "sampling", missing="no test shows it"),
-    Requirement("ASK-5", "roots", missing="no test shows it"),
+    Requirement("ASK-1", "elicitation, form mode"),
+    Requirement("ASK-2", "elicitation, URL mode"),
+    Requirement("ASK-3", "hooks answer before a person; one question at a time"),
+    Requirement("ASK-4", "sampling"),
+    Requirement("ASK-5", "roots"),
     Requirement("ASK-6", "logging", missing="no test shows it"),
     # --- The agent ---
     Requirement("AGT-1", "conversation, and one-shot with -p", missing="no test shows it"),

@@ -41,6 +41,7 @@ from dragoman.permissions.modes import MODES, PermissionMode, effective
 from dragoman.permissions.rules import Rulebook
 from dragoman.permissions.rules import parse as parse_rule
 from dragoman.permissions.shell.script import NO_PARSER, has_parser
+from dragoman.questions import Questions
 
 HOOKS_END_SECONDS: Final = 5.0
 CONNECTION_EVENTS: Final = frozenset({"ServerConnected", "ServerFailed", "NeedsAuth", "ToolsChanged"})
@@ -141,10 +142,11 @@ class AccessControl:
             names_of,
             bus.publish,
         )
+        self.questions = Questions(options.interaction)
         self.permissions = PermissionChecker(
             found.book,
             found.mode,
-            interaction=options.interaction,
+            questions=self.questions,
             hooks=self.hooks,
             classifier=options.classifier or ByAnnotations(is_trusted),
             bus=bus,
@@ -213,7 +215,7 @@ class AccessControl:
 
     async def close(self) -> None:
         """Questions end; hooks under way may run for up to HOOKS_END_SECONDS."""
-        self.permissions.close()
+        self.questions.close()
         if self._events is not None:
             await self._events.aclose()
         telling = [task for task in (self._told, self._starting) if task is not None]

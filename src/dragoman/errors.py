@@ -24,6 +24,7 @@
     │   ├── CallTimeout           it did not answer in time
     │   ├── HttpError             it answered with an HTTP status instead: 429, 500 …
     │   ├── InputUnavailable      it asked for input that is not available here (an outcome)
+    │   ├── UrlNotOpened          the person did not open a URL that it requires (an outcome)
     │   ├── MalformedReply        it answered something that cannot be read
     │   └── MessageTooLarge       it answered more than the limit
     ├── HostNotOpen               the host was used before it was opened
@@ -385,6 +386,12 @@ class HttpError(CallError):
         )
 
 
+_INPUT_HINTS = {
+    "sampling/createMessage": "A program with a model allows it with `sampling` in the entry of the server.",
+    "roots/list": 'Write `"roots": true` into the entry of the server.',
+}
+
+
 class InputUnavailable(CallError):
     """The server asked for input before it answers a request, and no person or hook can provide it."""
 
@@ -395,7 +402,26 @@ class InputUnavailable(CallError):
         super().__init__(
             server,
             f"{server} asks for input ({one_line(method, 100)}) before it answers: {one_line(reason, 500)}",
-            hint="Run it where a person can answer, or answer it with an `Elicitation` hook.",
+            hint=_INPUT_HINTS.get(
+                method, "Run it where a person can answer, or answer it with an `Elicitation` hook."
+            ),
+        )
+
+
+class UrlNotOpened(CallError):
+    """The server requires a URL to be opened before it answers a call, and the person did not do it."""
+
+    code = "url-not-opened"
+
+    def __init__(self, server: str, action: str) -> None:
+        """`action`: `decline` or `cancel`."""
+        self.action = action
+        word = "declined" if action == "decline" else "cancelled"
+        super().__init__(
+            server,
+            f"URL elicitation was {word} by the user: {server} requires the user to open a URL before this "
+            "call can be made",
+            hint="Make the call again to be asked again.",
         )
 
 

@@ -25,12 +25,16 @@ from msgspec import structs
 
 from dragoman.access_control import AccessControl, AccessOptions
 from dragoman.agent_servers import AgentServers, split
+from dragoman.calls.elicitation import Elicitor
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline, ToolCall, new_call_id
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.prompts import Prompts
+from dragoman.calls.request_handlers import RequestHandlers
 from dragoman.calls.requests import Requests
 from dragoman.calls.resources import ResourceReader, Resources
+from dragoman.calls.roots import Roots
+from dragoman.calls.sampling import Sampling
 from dragoman.calls.turn import call_in_turn
 from dragoman.catalog.catalog import Admit, Catalog
 from dragoman.catalog.instructions import cleaned
@@ -50,16 +54,7 @@ from dragoman.errors import ConfigError, HostClosed, HostNotOpen, SignInFailed, 
 from dragoman.events import Event, EventBus
 from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.declared import Hook
-from dragoman.hooks.forms import HookedForms, HookedUrls
-from dragoman.interaction import (
-    LOCAL_CALLER,
-    SIGN_IN_SECONDS,
-    Caller,
-    ElicitsForms,
-    ElicitsUrls,
-    Interaction,
-    SignInScreen,
-)
+from dragoman.interaction import LOCAL_CALLER, SIGN_IN_SECONDS, Caller, Interaction, Sampler, SignInScreen
 from dragoman.live_configuration import ConfiguredParts, LiveConfiguration, Selection, limits_of
 from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
@@ -88,6 +83,10 @@ class HostOptions(TypedDict, total=False):
     """Hooks of the program, made with `dragoman.hook`, besides those of files."""
     interaction: Interaction | None
     """Answers questions: permission, forms, URLs. Without one, what needs an answer is refused."""
+    sampler: Sampler | None
+    """The program's model, for servers whose entry allows `sampling`."""
+    roots: Sequence[Path | str]
+    """Folders that servers are told besides the working directory."""
     classifier: Classifier | None
     """Decides in permission mode `auto`."""
     audit: bool | None
@@ -151,11 +150,17 @@ class Host:
         self._access = (
             parent._access if parent is not None else self._access_control(configuration, reloading)
         )
-        self._servers, urls = self._registry(configuration, clock)
-        self._preparer = Preparer(limits=limits_of(configuration))
         access = self._access
+        elicitor = Elicitor(access.questions, access.hooks, self._redactor_of, self._allows_secret_fields)
+        self._roots = Roots(self._sources.cwd, options.get("roots", ()))
+        sampling = Sampling(
+            options.get("sampler"), access.questions, lambda: self.configuration.settings, clock.monotonic
+        )
+        self._handlers = RequestHandlers(elicitor, sampling, self._roots)
+        self._servers = self._registry(configuration, clock)
+        self._preparer = Preparer(limits=limits_of(configuration))
         self._pipeline = Pipeline(
-            self._servers, access.hooks, access.permissions, self._preparer, access.audit, urls
+            self._servers, access.hooks, access.permissions, self._preparer, access.audit, elicitor
         )
         requests = Requests(self._pipeline.call, access.hooks, access.permissions)
         self._sign_in_tools = SignInTools(self._servers, self.sign_in)
@@ -192,23 +197,16 @@ class Host:
             reloading,
         )
 
-    def _registry(
-        self, configuration: Configuration, clock: Clock
-    ) -> tuple[ServerRegistry, ElicitsUrls | None]:
-        options, hooks = self._options, self._access.hooks
+    def _registry(self, configuration: Configuration, clock: Clock) -> ServerRegistry:
+        options = self._options
         dependencies = TransportDependencies(
             options.get("control"), options.get("bearer"), self._sources.cwd, self._access.session_id
         )
         dependencies.bearer_origins = safe_origins(options.get("bearer_origins", ()))
-        interaction = options.get("interaction")
-        forms = HookedForms(
-            interaction if isinstance(interaction, ElicitsForms) else None, hooks, self._redactor_of
-        )
-        urls = None
-        if isinstance(interaction, ElicitsUrls):
-            urls = HookedUrls(interaction, hooks, self._redactor_of)
-        registry = ServerRegistry(configuration, self._catalog, self._bus, clock, dependencies, (forms, urls))
-        return registry, urls
+        return ServerRegistry(configuration, self._catalog, self._bus, clock, dependencies, self._handlers.of)
+
+    def _allows_secret_fields(self) -> bool:
+        return bool(self.configuration.settings["DRAGOMAN_SECRET_FORM_FIELDS"])
 
     @classmethod
     def configured(
@@ -295,7 +293,7 @@ class Host:
     async def _close(self) -> None:
         await self._live.close()
         if self._parent is None:
-            self._access.permissions.close()
+            self._access.questions.close()
         await self._sign_in_tools.close()
         await asyncio.gather(*(child.close() for child in self._children))
         await self._servers.close()
@@ -547,6 +545,20 @@ class Host:
             )
         return credentials if identity is None else credentials.for_identity(identity)
 
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders that servers are told: the working directory, then the others."""
+        return self._roots.folders
+
+    def set_roots(self, folders: Sequence[Path | str]) -> None:
+        """Other folders besides the working directory from now on; servers of the legacy era are notified."""
+        self._check_open()
+        if self._roots.set(folders):
+            self._servers.announce_roots()
+        for child in self._children:
+            if child._stage == "open":
+                child.set_roots(folders)
+
     async def enable(self, name: str, *, remember: bool = True) -> ServerStatus:
         """Connects a server that was disabled. `remember`: for later hosts too, if it is in a file."""
         if remember and self._is_in_file(name):
@@ -635,6 +647,8 @@ class Host:
             interaction=self._options.get("interaction"),
             clock=self._options.get("clock"),
             tool_lock=self._options.get("tool_lock"),
+            sampler=self._options.get("sampler"),
+            roots=self._roots.folders,
         )
         self._live.add_child(child._live)
         self._children.add(child)

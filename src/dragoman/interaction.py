@@ -1,7 +1,9 @@
 """The interface by which a person is asked.
 
-Defines the questions of the host and the answers to them. Front ends and programs implement `Interaction`;
-one that can also show forms has `fill`. `dragoman.testing.ScriptedUser` is one for tests.
+Defines the questions of the host and the answers to them. Front ends and programs implement `Interaction`,
+and of `ElicitsForms`, `ElicitsUrls`, `WaitsForUrls` and `ReviewsSampling` what they can show. The host asks
+one question at a time (`questions.py`); a question that is no longer needed is cancelled: the method that
+shows it gets `asyncio.CancelledError`. `dragoman.testing.ScriptedUser` is an `Interaction` for tests.
 """
 
 from __future__ import annotations
@@ -10,6 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
+
+from dragoman.forms import Choice as Choice
+from dragoman.forms import FormField, fields_of
 
 
 class Caller(Struct, frozen=True):
@@ -20,6 +25,18 @@ class Caller(Struct, frozen=True):
 
 
 LOCAL_CALLER: Final = Caller()
+
+
+class RelatedCall(Struct, frozen=True):
+    """The call, or the request for a resource or prompt, that a server's question belongs to."""
+
+    method: str
+    """`tools/call`, `resources/read` or `prompts/get`."""
+    name: str
+    """The tool's qualified name, the URI of the resource, or the name of the prompt."""
+    call_id: str = ""
+    """As in events and hooks; empty if it is no call."""
+    caller: Caller = LOCAL_CALLER
 
 
 class PermissionQuestion(Struct, frozen=True, kw_only=True):
@@ -44,6 +61,8 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
     """Whether it was allowed before, and its definition is another since."""
     caller: Caller = LOCAL_CALLER
     """The party that makes the call."""
+    call_id: str = ""
+    """As in events and hooks."""
 
 
 class PermissionAnswer(Struct, frozen=True):
@@ -69,12 +88,20 @@ class FormElicitation(Struct, frozen=True, kw_only=True):
     message: str
     schema: Mapping[str, Any]
     """A flat JSON Schema: an object of strings, numbers, booleans and choices, perhaps with defaults."""
+    calls: tuple[RelatedCall, ...] = ()
+    """The call that it belongs to; several, if it is one of these and not known which."""
+
+    @property
+    def fields(self) -> tuple[FormField, ...]:
+        """The fields of the form, in order."""
+        return fields_of(self.schema)
 
 
 class FormAnswer(Struct, frozen=True):
     """A person's answer to a form."""
 
     action: Literal["accept", "decline", "cancel"]
+    """`decline` is a no; `cancel`: the person left without an answer."""
     content: Mapping[str, Any] = {}
     """The values, if accepted. Left out fields take the defaults of the schema."""
 
@@ -88,6 +115,71 @@ class UrlElicitation(Struct, frozen=True, kw_only=True):
     server: str
     message: str
     url: str
+    host: str = ""
+    """The host of the URL, as it is reached: show it apart from the URL."""
+    warnings: tuple[str, ...] = ()
+    """What is unusual about the URL, in words: show them."""
+    elicitation_id: str = ""
+    """Identifies it to the server; empty if the server gave none."""
+    calls: tuple[RelatedCall, ...] = ()
+    """The call that it belongs to; several, if it is one of these and not known which."""
+
+
+class SamplingMessage(Struct, frozen=True):
+    """One message of a conversation that a server wants a model to continue."""
+
+    role: Literal["user", "assistant"]
+    content: tuple[Mapping[str, Any], ...]
+    """Blocks as in the specification: `text`, `image`, `audio`, `tool_use`, `tool_result`."""
+
+
+class SamplingRequest(Struct, frozen=True, kw_only=True):
+    """A server asks for an answer of the program's model. All text is untrusted."""
+
+    server: str
+    messages: tuple[SamplingMessage, ...]
+    max_tokens: int
+    """Not more than the host's limit."""
+    system_prompt: str = ""
+    model_hints: tuple[str, ...] = ()
+    """Names, or parts of names, of models that the server would like, the best first."""
+    cost_priority: float | None = None
+    speed_priority: float | None = None
+    intelligence_priority: float | None = None
+    """How much each matters to the server, from 0 to 1."""
+    temperature: float | None = None
+    stop_sequences: tuple[str, ...] = ()
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """Tools that the model may use in its answer. The server runs them, not the host."""
+    tool_choice: Literal["auto", "required", "none"] = "auto"
+    calls: tuple[RelatedCall, ...] = ()
+    """The call that it belongs to; several, if it is one of these and not known which."""
+
+
+class SamplingAnswer(Struct, frozen=True, kw_only=True):
+    """The answer of a model."""
+
+    content: tuple[Mapping[str, Any], ...]
+    """Blocks as in the specification: `text`, `image`, `audio`, or `tool_use` with `id`, `name`, `input`."""
+    model: str
+    stop_reason: str = "endTurn"
+    """`endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
+
+
+class SamplingReview(Struct, frozen=True):
+    """What a person decides about: a request to the model, later with its answer."""
+
+    request: SamplingRequest
+    answer: SamplingAnswer | None = None
+
+
+class Sampler(Protocol):
+    """The program's model, for servers that ask for its answers. Passed as `sampler` to a host."""
+
+    async def sample(self, request: SamplingRequest) -> SamplingAnswer:
+        """Has the model continue the conversation. An exception is reported to the server as a refusal,
+        without its text."""
+        ...
 
 
 class Interaction(Protocol):
@@ -112,7 +204,28 @@ class ElicitsUrls(Protocol):
     """An `Interaction` through which a person can be sent to a page."""
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
-        """Returns `accept` when the person agreed and has been there."""
+        """Shows the URL, opens it if the person agrees, and returns `accept` then. An `Interaction` that is
+        not also `WaitsForUrls` returns it when the person has been there."""
+        ...
+
+
+@runtime_checkable
+class WaitsForUrls(Protocol):
+    """An `Interaction` that can also ask the person whether they are done with a page."""
+
+    async def wait_for_url(self, question: UrlElicitation) -> bool:
+        """Called after `accept`, where the call is made again once the person is done. Returns whether they
+        are; False: they gave up. Cancelled when the server reports that it is done."""
+        ...
+
+
+@runtime_checkable
+class ReviewsSampling(Protocol):
+    """An `Interaction` by which a person sees what servers ask a model, and what it answers."""
+
+    async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
+        """Asked twice: before the model is asked (`review.answer` is None), and before its answer is sent.
+        Returns what to continue with, perhaps with another request or answer; None: refused."""
         ...
 
 

@@ -1,6 +1,7 @@
 """The public names, and the module of each. `dragoman` imports a name when it is first used.
 
-Base classes of errors are here; the others are in `dragoman.errors`.
+Base classes of errors are here; the others are in `dragoman.errors`. Types of questions that few programs
+answer themselves (sampling, fields of forms) are in `dragoman.interaction`, which is public as well.
 """
 
 from __future__ import annotations

@@ -71,6 +71,19 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("DRAGOMAN_RECONNECT_LONGEST_WAIT_MS", 30_000, 1, "ms", "Longest wait between two attempts."),
     Setting(
+        "DRAGOMAN_SAMPLING_MAX_TOKENS", 4096, 1, "tokens", "Most tokens of one answer to a sampling request."
+    ),
+    Setting(
+        "DRAGOMAN_SAMPLING_PER_MINUTE", 10, 0, "requests", "Most sampling requests of one server in a minute."
+    ),
+    Setting(
+        "DRAGOMAN_SECRET_FORM_FIELDS",
+        0,
+        0,
+        "0 or 1",
+        "Whether forms of servers may have fields for passwords and other secrets; they are marked.",
+    ),
+    Setting(
         "DRAGOMAN_REPEAT_SAFE_CALLS",
         0,
         0,

@@ -15,7 +15,7 @@ NAME = "mcp__asker__greet"
 
 
 def host(revision: str, **options: Any) -> Host:
-    entry = zoo("asks_for_a_name.py", protocol=revision)
+    entry = zoo("asks_for_a_name.py", protocol=revision, roots=False)
     return Host({"asker": entry}, permission_mode="bypassPermissions", **options)
 
 
@@ -38,14 +38,14 @@ async def test_a_hook_answers_a_form_although_no_person_can_be_asked(revision: s
         "Elicitation",
     )
     async with host(revision, hooks=[answers]) as open_host:
-        assert await answered(open_host, declared=True) == {"elicitation": {"form": {}}}
+        assert await answered(open_host, declared=True) == {"elicitation": {"form": {}, "url": {}}}
         assert await answered(open_host) == {"action": "accept", "content": {"name": "Your name?"}}
 
 
 @pytest.mark.parametrize("revision", ERAS)
-async def test_a_form_that_no_hook_answers_is_cancelled(revision: str):
+async def test_a_form_that_no_hook_answers_is_declined(revision: str):
     async with host(revision, hooks=[hook(lambda _: None, "Elicitation")]) as open_host:
-        assert await answered(open_host) == {"action": "cancel"}
+        assert await answered(open_host) == {"action": "decline"}
 
 
 @pytest.mark.parametrize("revision", ERAS)

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman import CallOutcome, Host
 from dragoman.calls import pipeline, recovery
-from dragoman.errors import CallTimeout, ConnectionLost, HttpError, RemoteError
+from dragoman.errors import CallTimeout, ConnectionLost, HttpError, RemoteError, UrlNotOpened
 from dragoman.interaction import PermissionAnswer, UrlElicitation
 from dragoman.wire.peer import Progress
 from tests.integration.waiting import until
@@ -354,13 +354,11 @@ async def says_no(host: Host, **options: Any) -> None:
 @pytest.mark.parametrize(
     ("who", "visits"),
     [
-        (Visitor("decline"), 1),
-        (Visitor("cancel"), 1),
         (Visitor(RuntimeError("the window is gone")), 1),
         (Homebody(), 0),
         (None, 0),
     ],
-    ids=["declined", "cancelled", "a front end that fails", "cannot be sent", "nobody"],
+    ids=["a front end that fails", "cannot be sent", "nobody"],
 )
 async def test_without_a_visit_the_servers_words_are_the_outcome(who: Any, visits: int):
     async with connected(LEGACY, interaction=who, on={"tools/call": wants_pages(page())}) as (host, server):
@@ -369,12 +367,26 @@ async def test_without_a_visit_the_servers_words_are_the_outcome(who: Any, visit
         assert len(getattr(who, "visited", [])) == visits
 
 
+@pytest.mark.requirement("CAL-5", "ASK-2")
+@pytest.mark.parametrize(("action", "word"), [("decline", "declined"), ("cancel", "cancelled")])
+async def test_a_no_to_a_page_is_the_outcome(action: Any, word: str):
+    who = Visitor(action)
+    async with connected(LEGACY, interaction=who, on={"tools/call": wants_pages(page())}) as (host, server):
+        outcome = await run(host)
+        assert isinstance(outcome.error, UrlNotOpened)
+        assert outcome.text == (
+            f"URL elicitation was {word} by the user: x requires the user to open a URL before this call can "
+            "be made. Make the call again to be asked again."
+        )
+        assert (len(who.visited), len(server.asked("tools/call"))) == (1, 1)
+
+
 @pytest.mark.requirement("CAL-5")
 async def test_several_pages_are_visited_one_by_one_and_a_no_ends_it():
     two = wants_pages(page("https://one.example/"), page("https://two.example/"))
     visitor = Visitor("accept", "accept", "accept", "decline")
     async with connected(LEGACY, interaction=visitor, on={"tools/call": two}) as (host, server):
-        await says_no(host)
+        assert isinstance((await run(host)).error, UrlNotOpened)
         assert [question.url[8:11] for question in visitor.visited] == ["one", "two", "one", "two"]
         assert len(server.asked("tools/call")) == 2
 
@@ -436,11 +448,16 @@ async def test_a_call_can_be_given_up_while_a_person_is_on_a_page():
 
 
 async def ask_for_page(host: Host, server: Streamable, **params: Any) -> dict[str, Any]:
-    """A legacy server asks on the stream on which it speaks by itself; what it is answered."""
+    """A legacy server asks on the stream on which it speaks by itself, while a call is under way; what it is
+    answered."""
     await server.wait_for("GET")
     await until(lambda: server._viewings)
+    calling = asyncio.create_task(host.call("mcp__x__hold", {}))
+    await until(lambda: server.asked("tools/call"))
     server.push({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": params})
     await until(lambda: server.answers_heard, 5)
+    calling.cancel()
+    await asyncio.wait([calling])
     (answer,) = server.answers_heard
     assert answer["id"] == "q1"
     return answer

@@ -66,6 +66,16 @@ async def test_a_modern_server_may_ask_back_before_it_lets_read():
             await host.resources.read("lib", "book://secret")
 
 
+async def test_what_was_read_after_an_answer_is_not_kept():
+    library = Library(revisions=(MODERN,), ttl_ms=60_000)
+    async with Host({"lib": library}, interaction=Reader(), permission_mode="bypassPermissions") as host:
+        await host.ready()
+        for uri, requests in (("book://secret", 4), ("book://divan", 5)):
+            for _ in range(2):
+                await host.resources.read("lib", uri)
+            assert library.heard.count("resources/read") == requests, uri
+
+
 @pytest.mark.requirement("CAT-5", "LIF-2")
 @pytest.mark.parametrize("revision", [MODERN, LEGACY])
 async def test_lists_are_read_ahead_kept_and_read_again_on_a_change(revision: str):

@@ -1,23 +1,35 @@
 """Asks the host a question in the middle of a call: `ask(method, params)`; returns what it was answered.
 
-With `patient` false it does not wait for an answer, as where none may come.
+With `patient` false it does not wait for an answer, as where none may come. With `in_round` it asks by an
+`input_required` result, as servers of the modern era do. `complete`: the elicitation that it reports complete
+right after the question.
 """
 
 import json
 
-from _kit import arguments_of, introduce, is_call, messages, send, text_of
+from _kit import arguments_of, introduce, is_call, messages, notification, result_of, send, text_of
 
-asking = None
+asking = {}
 for message in messages():
     if introduce(message, "ask"):
         continue
     if is_call(message, "ask"):
         asked = arguments_of(message)
         question = {"method": asked["method"], "params": asked.get("params", {})}
-        send({"jsonrpc": "2.0", "id": "question", **question})
+        if "inputResponses" in message["params"]:
+            send(text_of(message, json.dumps({"result": message["params"]["inputResponses"]["question"]})))
+            continue
+        if asked.get("in_round"):
+            asks = {"resultType": "input_required", "inputRequests": {"question": question}}
+            send(result_of(message, {**asks, "requestState": "state"}))
+            continue
+        number = f"question {message['id']}"
+        send({"jsonrpc": "2.0", "id": number, **question})
+        if "complete" in asked:
+            send(notification("notifications/elicitation/complete", elicitationId=asked["complete"]))
         if asked.get("patient", True):
-            asking = message
+            asking[number] = message
         else:
             send(text_of(message, "asked"))
-    elif message.get("id") == "question" and asking:
-        send(text_of(asking, json.dumps(message)))
+    elif message.get("id") in asking:
+        send(text_of(asking.pop(message["id"]), json.dumps(message)))

@@ -23,7 +23,10 @@ PIXEL = base64.b64decode(
 )
 QUESTION = {
     "method": "elicitation/create",
-    "params": {"message": "Who reads?", "requestedSchema": {"type": "object", "properties": {}}},
+    "params": {
+        "message": "Who reads?",
+        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+    },
 }
 
 

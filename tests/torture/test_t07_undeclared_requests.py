@@ -29,7 +29,7 @@ class NobodyMayBeAsked:
 
 @pytest.mark.parametrize("method", QUESTIONS)
 async def test_t07_a_legacy_server_is_told_that_there_is_no_such_method(arena, method):
-    async with arena(zoo("asks_back.py", protocol=LEGACY), interaction=NobodyMayBeAsked()) as a:
+    async with arena(zoo("asks_back.py", protocol=LEGACY, roots=False), interaction=NobodyMayBeAsked()) as a:
         async with at_once():
             answer = json.loads(await a.call("ask", method=method))
         assert answer["error"]["code"] == -32601

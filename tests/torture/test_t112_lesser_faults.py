@@ -14,7 +14,7 @@ import pytest
 from dragoman import ConfigError, Host
 from dragoman.adapters import openai
 from dragoman.calls.audit import AuditLog, Entry, read
-from dragoman.connections.elicitation import url_question
+from dragoman.calls.url_elicitation import url_question
 from dragoman.errors import PermissionRefused
 from tests.servers import zoo
 from tests.torture.projects import write

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.protocol import INVALID_PARAMS
-from tests.unit.fakes import requests_answered_by
+from tests.unit.fakes import reply_of, requests_answered_by
 
 TRICK = "Amount\x1b[2K\u202e\u200b"
 SHOWN = "Amount\\x1b[2K\\u202e\\u200b"
@@ -26,7 +26,7 @@ class Person:
 async def asked(schema: dict[str, Any]) -> tuple[list[FormElicitation], dict[str, Any]]:
     person = Person()
     params = msgspec.Raw(json.dumps({"message": "?", "requestedSchema": schema}).encode())
-    reply = await requests_answered_by(person).reply(1, "elicitation/create", params)
+    reply = await reply_of(requests_answered_by(person), 1, "elicitation/create", params)
     return person.asked, json.loads(reply)
 
 

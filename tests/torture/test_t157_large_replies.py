@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from dragoman.calls.elicitation import ELICITATION_LIMIT_BYTES
 from dragoman.catalog.paging import DEFINITION_LIMIT_BYTES
 from dragoman.catalog.prompts import ALL_TEXT_LIMIT, MESSAGE_LIMIT, read_prompt_result
 from dragoman.catalog.resources import read_contents
-from dragoman.connections.elicitation import ELICITATION_LIMIT_BYTES
 from dragoman.connections.session import REPLY_LIMITS_BYTES
 from dragoman.content.blocks import ImageBlock, ResourceLinkBlock, TextBlock, UnknownBlock
 from dragoman.errors import MessageTooLarge
@@ -20,7 +20,7 @@ from tests.cpu_time import CpuTimer
 from tests.servers import zoo
 from tests.servers.web import answers, streamable
 from tests.torture.conftest import LEGACY, MODERN
-from tests.unit.fakes import requests_answered_by
+from tests.unit.fakes import reply_of, requests_answered_by
 
 MEGABYTE = 1024 * 1024
 SIZE = 16 * MEGABYTE
@@ -174,11 +174,11 @@ async def test_t157_a_large_form_is_refused_and_one_below_the_limit_is_quick():
     person = Person()
     start = '{"message":"?","requestedSchema":{"type":"object","x":[1'
     timer = CpuTimer()
-    refused = await requests_answered_by(person).reply(
-        1, "elicitation/create", Raw(large(start, ",{}", "]}}"))
+    refused = await reply_of(
+        requests_answered_by(person), 1, "elicitation/create", Raw(large(start, ",{}", "]}}"))
     )
     below = Raw(large(start, ",{}", "]}}", ELICITATION_LIMIT_BYTES - 200))
-    shown = await requests_answered_by(person).reply(2, "elicitation/create", below)
+    shown = await reply_of(requests_answered_by(person), 2, "elicitation/create", below)
 
     assert timer.seconds() < 0.25
     error = {

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pytest
 
-from dragoman.connections.elicitation import url_question
+from dragoman.calls.url_elicitation import url_question
 from dragoman.errors import RemoteError, SignInFailed
 from dragoman.interaction import PermissionAnswer, UrlElicitation
 from tests.e2e.command import LIMIT_SECONDS, Terminal, plain
@@ -163,10 +163,15 @@ async def as_a_request(a: Arena, server: Streamable, url: str) -> str:
     await server.wait_for("GET")
     await until(lambda: server._viewings)
     server.answers_heard.clear()
+    count = len(server.asked("tools/call"))
+    calling = asyncio.create_task(a.host.call("mcp__hostile__hold", {}))
+    await until(lambda: len(server.asked("tools/call")) > count)
     params = {"mode": "url", "elicitationId": "e", "url": url, "message": "come"}
     server.push({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
     await until(lambda: server.answers_heard)
     (answer,) = server.answers_heard
+    calling.cancel()
+    await asyncio.wait([calling])
     if "result" in answer:
         return "put"
     assert answer["error"]["code"] == -32602
@@ -266,10 +271,10 @@ class Reader(Terminal):
 
 
 @pytest.mark.parametrize("answer", [b"y", b"n", b"\x03"], ids=["yes", "no", "interrupted"])
-async def test_t28_at_the_terminal_a_page_is_shown_and_no_browser_started(
+async def test_t28_at_the_terminal_a_page_is_shown_and_opened_only_after_a_yes(
     home: Path, listener: Listener, answer: bytes
 ):
-    """Whatever a browser could be called leaves a mark."""
+    """Whatever a browser could be called leaves a mark: what it was given."""
     shims, canary = home / "shims", home / "canary"
     shims.mkdir()
     for name in (
@@ -281,7 +286,7 @@ async def test_t28_at_the_terminal_a_page_is_shown_and_no_browser_started(
         "open",
         "wslview",
     ):
-        (shims / name).write_text(f"#!/bin/sh\ntouch {canary}\n")
+        (shims / name).write_text(f'#!/bin/sh\nprintf "%s|" "$0" "$@" >> {canary}\n')
         (shims / name).chmod(0o755)
     environment = {
         "BROWSER": str(shims / "firefox"),
@@ -292,8 +297,12 @@ async def test_t28_at_the_terminal_a_page_is_shown_and_no_browser_started(
 
     def person(config: str) -> str:
         with Reader("call", "mcp__x__echo", "text=hi", "--mcp-config", config, env=environment) as terminal:
-            terminal.wait_for(b"y/n: ")
+            terminal.wait_for(b"y/n/c: ")
+            assert not canary.exists(), "before a yes"
             terminal.type(answer)
+            if answer == b"y":
+                terminal.wait_for(b"d/c: ")
+                terminal.type(b"d")
             return terminal.finish()
 
     async with streamable(revisions=(LEGACY,)) as server:
@@ -304,7 +313,11 @@ async def test_t28_at_the_terminal_a_page_is_shown_and_no_browser_started(
         assert good in shown
         assert len(server.asked("tools/call")) == (2 if answer == b"y" else 1)
     assert listener.connections == 0
-    assert not canary.exists()
+    if answer == b"y":
+        await until(canary.exists)
+        assert canary.read_text() == f"{shims / 'firefox'}|{good}|"
+    else:
+        assert not canary.exists()
 
 
 # --- pages to sign in at ---

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
+from dragoman.calls.elicitation import Elicitor, elicitation_handlers
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.pipeline import ToolCall
 from dragoman.calls.requests import Requests
 from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import BuiltinTool, ServerTool
-from dragoman.connections.elicitation import elicitation_handlers
-from dragoman.connections.server_requests import Refusal, ServerRequests
+from dragoman.connections.server_requests import (
+    NO_CONTEXT,
+    Refusal,
+    RequestContext,
+    ServerRequests,
+    UrlCompletions,
+)
+from dragoman.content.redact import no_redactor
 from dragoman.errors import CallError, DragomanError
 from dragoman.hooks.active import ActiveHooks, HookSession
+from dragoman.interaction import RelatedCall
 from dragoman.names import ServerName
 from dragoman.permissions.checker import call_of
 from dragoman.permissions.decide import Verdict, decide
 from dragoman.protocol import METHOD_NOT_FOUND
+from dragoman.questions import Questions
+from dragoman.wire.codec import encode_error, encode_result
 from dragoman.wire.messages import MessageId, ToolDefinition
 
 
@@ -70,7 +81,11 @@ class RecordingListener:
 class Nobody:
     """Answers no server's questions, as a host does that declares nothing."""
 
-    async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
+    completions = UrlCompletions()
+
+    async def answer(
+        self, method: str, params: Raw, context: RequestContext = NO_CONTEXT
+    ) -> Mapping[str, Any]:
         raise Refusal(METHOD_NOT_FOUND, f"this client does not offer {method}")
 
 
@@ -111,6 +126,37 @@ def tool(
     return ServerTool(ServerName(server), qualify(server, name), definition(name, schema))
 
 
+def person_of(forms: Any = None, urls: Any = None) -> Any:
+    """A person for whom these answer."""
+    given = {"elicit_form": forms, "elicit_url": urls, "wait_for_url": urls}
+    found = {name: getattr(by, name) for name, by in given.items() if hasattr(by, name)}
+    return SimpleNamespace(**found) if found else None
+
+
+def elicitor_of(person: Any, hooks: ActiveHooks | None = None) -> Elicitor:
+    return Elicitor(Questions(person), hooks or no_hooks(), no_redactor)
+
+
 def requests_answered_by(forms: Any = None, urls: Any = None) -> ServerRequests:
     """The table of a server "s" whose elicitations these answer."""
-    return ServerRequests(elicitation_handlers("s", forms, urls))
+    return ServerRequests(elicitation_handlers("s", elicitor_of(person_of(forms, urls))))
+
+
+A_CALL = RequestContext(calls=(RelatedCall("tools/call", "mcp__s__act", "call_1"),))
+
+
+async def reply_of(
+    requests: ServerRequests,
+    request_id: MessageId,
+    method: str,
+    params: Raw,
+    context: RequestContext = A_CALL,
+) -> bytes:
+    """What a server that sends this request in the course of a call is answered."""
+    local = requests.local_reply(request_id, method, has_call=bool(context.calls))
+    if local is not None:
+        return local
+    try:
+        return encode_result(request_id, await requests.answer(method, params, context))
+    except Refusal as refusal:
+        return encode_error(request_id, refusal.code, refusal.message)

@@ -36,6 +36,7 @@ from dragoman.errors import (
     StartFailed,
     UnknownTool,
     Unreachable,
+    UrlNotOpened,
     WrongLoop,
 )
 
@@ -75,6 +76,7 @@ CODES = {
     HostClosed: "host-closed",
     HostNotOpen: "host-not-open",
     InputUnavailable: "input-unavailable",
+    UrlNotOpened: "url-not-opened",
     WrongLoop: "wrong-loop",
     ConnectError: "connect",
     CommandNotFound: "command-not-found",

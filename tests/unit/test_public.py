@@ -77,7 +77,7 @@ PUBLIC = [
 
 
 ROOT = Path(__file__).parents[2]
-PUBLIC_MODULES = re.compile(r"dragoman(\.(errors|testing|adapters(\.\w+)?))?")
+PUBLIC_MODULES = re.compile(r"dragoman(\.(errors|interaction|testing|adapters(\.\w+)?))?")
 
 
 @pytest.mark.requirement("LIB-1")

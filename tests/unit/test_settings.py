@@ -88,6 +88,8 @@ def test_only_what_may_be_none_or_off_can_be_nought():
         "DRAGOMAN_ENABLE_XAA",
         "DRAGOMAN_RECONNECT_ATTEMPTS",
         "DRAGOMAN_REPEAT_SAFE_CALLS",
+        "DRAGOMAN_SAMPLING_PER_MINUTE",
+        "DRAGOMAN_SECRET_FORM_FIELDS",
         "DRAGOMAN_STOP_WAIT_MS",
         "DRAGOMAN_TOOL_SHARE_PERCENT",
     }

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Raw, Struct
 
-from dragoman.connections.server_requests import Refusal, ServerRequests
+from dragoman.connections.server_requests import NO_CONTEXT, Refusal, RequestContext, ServerRequests
 from dragoman.connections.session import Session
 from dragoman.errors import (
     CallTimeout,
@@ -25,6 +25,8 @@ from dragoman.errors import (
     MalformedReply,
     RemoteError,
 )
+from dragoman.interaction import RelatedCall
+from dragoman.questions import current_question, sampling_depth
 from dragoman.surrogates import exactly
 from dragoman.wire.codec import Unreadable, split_as
 from dragoman.wire.messages import ABSENT
@@ -78,14 +80,21 @@ async def request_with_input(
     on_progress: ProgressCallback | None = None,
     headers: Mapping[str, str] | None = None,
     reset_timeout_on_progress: bool = False,
+    call: RelatedCall | None = None,
 ) -> T:
     """The complete result. `about`: what the request names, for the error if it cannot be encoded.
 
     `reset_timeout_on_progress`: the time limit starts again with each progress notification. `check`: called
     before each round after the first, and after a wait for room; raises if the request must not be sent any
-    more.
+    more. `call`: what questions of the server belong to.
     """
     carried = params
+    context = RequestContext(
+        calls=() if call is None else (call,),
+        within=current_question(),
+        sampling_depth=sampling_depth.get(),
+        is_input_round=True,
+    )
     limit_seconds = timeout_seconds
     deadline = monotonic() + limit_seconds
     for round_number in range(ROUND_LIMIT + 1):
@@ -98,6 +107,7 @@ async def request_with_input(
                 headers=headers,
                 reset_timeout_on_progress=reset_timeout_on_progress,
                 before_send=check,
+                call=call,
             )
         except ConnectionLost as lost:
             if not round_number:
@@ -130,7 +140,7 @@ async def request_with_input(
             raise MalformedReply(session.server, f"a result of the undeclared kind {kind!r}")
         try:
             async with asyncio.timeout(deadline - monotonic()):
-                answers = await next_round(session.server, raw, answerer)
+                answers = await next_round(session.server, raw, answerer, context)
         except TimeoutError:
             raise CallTimeout(session.server, method, limit_seconds) from None
         if check is not None:
@@ -140,7 +150,9 @@ async def request_with_input(
     raise MalformedReply(session.server, f"it requires more than {ROUND_LIMIT} rounds of input")
 
 
-async def next_round(server: str, raw: Raw, answerer: ServerRequests) -> dict[str, Any]:
+async def next_round(
+    server: str, raw: Raw, answerer: ServerRequests, context: RequestContext = NO_CONTEXT
+) -> dict[str, Any]:
     """What the next round carries besides the call itself."""
     if memoryview(raw).nbytes > INPUT_LIMIT_BYTES:
         raise MalformedReply(server, f"its input requests are larger than {INPUT_LIMIT_BYTES} bytes")
@@ -157,7 +169,8 @@ async def next_round(server: str, raw: Raw, answerer: ServerRequests) -> dict[st
     carried: dict[str, Any] = {}
     if asked.input_requests:
         carried["inputResponses"] = {
-            key: await _answer(server, question, answerer) for key, question in asked.input_requests.items()
+            key: await _answer(server, question, answerer, context)
+            for key, question in asked.input_requests.items()
         }
     else:
         await asyncio.sleep(PAUSE_SECONDS)
@@ -166,10 +179,12 @@ async def next_round(server: str, raw: Raw, answerer: ServerRequests) -> dict[st
     return carried
 
 
-async def _answer(server: str, question: Question, answerer: ServerRequests) -> Mapping[str, Any]:
+async def _answer(
+    server: str, question: Question, answerer: ServerRequests, context: RequestContext
+) -> Mapping[str, Any]:
     await asyncio.sleep(0)  # many forms in sequence would block the event loop
     try:
-        return await answerer.answer(question.method, question.params)
+        return await answerer.answer(question.method, question.params, context)
     except Refusal as refusal:
         # Not every kind of input can be declined: the server is not waiting, so the call ends here.
         raise InputUnavailable(server, question.method, refusal.message) from None

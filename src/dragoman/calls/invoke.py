@@ -16,6 +16,7 @@ from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
 from dragoman.content.result import ToolResult, is_large, read_large, read_result
+from dragoman.interaction import RelatedCall
 from dragoman.wire.mirroring import argument_headers
 from dragoman.wire.peer import ProgressCallback
 
@@ -32,6 +33,7 @@ def invoke(
     *,
     on_progress: ProgressCallback | None = None,
     reset_timeout_on_progress: bool = False,
+    call: RelatedCall | None = None,
 ) -> Awaitable[Result]:
     name = tool.definition.name
     return request_with_input(
@@ -46,6 +48,7 @@ def invoke(
         on_progress,
         argument_headers(tool.mirrored, arguments) if session.mirrors_arguments else None,
         reset_timeout_on_progress,
+        call,
     )
 
 

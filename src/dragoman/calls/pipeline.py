@@ -19,6 +19,7 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, field, structs
 
 from dragoman.calls.audit import AuditLog, Entry
+from dragoman.calls.elicitation import Elicitor
 from dragoman.calls.invoke import Result, invoke
 from dragoman.calls.outcome import CallOutcome, outcome_of, outcome_of_error, with_context
 from dragoman.calls.progress import OnProgress, ProgressRelay
@@ -43,10 +44,11 @@ from dragoman.errors import (
     PermissionRefused,
     RemoteError,
     UnknownTool,
+    UrlNotOpened,
 )
 from dragoman.events import CallFinished, CallStarted
 from dragoman.hooks.active import ActiveHooks
-from dragoman.interaction import LOCAL_CALLER, Caller, ElicitsUrls
+from dragoman.interaction import LOCAL_CALLER, Caller, RelatedCall
 from dragoman.json_values import copied
 from dragoman.permissions.checker import Decision, PermissionChecker
 from dragoman.servers.registry import ServerRegistry
@@ -118,7 +120,7 @@ class Pipeline:
         permissions: PermissionChecker,
         preparer: Preparer,
         audit: AuditLog | None = None,
-        pages: ElicitsUrls | None = None,
+        elicitor: Elicitor | None = None,
     ) -> None:
         self._servers = servers
         self._catalog = servers.catalog
@@ -128,7 +130,7 @@ class Pipeline:
         self._permissions = permissions
         self._preparer = preparer
         self._audit = audit
-        self._pages = pages
+        self._elicitor = elicitor
         self._checker = Checker()
 
     def call(self, request: ToolCall) -> Coroutine[Any, Any, CallOutcome]:
@@ -292,6 +294,7 @@ class Pipeline:
             limit_seconds = seconds = self._left(deadline)
         check()
         relay, attempt = None, 1
+        call = RelatedCall("tools/call", tool.name, request.call_id, request.caller)
         if request.on_progress is not None or self._bus.has_listeners:
             relay = ProgressRelay(
                 tool.server, tool.name, request.on_progress, self._bus, judged.redactor, request.call_id
@@ -308,13 +311,14 @@ class Pipeline:
                         check,
                         on_progress=relay,
                         reset_timeout_on_progress=request.reset_timeout_on_progress,
+                        call=call,
                     )
                     break
                 except (ConnectionLost, RemoteError, HttpError) as error:
                     if request.reset_timeout_on_progress:
                         # Progress extended the deadline; attempts are limited.
                         deadline = self._clock.monotonic() + limit_seconds
-                    session = await self._recover(error, attempt, judged, deadline)
+                    session = await self._recover(error, attempt, judged, deadline, call)
                     attempt, seconds = attempt + 1, self._left(deadline)
             if relay is not None:
                 await relay.finish()
@@ -331,7 +335,9 @@ class Pipeline:
                 check()  # if the entry was replaced, the call starts again with the new one
             raise
 
-    async def _recover(self, error: CallError, attempt: int, judged: _Judged, deadline: float) -> Session:
+    async def _recover(
+        self, error: CallError, attempt: int, judged: _Judged, deadline: float, call: RelatedCall
+    ) -> Session:
         """The session for the next attempt; raises the error if there is none.
 
         After every wait, server and tool are compared with what was judged.
@@ -342,7 +348,7 @@ class Pipeline:
         if step.reaction == "give up" or step.wait_seconds >= self._left(deadline):
             raise error
         needs_url = step.reaction == "ask the person to open the URL and retry"
-        if needs_url and not await self._urls_opened(error, self._left(deadline)):
+        if needs_url and not await self._urls_opened(error, server, call, self._left(deadline)):
             raise error
         if step.wait_seconds:
             await asyncio.sleep(step.wait_seconds)
@@ -394,12 +400,12 @@ class Pipeline:
             )
         return with_context(outcome, after.context) if after.context else outcome
 
-    async def _urls_opened(self, error: CallError, seconds: float) -> bool:
+    async def _urls_opened(self, error: CallError, server: Server, call: RelatedCall, seconds: float) -> bool:
         """Whether the person has opened the URLs that the server sent, within the time of the call."""
         if isinstance(error, RemoteError):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    return await elicit_urls(self._pages, error)
+                    return await elicit_urls(self._elicitor, error, call, server.requests.completions)
         return False
 
     def _left(self, deadline: float) -> float:
@@ -423,7 +429,7 @@ def _check_after(error: CallError, check: Callable[[], None]) -> None:
         raise
 
 
-_ANSWERS: Final = (RemoteError, InputUnavailable, InvalidArguments, UnknownTool)
+_ANSWERS: Final = (RemoteError, InputUnavailable, InvalidArguments, UnknownTool, UrlNotOpened)
 """Errors that are a result for the model."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import Raw, Struct, structs
 
 from dragoman.calls.completion import complete
 from dragoman.calls.input_rounds import LARGE_BYTES, in_thread_if_large
@@ -84,12 +84,19 @@ class ResourceReader:
         if not server.offers("resources"):
             raise CallError(server.name, f"{server.name} offers no resources")
         version = server.reads.version
+        kinds: list[str] = []
+
+        def read(raw: Raw) -> tuple[str, ReadReply]:
+            kind, reply = read_contents(raw)
+            kinds.append(kind)
+            return kind, reply
+
         try:
             reply = await self.sender.send(
                 server,
                 "resources/read",
                 {"uri": uri},
-                in_thread_if_large(read_contents),
+                in_thread_if_large(read),
                 about=uri,
                 timeout_seconds=timeout_seconds,
             )
@@ -99,7 +106,8 @@ class ResourceReader:
                     f"{server.name} may have no such resource; list its resources to see what there is."
                 )
             raise
-        if not reply.problems:
+        # What depends on a person's answers is not kept: the specification forbids it.
+        if not reply.problems and kinds == ["complete"]:
             server.reads.put(uri, reply, version)
         return reply
 

@@ -19,7 +19,7 @@ import click
 from dragoman.catalog.naming import LIMIT, prefix
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
-from dragoman.cli.options import chosen_server, named_server, sources_of
+from dragoman.cli.options import added_folders, chosen_server, named_server, sources_of
 from dragoman.cli.render.servers import show_problem, show_problems
 from dragoman.config.load import Configuration, load
 from dragoman.config.merge import EXCLUSIVE, ConfiguredServer
@@ -151,6 +151,7 @@ def run_with_host(
             watch=watch,
             tool_lock=tool_lock,
             audit=audit,
+            roots=added_folders(),
         ) as host:
             for problem in host.problems:
                 if problem not in host.configuration.problems:  # those are shown before a host is opened

@@ -38,6 +38,7 @@ _BY_ERROR: tuple[tuple[type[errors.DragomanError], int], ...] = (
     (errors.UnknownTool, NOT_FOUND),
     (errors.InvalidArguments, USAGE),
     (errors.PermissionRefused, REFUSED),
+    (errors.UrlNotOpened, REFUSED),
     (errors.CallTimeout, TIMEOUT),
     (errors.ConnectError, NOT_CONNECTED),
     (errors.NotConnected, NOT_CONNECTED),

@@ -42,6 +42,7 @@ IGNORE_BROKEN_SETTINGS = "--ignore-broken-settings"
 IGNORE_BROKEN = "dragoman.ignore_broken_settings"
 GIVEN = "dragoman.mcp_config"
 STRICT = "dragoman.strict_mcp_config"
+ADD_DIR = "dragoman.add_dir"
 """Where the context keeps those options."""
 
 
@@ -75,6 +76,14 @@ def mcp_config_option(function: F) -> F:
     """The options that add servers; their values are kept in the context, for `sources_of`."""
     function = stdio_option(ignore_broken_settings_option(function))
     function = click.option(
+        "--add-dir",
+        multiple=True,
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        expose_value=False,
+        callback=_remember(ADD_DIR),
+        help="Another folder that servers are told as a root. Repeatable.",
+    )(function)
+    function = click.option(
         "--strict-mcp-config",
         is_flag=True,
         expose_value=False,
@@ -89,6 +98,12 @@ def mcp_config_option(function: F) -> F:
         callback=_remember(GIVEN),
         help='More servers: a file, JSON text with "mcpServers", a URL, or the word demo. Repeatable.',
     )(function)
+
+
+def added_folders() -> tuple[Path, ...]:
+    """The folders of --add-dir."""
+    context = click.get_current_context(silent=True)
+    return () if context is None else context.meta.get(ADD_DIR, ())
 
 
 def json_option(function: F) -> F:

@@ -140,10 +140,20 @@ async def read_key(descriptor: int | None, keys: Container[str], otherwise: str 
 
 
 async def read_line() -> str:
-    """A line, as the terminal itself lets it be edited."""
+    """A line, as the terminal itself lets it be edited; empty at the end of input."""
+    return await read_answer() or ""
+
+
+async def read_answer() -> str | None:
+    """Like `read_line`; None at the end of input (Ctrl-D)."""
     with _terminal() as descriptor:
         typed = b"" if descriptor is None else await _read_typed(descriptor)
-    return typed.decode(errors="replace").strip()
+    return typed.decode(errors="replace").strip() if typed else None
+
+
+def quoted(text: str) -> str:
+    """What is safe to show, in quotes that it cannot close."""
+    return '"' + text.replace('"', '\\"') + '"'
 
 
 async def _read_typed(descriptor: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Asks a person in a terminal whether a call may be made.
+"""Asks a person in a terminal: whether a call may be made, and what servers ask (`terminal_questions.py`).
 
 Defines what is shown and which key means what. Text from a server or a model is shown as data, escaped and
 complete: what is shortened can be shown in full before the answer. Questions go to stderr, so that results
@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import click
 
 from dragoman.cleaning import one_line, visible
+from dragoman.cli import terminal_questions
 from dragoman.cli.render.columns import cells, filled
 from dragoman.cli.render.mixed_alphabets import mixed_words
 from dragoman.cli.render.progress import StatusLine
@@ -28,11 +29,20 @@ from dragoman.cli.terminal_input import (
     cut,
     indented,
     is_interactive,
+    quoted,
     read_line,
     show_keys,
 )
 from dragoman.config.scopes import Sources
-from dragoman.interaction import NobodyToAsk, PermissionAnswer, PermissionQuestion, UrlElicitation
+from dragoman.interaction import (
+    FormAnswer,
+    FormElicitation,
+    NobodyToAsk,
+    PermissionAnswer,
+    PermissionQuestion,
+    SamplingReview,
+    UrlElicitation,
+)
 
 SHOWN_NAME: Final = 24
 """Columns that names may take beside their values; longer ones have lines of their own."""
@@ -43,8 +53,13 @@ _RISKS: Final = {
 }
 
 
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
 class TerminalInteraction:
-    """An `Interaction` in the terminal: asks whether calls may be made, and shows URLs of servers."""
+    """An `Interaction` in the terminal: asks whether calls may be made, and shows forms, URLs and sampling
+    requests of servers."""
 
     def __init__(self, cwd: Path | str | None = None, *, is_single: bool = False) -> None:
         """`cwd`: the folder that the host is configured for, if it is not the current one; it decides which
@@ -57,9 +72,16 @@ class TerminalInteraction:
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         """Shows the call, waits for a key, and returns what it means."""
+        return await self._shown(self._allow, question)
+
+    async def _shown(self, ask: Callable[[Q], Awaitable[A]], question: Q) -> A:
         async with self._turn:
             StatusLine.hide_current()
-            return await self._allow(question)
+            try:
+                return await ask(question)
+            except asyncio.CancelledError:
+                click.secho("\n  This is no longer asked.", dim=True, err=True)
+                raise
 
     async def _allow(self, question: PermissionQuestion) -> PermissionAnswer:
         show(question)
@@ -86,12 +108,21 @@ class TerminalInteraction:
             _show_arguments(question, whole=True)
         return key
 
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
+        """Asks for the fields one by one."""
+        return await self._shown(terminal_questions.fill_in, question)
+
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
-        """Shows the URL, and returns `accept` when the person says to have been there."""
-        async with self._turn:
-            StatusLine.hide_current()
-            _show_page(question)
-            return "accept" if await ask_key({"y": "", "n": ""}) == "y" else "decline"
+        """Shows the URL, and opens it in a browser if the person agrees."""
+        return await self._shown(terminal_questions.ask_to_open, question)
+
+    async def wait_for_url(self, question: UrlElicitation) -> bool:
+        """Waits until the person is done with the page, or gives up."""
+        return await self._shown(terminal_questions.ask_if_done, question)
+
+    async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
+        """Shows what the model is asked, or what it answers."""
+        return await self._shown(terminal_questions.review, review)
 
     def _keys(self, question: PermissionQuestion) -> Iterator[tuple[str, str]]:
         yield "y", "yes, this once"
@@ -122,8 +153,19 @@ class CommandLineUser:
         why = "the server declares it destructive; " if question.risk == "destroys" else ""
         raise NobodyToAsk(f"{why}give --yes to call it")
 
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
+        return await self._attended().elicit_form(question)
+
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
-        return await self._terminal.elicit_url(question) if is_interactive() else "cancel"
+        return await self._attended().elicit_url(question)
+
+    async def wait_for_url(self, question: UrlElicitation) -> bool:
+        return await self._attended().wait_for_url(question)
+
+    def _attended(self) -> TerminalInteraction:
+        if not is_interactive():
+            raise NobodyToAsk("run it in a terminal to answer it")
+        return self._terminal
 
 
 def show(question: PermissionQuestion) -> None:
@@ -150,7 +192,7 @@ def show(question: PermissionQuestion) -> None:
 def _title(question: PermissionQuestion) -> str:
     """It is a server's, and may say anything: it stands in quotes."""
     title = one_line(question.title, 100)
-    return "" if not title or title in question.tool else _quoted(title)
+    return "" if not title or title in question.tool else quoted(title)
 
 
 def _about(question: PermissionQuestion) -> list[str]:
@@ -208,31 +250,5 @@ def _written(value: Any) -> str:
     return visible(json.dumps(value, ensure_ascii=False, default=repr))
 
 
-def _quoted(text: str) -> str:
-    """What is safe to show, in quotes that it cannot close."""
-    return '"' + text.replace('"', '\\"') + '"'
-
-
 def _in_file(path: object) -> str:
     return f"\nin {one_line(str(path))}"
-
-
-def _show_page(question: UrlElicitation) -> None:
-    who = click.style(one_line(question.server, 80), bold=True)
-    click.echo(
-        f"\n{click.style('?', fg='yellow', bold=True)} {who} asks you to open a web page first:", err=True
-    )
-    if question.message:
-        click.echo(f"  message: {indented(_quoted(one_line(question.message, 500)), 11)}", err=True)
-    click.echo(f"  {_with_host_bold(visible(question.url))}", err=True)
-    click.secho(
-        "  Dragoman has not opened or fetched it. Open it only if you trust the server.", dim=True, err=True
-    )
-    show_keys({"y": "done, continue", "n": "no"})
-
-
-def _with_host_bold(url: str) -> str:
-    scheme, _, rest = url.partition("://")
-    end = next((place for place, sign in enumerate(rest) if sign in "/?#"), len(rest))
-    user, at, host = rest[:end].rpartition("@")
-    return f"{scheme}://{user}{at}{click.style(host, bold=True)}{rest[end:]}"

@@ -43,7 +43,7 @@ from dragoman.config.merge import (
 from dragoman.config.model import ServerConfig, fingerprint, parse_entry
 from dragoman.config.policy_subjects import as_started, subject_of
 from dragoman.config.schema import ConnectorsConfig, XaaIdpConfig
-from dragoman.config.scopes import IN_PROJECT, MAY_TRUST, OUTSIDE_PROJECTS, Scope, Sources
+from dragoman.config.scopes import CLAIMS, IN_PROJECT, MAY_TRUST, OUTSIDE_PROJECTS, Scope, Sources
 from dragoman.errors import ConfigError
 from dragoman.settings import Settings
 from dragoman.transport_types import IN_PROCESS
@@ -297,9 +297,12 @@ def _in_its_folder(config: ServerConfig, candidate: Candidate, part: Part | None
 
 def _without_claimed_trust(config: ServerConfig, scope: Scope) -> ServerConfig:
     """A project, a plugin or a connector list cannot call its own servers trusted."""
-    if not config.trusted or scope in MAY_TRUST:
+    if scope in MAY_TRUST:
         return config
-    return structs.replace(config, trusted=False)
+    for field, claimed, instead in CLAIMS:
+        if getattr(config, field) == claimed:
+            config = structs.replace(config, **{field: instead})
+    return config
 
 
 def without_values(error: ConfigError, given: object, environ: Mapping[str, str]) -> ConfigError:

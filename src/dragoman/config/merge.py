@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from dragoman.config.approval import Approval
 from dragoman.config.model import ServerConfig, entry_warnings
 from dragoman.config.policy import Verdict
-from dragoman.config.scopes import MAY_TRUST, OUTSIDE_PROJECTS, SCOPES, Scope
+from dragoman.config.scopes import CLAIMS, MAY_TRUST, OUTSIDE_PROJECTS, SCOPES, Scope
 from dragoman.errors import ConfigError
 
 Eligibility = Literal["ready", "pending", "rejected", "disabled", "refused", "broken"]
@@ -97,10 +97,15 @@ class ConfiguredServer(Struct, frozen=True, kw_only=True):
         if isinstance(given, ServerConfig):
             entry = given.unknown
         warnings = entry_warnings(entry)
-        if self.scope in MAY_TRUST or not entry.get("trusted"):
+        if self.scope in MAY_TRUST:
             return warnings
         counts = "it counts in your own settings, in code and in the administrator's file"
-        return (*warnings, f"trusted has no effect in scope {self.scope}: {counts}")
+        claimed = [
+            field if value is True else f"{field}: {value}"
+            for field, value, _ in CLAIMS
+            if entry.get(field) == value
+        ]
+        return (*warnings, *(f"{each} has no effect in scope {self.scope}: {counts}" for each in claimed))
 
 
 class EntryChecks(Struct, frozen=True, kw_only=True):

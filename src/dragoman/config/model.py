@@ -140,6 +140,14 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     ] = None
     disabled_tools: Annotated[tuple[str, ...], Meta(description="These of its tools are not offered.")] = ()
     trusted: Annotated[bool, Meta(description="Its tool annotations (readOnlyHint …) are trusted.")] = False
+    sampling: Annotated[
+        Literal["off", "ask", "allow"],
+        Meta(description="Whether it may ask the program's model: never, after a review, or always."),
+    ] = "off"
+    roots: Annotated[
+        bool | None,
+        Meta(description="Whether it is told the working directory; if not given, unless it is remote."),
+    ] = None
     lazy: Annotated[bool, Meta(description="Started at first use and stopped when idle (local servers).")] = (
         False
     )

@@ -37,6 +37,14 @@ OUTSIDE_PROJECTS: Final[frozenset[Scope]] = frozenset({"plugin", "user", "enterp
 MAY_TRUST: Final[frozenset[Scope]] = frozenset({"user", "dynamic", "enterprise"})
 """Scopes in which an entry can say `trusted`: the person, the program and the administrator."""
 
+CLAIMS: Final[tuple[tuple[str, object, object], ...]] = (
+    ("trusted", True, False),
+    ("sampling", "allow", "ask"),
+    ("roots", True, None),
+)
+"""Fields, and values of them, that count in the scopes of `MAY_TRUST` only; and the value that counts
+elsewhere."""
+
 USER_FILE: Final = "settings.json"
 PROJECT_FILE: Final = ".mcp.json"
 LOCAL_FILE: Final = ".dragoman/settings.local.json"

@@ -109,6 +109,7 @@ class Connection:
             self._ended,
             self._unresponsive,
             self._unauthorized,
+            messages.call_ended,
         )
         capabilities = handlers.requests.capabilities
         self._connector = Connector(name, target, context, session_events, self._opened, capabilities)
@@ -463,7 +464,7 @@ class Connection:
         """Closes the session. `reply_seconds`: how long replies under way may still arrive."""
         session = self._session
         self.subscriptions.close()
-        self._messages.cancel_questions()
+        self._messages.cancel_requests()
         if self._checking is not None:
             self._checking.cancel()
         if session is None:

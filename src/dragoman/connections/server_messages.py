@@ -1,23 +1,26 @@
 """Messages that a server sends on its own: log messages, requests and notifications.
 
 Each is passed to its handler and bounded: text is cut and cleaned, and at most `QUESTIONS_LIMIT` requests
-wait for a person at the same time. `server_requests.py` makes the answers.
+wait for an answer at the same time. A request is dropped when the server cancels it, when the calls that it
+may belong to have ended, and when the connection ends. `server_requests.py` makes the answers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dragoman import events
 from dragoman.cleaning import one_line
-from dragoman.connections.server_requests import ServerRequests
-from dragoman.connections.session import Session
-from dragoman.protocol import INTERNAL_ERROR, LOG_LEVELS
-from dragoman.wire.codec import Unreadable, decode_as, encode_error
+from dragoman.connections.server_requests import Refusal, RequestContext, ServerRequests
+from dragoman.connections.session import OpenCall, Session
+from dragoman.errors import HostClosed
+from dragoman.protocol import INTERNAL_ERROR, INVALID_REQUEST, LOG_LEVELS
+from dragoman.wire.codec import Unreadable, decode_as, encode_error, encode_result
 from dragoman.wire.messages import ABSENT, LogParams, MessageId
 
 LOG_TEXT_LIMIT: Final = 4096
@@ -26,7 +29,27 @@ LOG_LIMIT_BYTES: Final = 64 * 1024
 NOTICE_LIMIT_BYTES: Final = 64 * 1024
 """Larger parameters of a notification count as missing."""
 QUESTIONS_LIMIT: Final = 16
+SHOWN_CALLS: Final = 8
+"""Calls that a request may belong to, of which its handler is told."""
 LEVELS: Final = frozenset(LOG_LEVELS)
+
+
+class _OpenRequest:
+    """A request of the server while it waits for its answer."""
+
+    task: asyncio.Task[None] | None = None
+    calls: set[int] | None = None
+    """Calls under way that it may belong to, by request id; None if it needs none."""
+    is_answered = False
+    """Whether the server gets an error after it is cancelled."""
+
+
+class _Cancelled(Struct, rename="camel"):
+    request_id: str | int
+
+
+class _Completed(Struct, rename="camel"):
+    elicitation_id: str
 
 
 class ServerMessages:
@@ -42,24 +65,52 @@ class ServerMessages:
         self._bus = bus
         self._requests = requests
         self._on_notice = on_notice
-        self._questions: set[asyncio.Task[None]] = set()
+        self._open: dict[MessageId, _OpenRequest] = {}
 
     def notified(self, method: str, params: Raw) -> None:
         if method != "notifications/message":
             is_large = memoryview(params).nbytes > NOTICE_LIMIT_BYTES
-            self._on_notice(method, ABSENT if is_large else params)
+            self._noticed(method, ABSENT if is_large else params)
         elif self._bus.has_listeners:
             self._log_message(params)
 
-    def asked(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None:
-        if self._requests.can_answer_locally(method):
-            session.answer(self._requests.local_reply(request_id, method))
-        elif len(self._questions) >= QUESTIONS_LIMIT:
+    def _noticed(self, method: str, params: Raw) -> None:
+        if method == "notifications/cancelled":
+            self._cancelled(params)
+        elif method == "notifications/elicitation/complete":
+            self._completed(params)
+        else:
+            self._on_notice(method, params)
+
+    def asked(
+        self,
+        session: Session,
+        request_id: MessageId,
+        method: str,
+        params: Raw,
+        calls: Mapping[int, OpenCall],
+    ) -> None:
+        local = self._requests.local_reply(request_id, method, has_call=bool(calls))
+        if local is not None:
+            session.answer(local)
+        elif request_id in self._open:
+            session.answer(encode_error(request_id, INVALID_REQUEST, "a request with this id is open"))
+        elif len(self._open) >= QUESTIONS_LIMIT:
             session.answer(encode_error(request_id, INTERNAL_ERROR, "too many requests at once"))
         else:
-            task = asyncio.create_task(self._reply(session, request_id, method, params))
-            self._questions.add(task)
-            task.add_done_callback(self._questions.discard)
+            asked = self._open[request_id] = _OpenRequest()
+            asked.calls = set(calls) if self._requests.needs_call(method) else None
+            asked.task = asyncio.create_task(self._reply(session, request_id, method, params, calls))
+            asked.task.add_done_callback(lambda _: self._open.pop(request_id, None))
+
+    def call_ended(self, request_id: int) -> None:
+        """Drops the requests that can belong to no other call; the server is answered with an error."""
+        for asked in self._open.values():
+            if asked.calls is not None and request_id in asked.calls:
+                asked.calls.discard(request_id)
+                if not asked.calls and asked.task is not None:
+                    asked.is_answered = True
+                    asked.task.cancel()
 
     def logged(self, level: str, text: str) -> None:
         if self._bus.has_listeners:
@@ -70,13 +121,50 @@ class ServerMessages:
                 )
             )
 
-    def cancel_questions(self) -> None:
-        """The server that asked is gone."""
-        for question in self._questions:
-            question.cancel()
+    def cancel_requests(self) -> None:
+        """The server that sent them is gone."""
+        for asked in self._open.values():
+            if asked.task is not None:
+                asked.task.cancel()
 
-    async def _reply(self, session: Session, request_id: MessageId, method: str, params: Raw) -> None:
-        session.answer(await self._requests.reply(request_id, method, params))
+    async def _reply(
+        self,
+        session: Session,
+        request_id: MessageId,
+        method: str,
+        params: Raw,
+        calls: Mapping[int, OpenCall],
+    ) -> None:
+        within = next((call.within for call in calls.values() if call.within is not None), None)
+        related = tuple(call.call for call in calls.values())[:SHOWN_CALLS]
+        asked = self._open[request_id]
+        try:
+            depth = max((call.sampling_depth for call in calls.values()), default=0)
+            context = RequestContext(calls=related, within=within, sampling_depth=depth)
+            session.answer(encode_result(request_id, await self._requests.answer(method, params, context)))
+        except Refusal as refusal:
+            self.logged("warning", f"its request {method} was refused: {refusal.message}")
+            session.answer(encode_error(request_id, refusal.code, refusal.message))
+        except HostClosed:
+            return
+        except asyncio.CancelledError:
+            if asked.is_answered:
+                why = f"{method} was not answered: the call that it belongs to has ended"
+                session.answer(encode_error(request_id, INTERNAL_ERROR, why))
+            raise
+
+    def _cancelled(self, params: Raw) -> None:
+        """The server does not need the answer any more, and gets none."""
+        try:
+            asked = self._open.get(decode_as(_Cancelled, params).request_id)
+        except (Unreadable, TypeError):
+            return
+        if asked is not None and asked.task is not None:
+            asked.task.cancel()
+
+    def _completed(self, params: Raw) -> None:
+        with contextlib.suppress(Unreadable):
+            self._requests.completions.completed(decode_as(_Completed, params).elicitation_id)
 
     def _log_message(self, params: Raw) -> None:
         if memoryview(params).nbytes > LOG_LIMIT_BYTES:

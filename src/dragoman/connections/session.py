@@ -14,7 +14,7 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Any, Final, Literal, Protocol, cast
+from typing import Any, Final, Literal, NamedTuple, Protocol, cast
 
 from msgspec import Raw, Struct
 
@@ -23,7 +23,9 @@ from dragoman.connections.failures import Health, error_of, why_renewed
 from dragoman.connections.flooding import FloodGauge
 from dragoman.deadlines import Deadlines
 from dragoman.errors import CallTimeout, ConnectionLost, HttpError, MessageTooLarge, RemoteError
+from dragoman.interaction import RelatedCall
 from dragoman.protocol import Era
+from dragoman.questions import OpenQuestion, current_question, sampling_depth
 from dragoman.transports.base import About, Details, Transport, TransportFailure
 from dragoman.wire.codec import encode_notification
 from dragoman.wire.messages import MessageId
@@ -81,17 +83,30 @@ class Driver(Protocol):
     def encode_cancel(self, request_id: int, reason: str) -> bytes: ...
 
 
+class OpenCall(NamedTuple):
+    """A call under way."""
+
+    call: RelatedCall
+    within: OpenQuestion | None
+    """The question that the call helps to answer, if it was made for that."""
+    sampling_depth: int
+    """See `questions.sampling_depth`."""
+
+
 class SessionEvents(Struct, frozen=True):
     """What is called on events outside requests."""
 
     notified: Callable[[str, Raw], None]
-    asked: Callable[[Session, MessageId, str, Raw], None]
+    asked: Callable[[Session, MessageId, str, Raw, Mapping[int, OpenCall]], None]
+    """The last: calls under way that the request may belong to, by request id."""
     logged: Callable[[str, str], None]
     ended: Callable[[Session, str, End], None]
     unresponsive: Callable[[Session], None]
     """The server has sent nothing for a while although requests wait."""
     unauthorized: Callable[[Session], None]
     """A request was refused with 401: perhaps the credentials are dead, perhaps only it needs others."""
+    call_ended: Callable[[int], None]
+    """A call, by its request id, has ended in any way."""
 
 
 class Session:
@@ -116,6 +131,10 @@ class Session:
         """Requests that are not sent yet: the server is not told when they are cancelled."""
         self.received = self._receive_singly if transport.wants_about else self._peer.receive
         """What the transport calls with every message."""
+        self._calls: dict[int, OpenCall] = {}
+        """By request id, the calls under way that questions of the server may belong to."""
+        self._stream_of: int | None = None
+        """The request on whose stream the message came that is being received."""
         self._limit_bytes = limit_bytes
         self._flood = FloodGauge(unrequested_per_second)
         self._health = Health()
@@ -182,12 +201,14 @@ class Session:
         is_standing: bool = False,
         reset_timeout_on_progress: bool = False,
         before_send: Callable[[], None] | None = None,
+        call: RelatedCall | None = None,
     ) -> Raw:
         """The raw result, or one of the errors under `CallError`.
 
         `headers` are sent by transports that carry headers. `is_standing`: a stream meant to stay open.
         `reset_timeout_on_progress`: the time limit starts again with each progress notification.
         `before_send` is called after a wait for room; what it raises keeps the request from being sent.
+        `call`: the server may ask questions while it is under way.
         """
         if self._lost_cause is not None:
             raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
@@ -198,6 +219,8 @@ class Session:
             on_progress = self._extending(lambda: request_id, timeout_seconds, deadline, on_progress)
         request_id = self._peer.open_request(future, on_progress)
         self._deadlines.set(request_id, timeout_seconds, deadline)
+        if call is not None:
+            self._calls[request_id] = OpenCall(call, current_question(), sampling_depth.get())
         try:
             message = self._driver.encode(request_id, method, params, on_progress is not None)
             if self._transport.congested:
@@ -237,6 +260,9 @@ class Session:
             self._standing -= is_standing
             self._idle_since = monotonic()
             self._deadlines.clear(request_id)
+            if call is not None:
+                del self._calls[request_id]
+                self._events.call_ended(request_id)
             # Still awaited only if the caller was cancelled, or if it could not be encoded.
             is_cancelled = future.cancelled()
             if (is_cancelled or not future.done()) and self._peer.forget(request_id) and is_cancelled:
@@ -382,6 +408,13 @@ class Session:
         self._health.good()
         self._peer.receive(message)
 
+    def received_on(self, request_id: int, message: bytes) -> None:
+        self._stream_of = request_id
+        try:
+            self.received(message)
+        finally:
+            self._stream_of = None
+
     def oversized(self, head: bytes, tail: bytes) -> bool:
         return self._peer.receive_oversized(head, tail)
 
@@ -431,11 +464,20 @@ class Session:
 
     def asked(self, request_id: MessageId, method: str, params: Raw) -> None:
         if self._driver.servers_may_ask:
-            self._events.asked(self, request_id, method, params)
+            self._events.asked(self, request_id, method, params, self._possible_calls())
         else:
             self._events.logged(
                 "warning", f"it sent the request {method[:200]}, which this era forbids; ignored"
             )
+
+    def _possible_calls(self) -> Mapping[int, OpenCall]:
+        """The calls that the request being received may belong to: that of its stream, or where one stream
+        serves all, every call under way."""
+        stream_of = self._stream_of
+        if stream_of is None:
+            return self._calls.copy()
+        found = self._calls.get(stream_of)
+        return {} if found is None else {stream_of: found}
 
     def faulted(self, kind: str, sample: str) -> None:
         self._events.logged(

@@ -141,22 +141,43 @@ class ActiveHooks:
         facts = _of_call(tool, arguments, call_id)
         return merging.permission(await self._ask(hooks, "PermissionRequest", facts))
 
-    async def elicited(self, server: str, message: str, schema: Mapping[str, Any]) -> FormAnswer | None:
+    async def elicited(
+        self,
+        server: str,
+        message: str,
+        schema: Mapping[str, Any],
+        *,
+        mode: str = "form",
+        url: str = "",
+        elicitation_id: str = "",
+        call_id: str = "",
+    ) -> FormAnswer | None:
         """Elicitation: the answer in the person's place; None: ask the person."""
         hooks = self._hooks_for("Elicitation", server)
         if not hooks:
             return None
-        facts = {"mcp_server_name": server, "message": message, "requested_schema": dict(schema)}
+        facts = _of_elicitation(server, mode, url, elicitation_id, call_id)
+        facts |= {"message": message, "requested_schema": dict(schema)}
         answer, conflicts = merging.elicited(await self._ask(hooks, "Elicitation", facts))
         self._tell_conflicts("Elicitation", conflicts)
         return answer
 
-    async def elicitation_answered(self, server: str, answer: FormAnswer) -> FormAnswer:
+    async def elicitation_answered(
+        self,
+        server: str,
+        answer: FormAnswer,
+        *,
+        mode: str = "form",
+        url: str = "",
+        elicitation_id: str = "",
+        call_id: str = "",
+    ) -> FormAnswer:
         """ElicitationResult: the answer to send."""
         hooks = self._hooks_for("ElicitationResult", server)
         if not hooks:
             return answer
-        facts = {"mcp_server_name": server, "action": answer.action, "content": dict(answer.content)}
+        facts = _of_elicitation(server, mode, url, elicitation_id, call_id)
+        facts |= {"action": answer.action, "content": dict(answer.content)}
         answers = await self._ask(hooks, "ElicitationResult", facts)
         changed, conflicts = merging.elicitation_answered(answer, answers)
         self._tell_conflicts("ElicitationResult", conflicts)
@@ -243,6 +264,16 @@ def _of_call(tool: Tool, arguments: Mapping[str, Any], call_id: str) -> dict[str
         "tool_input": arguments,
         "mcp_server_name": server,
         "mcp_tool_name": wire_name,
+        "tool_use_id": call_id,
+    }
+
+
+def _of_elicitation(server: str, mode: str, url: str, elicitation_id: str, call_id: str) -> dict[str, Any]:
+    return {
+        "mcp_server_name": server,
+        "mode": mode,
+        "url": url,
+        "elicitation_id": elicitation_id,
         "tool_use_id": call_id,
     }
 

@@ -56,6 +56,13 @@ _TOOL: Final = (
     Field("tool_use_id", "text", "the same in everything hooks and events say of one call"),
 )
 _SERVER: Final = Field("mcp_server_name", "text", "the server's name")
+_ELICITATION: Final = (
+    _SERVER,
+    Field("mode", "text", "`form` or `url`"),
+    Field("url", "text", "the URL to open; empty in mode `form`"),
+    Field("elicitation_id", "text", "the server's id of the question; empty if it gave none"),
+    Field("tool_use_id", "text", "the call that the question belongs to; empty if it is not known which"),
+)
 _CONTEXT: Final = Field("additionalContext", "text", "told to the model along with the result")
 _OUTPUT: Final = Field(
     "updatedMCPToolOutput", "text or list of text blocks", "what the model sees instead of the result"
@@ -117,15 +124,16 @@ _SPECS: Final = (
         "before a server's question is put to a person",
         "mcp_server_name",
         (
-            _SERVER,
+            *_ELICITATION,
             Field("message", "text", "the question, as the server wrote it"),
-            Field("requested_schema", "object", "the form, as JSON Schema"),
+            Field("requested_schema", "object", "the form, as JSON Schema; empty in mode `url`"),
         ),
         (
             Field(
                 "action",
                 "text",
-                "`accept`, `decline` or `cancel`; without it the person is asked, if there is one",
+                "`accept`, `decline` or `cancel`; without it the person is asked, or it is declined if "
+                "there is none. In mode `url`, `accept` opens nothing: the hook has done what is needed",
             ),
             Field("content", "object", "the values, if accepted"),
         ),
@@ -137,7 +145,7 @@ _SPECS: Final = (
         "before the answer to a server's question is sent",
         "mcp_server_name",
         (
-            _SERVER,
+            *_ELICITATION,
             Field("action", "text", "`accept`, `decline` or `cancel`"),
             Field("content", "object", "the values"),
         ),

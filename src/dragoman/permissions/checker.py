@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextvars import ContextVar
-from typing import Any, Final, Literal, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, Literal
 
 from msgspec import Struct, structs
 
@@ -39,8 +38,7 @@ from dragoman.permissions.grants import Granted, SessionGrants
 from dragoman.permissions.modes import PermissionMode
 from dragoman.permissions.rules import Call, Rule, Rulebook
 from dragoman.permissions.subjects import all_names
-
-T = TypeVar("T")
+from dragoman.questions import Questions
 
 Decider = Literal["rule", "grant", "hook", "mode", "classifier", "person", "host", "caller"]
 Keep = Callable[[str, str], Awaitable[None]]
@@ -61,30 +59,20 @@ _READS: Final = Hints(read_only=True, destructive=False, idempotent=True)
 _BYPASSED = Decision(True, "permission mode bypassPermissions")
 
 
-class _Asking:
-    """One question that is being put."""
-
-    is_open = True
-
-
-_asking: ContextVar[_Asking | None] = ContextVar("dragoman is asking", default=None)
-"""The question whose answer this is work for: whoever is asked may call tools to find out."""
-
-
 class PermissionChecker:
     def __init__(
         self,
         book: Rulebook,
         mode: PermissionMode,
         *,
-        interaction: Interaction | None,
+        questions: Questions,
         hooks: ActiveHooks,
         classifier: Classifier,
         bus: EventBus,
         keep: Keep | None,
     ) -> None:
         """`keep`: None where a rule that is written would not be read."""
-        self._interaction = interaction
+        self._questions = questions
         self._hooks = hooks
         self._classifier = classifier
         self._bus = bus
@@ -92,10 +80,6 @@ class PermissionChecker:
         self._grants = SessionGrants()
         self._replacements: dict[str, int] = {}
         """How often the entry of each server was changed or removed."""
-        self._turn = asyncio.Lock()
-        self._is_closed = False
-        self._waiting: set[asyncio.Task[Any]] = set()
-        """What is being asked of people and classifiers."""
         self._notices = Notices(hooks)
         self.adopt(book, mode)
 
@@ -210,18 +194,15 @@ class PermissionChecker:
             # Where an administrator wants a person to be asked, a hook cannot allow the call for the person.
             if said is not None and said.behaviour == "allow" and not _is_managed(verdict):
                 return await self._confirmed(call, hook_decision, Decision(True, said.reason, "hook"))
-        if self._interaction is None:
+        interaction = self._questions.interaction
+        if interaction is None:
             return Decision(False, self._nobody(call, verdict), "mode", verdict.rule)
-        asking = _asking.get()
-        if asking is not None and asking.is_open:
-            decision = await self._put(self._interaction, tool, call, verdict, call_id)
-            return await self._confirmed(call, hook_decision, decision)
-        async with self._turn:
+        async with self._questions.turn(call.server):
             # The answer to the question before may have been one to this, too.
             verdict = await self._judged(call, hook_decision)
             if verdict.behaviour != "ask":
                 return self._decided(call, verdict, hook_decision)
-            decision = await self._put(self._interaction, tool, call, verdict, call_id)
+            decision = await self._put(interaction, tool, call, verdict, call_id)
             return await self._confirmed(call, hook_decision, decision)
 
     async def _confirmed(
@@ -238,13 +219,11 @@ class PermissionChecker:
         self, interaction: Interaction, tool: Tool, call: Call, verdict: Verdict, call_id: str
     ) -> Decision:
         """Asks the person, stores the answer, and publishes the event."""
-        question = question_about(tool, call, verdict, can_keep=self._keep is not None)
+        question = question_about(tool, call, verdict, can_keep=self._keep is not None, call_id=call_id)
         self._notices.give("permission_prompt", "Permission needed", f"{question.tool} needs permission")
         replacements = self._replacements.get(call.server, 0)
-        asking = _Asking()
-        token = _asking.set(asking)
         try:
-            answer = await self._waited(interaction.allow(question))
+            answer = await self._questions.show(interaction.allow(question))
             if not isinstance(answer, PermissionAnswer):  # pyright: ignore[reportUnnecessaryIsInstance]
                 answer = PermissionAnswer(False, f"asking failed: {_wrong_answer(answer)}")
         except HostClosed:
@@ -253,9 +232,6 @@ class PermissionChecker:
             return Decision(False, f"{verdict.reason}; {why}", "mode", verdict.rule)
         except Exception as error:  # border: a front end's code
             answer = PermissionAnswer(False, f"asking failed: {type(error).__name__}: {one_line(str(error))}")
-        finally:
-            asking.is_open = False
-            _asking.reset(token)
         if self._replacements.get(call.server, 0) == replacements:
             await self._remember(call, question, answer)  # otherwise the answer is about another server
         said = "allowed by the person" if answer.allowed else "denied by the person"
@@ -271,29 +247,6 @@ class PermissionChecker:
         )
         return decision
 
-    async def _waited(self, asked: Coroutine[Any, Any, T]) -> T:
-        """The answer; `HostClosed` if the host is closed before it comes."""
-        if self._is_closed:
-            asked.close()
-            raise HostClosed
-        task = asyncio.create_task(asked)
-        self._waiting.add(task)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if self._is_closed and (current is None or not current.cancelling()):
-                raise HostClosed from None
-            raise
-        finally:
-            self._waiting.discard(task)
-
-    def close(self) -> None:
-        """Ends every question; those who wait for an answer learn that the host is closed."""
-        self._is_closed = True
-        for task in list(self._waiting):
-            task.cancel()
-
     async def _remember(self, call: Call, question: PermissionQuestion, answer: PermissionAnswer) -> None:
         lasts = answer.allowed and question.is_rememberable
         if lasts and (answer.for_session or answer.always):
@@ -305,7 +258,7 @@ class PermissionChecker:
 
     async def _classify(self, call: Call) -> Classification:
         try:
-            return await self._waited(self._classifier.judge(call))
+            return await self._questions.wait_for(self._classifier.judge(call))
         except HostClosed:
             raise
         except Exception as error:  # border: a model, or a program's own
@@ -382,7 +335,9 @@ def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
     )
 
 
-def question_about(tool: Tool, call: Call, verdict: Verdict, *, can_keep: bool = True) -> PermissionQuestion:
+def question_about(
+    tool: Tool, call: Call, verdict: Verdict, *, can_keep: bool = True, call_id: str = ""
+) -> PermissionQuestion:
     return PermissionQuestion(
         server=tool.server,
         tool=tool.name,
@@ -395,6 +350,7 @@ def question_about(tool: Tool, call: Call, verdict: Verdict, *, can_keep: bool =
         is_rememberable=verdict.is_rememberable,
         has_changed=verdict.has_changed,
         caller=call.caller,
+        call_id=call_id,
     )
 
 

@@ -7,7 +7,7 @@ host reads the configuration.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -26,13 +26,12 @@ from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.connection import Connection
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import TransportDependencies
+from dragoman.connections.server_requests import RequestHandler
 from dragoman.connections.supervisor import Supervisor, close_all
 from dragoman.connections.target import ConnectionContext
 from dragoman.content.redact import Redactor
 from dragoman.errors import ConfigError, HostClosed, NotConnected, PolicyRefused
 from dragoman.events import Event, EventBus, ServerEvent
-from dragoman.hooks.forms import HookedForms
-from dragoman.interaction import ElicitsUrls
 from dragoman.servers.server import Server, ServerContext
 from dragoman.servers.status import ServerStatus, being_replaced
 from dragoman.transport_types import IN_PROCESS
@@ -47,8 +46,9 @@ class ServerRegistry(Mapping[str, Server]):
         bus: EventBus,
         clock: Clock,
         dependencies: TransportDependencies,
-        elicitation: tuple[HookedForms, ElicitsUrls | None],
+        handlers_of: Callable[[ConfiguredServer], Sequence[RequestHandler]],
     ) -> None:
+        """`handlers_of`: those for the requests that a server may send."""
         self.configuration = configuration
         self.catalog = catalog
         self.bus = bus
@@ -68,7 +68,7 @@ class ServerRegistry(Mapping[str, Server]):
             ConnectionContext(settings, clock, bus, EraMemory(clock), client_info, limiter),
             catalog,
             dependencies,
-            *elicitation,
+            handlers_of,
             lambda: self.configuration.environ,
             self._start_checked,
         )
@@ -181,6 +181,11 @@ class ServerRegistry(Mapping[str, Server]):
         """Whether the person believes what the server declares of its tools."""
         known = self.find(server)
         return known is not None and known.is_trusted
+
+    def announce_roots(self) -> None:
+        """Tells servers that were offered roots that these have changed."""
+        for server in self._servers.values():
+            server.announce_roots()
 
     def _connections(self) -> Mapping[str, Connection]:
         return {name: server.connection for name, server in self._servers.items()}

@@ -7,7 +7,7 @@ the server that it was made for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -20,7 +20,6 @@ from dragoman.config.masking import secrets_of
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import ServerConfig
 from dragoman.connections.connection import Connection, ConnectionHandlers, Held
-from dragoman.connections.elicitation import elicitation_handlers
 from dragoman.connections.factory import (
     MakeTransport,
     TransportDependencies,
@@ -34,15 +33,13 @@ from dragoman.connections.factory import (
 from dragoman.connections.failures import list_failed
 from dragoman.connections.reachability import TcpProbe
 from dragoman.connections.resource_subscriptions import ResourceSubscriptions
-from dragoman.connections.server_requests import ServerRequests
+from dragoman.connections.server_requests import RequestHandler, ServerRequests
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
 from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.content.redact import Redactor
 from dragoman.errors import ConfigError, DragomanError, NotConnected, PolicyRefused
 from dragoman.events import PromptsChanged, ResourcesChanged, ServerEvent, ToolsChanged
-from dragoman.hooks.forms import HookedForms
-from dragoman.interaction import ElicitsUrls
 from dragoman.names import ServerName
 from dragoman.servers import stored_tools
 from dragoman.servers.lists import (
@@ -75,8 +72,8 @@ class ServerContext(Struct, frozen=True):
     connections: ConnectionContext
     catalog: Catalog
     transports: TransportDependencies
-    forms: HookedForms
-    urls: ElicitsUrls | None
+    handlers_of: Callable[[ConfiguredServer], Sequence[RequestHandler]]
+    """Those for the requests that a server may send."""
     environ: Callable[[], Mapping[str, str]]
     start_checked: Callable[[ConfiguredServer], ServerConfig]
     """The entry as it is started now; raises `ConfigError` if files do not allow the start."""
@@ -115,9 +112,8 @@ class Server:
             "resources": BackgroundReading((self.resources, self.templates), self._resources_read),
             "prompts": BackgroundReading((self.prompts,), self._prompts_read),
         }
-        forms = context.forms if context.forms.can_answer(self.name) else None
         self._oauth: OAuthCredentials | None = None
-        self.requests = ServerRequests(elicitation_handlers(self.name, forms, context.urls))
+        self.requests = ServerRequests(context.handlers_of(entry))
         """Answers what the server asks for."""
         self.connection = Connection(
             self.name,
@@ -249,6 +245,12 @@ class Server:
     @property
     def takes_sign_in(self) -> bool:
         return takes_oauth(self.config)
+
+    def announce_roots(self) -> None:
+        """Tells a server of the legacy era that the roots have changed, if it was offered any."""
+        session = self.connection.session()
+        if session is not None and session.driver.era == "legacy" and "roots" in self.requests.capabilities:
+            session.notify("notifications/roots/list_changed")
 
     # Requests from users.
 

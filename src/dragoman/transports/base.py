@@ -96,6 +96,10 @@ class Receiver(Protocol):
 
 
 class Sink(Receiver, Protocol):
+    def received_on(self, request_id: int, message: bytes) -> None:
+        """One whole message that came on the stream, or in the body, of the reply to this request."""
+        ...
+
     def oversized(self, head: bytes, tail: bytes) -> bool:
         """A message over the limit: its head, and its tail once it came (empty until then).
 

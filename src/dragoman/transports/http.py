@@ -272,7 +272,7 @@ class HttpTransport:
             if content_type == "text/html":
                 return TransportFailure("malformed", f"{cause}: {ADDRESS_QUESTION}", hint=ADDRESS_HINT)
             return TransportFailure("malformed", cause)
-        self._sink.received(body)
+        self._sink.received_on(request_id, body)
         if self._is_awaited(request_id):
             return TransportFailure("malformed", "what it answered is no reply to this request")
         return None
@@ -321,12 +321,12 @@ class HttpTransport:
                 async for chunk in response.content.iter_any():
                     for piece in in_pieces(chunk):
                         await self._pacer.next_turn()
-                        self._hand_on(parser, piece)
+                        self._hand_on(parser, piece, request_id)
                     if request_id is not None and not self._is_awaited(request_id) and limit.when() is None:
                         # Usually the end follows at once, and the connection can be used again.
                         limit.reschedule(self._loop.time() + STREAM_END_SECONDS)
 
-    def _hand_on(self, parser: SseParser, piece: bytes) -> None:
+    def _hand_on(self, parser: SseParser, piece: bytes, request_id: int | None) -> None:
         began, idle_lines = clock(), parser.idle_lines
         too_large: EventTooLarge | None = None
         try:
@@ -335,10 +335,12 @@ class HttpTransport:
             events, too_large = error.before, error
         unused = parser.idle_lines - idle_lines
         for event in events:
-            if event.kind == "message" and event.data and self._sink is not None:
+            if event.kind != "message" or not event.data or self._sink is None:
+                unused += 1
+            elif request_id is None:
                 self._sink.received(event.data)
             else:
-                unused += 1
+                self._sink.received_on(request_id, event.data)
         if unused and self._sink is not None:
             self._sink.unrequested(unused)
         self._pacer.spend(began, len(events))

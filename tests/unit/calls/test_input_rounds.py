@@ -22,7 +22,7 @@ class Answers:
     def __init__(self) -> None:
         self.asked: list[tuple[str, bytes]] = []
 
-    async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
+    async def answer(self, method: str, params: Raw, context: Any) -> Mapping[str, Any]:
         self.asked.append((method, bytes(params)))
         return {"n": len(self.asked)}
 
@@ -135,7 +135,7 @@ async def test_whoever_gives_the_call_up_takes_the_question_along():
             self.begun = asyncio.Event()
             self.was_cancelled = False
 
-        async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
+        async def answer(self, method: str, params: Raw, context: Any) -> Mapping[str, Any]:
             self.begun.set()
             try:
                 await asyncio.Event().wait()

@@ -44,6 +44,7 @@ class Session:
         headers: Any,
         reset_timeout_on_progress: bool,
         before_send: Any,
+        call: Any,
     ) -> Raw:
         self.sent.append(encode_request("d1", method, params))
         self.headers.append(headers)
@@ -155,7 +156,7 @@ class Says:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def answer(self, method: str, params: Raw) -> dict[str, Any]:
+    async def answer(self, method: str, params: Raw, context: Any) -> dict[str, Any]:
         self.asked.append(method)
         return {"action": "accept", "content": {"n": len(self.asked)}}
 

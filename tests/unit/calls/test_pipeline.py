@@ -13,6 +13,7 @@ from dragoman.calls.pipeline import Pipeline, ToolCall
 from dragoman.catalog.catalog import Catalog, ServerTools
 from dragoman.catalog.listing import ToolList
 from dragoman.catalog.tools import BuiltinTool, Tool
+from dragoman.connections.server_requests import UrlCompletions
 from dragoman.content.prepare import Preparer
 from dragoman.content.redact import Redactor
 from dragoman.errors import (
@@ -38,7 +39,7 @@ from dragoman.permissions.checker import Decision
 from dragoman.testing import FakeClock
 from dragoman.wire.messages import ToolDefinition
 from dragoman.wire.peer import Progress
-from tests.unit.fakes import Nobody, definition
+from tests.unit.fakes import Nobody, definition, elicitor_of
 
 NAME = "mcp__box__open"
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
@@ -72,8 +73,9 @@ class World:
         self.replace_entry()
         self.pipeline = self.pipeline_with(None)
 
-    def pipeline_with(self, pages: Any) -> Pipeline:
-        return Pipeline(self, self, self, Preparer(), pages=pages)  # type: ignore[arg-type]
+    def pipeline_with(self, person: Any) -> Pipeline:
+        elicitor = None if person is None else elicitor_of(person)
+        return Pipeline(self, self, self, Preparer(), elicitor=elicitor)  # type: ignore[arg-type]
 
     async def call(
         self, arguments: Mapping[str, Any] | None = None, name: str = NAME, **more: Any
@@ -185,6 +187,7 @@ class World:
         headers: Any,
         reset_timeout_on_progress: bool,
         before_send: Any,
+        call: Any,
     ) -> Raw:
         self.story.append((method, params, timeout_seconds))
         self.headers = headers
@@ -750,11 +753,13 @@ class ChangingWorld(World):
         self._change("visit")
         return "accept"
 
+    completions = UrlCompletions()
+
     @property
     def requests(self) -> Any:  # type: ignore[override]
         return self
 
-    async def answer(self, method: str, params: Raw) -> Mapping[str, Any]:
+    async def answer(self, method: str, params: Raw, context: Any) -> Mapping[str, Any]:
         self._change("answer")
         return {}
 

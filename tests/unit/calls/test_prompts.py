@@ -107,7 +107,7 @@ def as_sent(params: Any) -> Any:
 
 
 class Yes:
-    async def answer(self, method: str, params: Any) -> dict[str, Any]:
+    async def answer(self, method: str, params: Any, context: Any) -> dict[str, Any]:
         return {"action": "accept"}
 
 

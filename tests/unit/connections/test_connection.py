@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from dragoman import events
 from dragoman.connections.connect_limiter import ConnectLimiter
@@ -15,8 +16,16 @@ from dragoman.connections.server_messages import QUESTIONS_LIMIT
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
 from dragoman.connections.target import ConnectionContext, ConnectionTarget
-from dragoman.errors import ConnectError, NotConnected, SignInNeeded, StartFailed, Unreachable
-from dragoman.interaction import FormAnswer, FormElicitation
+from dragoman.errors import (
+    CallTimeout,
+    ConnectError,
+    ConnectionLost,
+    NotConnected,
+    SignInNeeded,
+    StartFailed,
+    Unreachable,
+)
+from dragoman.interaction import FormAnswer, FormElicitation, RelatedCall
 from dragoman.settings import Settings
 from dragoman.testing import FakeClock
 from dragoman.transport_types import Place
@@ -77,7 +86,7 @@ class Far:
     def negotiated(self, revision: str) -> None:
         return
 
-    async def close(self) -> None:
+    async def close(self, *, graceful: bool = False) -> None:
         self.is_closed = True
 
     def details(self) -> Details:
@@ -473,11 +482,17 @@ class Ponders:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.gone = 0
         self.may_answer = asyncio.Event()
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         self.asked += 1
-        await self.may_answer.wait()
+        self.question = question
+        try:
+            await self.may_answer.wait()
+        except asyncio.CancelledError:
+            self.gone += 1
+            raise
         return FormAnswer("decline")
 
 
@@ -496,29 +511,148 @@ async def test_a_server_that_asks_is_answered(bench: Bench):
     assert by_id[6]["error"]["code"] == -32601
 
 
-async def test_no_more_questions_wait_for_a_person_than_are_allowed(bench: Bench):
+def calling(connection: Connection, name: str = "act", seconds: float = 30) -> asyncio.Task[Raw]:
+    """A call of which the server may ask questions; it is under way when the loop turns."""
+    session = connection.session()
+    assert session is not None
+    call = RelatedCall("tools/call", name)
+    return asyncio.create_task(session.request("tools/call", {}, timeout_seconds=seconds, call=call))
+
+
+def ask(far: Far, id: object = 1) -> None:
+    far.say(id=id, method="elicitation/create", params={"message": "who?"})
+
+
+@pytest.fixture
+async def asked(bench: Bench) -> AsyncGenerator[tuple[Far, Ponders, asyncio.Task[Raw]]]:
+    """A server in the course of whose call a person is being asked."""
+    person = Ponders()
+    task = calling(await bench.connected(forms=person))
+    far = bench.made[0]
+    await until(lambda: far.sent[-1]["method"] == "tools/call")
+    ask(far)
+    await until(lambda: person.asked)
+    yield far, person, task
+    task.cancel()
+    await asyncio.wait([task])
+
+
+Asked = tuple[Far, "Ponders", "asyncio.Task[Raw]"]
+
+
+@pytest.mark.requirement("ASK-3")
+async def test_a_question_that_belongs_to_no_call_is_refused_and_no_person_is_asked(bench: Bench):
     person = Ponders()
     await bench.connected(forms=person)
+    ask(bench.made[0])
+
+    (reply,) = replies(bench.made[0])
+    assert reply["error"] == {
+        "code": -32600,
+        "message": "elicitation/create is refused: it belongs to no call that is under way",
+    }
+    assert person.asked == 0
+
+
+async def test_a_question_goes_when_the_server_cancels_it_and_gets_no_answer(asked: Asked):
+    far, person, _ = asked
+    far.say(method="notifications/cancelled", params={"requestId": 2})
+    far.say(method="notifications/cancelled", params={"requestId": [1]})
+    far.say(method="notifications/cancelled")
+    await asyncio.sleep(0)
+    assert not person.gone
+    far.say(method="notifications/cancelled", params={"requestId": 1})
+    await until(lambda: person.gone)
+
+    assert replies(far) == []
+    ask(far)  # the id is free again
+    await until(lambda: person.asked == 2)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "answered"])
+async def test_a_question_goes_with_its_call_and_the_server_is_answered(asked: Asked, how: str):
+    far, person, task = asked
+    if how == "cancelled":
+        task.cancel()
+    else:
+        far.say(id=far.sent[-1]["id"], result={})
+    await until(lambda: person.gone)
+    await until(lambda: replies(far))
+
+    (reply,) = replies(far)
+    assert reply["error"] == {
+        "code": -32603,
+        "message": "elicitation/create was not answered: the call that it belongs to has ended",
+    }
+
+
+async def test_a_question_goes_with_a_call_that_times_out(bench: Bench):
+    person = Ponders()
+    task = calling(await bench.connected(forms=person), seconds=0.05)
+    far = bench.made[0]
+    await until(lambda: far.sent[-1]["method"] == "tools/call")
+    ask(far)
+    await until(lambda: person.gone)
+
+    with pytest.raises(CallTimeout):
+        await task
+
+
+async def test_a_question_of_one_of_several_calls_stays_until_the_last_has_ended(bench: Bench):
+    person = Ponders()
+    connection = await bench.connected(forms=person)
+    first, second = calling(connection, "one"), calling(connection, "two")
+    far = bench.made[0]
+    await until(lambda: len([each for each in far.sent if each.get("method") == "tools/call"]) == 2)
+    ask(far)
+    await until(lambda: person.asked)
+    assert [call.name for call in person.question.calls] == ["one", "two"]
+    first.cancel()
+    await asyncio.wait([first])
+    assert not person.gone
+    second.cancel()
+    await until(lambda: person.gone)
+
+
+async def test_an_id_that_is_in_use_is_refused(asked: Asked):
+    far, person, _ = asked
+    ask(far)
+
+    assert replies(far)[-1]["error"] == {"code": -32600, "message": "a request with this id is open"}
+    assert person.asked == 1
+
+
+async def test_no_more_questions_wait_for_a_person_than_are_allowed(bench: Bench):
+    person = Ponders()
+    task = calling(await bench.connected(forms=person))
+    await until(lambda: bench.made[0].sent[-1]["method"] == "tools/call")
     for number in range(10 * QUESTIONS_LIMIT):
         bench.made[0].say(id=number, method="elicitation/create", params={"message": "who?"})
     bench.made[0].say(id="still", method="ping")
     assert replies(bench.made[0])[-1] == {"jsonrpc": "2.0", "id": "still", "result": {}}
     await until(lambda: person.asked)
 
-    assert person.asked == QUESTIONS_LIMIT
+    assert person.asked == 1, "one at a time"
     refused = [message for message in replies(bench.made[0]) if "error" in message]
     assert len(refused) == 9 * QUESTIONS_LIMIT
     person.may_answer.set()
     await until(lambda: len(replies(bench.made[0])) == 10 * QUESTIONS_LIMIT + 1)
+    assert person.asked == QUESTIONS_LIMIT
+    task.cancel()
 
 
 async def test_questions_end_with_the_link(bench: Bench):
     person = Ponders()
     connection = await bench.connected(forms=person)
-    bench.made[0].say(id=1, method="elicitation/create", params={"message": "who?"})
+    task = calling(connection)
+    await until(lambda: bench.made[0].sent[-1]["method"] == "tools/call")
+    ask(bench.made[0])
     await until(lambda: person.asked)
     async with asyncio.timeout(5):
         await connection.close()
+    assert person.gone
+    with pytest.raises(ConnectionLost):
+        await task
     person.may_answer.set()
     await asyncio.sleep(0)
 

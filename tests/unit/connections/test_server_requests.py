@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dragoman.connections.server_requests import Refusal, RequestHandler, ServerRequests
+from dragoman.connections.server_requests import Refusal, RequestContext, RequestHandler, ServerRequests
 from dragoman.interaction import FormAnswer, FormElicitation
-from tests.unit.fakes import requests_answered_by
+from tests.unit.fakes import reply_of, requests_answered_by
 
 FORM = {
     "message": "who are you?",
@@ -31,7 +31,7 @@ class Filler:
 
 async def reply(requests: ServerRequests, request_id: Any, method: str, params: Any = None) -> dict[str, Any]:
     raw = Raw(json.dumps(params).encode()) if params is not None else Raw(b"{}")
-    return json.loads(await requests.reply(request_id, method, raw))
+    return json.loads(await reply_of(requests, request_id, method, raw))
 
 
 @pytest.mark.parametrize("request_id", ["x", 7, 0, 1.5, None, True])
@@ -54,7 +54,7 @@ async def test_what_was_not_offered_is_refused_as_unknown(method: str):
 
 
 async def test_the_refusal_of_an_endless_method_is_short():
-    assert len(await ServerRequests().reply(7, "x" * 1_000_000, Raw(b"{}"))) < 1000
+    assert len(await reply_of(ServerRequests(), 7, "x" * 1_000_000, Raw(b"{}"))) < 1000
 
 
 def test_forms_are_declared_only_where_somebody_fills_them():
@@ -89,10 +89,10 @@ async def test_a_question_that_is_none_reaches_nobody(params: Any):
 
 
 async def test_each_method_is_answered_by_its_own_handler_and_declares_its_own_capabilities():
-    async def roots(params: Raw) -> dict[str, Any]:
+    async def roots(params: Raw, context: RequestContext) -> dict[str, Any]:
         return {"roots": []}
 
-    async def sample(params: Raw) -> dict[str, Any]:
+    async def sample(params: Raw, context: RequestContext) -> dict[str, Any]:
         raise Refusal(-1, "no model")
 
     table = ServerRequests(
@@ -106,8 +106,5 @@ async def test_each_method_is_answered_by_its_own_handler_and_declares_its_own_c
     assert (await reply(table, 1, "roots/list"))["result"] == {"roots": []}
     assert (await reply(table, 2, "sampling/createMessage"))["error"] == {"code": -1, "message": "no model"}
     assert (await reply(table, 3, "elicitation/create"))["error"]["code"] == -32601
-    assert [table.can_answer_locally(method) for method in ("ping", "roots/list", "tools/call")] == [
-        True,
-        False,
-        True,
-    ]
+    local = [table.local_reply(1, each, has_call=True) for each in ("ping", "roots/list", "tools/call")]
+    assert [reply is not None for reply in local] == [True, False, True]

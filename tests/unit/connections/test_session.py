@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from dragoman.connections.session import Session
+from dragoman.connections.session import OpenCall, Session
 from dragoman.errors import CallError, CallTimeout, ConnectionLost, HttpError, RemoteError
+from dragoman.interaction import RelatedCall
 from dragoman.transports.base import About, Details, Sink, TransportFailure
 from dragoman.wire.client.legacy import LegacyDriver
 from dragoman.wire.client.modern import ModernDriver
@@ -67,8 +69,18 @@ class Wire:
     def logged(self, level: str, text: str) -> None:
         self.told.append(("logged", level, text))
 
-    def asked(self, session: Session, request_id: MessageId, method: str, params: object) -> None:
-        self.told.append(("asked", str(request_id), method))
+    def asked(
+        self,
+        session: Session,
+        request_id: MessageId,
+        method: str,
+        params: object,
+        calls: Mapping[int, OpenCall],
+    ) -> None:
+        self.told.append(("asked", str(request_id), method, *(call.call.name for call in calls.values())))
+
+    def call_ended(self, request_id: int) -> None:
+        self.told.append(("call ended",))
 
     def ended(self, session: Session, cause: str, how: str) -> None:
         self.told.append(("ended", cause, how))
@@ -245,6 +257,42 @@ async def test_what_a_legacy_server_asks_reaches_the_observer_and_its_answer_the
 
     assert wire.told == [("asked", "5", "ping")]
     assert wire.sent == [{"jsonrpc": "2.0", "id": 5, "result": {}}]
+
+
+ASKS = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create"}'
+CALLS = {name: RelatedCall("tools/call", name) for name in ("one", "two")}
+
+
+@pytest.mark.requirement("ASK-3")
+async def test_a_question_belongs_to_the_call_on_whose_stream_it_came(session: Session, wire: Wire):
+    tasks = [await started(session, call=call) for call in CALLS.values()]
+    tasks.append(await started(session))
+    numbers = [message["id"] for message in wire.sent]
+    for number in numbers:
+        session.received_on(number, ASKS)
+
+    asked = ("asked", "5", "elicitation/create")
+    assert wire.told == [(*asked, "one"), (*asked, "two"), asked]
+    for task in tasks:
+        task.cancel()
+
+
+async def test_a_question_on_the_common_stream_belongs_to_one_of_the_calls_under_way(
+    session: Session, wire: Wire
+):
+    task = await started(session, call=CALLS["one"])
+    session.received(ASKS)
+    other = await started(session, call=CALLS["two"])
+    session.received(ASKS)
+    answer(wire, 1)
+    await task
+    session.received(ASKS)
+    other.cancel()
+    await asyncio.wait([other])
+    session.received(ASKS)
+
+    assert [what[3:] for what in wire.told if what[0] == "asked"] == [("one",), ("one", "two"), ("two",), ()]
+    assert wire.told.count(("call ended",)) == 2
 
 
 async def test_a_modern_server_that_asks_is_not_answered_and_it_is_noted(session: Session, wire: Wire):

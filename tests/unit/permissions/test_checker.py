@@ -14,6 +14,7 @@ from dragoman.permissions.checker import Decision, PermissionChecker, call_of, j
 from dragoman.permissions.classifier import ByAnnotations
 from dragoman.permissions.modes import MODES, PermissionMode
 from dragoman.permissions.rules import Rulebook
+from dragoman.questions import Questions
 from dragoman.testing import ScriptedUser
 from tests.unit.fakes import no_hooks, tool
 
@@ -32,7 +33,7 @@ def gate_of(mode: PermissionMode, user: Any, bus: EventBus, **rules: tuple[str, 
     book = Rulebook.of([("user", "settings.json", PermissionRules(**rules))])
     classifier = ByAnnotations(lambda server: False)
     return PermissionChecker(
-        book, mode, interaction=user, hooks=no_hooks(), classifier=classifier, bus=bus, keep=_keep
+        book, mode, questions=Questions(user), hooks=no_hooks(), classifier=classifier, bus=bus, keep=_keep
     )
 
 

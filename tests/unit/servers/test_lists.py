@@ -16,7 +16,6 @@ from dragoman.connections.handshake import HandshakeResult
 from dragoman.content.redact import Redactor
 from dragoman.errors import RemoteError
 from dragoman.events import EventBus, PromptsChanged, ResourcesChanged, ToolsChanged
-from dragoman.hooks.forms import HookedForms
 from dragoman.names import ServerName
 from dragoman.servers import lists as module
 from dragoman.servers.lists import DEFAULT_TTL_SECONDS, PROBLEM_LIMIT, RESOURCES, ListContext, ListReader
@@ -25,7 +24,6 @@ from dragoman.settings import Settings
 from dragoman.testing import FakeClock
 from dragoman.wire.messages import Implementation
 from tests.integration.waiting import until
-from tests.unit.fakes import no_hooks
 
 pytestmark = pytest.mark.requirement("CAT-5")
 BOX = ServerName("box")
@@ -205,9 +203,8 @@ class Room:
         self.events = bus.listen()
         self.session = Session()
         configuration = load(Sources.here(given={"box": {"command": "x"}}, only_given=True))
-        forms = HookedForms(None, no_hooks())
         registry = ServerRegistry(
-            configuration, Catalog(), bus, FakeClock(), TransportDependencies(), (forms, None)
+            configuration, Catalog(), bus, FakeClock(), TransportDependencies(), lambda _: ()
         )
         self.server = registry["box"]
         handshake_result = HandshakeResult("2025-11-25", Implementation("s", "1"), capabilities, None)

@@ -12,12 +12,11 @@ from dragoman.config.plan import compare, marks_of
 from dragoman.connections.factory import TransportDependencies
 from dragoman.errors import ConfigError, HostClosed, NotConnected
 from dragoman.events import EventBus, ServerLogged, ToolsChanged
-from dragoman.hooks.forms import HookedForms
 from dragoman.names import QualifiedName, ServerName
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 from dragoman.testing import FakeClock
-from tests.unit.fakes import definition, no_hooks
+from tests.unit.fakes import definition
 
 BOX = ServerName("box")
 SAFE = ServerTool(
@@ -32,9 +31,8 @@ def configured(repeat: int = 0, **servers: dict[str, Any]) -> Configuration:
 
 
 def registry_of(configuration: Configuration) -> ServerRegistry:
-    forms = HookedForms(None, no_hooks())
     return ServerRegistry(
-        configuration, Catalog(), EventBus(), FakeClock(), TransportDependencies(), (forms, None)
+        configuration, Catalog(), EventBus(), FakeClock(), TransportDependencies(), lambda _: ()
     )
 
 

@@ -19,6 +19,8 @@ class RecordingSink:
 
     def __init__(self, *, knows_owner: bool = False) -> None:
         self.messages: list[bytes] = []
+        self.streams: list[int] = []
+        """The requests on whose streams messages came."""
         self.large: list[tuple[bytes, bytes]] = []
         self.failures: list[tuple[str | None, TransportFailure]] = []
         self.ends: list[str] = []
@@ -31,6 +33,10 @@ class RecordingSink:
     def received(self, message: bytes) -> None:
         self.messages.append(bytes(message))
         self._tell()
+
+    def received_on(self, request_id: int, message: bytes) -> None:
+        self.streams.append(request_id)
+        self.received(message)
 
     def oversized(self, head: bytes, tail: bytes) -> bool:
         self.large.append((head, tail))

@@ -205,8 +205,8 @@ def _import_rest(dialect: Dialect, entry: Entry, ours: dict[str, Any], note: Not
     for field, value in entry.items():
         if field in taken or field in dialect.unremarkable:
             continue
-        if field == "trusted" and dialect.keeps_unknown:
-            # In this scope `trusted` has effect, and the author of the imported file must not set it.
+        if field in ("trusted", "sampling", "roots") and dialect.keeps_unknown:
+            # In this scope they have effect, and the author of the imported file must not set them.
             if not is_empty_value(value):
                 note(field, NOT_TAKEN_OVER)
         elif dialect.keeps_unknown:

@@ -26,6 +26,8 @@ class ModernDriver:
         self, revision: str, client_info: Mapping[str, Any], capabilities: Mapping[str, Any]
     ) -> None:
         self.revision = revision
+        if "roots" in capabilities:  # changes of roots are announced in the legacy era only
+            capabilities = {**capabilities, "roots": {}}
         # The same on every request, so it is encoded once.
         fixed = {
             META_PROTOCOL_VERSION: revision,

@@ -1,0 +1,58 @@
+"""Roots: the folders that servers are told a person works in.
+
+The working directory and further folders that the program names. They are information and no permission: what
+a server can read does not depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.config.model import ServerConfig
+from dragoman.connections.server_requests import RequestContext, RequestHandler
+from dragoman.errors import ConfigError
+
+
+class Roots:
+    """The roots of one host."""
+
+    def __init__(self, cwd: Path, extra: Sequence[Path | str] = ()) -> None:
+        self._cwd = cwd
+        self._folders = _checked(cwd, extra)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return self._folders
+
+    def set(self, extra: Sequence[Path | str]) -> bool:
+        """Other folders besides the working directory from now on; whether anything changed."""
+        before, self._folders = self._folders, _checked(self._cwd, extra)
+        return before != self._folders
+
+    async def _answer(self, params: Raw, context: RequestContext) -> Mapping[str, Any]:
+        return {"roots": [{"uri": each.as_uri(), "name": each.name or str(each)} for each in self._folders]}
+
+    def handlers(self, config: ServerConfig) -> tuple[RequestHandler, ...]:
+        """The handler of `roots/list` for a server with this entry; none if it is not offered roots."""
+        if not are_offered(config):
+            return ()
+        capabilities = {"roots": {"listChanged": True}}
+        return (RequestHandler("roots/list", capabilities, self._answer, needs_call=False),)
+
+
+def are_offered(config: ServerConfig) -> bool:
+    """As the entry says; otherwise to servers on this machine only. Names of folders tell something of the
+    person, and a remote server has no use for them that it could not ask for."""
+    return config.transport.place != "remote" if config.roots is None else config.roots
+
+
+def _checked(cwd: Path, extra: Sequence[Path | str]) -> tuple[Path, ...]:
+    folders = [cwd, *((cwd / Path(each).expanduser()) for each in extra)]
+    for folder in folders[1:]:
+        if not folder.is_dir():
+            raise ConfigError(f"there is no folder {str(folder)!r} to use as a root")
+    return tuple(dict.fromkeys(folder.resolve() for folder in folders))

@@ -1,0 +1,239 @@
+"""Shows questions of servers in a terminal, as plain prompts: forms, URLs, sampling.
+
+Text from servers is shown as data: escaped, in quotes, and never to the left of the prompts. What is entered
+is checked at once, and asked for again until it fits. Ctrl-D and Escape leave a question without an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, cast
+
+import click
+from msgspec import UNSET, structs
+
+from dragoman.browser import open_page, opener
+from dragoman.cleaning import one_line, visible
+from dragoman.cli.terminal_input import ask_key, cut, indented, quoted, read_answer, show_keys
+from dragoman.forms import FormField, value_of
+from dragoman.interaction import (
+    FormAnswer,
+    FormElicitation,
+    RelatedCall,
+    SamplingMessage,
+    SamplingReview,
+    UrlElicitation,
+)
+
+Action = Literal["accept", "decline", "cancel"]
+LEFT: Final = "c"
+"""What Ctrl-D and Escape mean: the person left."""
+_KINDS: Final[Mapping[str, str]] = {
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "yes or no",
+    "choice": "a number or name from the list",
+    "choices": "numbers or names from the list, with commas between them",
+}
+_FORMATS: Final[Mapping[str, str]] = {
+    "email": "an e-mail address",
+    "uri": "a URI",
+    "date": "a date: 2026-07-28",
+    "date-time": "a date and time: 2026-07-28T12:00:00Z",
+}
+
+
+def show_heading(server: str, asks: str, message: str, calls: Iterable[RelatedCall]) -> None:
+    """Which server asks, in the course of which call, and its message in quotes."""
+    mark, who = click.style("?", fg="yellow", bold=True), click.style(one_line(server, 80), bold=True)
+    click.echo(f"\n{mark} {who} {asks}", err=True)
+    names = [one_line(call.name, 80) for call in calls]
+    if names:
+        during = f"during {names[0]}" if len(names) == 1 else f"during one of {', '.join(names)}"
+        click.secho(f"  {indented(during, 2)}", dim=True, err=True)
+    if message:
+        click.echo(f"  message: {indented(quoted(one_line(message, 500)), 11)}", err=True)
+
+
+# Forms.
+
+
+async def fill_in(question: FormElicitation) -> FormAnswer:
+    """Asks for each field, shows what was entered, and asks whether to send it."""
+    show_heading(question.server, "asks for information", question.message, question.calls)
+    fields, entered = question.fields, dict[str, Any]()
+    if fields:
+        hint = "An empty line takes the value in brackets, or leaves the field out. Ctrl-D stops."
+        click.secho(f"  {indented(hint, 2)}", dim=True, err=True)
+    while True:
+        for field in fields:
+            if not await _enter(field, entered):
+                return FormAnswer("cancel")
+        if fields:
+            click.echo("  This will be sent:", err=True)
+        for field in fields:
+            value = _written(entered[field.name]) if field.name in entered else "(left out)"
+            click.echo(f"    {click.style(one_line(field.label, 60), fg='cyan')}  {value}", err=True)
+        meanings = {"y": "send this", "n": "no, decline", LEFT: "leave without an answer"}
+        if fields:
+            meanings = {"y": "send this", "e": "enter it again", **meanings}
+        show_keys(meanings)
+        match await ask_key(meanings, LEFT):
+            case "y":
+                return FormAnswer("accept", entered)
+            case "n":
+                return FormAnswer("decline")
+            case "c":
+                return FormAnswer("cancel")
+            case _:
+                continue
+
+
+async def _enter(field: FormField, entered: dict[str, Any]) -> bool:
+    """Reads one field into `entered`; false if the person leaves the form."""
+    _show_field(field)
+    default = entered.get(field.name, field.default)
+    brackets = "" if default is UNSET else f" [{_written(default)}]"
+    while True:
+        click.echo(f"    {_label(field)}{brackets}: ", nl=False, err=True)
+        text = await read_answer()
+        if text is None:
+            click.echo(err=True)
+            return False
+        try:
+            if text or (default is UNSET and field.is_required and field.kind == "text"):
+                entered[field.name] = value_of(field, text)
+            elif default is not UNSET:
+                entered[field.name] = default
+            elif field.is_required:
+                raise ValueError("is required")
+            return True
+        except ValueError as problem:
+            words = f"{one_line(field.label, 60)} {one_line(str(problem), 200)}"
+            click.secho(f"    ! {indented(words, 6)}", fg="red", err=True)
+
+
+def _show_field(field: FormField) -> None:
+    if field.description:
+        click.secho(f"    {indented(quoted(one_line(field.description, 300)), 4)}", dim=True, err=True)
+    if field.is_secret:
+        warning = "This field asks for a secret. The server sees what you enter."
+        click.secho(f"    ! {indented(warning, 6)}", fg="red", err=True)
+    for number, choice in enumerate(field.choices, 1):
+        click.echo(f"      {number:>2}  {indented(one_line(choice.title, 100), 10)}", err=True)
+
+
+def _label(field: FormField) -> str:
+    kind = _FORMATS.get(field.format or "", _KINDS.get(field.kind, ""))
+    about = ", ".join(filter(None, (kind, "required" if field.is_required else "")))
+    return click.style(one_line(field.label, 60), fg="cyan") + (f" ({about})" if about else "")
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return cut(visible(value))
+    if isinstance(value, list | tuple):
+        return cut(visible(", ".join(map(str, cast("tuple[Any, ...]", value)))))
+    return json.dumps(value)
+
+
+# URLs.
+
+
+async def ask_to_open(question: UrlElicitation) -> Action:
+    """Shows the URL with its host apart, and opens it in a browser if the person agrees."""
+    show_heading(question.server, "asks you to open a web page first:", question.message, question.calls)
+    click.echo(f"  {_with_host_bold(visible(question.url))}", err=True)
+    click.echo(f"  host: {click.style(one_line(question.host, 300), bold=True)}", err=True)
+    for warning in question.warnings:
+        click.secho(f"  ! {indented(one_line(warning, 400), 4)}", fg="red", err=True)
+    untouched = "Dragoman has not opened or fetched it. Open it only if you trust the server."
+    click.secho(f"  {untouched}", dim=True, err=True)
+    opens = "yes, open it in the browser" if opener() else "yes, I open it myself"
+    meanings = {"y": opens, "n": "no", LEFT: "leave without an answer"}
+    show_keys(meanings)
+    key = await ask_key(meanings, LEFT)
+    if key != "y":
+        return "decline" if key == "n" else "cancel"
+    if opener() and not open_page(question.url):
+        click.echo("  The browser could not be started: open the page yourself.", err=True)
+    return "accept"
+
+
+async def ask_if_done(question: UrlElicitation) -> bool:
+    """Asks whether the person is done with the page."""
+    click.echo(f"  Waiting until the page at {one_line(question.host, 300)} is done with.", err=True)
+    meanings = {"d": "done, continue", LEFT: "give up"}
+    show_keys(meanings)
+    return await ask_key(meanings, LEFT) == "d"
+
+
+def _with_host_bold(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    end = next((place for place, sign in enumerate(rest) if sign in "/?#"), len(rest))
+    user, at, host = rest[:end].rpartition("@")
+    return f"{scheme}://{user}{at}{click.style(host, bold=True)}{rest[end:]}"
+
+
+# Sampling.
+
+
+async def review(sampling: SamplingReview) -> SamplingReview | None:
+    """Shows a request to the model, or its answer; the person sends it, changes its text, or refuses."""
+    request, answer = sampling.request, sampling.answer
+    asks = "asks your model for an answer" if answer is None else "is about to be sent this answer"
+    show_heading(request.server, asks, "", request.calls)
+    whole = False
+    while True:
+        _show_sampling(sampling, whole=whole)
+        to = "send it to the model" if answer is None else "send it to the server"
+        meanings = {"y": to, "e": "replace its text", "v": "show all of it", "n": "no"}
+        show_keys(meanings)
+        match await ask_key(meanings):
+            case "y":
+                return sampling
+            case "e":
+                sampling = await _edited(sampling)
+            case "v":
+                whole = True
+            case _:
+                return None
+
+
+def _show_sampling(sampling: SamplingReview, *, whole: bool) -> None:
+    request, answer = sampling.request, sampling.answer
+    rows = [("model", answer.model), ("answer", _blocks(answer.content))] if answer else []
+    if answer is None:
+        rows = [("system", request.system_prompt)]
+        rows += [(message.role, _blocks(message.content)) for message in request.messages]
+        rows += [("tools", ", ".join(str(tool.get("name", "")) for tool in request.tools))]
+        rows += [("limit", f"{request.max_tokens} tokens")]
+    for name, text in rows:
+        if text:
+            shown = visible(text) if whole else cut(visible(text))
+            click.echo(f"    {click.style(f'{name:<9}', fg='cyan')}  {indented(quoted(shown), 15)}", err=True)
+
+
+def _blocks(blocks: Iterable[Mapping[str, Any]]) -> str:
+    return " ".join(
+        str(block["text"]) if block.get("type") == "text" else json.dumps(block, default=str)
+        for block in blocks
+    )
+
+
+async def _edited(sampling: SamplingReview) -> SamplingReview:
+    """With another text in the last message of the request, or in the answer."""
+    click.echo("    new text: ", nl=False, err=True)
+    text = await read_answer()
+    if not text:
+        return sampling
+    content = ({"type": "text", "text": text},)
+    if sampling.answer is not None:
+        return structs.replace(sampling, answer=structs.replace(sampling.answer, content=content))
+    request = sampling.request
+    last = SamplingMessage("user", content)
+    messages = (*request.messages[:-1], last)
+    return structs.replace(sampling, request=structs.replace(request, messages=messages))

@@ -1,0 +1,150 @@
+"""The queue of all questions that a host puts to its person: permission, forms, URLs, sampling.
+
+One question is shown at a time. Servers take turns, so that a server with many questions does not delay those
+of others. A question leaves the queue, or the screen, when the task that asks it is cancelled, and all leave
+when the host closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Any, Final, TypeVar
+
+from dragoman.errors import HostClosed
+from dragoman.interaction import Interaction
+
+T = TypeVar("T")
+
+WAITING_LIMIT: Final = 16
+"""Questions of one server that wait; more are refused. Permission questions are not limited: the program
+itself makes the calls."""
+
+
+class TooManyQuestions(Exception):
+    """The server already has `WAITING_LIMIT` questions in the queue."""
+
+
+class OpenQuestion:
+    """A question while it is shown. Work that the answer depends on is done within it."""
+
+    is_open = True
+
+
+sampling_depth: ContextVar[int] = ContextVar("dragoman sampling depth", default=0)
+"""How many sampling requests the running code helps to answer, one within the other."""
+
+_current: ContextVar[OpenQuestion | None] = ContextVar("dragoman question", default=None)
+
+
+def current_question() -> OpenQuestion | None:
+    """The question that the running code helps to answer; None if there is none."""
+    question = _current.get()
+    return question if question is not None and question.is_open else None
+
+
+class Questions:
+    """The person of a host, and the queue of questions to them."""
+
+    def __init__(self, interaction: Interaction | None) -> None:
+        self.interaction = interaction
+        self._is_busy = False
+        """Whether a question has its turn."""
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        """By server, those who wait for a turn. The first server is next."""
+        self._shown: set[asyncio.Task[Any]] = set()
+        self._is_closed = False
+
+    @asynccontextmanager
+    async def turn(
+        self, server: str, *, within: OpenQuestion | None = None, limit: int | None = None
+    ) -> AsyncGenerator[None]:
+        """Waits until the question may be shown. `limit`: raises `TooManyQuestions` if so many of this server
+        wait. `within`: a question whose answer depends on this one; if it, or the one that the caller helps
+        to answer, is shown now, the turn comes at once, for waiting would never end."""
+        if self._is_closed:
+            raise HostClosed
+        outer = within if within is not None and within.is_open else current_question()
+        if outer is not None:
+            yield
+            return
+        await self._take_turn(server, limit)
+        try:
+            yield
+        finally:
+            self._pass_turn_on()
+
+    async def show(self, asked: Coroutine[Any, Any, T]) -> T:
+        """The answer; `HostClosed` if the host is closed before it comes."""
+        question = OpenQuestion()
+        token = _current.set(question)
+        try:
+            return await self.wait_for(asked)
+        finally:
+            question.is_open = False
+            _current.reset(token)
+
+    async def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of work that ends with the host: `HostClosed` then."""
+        if self._is_closed:
+            work.close()
+            raise HostClosed
+        task = asyncio.create_task(work)
+        self._shown.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if self._is_closed and (current is None or not current.cancelling()):
+                raise HostClosed from None
+            raise
+        finally:
+            self._shown.discard(task)
+
+    def close(self) -> None:
+        """Ends every question; those who wait for an answer learn that the host is closed."""
+        self._is_closed = True
+        for task in list(self._shown):
+            task.cancel()
+        for waiter in [waiter for line in self._waiting.values() for waiter in line]:
+            if not waiter.done():
+                waiter.set_exception(HostClosed())
+
+    async def _take_turn(self, server: str, limit: int | None) -> None:
+        if not self._is_busy:
+            self._is_busy = True
+            return
+        line = self._waiting.setdefault(server, deque())
+        if limit is not None and len(line) >= limit:
+            raise TooManyQuestions
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.append(waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.cancelled():
+                self._leave(server, waiter)
+            elif waiter.done():
+                self._pass_turn_on()  # it was given in the same moment
+            raise
+
+    def _leave(self, server: str, waiter: asyncio.Future[None]) -> None:
+        line = self._waiting[server]
+        line.remove(waiter)
+        if not line:
+            del self._waiting[server]
+
+    def _pass_turn_on(self) -> None:
+        while self._waiting:
+            server, line = next(iter(self._waiting.items()))
+            del self._waiting[server]
+            waiter = line.popleft()
+            if line:
+                self._waiting[server] = line  # behind all other servers
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+        self._is_busy = False

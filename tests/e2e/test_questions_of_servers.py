@@ -1,0 +1,158 @@
+"""`dragoman call` and questions of servers: forms and pages at the terminal, and without one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.cli import exit_codes
+from tests.e2e.command import config, run
+from tests.e2e.person import Person
+from tests.servers import zoo
+
+pytestmark = pytest.mark.slow
+
+FORM = {
+    "message": "Where to? \x1b[2J",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "title": "Your name", "minLength": 2},
+            "mail": {"type": "string", "format": "email", "description": "For the receipt."},
+            "count": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3},
+            "colour": {
+                "type": "string",
+                "oneOf": [{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}],
+            },
+            "extras": {"type": "array", "items": {"enum": ["tea", "bread"]}, "default": ["tea"]},
+            "gift": {"type": "boolean"},
+        },
+        "required": ["name", "colour"],
+    },
+}
+KEYS = "y/e/n/c"
+PAGE = {"mode": "url", "elicitationId": "e1", "url": "https://xn--80ak6aa92e.example/pay", "message": "Pay"}
+
+
+def words(revision: str, method: str, params: dict[str, Any], **more: Any) -> list[str]:
+    """The words of a command that has the server ask."""
+    asked = {"method": method, "params": params, **more}
+    if revision == "2026-07-28":
+        asked["in_round"] = True
+    server = config(s=zoo("asks_back.py", protocol=revision))
+    return ["call", "mcp__s__ask", json.dumps(asked), "--mcp-config", server]
+
+
+def answer_in(shown: str) -> dict[str, Any]:
+    return json.loads(shown[shown.rindex("\n{") if "\n{" in shown else shown.index("{") :])["result"]
+
+
+@pytest.mark.requirement("ASK-1")
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_form_is_filled_in_field_by_field_and_sent_after_a_look(home: Path, revision: str):
+    with Person(*words(revision, "elicitation/create", FORM)) as person:
+        head = person.sees("Your name (required): ")
+        assert "? s asks for information" in head
+        assert "during mcp__s__ask" in head
+        assert 'message: "Where to? \\x1b[2J"' in head
+        person.type(b"x\n")
+        person.sees("! Your name must have at least 2 characters")
+        person.type(b"Ada\n")
+        person.sees('"For the receipt."')
+        person.sees("mail (an e-mail address): ")
+        person.type(b"nobody\n")
+        person.sees("! mail must be an e-mail address")
+        person.type(b"\n")
+        person.sees("count (a whole number) [3]: ")
+        person.type(b"12\n")
+        person.sees("! count must be at most 9")
+        person.type(b"\n")
+        person.sees("2  Blue")
+        person.type(b"\n")
+        person.sees("! colour is required")
+        person.type(b"blue\n")
+        person.sees("! colour choose one of the list")
+        person.type(b"2\n")
+        person.sees("[tea]: ")
+        person.type(b"tea, 2\n")
+        person.sees("gift (yes or no): ")
+        person.type(b"\n")
+        shown = person.answers(KEYS, "y")
+        assert "mail  (left out)" in shown
+        code, rest = person.ends()
+
+    assert code == exit_codes.OK
+    content = {"name": "Ada", "count": 3, "colour": "b", "extras": ["tea", "bread"]}
+    assert answer_in(rest) == {"action": "accept", "content": content}
+
+
+@pytest.mark.requirement("ASK-1")
+@pytest.mark.parametrize(("key", "action"), [("n", "decline"), ("c", "cancel"), (b"\x04", "cancel")])
+def test_a_form_can_be_declined_and_left(home: Path, key: str | bytes, action: str):
+    form = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
+    with Person(*words("2025-11-25", "elicitation/create", form)) as person:
+        person.answers("y/n/c", key)
+        code, rest = person.ends()
+        assert person.is_as_before
+
+    assert (code, answer_in(rest)) == (exit_codes.OK, {"action": action})
+
+
+def test_the_end_of_input_leaves_a_form(home: Path):
+    with Person(*words("2025-11-25", "elicitation/create", FORM)) as person:
+        person.sees("Your name (required): ")
+        person.type(b"\x04")
+        assert answer_in(person.ends()[1]) == {"action": "cancel"}
+
+
+def test_what_was_entered_can_be_entered_again(home: Path):
+    form = {"message": "", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}}}}
+    with Person(*words("2025-11-25", "elicitation/create", form)) as person:
+        person.sees("a: ")
+        person.type(b"one\n")
+        person.answers(KEYS, "e")
+        person.sees("a [one]: ")
+        person.type(b"two\n")
+        person.answers(KEYS, "y")
+        assert answer_in(person.ends()[1]) == {"action": "accept", "content": {"a": "two"}}
+
+
+@pytest.mark.requirement("ASK-2")
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_page_is_shown_with_its_host_and_what_is_odd_about_it(home: Path, revision: str):
+    with Person(*words(revision, "elicitation/create", PAGE)) as person:
+        shown = person.answers("y/n/c", "y")
+        assert PAGE["url"] in shown
+        assert "host: xn--80ak6aa92e.example" in shown
+        assert "! The host is written in punycode" in shown
+        assert "y  yes, I open it myself" in shown
+        if revision == "2026-07-28":  # the call is made again: not before the person is done
+            person.answers("d/c", "d")
+        assert answer_in(person.ends()[1]) == {"action": "accept"}
+
+
+def test_without_a_terminal_questions_are_declined(home: Path):
+    for params in (FORM, PAGE):
+        done = run(*words("2025-11-25", "elicitation/create", params))
+        assert answer_in(done.stdout) == {"action": "decline"}, done.stderr
+
+
+@pytest.mark.requirement("ASK-3")
+def test_a_question_leaves_the_screen_when_its_call_ends(home: Path):
+    with Person(*words("2025-11-25", "elicitation/create", FORM, patient=False)) as person:
+        code, shown = person.ends()
+
+    assert code == exit_codes.OK
+    assert shown.endswith("asked\n")
+
+
+@pytest.mark.requirement("ASK-5")
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_servers_are_told_the_folders_of_add_dir(home: Path, revision: str):
+    (home / "more").mkdir()
+    done = run(*words(revision, "roots/list", {}), "--add-dir", home / "more", "--add-dir", "..")
+    here = [home / "work", home / "more", home]
+    assert [root["uri"] for root in answer_in(done.stdout)["roots"]] == [each.as_uri() for each in here]
+    missing = run(*words(revision, "roots/list", {}), "--add-dir", home / "none")
+    assert missing.returncode == exit_codes.USAGE
