@@ -149,7 +149,7 @@ _ROWS = [
     Requirement("ASK-3", "hooks answer before a person; one question at a time", missing="no test shows it"),
     Requirement("ASK-4", "sampling", missing="no test shows it"),
     Requirement("ASK-5", "roots", missing="no test shows it"),
-    Requirement("ASK-6", "logging", missing="no test shows it"),
+    Requirement("ASK-6", "logging: a level for each server, messages in its log and in events"),
     # --- The agent ---
     Requirement("AGT-1", "conversation, and one-shot with -p", missing="no test shows it"),
     Requirement("AGT-2", "any model provider; without a key a clear sentence", missing="no test shows it"),

@@ -44,6 +44,7 @@ from dragoman.config.model import ServerConfig
 from dragoman.config.plan import Plan
 from dragoman.config.scopes import Sources
 from dragoman.connections.factory import TransportDependencies
+from dragoman.connections.server_log import ServerLogs
 from dragoman.content.prepare import Preparer
 from dragoman.content.redact import Redactor
 from dragoman.errors import ConfigError, HostClosed, HostNotOpen, SignInFailed, WrongLoop, reworded
@@ -56,6 +57,7 @@ from dragoman.live_configuration import ConfiguredParts, LiveConfiguration, Sele
 from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
 from dragoman.permissions.modes import PermissionMode
+from dragoman.protocol import LOG_LEVELS, LogLevel
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 from dragoman.servers.status import ServerStatus
@@ -84,6 +86,8 @@ class HostOptions(TypedDict, total=False):
     """Decides in permission mode `auto`."""
     audit: bool | None
     """Whether calls are written to the audit log; if not given, for hosts that read configuration files."""
+    server_logs: bool | None
+    """Whether servers have log files; if not given, for hosts that read configuration files."""
     settings: Mapping[str, int] | None
     """Values of settings, before those of files and environment."""
     clock: Clock | None
@@ -143,6 +147,12 @@ class Host:
         self._access = (
             parent._access if parent is not None else self._access_control(configuration, reloading)
         )
+        wants_logs = options.get("server_logs")
+        self._logs: ServerLogs | None = None
+        if parent is not None:
+            self._logs = parent._logs
+        elif not servers.only_given if wants_logs is None else wants_logs:
+            self._logs = ServerLogs(self._access.report_problem)
         self._servers, urls = self._registry(configuration, clock)
         self._preparer = Preparer(limits=limits_of(configuration))
         access = self._access
@@ -199,7 +209,9 @@ class Host:
         urls = None
         if isinstance(interaction, ElicitsUrls):
             urls = HookedUrls(interaction, hooks, self._redactor_of)
-        registry = ServerRegistry(configuration, self._catalog, self._bus, clock, dependencies, (forms, urls))
+        registry = ServerRegistry(
+            configuration, self._catalog, self._bus, clock, dependencies, (forms, urls), self._logs
+        )
         return registry, urls
 
     @classmethod
@@ -296,6 +308,8 @@ class Host:
                 self._access.permissions.forget(name)
         else:
             await self._access.close()
+            if self._logs is not None:
+                await asyncio.to_thread(self._logs.close)
         self._bus.close()
 
     # What there is.
@@ -481,6 +495,17 @@ class Host:
     async def reconnect(self, name: str) -> ServerStatus:
         """Reconnects a server, with a new count of attempts; returns when that succeeded or failed."""
         return await self._wanted(name, Server.reconnect)
+
+    async def set_log_level(self, name: str, level: LogLevel | None) -> None:
+        """Asks a server for log messages of this level and above, now and after each reconnect; None: as the
+        server decides by itself, from the next connection on.
+
+        Without effect on a server that has no log messages. Raises `CallError` if the server refuses.
+        """
+        self._check_open()
+        if level is not None and level not in LOG_LEVELS:
+            raise ConfigError(f"there is no log level {level!r}", hint=f"There are: {', '.join(LOG_LEVELS)}.")
+        await self._servers.named(name).set_log_level(level)
 
     async def sign_in(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 Era = Literal["legacy", "modern"]
 
@@ -27,7 +27,8 @@ META_SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 META_LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 META_SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
-LOG_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+LOG_LEVELS: Final[tuple[LogLevel, ...]] = get_args(LogLevel)
 """Least severe first."""
 
 PARSE_ERROR: Final = -32700

@@ -37,6 +37,7 @@ LAYERS: list[set[str]] = [
         "surrogates",
         "transport_types",
         "urls",
+        "log_files",
         "private_files",
         "processes",
         "wildcards",

@@ -22,7 +22,7 @@ COMMANDS: Final = {
     "completion": "Print the script that completes commands, servers and tools in a shell.",
     "config": "Show the effective configuration and where it comes from.",
     "demo": "A short demonstration: real calls to a built-in server. Needs no configuration.",
-    "logs": "Show the audit log: every call, why it was allowed or denied, and its result.",
+    "logs": "Show the log of one server, or the audit log: every call, why it was allowed or denied.",
     "mcp": "Manage servers: add, list, approve, import …",
     "permissions": "Show and change the rules that allow, ask or deny calls.",
     "prompt": "Get one prompt of a server and print its messages.",

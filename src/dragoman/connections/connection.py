@@ -22,6 +22,7 @@ from dragoman.connections.handshake import HandshakeResult
 from dragoman.connections.reachability import pause
 from dragoman.connections.reconnect_backoff import ReconnectBackoff
 from dragoman.connections.resource_subscriptions import UPDATED, ResourceSubscriptions
+from dragoman.connections.server_log import ServerLog
 from dragoman.connections.server_messages import LOG_TEXT_LIMIT, ServerMessages
 from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import End, Session, SessionEvents
@@ -37,6 +38,7 @@ from dragoman.connections.state import (
     ServerState,
     Signal,
     Start,
+    in_words,
     next_state,
 )
 from dragoman.connections.subscription_stream import ACKNOWLEDGED
@@ -70,6 +72,8 @@ class ConnectionHandlers(Struct, frozen=True):
     on_notification: Callable[[Session, str], None]
     requests: ServerRequests
     """Answers what the server asks for."""
+    log: ServerLog | None = None
+    """Its log file."""
 
 
 class Held(NamedTuple):
@@ -101,11 +105,14 @@ class Connection:
         self._last_noise: tuple[str, ...] = ()
         self._error = held.error if held is not None else None
         self._checking: asyncio.Task[None] | None = None
-        messages = self._messages = ServerMessages(name, context.bus, handlers.requests, self._noticed)
+        messages = self._messages = ServerMessages(
+            name, context.bus, handlers.requests, self._noticed, handlers.log
+        )
         session_events = SessionEvents(
             messages.notified,
             messages.asked,
             messages.logged,
+            messages.stderr,
             self._ended,
             self._unresponsive,
             self._unauthorized,
@@ -266,6 +273,9 @@ class Connection:
         except DragomanError as error:
             return error
         return None
+
+    def log_problem(self, text: str) -> None:
+        self._messages.logged("warning", text)
 
     def skip_stop_wait(self) -> None:
         """Its process gets no time to finish its work, in a closing that is under way or to come."""
@@ -506,6 +516,8 @@ class Connection:
         self._state_changed.set()
         self._state_changed = asyncio.Event()
         state = self._state
+        if self._handlers.log is not None:
+            self._handlers.log.write("connection", *in_words(state))
         self._context.bus.publish(
             events.ServerStateChanged(
                 server=self.name,

@@ -23,7 +23,7 @@ from dragoman.connections.failures import Health, error_of, why_renewed
 from dragoman.connections.flooding import FloodGauge
 from dragoman.deadlines import Deadlines
 from dragoman.errors import CallTimeout, ConnectionLost, HttpError, MessageTooLarge, RemoteError
-from dragoman.protocol import Era
+from dragoman.protocol import Era, LogLevel
 from dragoman.transports.base import About, Details, Transport, TransportFailure
 from dragoman.wire.codec import encode_notification
 from dragoman.wire.messages import MessageId
@@ -77,6 +77,7 @@ class Driver(Protocol):
     def encode(
         self, request_id: int, method: str, params: Mapping[str, Any] | None, wants_progress: bool
     ) -> bytes: ...
+    def set_log_level(self, level: LogLevel | None) -> bool: ...
     def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]: ...
     def encode_cancel(self, request_id: int, reason: str) -> bytes: ...
 
@@ -87,6 +88,7 @@ class SessionEvents(Struct, frozen=True):
     notified: Callable[[str, Raw], None]
     asked: Callable[[Session, MessageId, str, Raw], None]
     logged: Callable[[str, str], None]
+    stderr: Callable[[bytes], None]
     ended: Callable[[Session, str, End], None]
     unresponsive: Callable[[Session], None]
     """The server has sent nothing for a while although requests wait."""
@@ -402,6 +404,9 @@ class Session:
                 self._end_as("its session has ended", "session")
             case "unauthorized":
                 self._events.unauthorized(self)
+
+    def stderr(self, data: bytes) -> None:
+        self._events.stderr(data)
 
     def unrequested(self, count: int) -> None:
         if self._flood.is_flooded(count, self._loop.time()):

@@ -26,6 +26,7 @@ from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.connection import Connection
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import TransportDependencies
+from dragoman.connections.server_log import ServerLogs
 from dragoman.connections.supervisor import Supervisor, close_all
 from dragoman.connections.target import ConnectionContext
 from dragoman.content.redact import Redactor
@@ -48,6 +49,7 @@ class ServerRegistry(Mapping[str, Server]):
         clock: Clock,
         dependencies: TransportDependencies,
         elicitation: tuple[HookedForms, ElicitsUrls | None],
+        logs: ServerLogs | None = None,
     ) -> None:
         self.configuration = configuration
         self.catalog = catalog
@@ -71,6 +73,7 @@ class ServerRegistry(Mapping[str, Server]):
             *elicitation,
             lambda: self.configuration.environ,
             self._start_checked,
+            logs,
         )
         self._servers: dict[str, Server] = {}
         self._replaced: Mapping[str, ServerStatus] = {}

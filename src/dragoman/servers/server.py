@@ -34,6 +34,7 @@ from dragoman.connections.factory import (
 from dragoman.connections.failures import list_failed
 from dragoman.connections.reachability import TcpProbe
 from dragoman.connections.resource_subscriptions import ResourceSubscriptions
+from dragoman.connections.server_log import ServerLogs
 from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
@@ -44,6 +45,7 @@ from dragoman.events import PromptsChanged, ResourcesChanged, ServerEvent, Tools
 from dragoman.hooks.forms import HookedForms
 from dragoman.interaction import ElicitsUrls
 from dragoman.names import ServerName
+from dragoman.protocol import LogLevel
 from dragoman.servers import stored_tools
 from dragoman.servers.lists import (
     PROMPTS,
@@ -80,6 +82,9 @@ class ServerContext(Struct, frozen=True):
     environ: Callable[[], Mapping[str, str]]
     start_checked: Callable[[ConfiguredServer], ServerConfig]
     """The entry as it is started now; raises `ConfigError` if files do not allow the start."""
+
+    logs: ServerLogs | None = None
+    """The log files of servers; None: there are none."""
 
     @property
     def settings(self) -> Settings:
@@ -119,11 +124,15 @@ class Server:
         self._oauth: OAuthCredentials | None = None
         self.requests = ServerRequests(elicitation_handlers(self.name, forms, context.urls))
         """Answers what the server asks for."""
+        self.log_level: LogLevel | None = config.log_level
+        """The least severe log messages that it is asked for; None: as it decides by itself."""
+        self._setting_level: asyncio.Task[None] | None = None
+        log = context.logs.of(self.name, self._redactor.text) if context.logs and held is None else None
         self.connection = Connection(
             self.name,
             self._target(config, is_held=held is not None),
             context.connections,
-            ConnectionHandlers(self._prepare, self._notified, self.requests),
+            ConnectionHandlers(self._prepare, self._notified, self.requests, log),
             held,
         )
         self.update(entry)
@@ -262,6 +271,27 @@ class Server:
         if self.connection.state.status == "disabled":
             self.forget_lists()
 
+    async def set_log_level(self, level: LogLevel | None) -> None:
+        """Asks for log messages of this level and above, now and after each reconnect. Raises what the
+        server answers."""
+        self.log_level = level
+        session = self.session()
+        if session is not None:
+            await self._send_log_level(session)
+
+    async def _send_log_level(self, session: Session) -> None:
+        level = self.log_level
+        if session.driver.set_log_level(level) or level is None or not self.offers("logging"):
+            return
+        await session.request("logging/setLevel", {"level": level}, timeout_seconds=self.request_seconds)
+
+    async def _set_log_level_again(self, session: Session) -> None:
+        """After connecting; a server that refuses can be used all the same."""
+        try:
+            await self._send_log_level(session)
+        except DragomanError as error:
+            self.connection.log_problem(f"its log level could not be set: {error}")
+
     def retire(self, why: DragomanError) -> None:
         """No caller gets a session from now on; the connection is closed next."""
         self._retired_with = why
@@ -272,6 +302,8 @@ class Server:
         # A reading that a caller waits for ends with its session, with an error.
         for reading in self._background.values():
             reading.stop()
+        if self._setting_level is not None:
+            self._setting_level.cancel()
 
     def forget_lists(self) -> None:
         """Drops what the server offered."""
@@ -298,6 +330,8 @@ class Server:
         for reader in (self.resources, self.templates, self.prompts):
             reader.forget()  # a new connection may have other credentials
         self.reads.changed()
+        if self.log_level is not None:
+            self._setting_level = asyncio.create_task(self._set_log_level_again(session))
         for capability in ("resources", "prompts"):
             if self.offers(capability):
                 promised = self.tells_of_changes(capability)

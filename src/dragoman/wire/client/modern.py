@@ -10,7 +10,14 @@ from typing import Any
 
 import msgspec
 
-from dragoman.protocol import META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_PROTOCOL_VERSION, Era
+from dragoman.protocol import (
+    META_CLIENT_CAPABILITIES,
+    META_CLIENT_INFO,
+    META_LOG_LEVEL,
+    META_PROTOCOL_VERSION,
+    Era,
+    LogLevel,
+)
 from dragoman.wire.codec import encode_notification, encode_request
 from dragoman.wire.mirroring import request_headers
 
@@ -27,13 +34,24 @@ class ModernDriver:
     ) -> None:
         self.revision = revision
         # The same on every request, so it is encoded once.
-        fixed = {
+        self._fixed: dict[str, Any] = {
             META_PROTOCOL_VERSION: revision,
             META_CLIENT_INFO: client_info,
             META_CLIENT_CAPABILITIES: capabilities,
         }
-        self._meta = {key: msgspec.Raw(msgspec.json.encode(value)) for key, value in fixed.items()}
-        self._encoded_meta = _encode(fixed)
+        self._encode_meta()
+
+    def _encode_meta(self) -> None:
+        self._meta = {key: msgspec.Raw(_encode(value)) for key, value in self._fixed.items()}
+        self._encoded_meta = _encode(self._fixed)
+
+    def set_log_level(self, level: LogLevel | None) -> bool:
+        """Whether requests carry the level: each one from now on does."""
+        self._fixed.pop(META_LOG_LEVEL, None)
+        if level is not None:
+            self._fixed[META_LOG_LEVEL] = level
+        self._encode_meta()
+        return True
 
     def encode(
         self, request_id: int, method: str, params: Mapping[str, Any] | None, wants_progress: bool
