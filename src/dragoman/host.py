@@ -31,6 +31,7 @@ from dragoman.calls.progress import OnProgress
 from dragoman.calls.prompts import Prompts
 from dragoman.calls.requests import Requests
 from dragoman.calls.resources import ResourceReader, Resources
+from dragoman.calls.task_access import Tasks
 from dragoman.calls.turn import call_in_turn
 from dragoman.catalog.catalog import Admit, Catalog
 from dragoman.catalog.instructions import cleaned
@@ -164,6 +165,7 @@ class Host:
         self._reader = ResourceReader(self._servers)
         self._resources = Resources(self._reader, requests)
         self._prompts = Prompts(self._servers, requests)
+        self._tasks = Tasks(self._pipeline.tasks, self._pipeline.call, requests, self._redactor_of, clock.now)
         self._stage = "new"
         self._loop: asyncio.AbstractEventLoop | None = None
         """The event loop that everything of this host runs in; known once it is open."""
@@ -302,6 +304,7 @@ class Host:
             self._access.permissions.close()
         await self._sign_in_tools.close()
         await asyncio.gather(*(child.close() for child in self._children))
+        await self._pipeline.tasks.close()
         await self._servers.close()
         if self._parent is not None:
             for name in self._servers:
@@ -362,6 +365,12 @@ class Host:
         """What servers have to say for a person: listed, filled in, completed."""
         self._check_open()
         return self._prompts
+
+    @property
+    def tasks(self) -> Tasks:
+        """Calls that go on at their servers as tasks: listed, fetched, cancelled."""
+        self._check_open()
+        return self._tasks
 
     def instructions(self) -> Mapping[str, str]:
         """What connected servers say about how to use them, cleaned and cut; see `catalog/instructions.py`.
@@ -452,6 +461,7 @@ class Host:
         builtin_tools: Mapping[str, BuiltinTool] | None = None,
         reset_timeout_on_progress: bool = False,
         raw: bool = False,
+        background_after_seconds: float | None = None,
         call_id: str | None = None,
         caller: Caller = LOCAL_CALLER,
     ) -> Coroutine[Any, Any, CallOutcome]:
@@ -459,9 +469,11 @@ class Host:
 
         `reset_timeout_on_progress`: the time limit starts again with each progress notification. `raw`: the
         result as the server sent it, not cleaned and cut to fit a model; only secrets of the server's entry
-        are taken out. `call_id`: identifies this call in events and hooks, for instance the id of a model's
-        tool use; one is generated if it is missing. `caller`: the party that makes the call, if it is not the
-        local one; grants and the audit log tell callers apart.
+        are taken out. `background_after_seconds`: a call that its server runs as a task ends after that time
+        without a result; the task goes on, and `tasks` fetches its result by the `task` of the outcome. Calls
+        that are not tasks are not affected. `call_id`: identifies this call in events and hooks, for instance
+        the id of a model's tool use; one is generated if it is missing. `caller`: the party that makes the
+        call, if it is not the local one; grants and the audit log tell callers apart.
 
         What the tool or its server answers, errors included, is the outcome. Raised are only
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
@@ -479,6 +491,7 @@ class Host:
                 builtin_tools,
                 reset_timeout_on_progress,
                 raw,
+                background_after_seconds=background_after_seconds,
                 call_id=call_id or new_call_id(),
                 caller=caller,
             )

@@ -51,7 +51,8 @@ class Entry(Struct, kw_only=True, omit_defaults=True, gc=False):
     rule: str = ""
     rule_source: str = ""
     outcome: str = ""
-    """`ok`, `tool-error`, `cancelled`, or the code of an error."""
+    """`ok`, `tool-error`, `cancelled`, `background` (it goes on as a task at its server),
+    or the code of an error."""
     duration_ms: float = 0.0
 
 

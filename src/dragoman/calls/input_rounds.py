@@ -157,7 +157,8 @@ async def next_round(server: str, raw: Raw, answerer: ServerRequests) -> dict[st
     carried: dict[str, Any] = {}
     if asked.input_requests:
         carried["inputResponses"] = {
-            key: await _answer(server, question, answerer) for key, question in asked.input_requests.items()
+            key: await answer_input(server, question, answerer)
+            for key, question in asked.input_requests.items()
         }
     else:
         await asyncio.sleep(PAUSE_SECONDS)
@@ -166,7 +167,8 @@ async def next_round(server: str, raw: Raw, answerer: ServerRequests) -> dict[st
     return carried
 
 
-async def _answer(server: str, question: Question, answerer: ServerRequests) -> Mapping[str, Any]:
+async def answer_input(server: str, question: Question, answerer: ServerRequests) -> Mapping[str, Any]:
+    """The answer to one input request; `InputUnavailable` if there is none."""
     await asyncio.sleep(0)  # many forms in sequence would block the event loop
     try:
         return await answerer.answer(question.method, question.params)

@@ -102,6 +102,24 @@ class Tool:
         """`_meta`, as its server sent it."""
         return self.definition.meta or {}
 
+    @cached_property
+    def task_support(self) -> str | None:
+        """`execution.taskSupport`: `required`, `optional`, `forbidden`; None if it is not declared."""
+        if self.definition.execution is ABSENT:
+            return None
+        execution: object = _value(self.definition.execution)
+        if not isinstance(execution, dict):
+            return None
+        support = cast("dict[str, object]", execution).get("taskSupport")
+        return support if isinstance(support, str) else None
+
+    @property
+    def ui(self) -> Mapping[str, Any]:
+        """`_meta.ui` (MCP Apps), as its server sent it: `resourceUri`, `visibility` …; empty if there is
+        none."""
+        ui: object = self.meta.get("ui")
+        return cast("Mapping[str, Any]", ui) if isinstance(ui, Mapping) else {}
+
     @property
     def search_hint(self) -> str:
         """Words to find it by, besides its own."""

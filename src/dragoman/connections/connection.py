@@ -53,6 +53,7 @@ from dragoman.errors import (
     Unreachable,
 )
 from dragoman.transports.base import Details
+from dragoman.wire.messages import ABSENT
 
 LAST_REPLIES_SECONDS: Final = 1.0
 """What is on its way when a link is given up may take so long to arrive."""
@@ -69,7 +70,8 @@ class ConnectionHandlers(Struct, frozen=True):
     prepare: Callable[[Session, float], Awaitable[None]]
     """Called once the handshake is done, before the server counts as connected, with the seconds that it
     may take: reads the list of tools."""
-    on_notification: Callable[[Session, str], None]
+    on_notification: Callable[[Session, str, Raw], None]
+    """Called with the session, the method and the parameters."""
     requests: ServerRequests
     """Answers what the server asks for."""
     log: ServerLog | None = None
@@ -463,7 +465,7 @@ class Connection:
     def _missed(self) -> None:
         for kind in ("tools", "prompts", "resources"):
             if self._session is not None:
-                self._handlers.on_notification(self._session, f"notifications/{kind}/list_changed")
+                self._handlers.on_notification(self._session, f"notifications/{kind}/list_changed", ABSENT)
 
     async def _drop(self, reply_seconds: float | None) -> None:
         """Closes the session. `reply_seconds`: how long replies under way may still arrive."""
@@ -542,7 +544,7 @@ class Connection:
             self.subscriptions.acknowledged(params)
         elif self._session is not None:
             # The cache is marked stale first, then subscribers, who may read again, are told.
-            self._handlers.on_notification(self._session, method)
+            self._handlers.on_notification(self._session, method, params)
             if method == UPDATED:
                 self.subscriptions.updated(params)
 

@@ -7,10 +7,11 @@ the server that it was made for.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from dragoman.catalog.catalog import Catalog, ServerTools
 from dragoman.catalog.listing import ToolList, covered
@@ -63,12 +64,17 @@ from dragoman.servers.status import ServerStatus, status_of
 from dragoman.settings import Settings
 from dragoman.transport_types import IN_PROCESS, UNUSABLE
 from dragoman.transports.base import Transport
+from dragoman.wire.codec import Unreadable, decode_as
 
 if TYPE_CHECKING:
     from dragoman.auth.oauth import OAuthCredentials
 
 IDE_TOOLS: Final = ("executeCode", "getDiagnostics")
 """Of an editor's tools only these are for models; the others drive the editor."""
+
+
+class _TaskNotice(Struct, rename="camel"):
+    task_id: str
 
 
 class ServerContext(Struct, frozen=True):
@@ -122,6 +128,8 @@ class Server:
         }
         forms = context.forms if context.forms.can_answer(self.name) else None
         self._oauth: OAuthCredentials | None = None
+        self.task_listeners: dict[str, asyncio.Event] = {}
+        """By the server's id of a task: set when the server announces a change of its state."""
         self.requests = ServerRequests(elicitation_handlers(self.name, forms, context.urls))
         """Answers what the server asks for."""
         self.log_level: LogLevel | None = config.log_level
@@ -343,9 +351,11 @@ class Server:
         if self.config.lazy:
             await asyncio.to_thread(stored_tools.store, self.config.fingerprint(), self.tools.listing)
 
-    def _notified(self, session: Session, method: str) -> None:
+    def _notified(self, session: Session, method: str, params: Raw) -> None:
         if self._retired_with is not None:
             return
+        if method == "notifications/tasks/status":
+            self._task_changed(params)
         if method in ("notifications/resources/updated", "notifications/resources/list_changed"):
             self.reads.changed()
         for capability, reading in self._background.items():
@@ -353,6 +363,12 @@ class Server:
                 capability == "tools" or self.offers(capability)
             ):
                 reading.changed(session, promised=self.tells_of_changes(capability) or capability == "tools")
+
+    def _task_changed(self, params: Raw) -> None:
+        with contextlib.suppress(Unreadable):
+            event = self.task_listeners.get(decode_as(_TaskNotice, params).task_id)
+            if event is not None:
+                event.set()
 
     def _tools_read(self, listing: ToolList) -> None:
         if self._retired_with is not None:

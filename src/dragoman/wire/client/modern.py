@@ -15,6 +15,7 @@ from dragoman.protocol import (
     META_CLIENT_INFO,
     META_LOG_LEVEL,
     META_PROTOCOL_VERSION,
+    TASKS_EXTENSION,
     Era,
     LogLevel,
 )
@@ -37,7 +38,7 @@ class ModernDriver:
         self._fixed: dict[str, Any] = {
             META_PROTOCOL_VERSION: revision,
             META_CLIENT_INFO: client_info,
-            META_CLIENT_CAPABILITIES: capabilities,
+            META_CLIENT_CAPABILITIES: _with_tasks(capabilities),
         }
         self._encode_meta()
 
@@ -74,3 +75,9 @@ class ModernDriver:
 
     def encode_cancel(self, request_id: int, reason: str) -> bytes:
         return encode_notification("notifications/cancelled", {"requestId": request_id, "reason": reason})
+
+
+def _with_tasks(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """Each request says that a task may be the answer: servers decide so by themselves."""
+    given: Mapping[str, Any] = capabilities.get("extensions", {})
+    return {**capabilities, "extensions": {**given, TASKS_EXTENSION: {}}}
