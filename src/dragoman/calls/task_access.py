@@ -116,18 +116,23 @@ class Tasks:
         return found
 
     def _info(self, task: RunningTask, state: TaskState | None = None) -> TaskInfo:
-        expires = None if task.ttl_seconds is None else task.created + task.ttl_seconds
-        message = one_line(state.message) if state is not None else ""
-        redact = self._redactor_of(task.server)
-        return TaskInfo(
-            id=task.id,
-            server=task.server,
-            tool=task.tool,
-            status=state.status if state else "expired" if task.is_expired(self._now()) else "unknown",
-            message=redact.text(message) if redact else message,
-            created=task.created,
-            expires=expires,
-        )
+        return info_of(task, self._now(), state, self._redactor_of(task.server))
+
+
+def info_of(
+    task: RunningTask, now: float, state: TaskState | None = None, redact: Redactor | None = None
+) -> TaskInfo:
+    """`state`: what the server says, if it was asked."""
+    message = state.message if state is not None else ""
+    return TaskInfo(
+        id=task.id,
+        server=task.server,
+        tool=task.tool,
+        status=state.status if state else "expired" if task.is_expired(now) else "unknown",
+        message=one_line(redact.text(message) if redact else message),
+        created=task.created,
+        expires=None if task.ttl_seconds is None else task.created + task.ttl_seconds,
+    )
 
 
 def _arguments(task: RunningTask) -> dict[str, str]:

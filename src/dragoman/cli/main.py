@@ -29,13 +29,14 @@ COMMANDS: Final = {
     "prompts": "List the prompts of the configured servers.",
     "read": "Read one resource of a server.",
     "resources": "List the resources of the configured servers.",
+    "tasks": "List, fetch and cancel calls that go on at their servers.",
     "tools": "List, search, show and lock the tools of the configured servers.",
 }
 
 COMPLETION: Final = "_DRAGOMAN_COMPLETE"
 """How a shell asks for completions."""
 
-GROUPS: Final = frozenset({"auth", "config", "mcp", "permissions", "tools"})
+GROUPS: Final = frozenset({"auth", "config", "mcp", "permissions", "tasks", "tools"})
 
 JSON_WANTED: Final = "dragoman.json"
 """The key by which `--json` is noted in the context, so that an error becomes a JSON document, too."""

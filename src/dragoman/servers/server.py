@@ -65,6 +65,7 @@ from dragoman.settings import Settings
 from dragoman.transport_types import IN_PROCESS, UNUSABLE
 from dragoman.transports.base import Transport
 from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.messages import ABSENT
 
 if TYPE_CHECKING:
     from dragoman.auth.oauth import OAuthCredentials
@@ -351,7 +352,7 @@ class Server:
         if self.config.lazy:
             await asyncio.to_thread(stored_tools.store, self.config.fingerprint(), self.tools.listing)
 
-    def _notified(self, session: Session, method: str, params: Raw) -> None:
+    def _notified(self, session: Session, method: str, params: Raw = ABSENT) -> None:
         if self._retired_with is not None:
             return
         if method == "notifications/tasks/status":

@@ -35,23 +35,18 @@ class ModernDriver:
     ) -> None:
         self.revision = revision
         # The same on every request, so it is encoded once.
-        self._fixed: dict[str, Any] = {
+        self._fixed = {
             META_PROTOCOL_VERSION: revision,
             META_CLIENT_INFO: client_info,
             META_CLIENT_CAPABILITIES: _with_tasks(capabilities),
         }
-        self._encode_meta()
-
-    def _encode_meta(self) -> None:
         self._meta = {key: msgspec.Raw(_encode(value)) for key, value in self._fixed.items()}
-        self._encoded_meta = _encode(self._fixed)
+        self.set_log_level(None)
 
     def set_log_level(self, level: LogLevel | None) -> bool:
         """Whether requests carry the level: each one from now on does."""
-        self._fixed.pop(META_LOG_LEVEL, None)
-        if level is not None:
-            self._fixed[META_LOG_LEVEL] = level
-        self._encode_meta()
+        self._level = {} if level is None else {META_LOG_LEVEL: level}
+        self._encoded_meta = _encode({**self._fixed, **self._level})
         return True
 
     def encode(
@@ -65,8 +60,14 @@ class ModernDriver:
                 self._encoded_meta,
             )
         given: Mapping[str, Any] = (params or {}).get("_meta", {})
-        # What the caller gives (a trace context, a related task) is kept; the protocol's own keys win.
-        meta = {**given, **self._meta, **({"progressToken": request_id} if wants_progress else {})}
+        # What the caller gives (a trace context, a related task, a level) is kept; the protocol's own keys
+        # win.
+        meta = {
+            **self._level,
+            **given,
+            **self._meta,
+            **({"progressToken": request_id} if wants_progress else {}),
+        }
         return encode_request(request_id, method, {**(params or {}), "_meta": meta})
 
     def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]:
