@@ -271,7 +271,7 @@ class _Following:
         self._changes += 1
         if self._options.reset_on_progress:
             self._limit.reschedule(self._loop.time() + self._options.limit_seconds)
-        if self._options.on_progress is not None:
+        if self._options.on_progress is not None and (state.message or not is_over(state)):
             self._options.on_progress(Progress(self._changes, None, state.message or state.status))
 
     async def _recover(self, error: CallError) -> None:
