@@ -91,6 +91,10 @@ class HostOptions(TypedDict, total=False):
     """Whether servers have log files; if not given, for hosts that read configuration files."""
     settings: Mapping[str, int] | None
     """Values of settings, before those of files and environment."""
+    extensions: Mapping[str, Mapping[str, Any]] | None
+    """Extensions of the protocol that the program supports, with their settings, declared to every server:
+    `{"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}` of a program that shows
+    pages of MCP Apps. Tasks are declared in any case."""
     clock: Clock | None
     """The time; tests give another one."""
     watch: bool
@@ -212,7 +216,14 @@ class Host:
         if isinstance(interaction, ElicitsUrls):
             urls = HookedUrls(interaction, hooks, self._redactor_of)
         registry = ServerRegistry(
-            configuration, self._catalog, self._bus, clock, dependencies, (forms, urls), self._logs
+            configuration,
+            self._catalog,
+            self._bus,
+            clock,
+            dependencies,
+            (forms, urls),
+            self._logs,
+            options.get("extensions"),
         )
         return registry, urls
 
@@ -665,6 +676,7 @@ class Host:
             interaction=self._options.get("interaction"),
             clock=self._options.get("clock"),
             tool_lock=self._options.get("tool_lock"),
+            extensions=self._options.get("extensions"),
         )
         self._live.add_child(child._live)
         self._children.add(child)

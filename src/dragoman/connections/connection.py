@@ -119,7 +119,9 @@ class Connection:
             self._unresponsive,
             self._unauthorized,
         )
-        capabilities = handlers.requests.capabilities
+        capabilities = {**handlers.requests.capabilities}
+        if context.extensions:
+            capabilities["extensions"] = context.extensions
         self._connector = Connector(name, target, context, session_events, self._opened, capabilities)
         self.subscriptions = ResourceSubscriptions(
             name,

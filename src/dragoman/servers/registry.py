@@ -50,6 +50,7 @@ class ServerRegistry(Mapping[str, Server]):
         dependencies: TransportDependencies,
         elicitation: tuple[HookedForms, ElicitsUrls | None],
         logs: ServerLogs | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> None:
         self.configuration = configuration
         self.catalog = catalog
@@ -67,7 +68,7 @@ class ServerRegistry(Mapping[str, Server]):
         )
         client_info = {"name": "dragoman", "version": VERSION}
         self._context = ServerContext(
-            ConnectionContext(settings, clock, bus, EraMemory(clock), client_info, limiter),
+            ConnectionContext(settings, clock, bus, EraMemory(clock), client_info, limiter, extensions or {}),
             catalog,
             dependencies,
             *elicitation,
