@@ -146,11 +146,11 @@ class TaskRunner:
         """Cancels the task in the background: its caller does not wait."""
 
         async def cancel() -> None:
-            await asyncio.to_thread(self.store.remove, task)
             session = server.session()
             if session is not None:
                 with contextlib.suppress(CallError):
                     await self._send_cancel(server, session, task, CANCEL_SECONDS)
+            await asyncio.to_thread(self.store.remove, task)
 
         cancelling = asyncio.create_task(cancel(), name=f"dragoman cancel {task.id}")
         self._cancelling.add(cancelling)

@@ -7,6 +7,7 @@ that cannot be written is reported once, and everything goes on.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -52,14 +53,21 @@ class ServerLogs:
         self._report = report
         self._thread = LogThread[tuple[ServerLog, Line]]("dragoman server logs", self._write)
         self._told: set[Path] = set()
+        self._logs: list[ServerLog] = []
 
     def of(self, server: str, redact: Callable[[str], str]) -> ServerLog:
         """`redact` takes the secrets of the server's entry out; it is called in a thread."""
-        return ServerLog(path_of(server, self.folder), redact, self._put)
+        log = ServerLog(path_of(server, self.folder), redact, self._put)
+        self._logs = [each for each in self._logs if each.path != log.path or each.has_untold] + [log]
+        return log
 
     def close(self) -> None:
         """Returns when everything is written. Waits for the disk: call it in a thread."""
         self._thread.close()
+        for log in self._logs:
+            if log.has_untold:
+                with contextlib.suppress(OSError):  # border: the disk; it was reported before
+                    log.write_down([])
 
     def _put(self, log: ServerLog, line: Line) -> None:
         self._thread.put((log, line))
@@ -99,6 +107,11 @@ class ServerLog:
         self._unfinished = b""
         """The beginning of a line of stderr whose end is still to come."""
 
+    @property
+    def has_untold(self) -> bool:
+        """Whether lines were dropped that the log does not mention yet."""
+        return self._dropped > self._told_dropped
+
     def has_room(self) -> bool:
         """Whether a line would be kept now; one that is not is counted as dropped."""
         if self._room() > 0:
@@ -107,7 +120,8 @@ class ServerLog:
         return False
 
     def write(self, source: Source, level: str, text: str, logger: str = "") -> None:
-        if not self.has_room():
+        # Changes of the connection are few, and what a person looks for after a flood.
+        if source != "connection" and not self.has_room():
             return
         self._in_second += 1
         self._taken += 1
@@ -149,7 +163,7 @@ class ServerLog:
         if dropped:
             self._told_dropped += dropped
             text = f"{dropped} lines before this one were dropped: there were too many"
-            lines = [*lines, Line(lines[-1].time, "warning", "host", text)]
+            lines = [*lines, Line(stamp(int(time.time() * 1000)), "warning", "host", text)]
         data = b"".join(_ENCODER.encode(self._cleaned(line)) + b"\n" for line in lines)
         log_files.append(self.path, data, limit_bytes=FILE_LIMIT_BYTES, kept=FILES_KEPT)
 
