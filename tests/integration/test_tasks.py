@@ -74,6 +74,20 @@ async def test_states_of_a_task_are_progress(era: str, home: Path):
     assert CallProgressed in kinds
 
 
+async def test_progress_of_a_legacy_task_goes_on_after_its_creation(home: Path):
+    seen: list[Any] = []
+    async with host_of("legacy", home) as host:
+        await host.ready()
+        arguments = {"steps": 3, "counts": True}
+        await host.call("mcp__s__work", arguments, timeout_seconds=LIMIT, on_progress=seen.append)
+        await host.call("mcp__s__notes")
+        assert (1, 3) in [(each.progress, each.total) for each in seen]
+        assert [each.message for each in seen if each.message][:1] == ["2 left"]
+        session = host._servers["s"].session()
+        assert session is not None
+        assert session._peer._progress == {}, "nothing is kept of a call that has ended"
+
+
 ADA = {
     "hookSpecificOutput": {
         "hookEventName": "Elicitation",

@@ -19,6 +19,8 @@ from _kit import (
     is_call,
     listed,
     messages,
+    notification,
+    progress_token_of,
     result_of,
     send,
     tool,
@@ -65,6 +67,7 @@ def create(call):
     ttl = call["params"].get("task", {}).get("ttl", 60000)
     state["tasks"][task_id] = {
         "tool": call["params"]["name"], "left": given.get("steps", 2), "text": given.get("text", "done"),
+        "steps": given.get("steps", 2), "token": progress_token_of(call) if given.get("counts") else None,
         "status": "working", "message": "started", "ttl": ttl, "poll": given.get("poll", 20), "answers": {},
     }  # fmt: skip
     save()
@@ -87,6 +90,13 @@ def advance(task_id):
         task["status"], task["message"] = "input_required", "waiting for a name"
         return
     task["left"] -= 1
+    if task["token"] is not None:
+        done = task["steps"] - task["left"]
+        send(
+            notification(
+                "notifications/progress", progressToken=task["token"], progress=done, total=task["steps"]
+            )
+        )
     task["status"], task["message"] = "working", f"{task['left']} left"
     if task["left"] <= 0:
         ends = {"fail": "failed", "give_up": "cancelled"}

@@ -31,7 +31,7 @@ from dragoman.calls.progress import OnProgress, ProgressRelay
 from dragoman.calls.recovery import Changed, react
 from dragoman.calls.task_steps import takes_task, wanted_ttl_ms
 from dragoman.calls.task_store import RunningTask, new_id
-from dragoman.calls.tasks import FollowOptions, MovedToBackground, TaskRunner
+from dragoman.calls.tasks import FollowOptions, MovedToBackground, TaskProgress, TaskRunner
 from dragoman.calls.url_elicitation import elicit_urls
 from dragoman.calls.validate import Checker
 from dragoman.catalog.tools import BuiltinTool, Complete, Run, ServerTool, Tool
@@ -315,7 +315,7 @@ class Pipeline:
             session = await self._session(server, limit_seconds, check)
             limit_seconds = seconds = self._left(deadline)
         check()
-        relay, attempt = None, 1
+        relay, progress, attempt = None, None, 1
         if request.on_progress is not None or self._bus.has_listeners:
             relay = ProgressRelay(
                 tool.server, tool.name, request.on_progress, self._bus, judged.redactor, request.call_id
@@ -325,6 +325,8 @@ class Pipeline:
             tool.task_support, session.driver.era, session.driver.revision, server.capabilities
         ):
             ttl_ms = wanted_ttl_ms(limit_seconds)
+        if relay is not None:
+            progress = TaskProgress(relay, outlives_reply=ttl_ms is not None)
         try:
             while request.resumes is None:
                 try:
@@ -335,7 +337,7 @@ class Pipeline:
                         seconds,
                         server.requests,
                         check,
-                        on_progress=relay,
+                        on_progress=progress,
                         reset_timeout_on_progress=request.reset_timeout_on_progress,
                         task_ttl_ms=ttl_ms,
                     )
@@ -356,7 +358,7 @@ class Pipeline:
                 if after is not None:
                     after = max(0.0, after - (self._clock.monotonic() - started))
                 options = FollowOptions(
-                    self._left(deadline), request.reset_timeout_on_progress, after, relay, limit_seconds
+                    self._left(deadline), request.reset_timeout_on_progress, after, progress, limit_seconds
                 )
                 result = await self.tasks.result(task, options, result)
             if relay is not None:
@@ -365,6 +367,8 @@ class Pipeline:
         finally:
             if relay is not None:
                 relay.stop()
+            if progress is not None and ttl_ms is not None:
+                session.forget_progress(progress)
 
     def _new_task(
         self, session: Session, tool: ServerTool, server: Server, state: TaskState | None

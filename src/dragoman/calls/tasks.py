@@ -62,6 +62,31 @@ class MovedToBackground(Exception):
         self.state = state
 
 
+class TaskProgress:
+    """Progress of a call that may be a task: the server's own notifications, and changes of the state."""
+
+    def __init__(self, report: ProgressCallback, *, outlives_reply: bool = False) -> None:
+        """`outlives_reply`: the token of the call stays valid for the task, as in the legacy era."""
+        self._report = report
+        self.outlives_reply = outlives_reply
+        self._notified: Progress | None = None
+        """The server's last notification."""
+        self._changes = 0
+
+    def __call__(self, progress: Progress) -> None:
+        self._notified = progress
+        self._report(progress)
+
+    def changed(self, message: str) -> None:
+        """The state has changed; numbers of a server that counts by itself are kept."""
+        self._changes += 1
+        last = self._notified
+        if last is None:
+            self._report(Progress(self._changes, None, message))
+        else:
+            self._report(Progress(last.progress, last.total, message))
+
+
 class FollowOptions(Struct, frozen=True):
     """How long a task is followed, and who is told of its progress."""
 
@@ -70,7 +95,7 @@ class FollowOptions(Struct, frozen=True):
     reset_on_progress: bool = False
     """Whether the time limit starts again when the state of the task changes."""
     background_after_seconds: float | None = None
-    on_progress: ProgressCallback | None = None
+    progress: TaskProgress | None = None
     limit_seconds: float = 0.0
     """The time limit of the whole call, for the error."""
 
@@ -192,7 +217,6 @@ class _Following:
         """Whether the state has just been received, so that the first poll can wait."""
         self._answered: set[str] = set()
         """Keys of input requests."""
-        self._changes = 0
         self._failures = 0
         self._open: asyncio.Task[Raw] | None = None
         """`tasks/result` of the legacy era: answered when the task ends; its stream carries the requests of
@@ -268,11 +292,10 @@ class _Following:
         before, self._state = self._state, state
         if (before.status, before.message) == (state.status, state.message):
             return
-        self._changes += 1
         if self._options.reset_on_progress:
             self._limit.reschedule(self._loop.time() + self._options.limit_seconds)
-        if self._options.on_progress is not None and (state.message or not is_over(state)):
-            self._options.on_progress(Progress(self._changes, None, state.message or state.status))
+        if self._options.progress is not None and (state.message or not is_over(state)):
+            self._options.progress.changed(state.message or state.status)
 
     async def _recover(self, error: CallError) -> None:
         """Returns if the task is to be polled again; raises otherwise."""

@@ -260,6 +260,10 @@ class Session:
 
         return progressed
 
+    def forget_progress(self, on_progress: ProgressCallback) -> None:
+        """Ends the progress that has outlived its reply."""
+        self._peer.forget_progress(on_progress)
+
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         self._send_quietly(encode_notification(method, params), method=method)
 
