@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from dragoman import Host
 from dragoman.calls.task_store import TaskStore
 from dragoman.errors import CallTimeout, PermissionRefused, TaskCancelled, TaskNotFound
 from dragoman.events import CallFinished, CallProgressed, CallStarted
 from dragoman.hooks.declared import hook
+from dragoman.testing import InMemoryServer
+from dragoman.wire.server.request import ClientRequest
+from dragoman.wire.server.service import Service
 from tests.integration.waiting import until
 
 pytestmark = pytest.mark.requirement("CAL-8")
@@ -273,3 +277,35 @@ async def test_hooks_get_the_result_and_not_the_interim_outcome(era: str, home: 
         await host.tasks.result(outcome.task, timeout_seconds=LIMIT)
         assert len(seen) == 1
         assert "the end" in seen[0]
+
+
+class InProcess(InMemoryServer):
+    """Its tool is a task that has ended at the second look."""
+
+    looks = 0
+
+    def _service(self) -> Service:
+        service = super()._service()
+        handlers = {**service.handlers, "tasks/get": self._get}
+        return structs.replace(service, handlers=handlers)
+
+    async def _get(self, request: ClientRequest) -> dict[str, Any]:
+        self.looks += 1
+        task = {"taskId": "t", "status": "working", "ttlMs": None, "pollIntervalMs": 0}
+        if self.looks < 2:
+            return task
+        return {**task, "status": "completed", "result": {"content": [{"type": "text", "text": "done"}]}}
+
+
+async def test_a_task_of_a_server_in_this_process_can_be_fetched_while_the_host_is_open(home: Path):
+    server = InProcess("own")
+    created = {"resultType": "task", "taskId": "t", "status": "working", "ttlMs": None}
+    server.add_tool("work", lambda arguments, context: created)
+    async with Host({"own": server}, permission_mode="bypassPermissions") as host:
+        await host.ready()
+        outcome = await host.call("mcp__own__work", background_after_seconds=0)
+        assert outcome.task is not None
+        assert [info.id for info in await host.tasks.list()] == [outcome.task]
+        assert stored() == [], "a later process could not reach the server"
+        assert (await host.tasks.result(outcome.task, timeout_seconds=LIMIT)).text == "done"
+        assert await host.tasks.list() == []

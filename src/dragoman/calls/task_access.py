@@ -6,7 +6,6 @@ of the call are not stored, so a rule about arguments cannot apply.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -60,8 +59,7 @@ class Tasks:
 
     async def list(self, server: str | None = None) -> list[TaskInfo]:
         """The tasks that are known, oldest first. No server is asked."""
-        found = await asyncio.to_thread(self._runner.store.all)
-        return [self._info(task) for task in found if server in (None, task.server)]
+        return [self._info(task) for task in await self._runner.all() if server in (None, task.server)]
 
     async def get(self, task: str) -> TaskInfo:
         """A task as its server describes it now. `TaskNotFound` if it is not known, or not any more."""
@@ -110,10 +108,10 @@ class Tasks:
         return self._info(known, TaskState(task_id=known.task_id, status="cancelled"))
 
     async def _known(self, task: str) -> RunningTask:
-        found = await asyncio.to_thread(self._runner.store.find, task)
-        if found is None:
-            raise TaskNotFound("", task, "no running task has this id")
-        return found
+        for each in await self._runner.all():
+            if each.id == task:
+                return each
+        raise TaskNotFound("", task, "no running task has this id")
 
     def _info(self, task: RunningTask, state: TaskState | None = None) -> TaskInfo:
         return info_of(task, self._now(), state, self._redactor_of(task.server))

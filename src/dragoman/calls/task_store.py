@@ -28,7 +28,7 @@ KEPT_SECONDS: Final = 7 * 24 * 3600.0
 """How long a task is kept that no process has fetched, if its server names no time."""
 GRACE_SECONDS: Final = 24 * 3600.0
 """How long an expired one is still listed."""
-LOCK_SECONDS: Final = 10.0
+LOCK_SECONDS: Final = 2.0
 
 
 class RunningTask(Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ from dragoman.calls.task_steps import (
     poll_wait,
     unanswered,
 )
-from dragoman.calls.task_store import RunningTask, TaskStore
+from dragoman.calls.task_store import KEPT_TASKS, RunningTask, TaskStore
 from dragoman.cleaning import one_line
 from dragoman.connections.session import Session
 from dragoman.content.result import is_large
@@ -105,7 +105,9 @@ class TaskRunner:
 
     def __init__(self, servers: ServerRegistry) -> None:
         self._servers = servers
-        self.store = TaskStore(servers.clock.now)
+        self._store = TaskStore(servers.clock.now)
+        self._unstored: dict[str, RunningTask] = {}
+        """Tasks of servers without an entry: they end with this process."""
         self._cancelling: set[asyncio.Task[None]] = set()
 
     async def result(self, task: RunningTask, options: FollowOptions, state: TaskState | None) -> Result:
@@ -117,8 +119,8 @@ class TaskRunner:
         server = self.server_of(task)
         following = _Following(server, task, options, lambda: self._check(server), state)
         try:
-            if state is not None and task.fingerprint:  # without an entry it ends with this process
-                await asyncio.to_thread(self.store.add, task)
+            if state is not None:
+                await self._keep(task)
             found = await following.result()
         except MovedToBackground:
             raise
@@ -128,10 +130,26 @@ class TaskRunner:
                 raise CallTimeout(task.server, "tools/call", options.limit_seconds) from None
             raise
         except (TaskNotFound, TaskCancelled, RemoteError):
-            await asyncio.to_thread(self.store.remove, task)
+            await self._forget(task)
             raise
-        await asyncio.to_thread(self.store.remove, task)
+        await self._forget(task)
         return found
+
+    async def all(self) -> list[RunningTask]:
+        """The tasks whose results were not fetched yet."""
+        return [*await asyncio.to_thread(self._store.all), *self._unstored.values()]
+
+    async def _keep(self, task: RunningTask) -> None:
+        if task.fingerprint:
+            await asyncio.to_thread(self._store.add, task)
+            return
+        self._unstored[task.id] = task
+        for oldest in list(self._unstored)[:-KEPT_TASKS]:
+            del self._unstored[oldest]
+
+    async def _forget(self, task: RunningTask) -> None:
+        if self._unstored.pop(task.id, None) is None:
+            await asyncio.to_thread(self._store.remove, task)
 
     def server_of(self, task: RunningTask) -> Server:
         """The server of a task; `TaskNotFound` if its entry is not the one that the task was created at."""
@@ -151,7 +169,7 @@ class TaskRunner:
         except RemoteError as error:
             if after_failure(error, 1) != "not found":
                 raise
-            await asyncio.to_thread(self.store.remove, task)
+            await self._forget(task)
             raise _not_found(task, error) from None
 
     async def cancel(self, task: RunningTask) -> None:
@@ -163,9 +181,9 @@ class TaskRunner:
         except RemoteError as error:
             if after_failure(error, 1) != "not found":
                 raise
-            await asyncio.to_thread(self.store.remove, task)
+            await self._forget(task)
             raise _not_found(task, error) from None
-        await asyncio.to_thread(self.store.remove, task)
+        await self._forget(task)
 
     def cancel_soon(self, server: Server, task: RunningTask) -> None:
         """Cancels the task in the background: its caller does not wait."""
@@ -175,7 +193,7 @@ class TaskRunner:
             if session is not None:
                 with contextlib.suppress(CallError):
                     await self._send_cancel(server, session, task, CANCEL_SECONDS)
-            await asyncio.to_thread(self.store.remove, task)
+            await self._forget(task)
 
         cancelling = asyncio.create_task(cancel(), name=f"dragoman cancel {task.id}")
         self._cancelling.add(cancelling)
