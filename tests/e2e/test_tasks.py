@@ -1,7 +1,9 @@
 """`dragoman tasks`: a call left at its server, listed, shown, fetched and cancelled by later commands."""
 
 import json
+import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from dragoman.cli import exit_codes
 from tests.e2e.command import run
+from tests.e2e.person import Person
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAL-8", "CLI-2")]
 
@@ -94,3 +97,14 @@ def test_a_deny_rule_holds_for_tasks_of_its_tool(server: None, home: Path):
 def test_an_ordinary_call_is_printed_by_detach_too(server: None):
     done = run("call", "--detach", "mcp__desk__notes")
     assert (done.returncode, done.stdout) == (exit_codes.OK, "[]\n"), done.stderr
+
+
+def test_ctrl_c_cancels_the_task(server: None, home: Path):
+    with Person("call", "mcp__desk__endless") as person:
+        deadline = time.monotonic() + 30
+        while not listed():
+            assert time.monotonic() < deadline
+        person.process.send_signal(signal.SIGINT)
+        assert person.ends()[0] == exit_codes.INTERRUPTED
+    assert listed() == []
+    assert ["tasks/cancel", "t1"] in json.loads((home / "tasks").read_text())["notes"]

@@ -256,6 +256,19 @@ async def test_what_rules_deny_of_the_tool_they_deny_of_its_tasks(era: str, home
         assert await notes(host) == before
 
 
+async def test_a_lazy_server_is_not_stopped_while_its_task_runs(era: str, home: Path):
+    entry_ = entry(era, home, lazy=True)
+    settings = {"DRAGOMAN_IDLE_STOP_MS": 100}
+    async with Host({"s": entry_}, permission_mode="bypassPermissions", settings=settings) as host:
+        await host.ready()
+        pid = host.servers["s"].pid
+        arguments = {"steps": 3, "poll": 300}
+        outcome = await host.call("mcp__s__work", arguments, timeout_seconds=LIMIT)
+        assert outcome.text == "done"
+        assert pid is not None
+        assert host.servers["s"].pid == pid
+
+
 async def test_a_call_that_is_no_task_is_not_moved(home: Path):
     async with host_of("modern", home) as host:
         await host.ready()

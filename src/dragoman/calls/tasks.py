@@ -255,6 +255,7 @@ class _Following:
     async def _follow(self, woken: asyncio.Event, background_at: float | None) -> Result:
         polls, is_known = 0, self._is_new
         while True:
+            session = None
             try:
                 session = await self._session()
                 if not is_known:
@@ -269,7 +270,8 @@ class _Following:
             wait = poll_wait(self._state.poll_seconds, polls)
             if background_at is not None and self._loop.time() + wait > background_at:
                 wait = max(0.0, background_at - self._loop.time())
-            is_known = await self._wait(wait, woken)
+            with contextlib.nullcontext() if session is None else session.in_use():
+                is_known = await self._wait(wait, woken)
             if background_at is not None and self._loop.time() >= background_at and not is_known:
                 raise MovedToBackground(self._task, self._state)
 
@@ -338,7 +340,7 @@ class _Following:
                 "tasks/result",
                 {"taskId": self._task.task_id},
                 timeout_seconds=self._options.limit_seconds,
-                is_standing=True,
+                is_standing=True,  # a stream that a proxy cuts says nothing about the link
             )
             self._open = asyncio.create_task(waiting, name=f"dragoman {self._task.id}")
 

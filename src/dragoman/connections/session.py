@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from time import monotonic
 from typing import Any, Final, Literal, Protocol, cast
 
@@ -128,6 +128,8 @@ class Session:
         """What the server said to credentials that are dead."""
         self._standing = 0
         """Requests under way that are streams meant to stay open."""
+        self._users = 0
+        """Who needs the session although no request is under way; see `in_use`."""
         self._idle_since = monotonic()
         self._wants_about = transport.wants_about
         self._lost_cause: str | None = None
@@ -279,9 +281,19 @@ class Session:
     @property
     def idle_seconds(self) -> float:
         """How long nothing has been asked and nothing awaited, but streams meant to stay open."""
-        if self._peer.in_flight > self._standing:
+        if self._users or self._peer.in_flight > self._standing:
             return 0.0
         return monotonic() - self._idle_since
+
+    @contextlib.contextmanager
+    def in_use(self) -> Generator[None]:
+        """Inside, the session does not count as idle: a task runs at the server."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self._idle_since = monotonic()
 
     def handshake_done(self) -> None:
         """The handshake is done."""
