@@ -77,6 +77,22 @@ async def test_a_state_that_is_none_ends_the_call_in_modern_servers(arena, state
             await a.call("run", created={"pollIntervalMs": 0}, states=[state])
 
 
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled", "input_required"])
+async def test_a_task_that_is_created_in_another_state_is_polled(arena, kind: str, status: str):
+    result = {"content": [{"type": "text", "text": "done"}]}
+    states = [{"status": "completed", "result": result}]
+    async with arena(zoo("lies_about_tasks.py", kind)) as a, at_once(5):
+        assert await a.call("run", created={"status": status}, states=states, result=result) == "done"
+
+
+async def test_a_task_whose_state_cannot_be_read_is_cancelled(arena, kind: str):
+    async with arena(zoo("lies_about_tasks.py", kind)) as a:
+        with pytest.raises(MalformedReply):
+            await a.call("run", created={"pollInterval": 0, "pollIntervalMs": 0}, states=[{"taskId": "x"}])
+        await is_cancelled(a)
+        await until(lambda: stored() == [])
+
+
 async def test_a_task_without_end_ends_with_the_time_limit_and_is_polled_in_moderation(arena, kind: str):
     async with arena(zoo("lies_about_tasks.py", kind)) as a:
         nothing = {"pollInterval": 0, "pollIntervalMs": 0}

@@ -124,7 +124,7 @@ class TaskRunner:
             found = await following.result()
         except MovedToBackground:
             raise
-        except (TimeoutError, asyncio.CancelledError, InputUnavailable) as ended:
+        except (TimeoutError, asyncio.CancelledError, InputUnavailable, MalformedReply) as ended:
             self.cancel_soon(server, task)
             if isinstance(ended, TimeoutError):
                 raise CallTimeout(task.server, "tools/call", options.limit_seconds) from None
@@ -212,7 +212,9 @@ class TaskRunner:
     def _check(self, server: Server) -> None:
         if self._servers.find(server.name) is not server:
             # The task was created at the server before: nothing is called again.
-            raise ConnectionLost(server.name, "its entry has changed", may_have_run=True)
+            error = ConnectionLost(server.name, "its entry has changed", may_have_run=True)
+            error.is_final = True
+            raise error
 
 
 class _Following:
@@ -231,8 +233,8 @@ class _Following:
         self._options = options
         self._check = check
         self._state = state or TaskState(task_id=task.task_id)
-        self._is_new = state is not None
-        """Whether the state has just been received, so that the first poll can wait."""
+        self._is_new = state is not None and state.status == "working"
+        """Whether the task was just created, so that the first poll can wait."""
         self._answered: set[str] = set()
         """Keys of input requests."""
         self._failures = 0
