@@ -143,7 +143,7 @@ async def test_cancelling_a_call_cancels_its_task(era: str, home: Path):
         with pytest.raises(asyncio.CancelledError):
             await calling
         await until(lambda: _was_cancelled(host))
-        assert stored() == []
+        await until(lambda: stored() == [])
 
 
 async def _was_cancelled(host: Host) -> bool:
