@@ -153,7 +153,7 @@ class AccessControl:
             keep=None if configuration.sources.only_given else self._keep,
         )
         self.audit = (
-            AuditLog(paths.logs_dir(), self._report_problem, self.session_id) if options.audit else None
+            AuditLog(paths.logs_dir(), self.report_problem, self.session_id) if options.audit else None
         )
 
     # Following configuration.
@@ -186,7 +186,7 @@ class AccessControl:
                 rules = Rules.of(configuration, self._rules, self._wanted)
                 self.permissions.adopt(rules.book, rules.mode)
         except (DragomanError, OSError) as error:
-            self._report_problem(f"the rule could not be kept: {error}")
+            self.report_problem(f"the rule could not be kept: {error}")
 
     # Life.
 
@@ -239,7 +239,7 @@ class AccessControl:
                 if told is not None and self.hooks.wants(told[0], told[1]["mcp_server_name"]):
                     telling.create_task(self.hooks.tell(*told))
 
-    def _report_problem(self, problem: str) -> None:
+    def report_problem(self, problem: str) -> None:
         self._bus.publish(ConfigurationChanged(problems=(problem,)))
 
 

@@ -23,6 +23,8 @@
     │   ├── ConnectionLost        it went away during the call
     │   ├── CallTimeout           it did not answer in time
     │   ├── HttpError             it answered with an HTTP status instead: 429, 500 …
+    │   ├── TaskNotFound          a task is not known, or not any more       (an outcome)
+    │   ├── TaskCancelled         a task was cancelled at its server         (an outcome)
     │   ├── InputUnavailable      it asked for input that is not available here (an outcome)
     │   ├── UrlNotOpened          the person did not open a URL that it requires (an outcome)
     │   ├── MalformedReply        it answered something that cannot be read
@@ -384,6 +386,34 @@ class HttpError(CallError):
         super().__init__(
             server, f"{what}: {self.cause}{_doubt(may_have_run, was_sent)}.{wait}".rstrip("."), hint=hint
         )
+
+
+class TaskNotFound(CallError):
+    """A task is not known: its id is wrong, it has expired, or its server has forgotten it."""
+
+    code = "task-not-found"
+
+    def __init__(self, server: str, task: str, reason: str) -> None:
+        """`task`: the id that the host has given it."""
+        self.task = one_line(task, 100)
+        self.reason = one_line(reason, 500)
+        whose = f" of {server}" if server else ""
+        super().__init__(
+            server,
+            f"there is no task {self.task}{whose}: {self.reason}",
+            hint="`dragoman tasks list` shows the tasks that are known.",
+        )
+
+
+class TaskCancelled(CallError):
+    """A task was cancelled at its server before it had a result."""
+
+    code = "task-cancelled"
+
+    def __init__(self, server: str, tool: str, message: str) -> None:
+        self.tool = tool
+        said = f": {one_line(message, 500)}" if message else ""
+        super().__init__(server, f"{server} has cancelled the task of {tool}{said}")
 
 
 _INPUT_HINTS = {

@@ -61,6 +61,8 @@ class ServerLogged(ServerEvent, frozen=True, kw_only=True):
 
     level: str
     text: str
+    logger: str = ""
+    """The part of the server that says so, by the server's own name for it."""
 
 
 class ToolsChanged(ServerEvent, frozen=True, kw_only=True):

@@ -35,6 +35,7 @@ from dragoman.calls.requests import Requests
 from dragoman.calls.resources import ResourceReader, Resources
 from dragoman.calls.roots import Roots
 from dragoman.calls.sampling import Sampling
+from dragoman.calls.task_access import Tasks
 from dragoman.calls.turn import call_in_turn
 from dragoman.catalog.catalog import Admit, Catalog
 from dragoman.catalog.instructions import cleaned
@@ -48,6 +49,7 @@ from dragoman.config.model import ServerConfig
 from dragoman.config.plan import Plan
 from dragoman.config.scopes import Sources
 from dragoman.connections.factory import TransportDependencies
+from dragoman.connections.server_log import ServerLogs
 from dragoman.content.prepare import Preparer
 from dragoman.content.redact import Redactor
 from dragoman.errors import ConfigError, HostClosed, HostNotOpen, SignInFailed, WrongLoop, reworded
@@ -59,6 +61,7 @@ from dragoman.live_configuration import ConfiguredParts, LiveConfiguration, Sele
 from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
 from dragoman.permissions.modes import PermissionMode
+from dragoman.protocol import LOG_LEVELS, LogLevel
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 from dragoman.servers.status import ServerStatus
@@ -91,8 +94,14 @@ class HostOptions(TypedDict, total=False):
     """Decides in permission mode `auto`."""
     audit: bool | None
     """Whether calls are written to the audit log; if not given, for hosts that read configuration files."""
+    server_logs: bool | None
+    """Whether servers have log files; if not given, for hosts that read configuration files."""
     settings: Mapping[str, int] | None
     """Values of settings, before those of files and environment."""
+    extensions: Mapping[str, Mapping[str, Any]] | None
+    """Extensions of the protocol that the program supports, with their settings, declared to every server:
+    `{"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}` of a program that shows
+    pages of MCP Apps. Tasks are declared in any case."""
     clock: Clock | None
     """The time; tests give another one."""
     watch: bool
@@ -150,6 +159,12 @@ class Host:
         self._access = (
             parent._access if parent is not None else self._access_control(configuration, reloading)
         )
+        wants_logs = options.get("server_logs")
+        self._logs: ServerLogs | None = None
+        if parent is not None:
+            self._logs = parent._logs
+        elif not servers.only_given if wants_logs is None else wants_logs:
+            self._logs = ServerLogs(self._access.report_problem)
         access = self._access
         elicitor = Elicitor(access.questions, access.hooks, self._redactor_of, self._allows_secret_fields)
         self._roots = Roots(self._sources.cwd, options.get("roots", ()))
@@ -167,6 +182,7 @@ class Host:
         self._reader = ResourceReader(self._servers)
         self._resources = Resources(self._reader, requests)
         self._prompts = Prompts(self._servers, requests)
+        self._tasks = Tasks(self._pipeline.tasks, self._pipeline.call, requests, self._redactor_of, clock.now)
         self._stage = "new"
         self._loop: asyncio.AbstractEventLoop | None = None
         """The event loop that everything of this host runs in; known once it is open."""
@@ -203,7 +219,16 @@ class Host:
             options.get("control"), options.get("bearer"), self._sources.cwd, self._access.session_id
         )
         dependencies.bearer_origins = safe_origins(options.get("bearer_origins", ()))
-        return ServerRegistry(configuration, self._catalog, self._bus, clock, dependencies, self._handlers.of)
+        return ServerRegistry(
+            configuration,
+            self._catalog,
+            self._bus,
+            clock,
+            dependencies,
+            self._handlers.of,
+            self._logs,
+            options.get("extensions"),
+        )
 
     def _allows_secret_fields(self) -> bool:
         return bool(self.configuration.settings["DRAGOMAN_SECRET_FORM_FIELDS"])
@@ -296,12 +321,15 @@ class Host:
             self._access.questions.close()
         await self._sign_in_tools.close()
         await asyncio.gather(*(child.close() for child in self._children))
+        await self._pipeline.tasks.close()
         await self._servers.close()
         if self._parent is not None:
             for name in self._servers:
                 self._access.permissions.forget(name)
         else:
             await self._access.close()
+            if self._logs is not None:
+                await asyncio.to_thread(self._logs.close)
         self._bus.close()
 
     # What there is.
@@ -354,6 +382,12 @@ class Host:
         """What servers have to say for a person: listed, filled in, completed."""
         self._check_open()
         return self._prompts
+
+    @property
+    def tasks(self) -> Tasks:
+        """Calls that go on at their servers as tasks: listed, fetched, cancelled."""
+        self._check_open()
+        return self._tasks
 
     def instructions(self) -> Mapping[str, str]:
         """What connected servers say about how to use them, cleaned and cut; see `catalog/instructions.py`.
@@ -444,6 +478,7 @@ class Host:
         builtin_tools: Mapping[str, BuiltinTool] | None = None,
         reset_timeout_on_progress: bool = False,
         raw: bool = False,
+        background_after_seconds: float | None = None,
         call_id: str | None = None,
         caller: Caller = LOCAL_CALLER,
     ) -> Coroutine[Any, Any, CallOutcome]:
@@ -451,9 +486,11 @@ class Host:
 
         `reset_timeout_on_progress`: the time limit starts again with each progress notification. `raw`: the
         result as the server sent it, not cleaned and cut to fit a model; only secrets of the server's entry
-        are taken out. `call_id`: identifies this call in events and hooks, for instance the id of a model's
-        tool use; one is generated if it is missing. `caller`: the party that makes the call, if it is not the
-        local one; grants and the audit log tell callers apart.
+        are taken out. `background_after_seconds`: a call that its server runs as a task ends after that time
+        without a result; the task goes on, and `tasks` fetches its result by the `task` of the outcome. Calls
+        that are not tasks are not affected. `call_id`: identifies this call in events and hooks, for instance
+        the id of a model's tool use; one is generated if it is missing. `caller`: the party that makes the
+        call, if it is not the local one; grants and the audit log tell callers apart.
 
         What the tool or its server answers, errors included, is the outcome. Raised are only
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
@@ -471,6 +508,7 @@ class Host:
                 builtin_tools,
                 reset_timeout_on_progress,
                 raw,
+                background_after_seconds=background_after_seconds,
                 call_id=call_id or new_call_id(),
                 caller=caller,
             )
@@ -487,6 +525,17 @@ class Host:
     async def reconnect(self, name: str) -> ServerStatus:
         """Reconnects a server, with a new count of attempts; returns when that succeeded or failed."""
         return await self._wanted(name, Server.reconnect)
+
+    async def set_log_level(self, name: str, level: LogLevel | None) -> None:
+        """Asks a server for log messages of this level and above, now and after each reconnect; None: as the
+        server decides by itself, from the next connection on.
+
+        Without effect on a server that has no log messages. Raises `CallError` if the server refuses.
+        """
+        self._check_open()
+        if level is not None and level not in LOG_LEVELS:
+            raise ConfigError(f"there is no log level {level!r}", hint=f"There are: {', '.join(LOG_LEVELS)}.")
+        await self._servers.named(name).set_log_level(level)
 
     async def sign_in(
         self,
@@ -649,6 +698,7 @@ class Host:
             tool_lock=self._options.get("tool_lock"),
             sampler=self._options.get("sampler"),
             roots=self._roots.folders,
+            extensions=self._options.get("extensions"),
         )
         self._live.add_child(child._live)
         self._children.add(child)

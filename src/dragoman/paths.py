@@ -43,9 +43,14 @@ def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
 def server_folder(name: str, environ: Mapping[str, str] = os.environ) -> Path:
     """Where a server starts that belongs to no project: one folder for each, so that none can leave programs
     or modules there for another."""
+    return config_dir(environ) / "servers" / file_name(name)
+
+
+def file_name(name: str) -> str:
+    """A name for a file or folder of this server: another one for each server, and safe in every system."""
     readable = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:40]
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return config_dir(environ) / "servers" / f"{readable}-{digest}"
+    return f"{readable}-{digest}"
 
 
 def is_server_folder(folder: Path, environ: Mapping[str, str] = os.environ) -> bool:

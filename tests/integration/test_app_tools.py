@@ -10,6 +10,7 @@ from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import ServerTool
 from dragoman.names import ServerName
 from dragoman.testing import InMemoryServer
+from tests.servers import zoo
 from tests.unit.fakes import definition
 
 pytestmark = pytest.mark.requirement("CAT-12")
@@ -98,3 +99,54 @@ async def test_the_servers_of_an_agent_have_app_tools_for_programs_only(host: Ho
 def test_a_tool_is_for_models_unless_its_visibility_leaves_them_out(meta: Any, offered: bool):
     tool = ServerTool(ServerName("s"), qualify("s", "t"), definition("t", meta=meta))
     assert tool.is_for_models is offered
+
+
+@pytest.mark.parametrize(
+    ("meta", "expected"),
+    [
+        ({"ui": {"resourceUri": "ui://board"}}, "ui://board"),
+        ({"ui/resourceUri": "ui://older"}, "ui://older"),
+        ({"ui": {"resourceUri": "ui://new"}, "ui/resourceUri": "ui://older"}, "ui://new"),
+        ({"ui": {"resourceUri": "https://evil.example"}}, None),
+        ({"ui": {"resourceUri": 5}}, None),
+        ({"ui": "ui://board"}, None),
+        (None, None),
+    ],
+    ids=str,
+)
+def test_the_page_that_shows_a_tools_results_is_a_ui_resource(meta: Any, expected: str | None):
+    tool = ServerTool(ServerName("s"), qualify("s", "t"), definition("t", meta=meta))
+    assert tool.ui_resource == expected
+
+
+UI = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_page_and_everything_about_it_reach_the_program(era: str, home: Any):
+    entry = zoo("has_an_app.py", era)
+    async with Host({"s": entry}, permission_mode="bypassPermissions", extensions=UI) as host:
+        await host.ready()
+        (tool,) = host.tools()
+        assert tool.ui == {"resourceUri": "ui://board/page", "visibility": ["model", "app"]}
+        assert tool.ui_resource is not None
+        page = await host.resources.read("s", tool.ui_resource)
+        (part,) = page.contents
+        assert (part.uri, part.mime_type) == ("ui://board/page", "text/html;profile=mcp-app")
+        assert part.text == "<h1>Board</h1>"
+        assert part.meta == {"ui": {"csp": {"connectDomains": ["https://api.example"]}}}
+
+        outcome = await host.call(tool.name, {"move": 1})
+        assert outcome.text.startswith("moved")
+        assert outcome.structured == {"board": [1]}
+        assert outcome.meta is not None
+        assert outcome.meta["view"] == {"zoom": 2}
+        assert outcome.meta["declared"]["io.modelcontextprotocol/ui"] == UI["io.modelcontextprotocol/ui"]
+
+
+async def test_a_host_that_declares_nothing_of_apps_shows_no_pages(home: Any):
+    async with Host({"s": zoo("has_an_app.py", "modern")}, permission_mode="bypassPermissions") as host:
+        await host.ready()
+        outcome = await host.call("mcp__s__move")
+        assert outcome.meta is not None
+        assert outcome.meta["declared"] == {"io.modelcontextprotocol/tasks": {}}

@@ -24,6 +24,7 @@ START_SECONDS = 30.0
 SOME_CALLS = 100
 """How many calls must succeed between two kills, so that each kill hits a server at work."""
 FASTMCP_SERVER = Path(__file__).parent / "fastmcp_server.py"
+FASTMCP_TASKS = Path(__file__).parent / "fastmcp_tasks_server.py"
 Part = Callable[..., dict[str, Any]]
 
 
@@ -54,6 +55,10 @@ RECIPES = {
         "http",
         "/mcp",
         ("test_simple_text", {}, "simple text"),
+    ),
+    "fastmcp-tasks": Recipe("fastmcp", (str(FASTMCP_TASKS), "{port}"), {}, "http", "/mcp", ECHO),
+    "fastmcp-expiring": Recipe(
+        "fastmcp", (str(FASTMCP_TASKS), "{port}"), {"EXPIRE_SECONDS": "2"}, "http", "/mcp", ECHO
     ),
     "fastmcp-http": Recipe("fastmcp", (str(FASTMCP_SERVER), "{port}"), {}, "http", "/mcp", ECHO),
 }

@@ -1,6 +1,7 @@
 """Asks for a name with a form before it answers: by a request (legacy era), in a result (modern era).
 
-`greet` returns what was answered, as JSON; with the argument `declared` it returns the client's capabilities.
+`greet` returns what was answered, as JSON; with the argument `declared` it returns the client's capabilities,
+without extensions.
 """
 
 import json
@@ -30,7 +31,7 @@ for message in messages():
     elif method != "tools/call":
         introduce(message, "greet")
     elif params["arguments"].get("declared"):
-        send(result_of(message, text(declared)))
+        send(result_of(message, text({key: value for key, value in declared.items() if key != "extensions"})))
     elif META_CAPABILITIES not in (params.get("_meta") or {}):
         waiting["question"] = message
         send({"jsonrpc": "2.0", "id": "question", "method": "elicitation/create", "params": FORM})

@@ -39,6 +39,7 @@ LAYERS: list[set[str]] = [
         "surrogates",
         "transport_types",
         "urls",
+        "log_files",
         "private_files",
         "processes",
         "wildcards",

@@ -34,6 +34,8 @@ from dragoman.errors import (
     SignInFailed,
     SignInNeeded,
     StartFailed,
+    TaskCancelled,
+    TaskNotFound,
     UnknownTool,
     Unreachable,
     UrlNotOpened,
@@ -98,6 +100,8 @@ CODES = {
     HttpError: "http-status",
     MalformedReply: "malformed-reply",
     MessageTooLarge: "message-too-large",
+    TaskNotFound: "task-not-found",
+    TaskCancelled: "task-cancelled",
 }
 
 
@@ -123,6 +127,11 @@ SENTENCES = [
     (HandshakeFailed("box", "handshake", "it speaks " + HOSTILE), "box: handshake failed: it speaks "),
     (Unreachable("box", "connect", "refused" + HOSTILE), "box: connect failed: refused"),
     (SignInNeeded("box", "connect", "HTTP 401" + HOSTILE), "box: connect failed: HTTP 401"),
+    (
+        TaskNotFound("box", "task_1" + HOSTILE, "its server forgot it"),
+        "there is no task task_1",
+    ),
+    (TaskCancelled("box", "mcp__box__t", "why" + HOSTILE), "box has cancelled the task of mcp__box__t: why"),
     (RemoteError("box", -32601, "no such method" + HOSTILE), "box answered error -32601: no such method"),
     (
         HttpError("box", 500, "HTTP 500" + HOSTILE, may_have_run=True),

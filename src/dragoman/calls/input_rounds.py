@@ -89,12 +89,6 @@ async def request_with_input(
     more. `call`: what questions of the server belong to.
     """
     carried = params
-    context = RequestContext(
-        calls=() if call is None else (call,),
-        within=current_question(),
-        sampling_depth=sampling_depth.get(),
-        is_input_round=True,
-    )
     limit_seconds = timeout_seconds
     deadline = monotonic() + limit_seconds
     for round_number in range(ROUND_LIMIT + 1):
@@ -140,7 +134,7 @@ async def request_with_input(
             raise MalformedReply(session.server, f"a result of the undeclared kind {kind!r}")
         try:
             async with asyncio.timeout(deadline - monotonic()):
-                answers = await next_round(session.server, raw, answerer, context)
+                answers = await next_round(session.server, raw, answerer, input_context(call))
         except TimeoutError:
             raise CallTimeout(session.server, method, limit_seconds) from None
         if check is not None:
@@ -148,6 +142,16 @@ async def request_with_input(
         carried = {**params, **answers}
         timeout_seconds = max(0.001, deadline - monotonic())
     raise MalformedReply(session.server, f"it requires more than {ROUND_LIMIT} rounds of input")
+
+
+def input_context(call: RelatedCall | None) -> RequestContext:
+    """What is known of input requests of a call."""
+    return RequestContext(
+        calls=() if call is None else (call,),
+        within=current_question(),
+        sampling_depth=sampling_depth.get(),
+        is_input_round=True,
+    )
 
 
 async def next_round(
@@ -169,7 +173,7 @@ async def next_round(
     carried: dict[str, Any] = {}
     if asked.input_requests:
         carried["inputResponses"] = {
-            key: await _answer(server, question, answerer, context)
+            key: await answer_input(server, question, answerer, context)
             for key, question in asked.input_requests.items()
         }
     else:
@@ -179,9 +183,10 @@ async def next_round(
     return carried
 
 
-async def _answer(
+async def answer_input(
     server: str, question: Question, answerer: ServerRequests, context: RequestContext
 ) -> Mapping[str, Any]:
+    """The answer to one input request; `InputUnavailable` if there is none."""
     await asyncio.sleep(0)  # many forms in sequence would block the event loop
     try:
         return await answerer.answer(question.method, question.params, context)

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from msgspec import Raw
 
@@ -17,10 +18,16 @@ from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
 from dragoman.content.result import ToolResult, is_large, read_large, read_result
 from dragoman.interaction import RelatedCall
+from dragoman.protocol import Era
+from dragoman.wire.client.tasks import TaskState, read_created
+from dragoman.wire.codec import Unreadable
 from dragoman.wire.mirroring import argument_headers
 from dragoman.wire.peer import ProgressCallback
 
 Result = tuple[ToolResult, tuple[Block, ...]]
+
+TASK: Final = "task"
+"""The `resultType` of a task of the modern era."""
 
 
 def invoke(
@@ -34,13 +41,20 @@ def invoke(
     on_progress: ProgressCallback | None = None,
     reset_timeout_on_progress: bool = False,
     call: RelatedCall | None = None,
-) -> Awaitable[Result]:
+    task_ttl_ms: int | None = None,
+) -> Awaitable[Result | TaskState]:
+    """The result, or the task that the server makes of the call. `task_ttl_ms`: a task is asked for, in the
+    form of the legacy era, and is to be kept for so long."""
     name = tool.definition.name
+    params: dict[str, Any] = {"name": name, "arguments": arguments}
+    era = session.driver.era
+    if task_ttl_ms is not None:
+        params["task"] = {"ttl": task_ttl_ms}
     return request_with_input(
         session,
         "tools/call",
-        {"name": name, "arguments": arguments},
-        _read,
+        params,
+        _read if era == "legacy" and task_ttl_ms is None else partial(_read_or_task, era),
         name,
         timeout_seconds,
         answerer,
@@ -52,9 +66,38 @@ def invoke(
     )
 
 
+def _read_or_task(
+    era: Era, raw: Raw
+) -> tuple[str, Result | TaskState] | Awaitable[tuple[str, Result | TaskState]]:
+    if is_large(raw):
+        return _read_large(raw)
+    if era == "legacy":
+        created = read_created(raw, era)
+        if created is not None:
+            return "complete", created
+    result = read_result(raw)
+    if result[0].result_type != TASK or era == "legacy":
+        return result[0].result_type, result
+    created = read_created(raw, era)
+    assert created is not None
+    return "complete", created
+
+
+async def read_complete(raw: Raw) -> Result:
+    """A result that is neither a task nor a request for input; `Unreadable` if it is one of these."""
+    kind, result = await _read_large(raw) if is_large(raw) else _read_small(raw)
+    if kind != "complete":
+        raise Unreadable(f"a result of the undeclared kind {kind[:40]!r}")
+    return result
+
+
 def _read(raw: Raw) -> tuple[str, Result] | Awaitable[tuple[str, Result]]:
     if is_large(raw):
         return _read_large(raw)
+    return _read_small(raw)
+
+
+def _read_small(raw: Raw) -> tuple[str, Result]:
     result = read_result(raw)
     return result[0].result_type, result
 

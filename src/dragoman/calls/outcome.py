@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
+from dragoman.calls.task_store import RunningTask
 from dragoman.cleaning import value_for_model, visible
 from dragoman.content.blocks import Block, TextBlock
 from dragoman.content.prepare import Prepared
@@ -39,6 +40,9 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
     structured_content: Any = UNSET
     saved: tuple[Saved, ...] = ()
     """Files with what was too large for a model or is not for reading, and with the images it was given."""
+    task: str | None = None
+    """Set when the call goes on at its server: the id by which `Host.tasks` and `dragoman tasks` fetch the
+    result later."""
     problems: tuple[str, ...] = ()
     """What is wrong with the result though the call went well: it does not fit its own schema …"""
 
@@ -105,6 +109,22 @@ def outcome_of(
         structured_content=structured,
         saved=prepared.saved,
         problems=(*problems, *left_out),
+    )
+
+
+def outcome_in_background(task: RunningTask, message: str, duration_seconds: float) -> CallOutcome:
+    """A call that goes on at its server. `message`: what the server says of its state."""
+    said = f" It says: {visible(message, 500)}" if message else ""
+    text = (
+        f"The call goes on at its server as {task.id}.{said} Its result is not known yet: fetch it with "
+        f"`dragoman tasks resume {task.id}`, or `tasks.result({task.id!r})` of the host."
+    )
+    return CallOutcome(
+        server=task.server,
+        tool=task.tool,
+        content=(TextBlock(text),),
+        task=task.id,
+        duration_seconds=duration_seconds,
     )
 
 

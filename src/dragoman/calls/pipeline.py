@@ -21,9 +21,18 @@ from msgspec import UNSET, Struct, field, structs
 from dragoman.calls.audit import AuditLog, Entry
 from dragoman.calls.elicitation import Elicitor
 from dragoman.calls.invoke import Result, invoke
-from dragoman.calls.outcome import CallOutcome, outcome_of, outcome_of_error, with_context
+from dragoman.calls.outcome import (
+    CallOutcome,
+    outcome_in_background,
+    outcome_of,
+    outcome_of_error,
+    with_context,
+)
 from dragoman.calls.progress import OnProgress, ProgressRelay
 from dragoman.calls.recovery import Changed, react
+from dragoman.calls.task_steps import takes_task, wanted_ttl_ms
+from dragoman.calls.task_store import RunningTask, new_id
+from dragoman.calls.tasks import FollowOptions, MovedToBackground, TaskProgress, TaskRunner
 from dragoman.calls.url_elicitation import elicit_urls
 from dragoman.calls.validate import Checker
 from dragoman.catalog.tools import BuiltinTool, Complete, Run, ServerTool, Tool
@@ -43,6 +52,8 @@ from dragoman.errors import (
     NotConnected,
     PermissionRefused,
     RemoteError,
+    TaskCancelled,
+    TaskNotFound,
     UnknownTool,
     UrlNotOpened,
 )
@@ -53,6 +64,7 @@ from dragoman.json_values import copied
 from dragoman.permissions.checker import Decision, PermissionChecker
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
+from dragoman.wire.client.tasks import TaskState
 from dragoman.wire.messages import ABSENT
 
 ATTEMPT_LIMIT: Final = 3
@@ -83,6 +95,10 @@ class ToolCall(Struct, frozen=True):
     perform: Run | None = None
     """Carries out a request that a program or person makes itself, in place of the built-in tool that it is
     judged as (see `requests.py`)."""
+    resumes: RunningTask | None = None
+    """A task whose result is fetched, in place of calling its tool again."""
+    background_after_seconds: float | None = None
+    """A call that runs as a task at its server ends after so many seconds, and the task goes on."""
     caller: Caller = LOCAL_CALLER
     call_id: str = field(default_factory=new_call_id)
     """By which events and hooks tell this call from others."""
@@ -132,6 +148,7 @@ class Pipeline:
         self._audit = audit
         self._elicitor = elicitor
         self._checker = Checker()
+        self.tasks = TaskRunner(servers)
 
     def call(self, request: ToolCall) -> Coroutine[Any, Any, CallOutcome]:
         """The outcome of the call. Raises only when the connection or the host fails."""
@@ -164,14 +181,15 @@ class Pipeline:
             tool = self._known(request) or await self._find(request)
             # A copy: what was judged is what is sent, whatever the caller does with its own.
             arguments = _copied(tool, request.arguments)
-            if not self._checker.check(tool, arguments):
+            is_new = request.resumes is None  # the arguments of a running task were checked when it began
+            if is_new and not self._checker.check(tool, arguments):
                 arguments = await self._checked(tool, arguments, request)
             entry.server = name = _server_of(tool, arguments)
             server = self._servers.find(name)
             if hooks.wants("PreToolUse", tool, arguments):
                 before = await hooks.before_call(tool, arguments, call_id=request.call_id)
                 hook_decision, context = before.hook_decision, before.context
-                if before.arguments is not arguments:
+                if is_new and before.arguments is not arguments:
                     arguments = await self._checked(tool, _copied(tool, before.arguments), request)
                     if (named := _server_of(tool, arguments)) != name:
                         entry.server = name = named
@@ -201,6 +219,8 @@ class Pipeline:
                 return await self._make(request, entry, attempt + 1)
             entry.decision, entry.reason = "deny", _KEEPS_CHANGING
             return outcome_of_error(name, tool.name, PermissionRefused(name, tool.name, _KEEPS_CHANGING))
+        if outcome.task is not None:  # hooks are given the result, once it is there
+            return with_context(outcome, context)
         if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool, arguments):
             outcome = await self._after_hooks(tool, arguments, outcome, request.call_id)
         if outcome.error is not None and _is_raised(tool, outcome.error):
@@ -256,6 +276,10 @@ class Pipeline:
             outcome = outcome_of(tool.server, tool.name, result, prepared, took, redact, raw=request.raw)
             is_error, error_code = outcome.is_error, None
             return outcome
+        except MovedToBackground as moved:
+            is_error, error_code = False, None
+            message = redact.text(moved.state.message) if redact else moved.state.message
+            return outcome_in_background(moved.task, message, self._clock.monotonic() - started)
         except CallError as failed:
             error_code = failed.code
             took = self._clock.monotonic() - started
@@ -293,14 +317,21 @@ class Pipeline:
             session = await self._session(server, limit_seconds, check)
             limit_seconds = seconds = self._left(deadline)
         check()
-        relay, attempt = None, 1
+        relay, progress, attempt = None, None, 1
         call = RelatedCall("tools/call", tool.name, request.call_id, request.caller)
         if request.on_progress is not None or self._bus.has_listeners:
             relay = ProgressRelay(
                 tool.server, tool.name, request.on_progress, self._bus, judged.redactor, request.call_id
             )
+        ttl_ms = None
+        if tool.task_support is not None and takes_task(
+            tool.task_support, session.driver.era, session.driver.revision, server.capabilities
+        ):
+            ttl_ms = wanted_ttl_ms(limit_seconds)
+        if relay is not None:
+            progress = TaskProgress(relay, outlives_reply=ttl_ms is not None)
         try:
-            while True:
+            while request.resumes is None:
                 try:
                     result = await invoke(
                         session,
@@ -309,10 +340,13 @@ class Pipeline:
                         seconds,
                         server.requests,
                         check,
-                        on_progress=relay,
+                        on_progress=progress,
                         reset_timeout_on_progress=request.reset_timeout_on_progress,
                         call=call,
+                        task_ttl_ms=ttl_ms,
                     )
+                    if request.reset_timeout_on_progress:
+                        deadline = self._clock.monotonic() + limit_seconds
                     break
                 except (ConnectionLost, RemoteError, HttpError) as error:
                     if request.reset_timeout_on_progress:
@@ -320,12 +354,42 @@ class Pipeline:
                         deadline = self._clock.monotonic() + limit_seconds
                     session = await self._recover(error, attempt, judged, deadline, call)
                     attempt, seconds = attempt + 1, self._left(deadline)
+            else:
+                result = None
+            if result is None or isinstance(result, TaskState):
+                task = request.resumes or self._new_task(session, tool, server, result)
+                after = request.background_after_seconds
+                if after is not None:
+                    after = max(0.0, after - (self._clock.monotonic() - started))
+                options = FollowOptions(
+                    self._left(deadline), request.reset_timeout_on_progress, after, progress, limit_seconds
+                )
+                result = await self.tasks.result(task, options, result)
             if relay is not None:
                 await relay.finish()
             return result
         finally:
             if relay is not None:
                 relay.stop()
+            if progress is not None and ttl_ms is not None:
+                session.forget_progress(progress)
+
+    def _new_task(
+        self, session: Session, tool: ServerTool, server: Server, state: TaskState | None
+    ) -> RunningTask:
+        assert state is not None
+        config = server.config
+        return RunningTask(
+            id=new_id(),
+            server=tool.server,
+            fingerprint=config.fingerprint() if config.command or config.url else "",
+            tool=tool.name,
+            wire_name=tool.wire_name,
+            task_id=state.task_id,
+            era=session.driver.era,
+            created=self._clock.now(),
+            ttl_seconds=state.ttl_seconds,
+        )
 
     async def _session(self, server: Server, seconds: float, check: Callable[[], None]) -> Session:
         try:
@@ -429,7 +493,15 @@ def _check_after(error: CallError, check: Callable[[], None]) -> None:
         raise
 
 
-_ANSWERS: Final = (RemoteError, InputUnavailable, InvalidArguments, UnknownTool, UrlNotOpened)
+_ANSWERS: Final = (
+    RemoteError,
+    InputUnavailable,
+    InvalidArguments,
+    UnknownTool,
+    UrlNotOpened,
+    TaskNotFound,
+    TaskCancelled,
+)
 """Errors that are a result for the model."""
 
 
@@ -491,4 +563,6 @@ _DECISIONS: Final = {True: "allow", False: "deny"}
 def _audit_outcome(outcome: CallOutcome) -> str:
     if outcome.error is not None:
         return outcome.error.code
+    if outcome.task is not None:
+        return "background"
     return "tool-error" if outcome.is_error else "ok"

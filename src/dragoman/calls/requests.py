@@ -80,8 +80,13 @@ COMPLETE: Final = _kind(
     value=_TEXT,
     given={"type": "object"},
 )
+GET_TASK: Final = _kind(
+    "get_mcp_task", "Get the state of a task", "tool", subject="tool", tool=_TEXT, task=_TEXT
+)
+CANCEL_TASK: Final = _kind("cancel_mcp_task", "Cancel a task", "tool", subject="tool", tool=_TEXT, task=_TEXT)
 KINDS: Final[Mapping[str, BuiltinTool]] = {
-    kind.name: kind for kind in (LIST_RESOURCES, READ_RESOURCE, LIST_PROMPTS, GET_PROMPT, COMPLETE)
+    kind.name: kind
+    for kind in (LIST_RESOURCES, READ_RESOURCE, LIST_PROMPTS, GET_PROMPT, COMPLETE, GET_TASK, CANCEL_TASK)
 }
 """By the names under which rules, hooks and the audit log know them."""
 

@@ -102,6 +102,30 @@ class Tool:
         """`_meta`, as its server sent it."""
         return self.definition.meta or {}
 
+    @cached_property
+    def task_support(self) -> str | None:
+        """`execution.taskSupport`: `required`, `optional`, `forbidden`; None if it is not declared."""
+        if self.definition.execution is ABSENT:
+            return None
+        execution: object = _value(self.definition.execution)
+        if not isinstance(execution, dict):
+            return None
+        support = cast("dict[str, object]", execution).get("taskSupport")
+        return support if isinstance(support, str) else None
+
+    @property
+    def ui(self) -> Mapping[str, Any]:
+        """`_meta.ui` (MCP Apps), as its server sent it; empty if there is none."""
+        ui: object = self.meta.get("ui")
+        return cast("Mapping[str, Any]", ui) if isinstance(ui, Mapping) else {}
+
+    @property
+    def ui_resource(self) -> str | None:
+        """The URI of the page that shows its results (MCP Apps), for programs that can show one:
+        `Host.resources` reads it."""
+        uri: object = self.ui.get("resourceUri", self.meta.get("ui/resourceUri"))  # the second is older
+        return uri if isinstance(uri, str) and uri.startswith("ui://") else None
+
     @property
     def search_hint(self) -> str:
         """Words to find it by, besides its own."""
@@ -121,10 +145,7 @@ class Tool:
     def is_for_models(self) -> bool:
         """Whether models may have it. A server keeps a tool for its own user interface (MCP Apps) by leaving
         "model" out of `_meta.ui.visibility`."""
-        ui: object = self.meta.get("ui")
-        if not isinstance(ui, Mapping):
-            return True
-        visibility: object = cast("Mapping[str, object]", ui).get("visibility")
+        visibility: object = self.ui.get("visibility")
         if isinstance(visibility, str):
             return visibility == "model"
         return not isinstance(visibility, list) or "model" in cast("list[object]", visibility)

@@ -22,20 +22,21 @@ COMMANDS: Final = {
     "completion": "Print the script that completes commands, servers and tools in a shell.",
     "config": "Show the effective configuration and where it comes from.",
     "demo": "A short demonstration: real calls to a built-in server. Needs no configuration.",
-    "logs": "Show the audit log: every call, why it was allowed or denied, and its result.",
+    "logs": "Show the log of one server, or the audit log: every call, why it was allowed or denied.",
     "mcp": "Manage servers: add, list, approve, import …",
     "permissions": "Show and change the rules that allow, ask or deny calls.",
     "prompt": "Get one prompt of a server and print its messages.",
     "prompts": "List the prompts of the configured servers.",
     "read": "Read one resource of a server.",
     "resources": "List the resources of the configured servers.",
+    "tasks": "List, fetch and cancel calls that go on at their servers.",
     "tools": "List, search, show and lock the tools of the configured servers.",
 }
 
 COMPLETION: Final = "_DRAGOMAN_COMPLETE"
 """How a shell asks for completions."""
 
-GROUPS: Final = frozenset({"auth", "config", "mcp", "permissions", "tools"})
+GROUPS: Final = frozenset({"auth", "config", "mcp", "permissions", "tasks", "tools"})
 
 JSON_WANTED: Final = "dragoman.json"
 """The key by which `--json` is noted in the context, so that an error becomes a JSON document, too."""

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 from dragoman.cleaning import fold, one_line
 from dragoman.config.masking import masked_name
 from dragoman.errors import ConfigError
-from dragoman.protocol import HTTP_TOKEN, REVISIONS
+from dragoman.protocol import HTTP_TOKEN, REVISIONS, LogLevel
 from dragoman.transport_types import (
     IN_FILES,
     TRANSPORT_TYPES,
@@ -139,6 +139,9 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
         tuple[str, ...] | None, Meta(description="Only these of its tools are offered.")
     ] = None
     disabled_tools: Annotated[tuple[str, ...], Meta(description="These of its tools are not offered.")] = ()
+    log_level: Annotated[
+        LogLevel | None, Meta(description="The least severe log messages that it is asked for.")
+    ] = None
     trusted: Annotated[bool, Meta(description="Its tool annotations (readOnlyHint …) are trusted.")] = False
     sampling: Annotated[
         Literal["off", "ask", "allow"],

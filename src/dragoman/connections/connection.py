@@ -22,6 +22,7 @@ from dragoman.connections.handshake import HandshakeResult
 from dragoman.connections.reachability import pause
 from dragoman.connections.reconnect_backoff import ReconnectBackoff
 from dragoman.connections.resource_subscriptions import UPDATED, ResourceSubscriptions
+from dragoman.connections.server_log import ServerLog
 from dragoman.connections.server_messages import LOG_TEXT_LIMIT, ServerMessages
 from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import End, Session, SessionEvents
@@ -37,6 +38,7 @@ from dragoman.connections.state import (
     ServerState,
     Signal,
     Start,
+    in_words,
     next_state,
 )
 from dragoman.connections.subscription_stream import ACKNOWLEDGED
@@ -51,6 +53,7 @@ from dragoman.errors import (
     Unreachable,
 )
 from dragoman.transports.base import Details
+from dragoman.wire.messages import ABSENT
 
 LAST_REPLIES_SECONDS: Final = 1.0
 """What is on its way when a link is given up may take so long to arrive."""
@@ -67,9 +70,12 @@ class ConnectionHandlers(Struct, frozen=True):
     prepare: Callable[[Session, float], Awaitable[None]]
     """Called once the handshake is done, before the server counts as connected, with the seconds that it
     may take: reads the list of tools."""
-    on_notification: Callable[[Session, str], None]
+    on_notification: Callable[[Session, str, Raw], None]
+    """Called with the session, the method and the parameters."""
     requests: ServerRequests
     """Answers what the server asks for."""
+    log: ServerLog | None = None
+    """Its log file."""
 
 
 class Held(NamedTuple):
@@ -101,17 +107,22 @@ class Connection:
         self._last_noise: tuple[str, ...] = ()
         self._error = held.error if held is not None else None
         self._checking: asyncio.Task[None] | None = None
-        messages = self._messages = ServerMessages(name, context.bus, handlers.requests, self._noticed)
+        messages = self._messages = ServerMessages(
+            name, context.bus, handlers.requests, self._noticed, handlers.log
+        )
         session_events = SessionEvents(
             messages.notified,
             messages.asked,
             messages.logged,
+            messages.stderr,
             self._ended,
             self._unresponsive,
             self._unauthorized,
             messages.call_ended,
         )
-        capabilities = handlers.requests.capabilities
+        capabilities = {**handlers.requests.capabilities}
+        if context.extensions:
+            capabilities["extensions"] = context.extensions
         self._connector = Connector(name, target, context, session_events, self._opened, capabilities)
         self.subscriptions = ResourceSubscriptions(
             name,
@@ -267,6 +278,9 @@ class Connection:
         except DragomanError as error:
             return error
         return None
+
+    def log_problem(self, text: str) -> None:
+        self._messages.logged("warning", text)
 
     def skip_stop_wait(self) -> None:
         """Its process gets no time to finish its work, in a closing that is under way or to come."""
@@ -458,7 +472,7 @@ class Connection:
     def _missed(self) -> None:
         for kind in ("tools", "prompts", "resources"):
             if self._session is not None:
-                self._handlers.on_notification(self._session, f"notifications/{kind}/list_changed")
+                self._handlers.on_notification(self._session, f"notifications/{kind}/list_changed", ABSENT)
 
     async def _drop(self, reply_seconds: float | None) -> None:
         """Closes the session. `reply_seconds`: how long replies under way may still arrive."""
@@ -511,6 +525,8 @@ class Connection:
         self._state_changed.set()
         self._state_changed = asyncio.Event()
         state = self._state
+        if self._handlers.log is not None:
+            self._handlers.log.write("connection", *in_words(state))
         self._context.bus.publish(
             events.ServerStateChanged(
                 server=self.name,
@@ -535,7 +551,7 @@ class Connection:
             self.subscriptions.acknowledged(params)
         elif self._session is not None:
             # The cache is marked stale first, then subscribers, who may read again, are told.
-            self._handlers.on_notification(self._session, method)
+            self._handlers.on_notification(self._session, method, params)
             if method == UPDATED:
                 self.subscriptions.updated(params)
 

@@ -12,10 +12,12 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import msgspec
 from msgspec import Raw, Struct
 
 from dragoman import events
 from dragoman.cleaning import one_line
+from dragoman.connections.server_log import ServerLog, Source
 from dragoman.connections.server_requests import Refusal, RequestContext, ServerRequests
 from dragoman.connections.session import OpenCall, Session
 from dragoman.errors import HostClosed
@@ -24,6 +26,7 @@ from dragoman.wire.codec import Unreadable, decode_as, encode_error, encode_resu
 from dragoman.wire.messages import ABSENT, LogParams, MessageId
 
 LOG_TEXT_LIMIT: Final = 4096
+LOGGER_LIMIT: Final = 200
 LOG_LIMIT_BYTES: Final = 64 * 1024
 """A larger line of the log is shown as it came, cut like the others."""
 NOTICE_LIMIT_BYTES: Final = 64 * 1024
@@ -59,8 +62,11 @@ class ServerMessages:
         bus: events.EventBus,
         requests: ServerRequests,
         on_notice: Callable[[str, Raw], None],
+        log: ServerLog | None = None,
     ) -> None:
-        """`on_notice` is told of every notice that is not a line of the log."""
+        """`on_notice` is called with every notification that is not a log message. `log`: the server's log
+        file."""
+        self._log = log
         self._server = server
         self._bus = bus
         self._requests = requests
@@ -71,7 +77,7 @@ class ServerMessages:
         if method != "notifications/message":
             is_large = memoryview(params).nbytes > NOTICE_LIMIT_BYTES
             self._noticed(method, ABSENT if is_large else params)
-        elif self._bus.has_listeners:
+        elif self._bus.has_listeners or (self._log is not None and self._log.has_room()):
             self._log_message(params)
 
     def _noticed(self, method: str, params: Raw) -> None:
@@ -113,11 +119,25 @@ class ServerMessages:
                     asked.task.cancel()
 
     def logged(self, level: str, text: str) -> None:
+        """What the host notices about the server."""
+        self._keep("host", level, text)
+
+    def stderr(self, data: bytes) -> None:
+        """What the server's process has written to stderr; empty at its end."""
+        if self._log is not None:
+            self._log.write_stderr(data) if data else self._log.end_stderr()
+
+    def _keep(self, source: Source, level: str, text: str, logger: str = "") -> None:
+        level = level if level in LEVELS else "info"
+        if self._log is not None:
+            self._log.write(source, level, text, logger)
         if self._bus.has_listeners:
-            line = one_line(text, LOG_TEXT_LIMIT)
             self._bus.publish(
                 events.ServerLogged(
-                    server=self._server, level=level if level in LEVELS else "info", text=line
+                    server=self._server,
+                    level=level,
+                    text=one_line(text, LOG_TEXT_LIMIT),
+                    logger=one_line(logger, LOGGER_LIMIT),
                 )
             )
 
@@ -169,11 +189,13 @@ class ServerMessages:
     def _log_message(self, params: Raw) -> None:
         if memoryview(params).nbytes > LOG_LIMIT_BYTES:
             # Its beginning, undecoded: decoding megabytes would block the event loop.
-            self.logged("info", bytes(memoryview(params)[:LOG_LIMIT_BYTES]).decode("utf-8", "replace"))
+            self._keep(
+                "message", "info", bytes(memoryview(params)[:LOG_LIMIT_BYTES]).decode("utf-8", "replace")
+            )
             return
         try:
             message = decode_as(LogParams, params)
         except Unreadable:
             return
-        text = message.data if isinstance(message.data, str) else repr(message.data)
-        self.logged(message.level, text)
+        text = message.data if isinstance(message.data, str) else msgspec.json.encode(message.data).decode()
+        self._keep("message", message.level, text, message.logger or "")

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from time import monotonic
 from typing import Any, Final, Literal, NamedTuple, Protocol, cast
 
@@ -24,7 +24,7 @@ from dragoman.connections.flooding import FloodGauge
 from dragoman.deadlines import Deadlines
 from dragoman.errors import CallTimeout, ConnectionLost, HttpError, MessageTooLarge, RemoteError
 from dragoman.interaction import RelatedCall
-from dragoman.protocol import Era
+from dragoman.protocol import Era, LogLevel
 from dragoman.questions import OpenQuestion, current_question, sampling_depth
 from dragoman.transports.base import About, Details, Transport, TransportFailure
 from dragoman.wire.codec import encode_notification
@@ -79,6 +79,7 @@ class Driver(Protocol):
     def encode(
         self, request_id: int, method: str, params: Mapping[str, Any] | None, wants_progress: bool
     ) -> bytes: ...
+    def set_log_level(self, level: LogLevel | None) -> bool: ...
     def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]: ...
     def encode_cancel(self, request_id: int, reason: str) -> bytes: ...
 
@@ -100,6 +101,7 @@ class SessionEvents(Struct, frozen=True):
     asked: Callable[[Session, MessageId, str, Raw, Mapping[int, OpenCall]], None]
     """The last: calls under way that the request may belong to, by request id."""
     logged: Callable[[str, str], None]
+    stderr: Callable[[bytes], None]
     ended: Callable[[Session, str, End], None]
     unresponsive: Callable[[Session], None]
     """The server has sent nothing for a while although requests wait."""
@@ -145,6 +147,8 @@ class Session:
         """What the server said to credentials that are dead."""
         self._standing = 0
         """Requests under way that are streams meant to stay open."""
+        self._users = 0
+        """Who needs the session although no request is under way; see `in_use`."""
         self._idle_since = monotonic()
         self._wants_about = transport.wants_about
         self._lost_cause: str | None = None
@@ -284,6 +288,10 @@ class Session:
 
         return progressed
 
+    def forget_progress(self, on_progress: ProgressCallback) -> None:
+        """Ends the progress that has outlived its reply."""
+        self._peer.forget_progress(on_progress)
+
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         self._send_quietly(encode_notification(method, params), method=method)
 
@@ -299,9 +307,19 @@ class Session:
     @property
     def idle_seconds(self) -> float:
         """How long nothing has been asked and nothing awaited, but streams meant to stay open."""
-        if self._peer.in_flight > self._standing:
+        if self._users or self._peer.in_flight > self._standing:
             return 0.0
         return monotonic() - self._idle_since
+
+    @contextlib.contextmanager
+    def in_use(self) -> Generator[None]:
+        """Inside, the session does not count as idle: a task runs at the server."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self._idle_since = monotonic()
 
     def handshake_done(self) -> None:
         """The handshake is done."""
@@ -435,6 +453,9 @@ class Session:
                 self._end_as("its session has ended", "session")
             case "unauthorized":
                 self._events.unauthorized(self)
+
+    def stderr(self, data: bytes) -> None:
+        self._events.stderr(data)
 
     def unrequested(self, count: int) -> None:
         if self._flood.is_flooded(count, self._loop.time()):

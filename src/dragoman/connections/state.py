@@ -84,6 +84,17 @@ class Hold(Struct, frozen=True):
 Signal = Start | Opened | Ready | Failed | Lost | AuthNeeded | Disable | Hold | Rest
 
 
+def in_words(state: ServerState) -> tuple[str, str]:
+    """For the server's log: how severe the state is, and the state."""
+    said = state.phase or state.status
+    attempt = f" (attempt {state.attempt})" if state.attempt > 1 else ""
+    level = {"failed": "error", "needs-auth": "warning"}.get(state.status, "info")
+    if state.phase == "reconnecting":
+        level = "warning"
+    reason = state.reason if state.status != "pending" or state.phase in (None, "reconnecting") else None
+    return level, f"{said}{attempt}: {reason}" if reason else f"{said}{attempt}"
+
+
 def next_state(state: ServerState, signal: Signal, now: float) -> ServerState:
     """The state after a signal. A signal that does not concern the state leaves it as it is."""
     changed = _transition(state, signal)

@@ -28,6 +28,8 @@ class ConnectionContext(Struct, frozen=True):
     eras: EraMemory
     client_info: Mapping[str, Any]
     limiter: ConnectLimiter
+    extensions: Mapping[str, Any] = {}
+    """Extensions of the protocol that the program supports, with their settings; declared to every server."""
 
 
 class ConnectionTarget(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import msgspec
-from msgspec import Raw, Struct, structs
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as, is_slow
 
@@ -75,13 +75,15 @@ class ResourceLinkBlock(Struct, frozen=True, rename="camel", tag_field="type", t
         return f"[resource {self.title or self.name or self.uri}: {self.uri}]"
 
 
-class Resource(Struct, frozen=True, rename="camel"):
+class Resource(Struct, frozen=True, rename={"mime_type": "mimeType", "meta": "_meta"}):
     """What a resource holds: text, or data in base64."""
 
     uri: str
     mime_type: str | None = None
     text: str | None = None
     blob: str | None = None
+    meta: dict[str, Any] | UnsetType = UNSET
+    """`_meta`, as the server sent it; for programs: for instance how a page of MCP Apps is to be shown."""
 
 
 class ResourceBlock(Struct, frozen=True, tag_field="type", tag="resource"):

@@ -21,14 +21,15 @@ SMALL_BYTES: Final = 64 * 1024
 """What is not larger is decoded at once."""
 
 
-class ResourceParts(Members):
+class ResourceParts(Members, rename={"meta": "_meta"}):
     uri: Raw = ABSENT
     mimeType: Raw = ABSENT
     text: Raw = ABSENT
     blob: Raw = ABSENT
+    meta: Raw = ABSENT
 
 
-class BlockParts(ResourceParts):
+class BlockParts(ResourceParts, rename={"meta": "_meta"}):
     type: Raw = ABSENT
     data: Raw = ABSENT
     name: Raw = ABSENT

@@ -26,6 +26,7 @@ from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.connection import Connection
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import TransportDependencies
+from dragoman.connections.server_log import ServerLogs
 from dragoman.connections.server_requests import RequestHandler
 from dragoman.connections.supervisor import Supervisor, close_all
 from dragoman.connections.target import ConnectionContext
@@ -47,6 +48,8 @@ class ServerRegistry(Mapping[str, Server]):
         clock: Clock,
         dependencies: TransportDependencies,
         handlers_of: Callable[[ConfiguredServer], Sequence[RequestHandler]],
+        logs: ServerLogs | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> None:
         """`handlers_of`: those for the requests that a server may send."""
         self.configuration = configuration
@@ -65,12 +68,13 @@ class ServerRegistry(Mapping[str, Server]):
         )
         client_info = {"name": "dragoman", "version": VERSION}
         self._context = ServerContext(
-            ConnectionContext(settings, clock, bus, EraMemory(clock), client_info, limiter),
+            ConnectionContext(settings, clock, bus, EraMemory(clock), client_info, limiter, extensions or {}),
             catalog,
             dependencies,
             handlers_of,
             lambda: self.configuration.environ,
             self._start_checked,
+            logs,
         )
         self._servers: dict[str, Server] = {}
         self._replaced: Mapping[str, ServerStatus] = {}

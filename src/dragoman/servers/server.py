@@ -7,10 +7,11 @@ the server that it was made for.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from dragoman.catalog.catalog import Catalog, ServerTools
 from dragoman.catalog.listing import ToolList, covered
@@ -33,6 +34,7 @@ from dragoman.connections.factory import (
 from dragoman.connections.failures import list_failed
 from dragoman.connections.reachability import TcpProbe
 from dragoman.connections.resource_subscriptions import ResourceSubscriptions
+from dragoman.connections.server_log import ServerLogs
 from dragoman.connections.server_requests import RequestHandler, ServerRequests
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
@@ -41,6 +43,7 @@ from dragoman.content.redact import Redactor
 from dragoman.errors import ConfigError, DragomanError, NotConnected, PolicyRefused
 from dragoman.events import PromptsChanged, ResourcesChanged, ServerEvent, ToolsChanged
 from dragoman.names import ServerName
+from dragoman.protocol import LogLevel
 from dragoman.servers import stored_tools
 from dragoman.servers.lists import (
     PROMPTS,
@@ -58,12 +61,18 @@ from dragoman.servers.status import ServerStatus, status_of
 from dragoman.settings import Settings
 from dragoman.transport_types import IN_PROCESS, UNUSABLE
 from dragoman.transports.base import Transport
+from dragoman.wire.codec import Unreadable, decode_as
+from dragoman.wire.messages import ABSENT
 
 if TYPE_CHECKING:
     from dragoman.auth.oauth import OAuthCredentials
 
 IDE_TOOLS: Final = ("executeCode", "getDiagnostics")
 """Of an editor's tools only these are for models; the others drive the editor."""
+
+
+class _TaskNotice(Struct, rename="camel"):
+    task_id: str
 
 
 class ServerContext(Struct, frozen=True):
@@ -77,6 +86,9 @@ class ServerContext(Struct, frozen=True):
     environ: Callable[[], Mapping[str, str]]
     start_checked: Callable[[ConfiguredServer], ServerConfig]
     """The entry as it is started now; raises `ConfigError` if files do not allow the start."""
+
+    logs: ServerLogs | None = None
+    """The log files of servers; None: there are none."""
 
     @property
     def settings(self) -> Settings:
@@ -113,13 +125,19 @@ class Server:
             "prompts": BackgroundReading((self.prompts,), self._prompts_read),
         }
         self._oauth: OAuthCredentials | None = None
+        self.task_listeners: dict[str, asyncio.Event] = {}
+        """By the server's id of a task: set when the server announces a change of its state."""
         self.requests = ServerRequests(context.handlers_of(entry))
         """Answers what the server asks for."""
+        self.log_level: LogLevel | None = config.log_level
+        """The least severe log messages that it is asked for; None: as it decides by itself."""
+        self._setting_level: asyncio.Task[None] | None = None
+        log = context.logs.of(self.name, self._redactor.text) if context.logs and held is None else None
         self.connection = Connection(
             self.name,
             self._target(config, is_held=held is not None),
             context.connections,
-            ConnectionHandlers(self._prepare, self._notified, self.requests),
+            ConnectionHandlers(self._prepare, self._notified, self.requests, log),
             held,
         )
         self.update(entry)
@@ -276,6 +294,27 @@ class Server:
         if self.connection.state.status == "disabled":
             self.forget_lists()
 
+    async def set_log_level(self, level: LogLevel | None) -> None:
+        """Asks for log messages of this level and above, now and after each reconnect. Raises what the
+        server answers."""
+        self.log_level = level
+        session = self.session()
+        if session is not None:
+            await self._send_log_level(session)
+
+    async def _send_log_level(self, session: Session) -> None:
+        level = self.log_level
+        if session.driver.set_log_level(level) or level is None or not self.offers("logging"):
+            return
+        await session.request("logging/setLevel", {"level": level}, timeout_seconds=self.request_seconds)
+
+    async def _set_log_level_again(self, session: Session) -> None:
+        """After connecting; a server that refuses can be used all the same."""
+        try:
+            await self._send_log_level(session)
+        except DragomanError as error:
+            self.connection.log_problem(f"its log level could not be set: {error}")
+
     def retire(self, why: DragomanError) -> None:
         """No caller gets a session from now on; the connection is closed next."""
         self._retired_with = why
@@ -286,6 +325,8 @@ class Server:
         # A reading that a caller waits for ends with its session, with an error.
         for reading in self._background.values():
             reading.stop()
+        if self._setting_level is not None:
+            self._setting_level.cancel()
 
     def forget_lists(self) -> None:
         """Drops what the server offered."""
@@ -312,6 +353,8 @@ class Server:
         for reader in (self.resources, self.templates, self.prompts):
             reader.forget()  # a new connection may have other credentials
         self.reads.changed()
+        if self.log_level is not None:
+            self._setting_level = asyncio.create_task(self._set_log_level_again(session))
         for capability in ("resources", "prompts"):
             if self.offers(capability):
                 promised = self.tells_of_changes(capability)
@@ -323,9 +366,11 @@ class Server:
         if self.config.lazy:
             await asyncio.to_thread(stored_tools.store, self.config.fingerprint(), self.tools.listing)
 
-    def _notified(self, session: Session, method: str) -> None:
+    def _notified(self, session: Session, method: str, params: Raw = ABSENT) -> None:
         if self._retired_with is not None:
             return
+        if method == "notifications/tasks/status":
+            self._task_changed(params)
         if method in ("notifications/resources/updated", "notifications/resources/list_changed"):
             self.reads.changed()
         for capability, reading in self._background.items():
@@ -333,6 +378,12 @@ class Server:
                 capability == "tools" or self.offers(capability)
             ):
                 reading.changed(session, promised=self.tells_of_changes(capability) or capability == "tools")
+
+    def _task_changed(self, params: Raw) -> None:
+        with contextlib.suppress(Unreadable):
+            event = self.task_listeners.get(decode_as(_TaskNotice, params).task_id)
+            if event is not None:
+                event.set()
 
     def _tools_read(self, listing: ToolList) -> None:
         if self._retired_with is not None:

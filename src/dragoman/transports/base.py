@@ -115,6 +115,10 @@ class Sink(Receiver, Protocol):
         """So much input came that is not a message: comments of a stream, pings, empty frames."""
         ...
 
+    def stderr(self, data: bytes) -> None:
+        """What a process has written to stderr; empty at its end."""
+        ...
+
     def failed(self, request_id: int | None, failure: TransportFailure) -> None:
         """A message failed; None if it was not a request. Ignored once the reply has come."""
         ...

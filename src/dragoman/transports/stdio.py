@@ -76,6 +76,8 @@ class StdioTransport(OneLink):
         self._readers: list[asyncio.BaseTransport] = []
         self._sink: Sink | None = None
         """Gone once the end has been told or asked for: nothing is delivered after that."""
+        self._stderr_sink: Sink | None = None
+        """Also gets what a process writes while it is being ended."""
         self._search: asyncio.Task[int | None] | None = None
         """Looks for the process that goes on serving after the one that was started has ended."""
         self._output_ended = False
@@ -89,7 +91,7 @@ class StdioTransport(OneLink):
         self._stall_timer: asyncio.TimerHandle | None = None
 
     async def open(self, sink: Sink) -> None:
-        self._sink = sink
+        self._sink = self._stderr_sink = sink
         environment = minimal_environment(os.environ, self._program.env)
         try:
             self._process = ServerProcess(self._program.command, environment, self._program.cwd)
@@ -250,7 +252,12 @@ class StdioTransport(OneLink):
     def _is_end_known(self) -> bool:
         return self._process is not None and self._process.exit_code is not None and self._stderr_ended
 
+    def stderr_came(self, data: bytes) -> None:
+        if self._stderr_sink is not None:
+            self._stderr_sink.stderr(data)
+
     def stderr_ended(self) -> None:
+        self.stderr_came(b"")
         self._stderr_ended = True
         if self._output_ended:
             self._tell_if_known()
@@ -388,6 +395,7 @@ class _Stderr(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._kept += data
         del self._kept[:-STDERR_CAPACITY_BYTES]
+        self._owner.stderr_came(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._owner.stderr_ended()

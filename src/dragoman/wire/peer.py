@@ -90,7 +90,10 @@ class Peer:
         return len(self._waiters)
 
     def open_request(self, waiter: Waiter, on_progress: ProgressCallback | None = None) -> int:
-        """A fresh id whose reply goes to the waiter. The id is also the progress token."""
+        """A fresh id whose reply goes to the waiter. The id is also the progress token.
+
+        A callback with a true `outlives_reply` is called until `forget_progress`: the reply may be a task.
+        """
         self._last_id += 1
         request_id = self._last_id
         self._waiters[request_id] = waiter
@@ -103,6 +106,11 @@ class Peer:
         if self._progress:
             self._progress.pop(request_id, None)
         return self._waiters.pop(request_id, None) is not None
+
+    def forget_progress(self, on_progress: ProgressCallback) -> None:
+        """Ends the progress that has outlived its reply."""
+        for token in [token for token, gate in self._progress.items() if gate.callback is on_progress]:
+            del self._progress[token]
 
     def waiters(self) -> list[Waiter]:
         return list(self._waiters.values())
@@ -161,7 +169,9 @@ class Peer:
             self._unexpected_reply(envelope, message)
             return
         if self._progress:
-            self._progress.pop(request_id, None)  # type: ignore[arg-type]
+            gate = self._progress.get(request_id)  # type: ignore[arg-type]
+            if gate is not None and not gate.outlives_reply:
+                del self._progress[request_id]  # type: ignore[arg-type]
         if waiter.done():
             return
         if envelope.error is ABSENT and envelope.result is not ABSENT:
@@ -279,10 +289,11 @@ class Peer:
 class _ProgressGate:
     """Lets only growing progress through, as the specification demands of servers."""
 
-    __slots__ = ("_callback", "_last")
+    __slots__ = ("_last", "callback", "outlives_reply")
 
     def __init__(self, callback: ProgressCallback) -> None:
-        self._callback = callback
+        self.callback = callback
+        self.outlives_reply: bool = getattr(callback, "outlives_reply", False)
         self._last: float | None = None
 
     def pass_on(self, update: ProgressParams) -> bool:
@@ -292,5 +303,5 @@ class _ProgressGate:
         message = update.message
         if message is not None and len(message) > PROGRESS_MESSAGE_LIMIT:
             message = message[:PROGRESS_MESSAGE_LIMIT] + "…"
-        self._callback(Progress(update.progress, update.total, message))
+        self.callback(Progress(update.progress, update.total, message))
         return True

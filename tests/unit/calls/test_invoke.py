@@ -208,7 +208,7 @@ async def test_a_question_nobody_can_answer_ends_the_call():
     assert len(session.sent) == 1
 
 
-@pytest.mark.parametrize("kind", ["task", "", "INPUT_REQUIRED"])
+@pytest.mark.parametrize("kind", ["tasks", "", "INPUT_REQUIRED"])
 async def test_a_modern_server_cannot_answer_in_kinds_that_were_never_declared_either(kind: str):
     with pytest.raises(MalformedReply, match="undeclared kind"):
         await call(Session(json.dumps({"resultType": kind}).encode(), era="modern"), {}, Says())

@@ -125,7 +125,7 @@ class Bench:
         )
         target = ConnectionTarget(make_transport=self._make, protocol="legacy", kind=kind, **more)
         requests = requests_answered_by(forms, pages)
-        handlers = ConnectionHandlers(self._prepare, lambda session, method: None, requests)
+        handlers = ConnectionHandlers(self._prepare, lambda session, method, params: None, requests)
         made = Connection("box", target, context, handlers, held)
         self.connections.append(made)
         return made

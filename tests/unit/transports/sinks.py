@@ -27,6 +27,7 @@ class RecordingSink:
         self.answered: set[str] = set()
         """Requests whose replies nobody waits for any more."""
         self.unrequested_count = 0
+        self.stderr_bytes = b""
         self._knows_owner = knows_owner
         self._changed = asyncio.Condition()
 
@@ -42,6 +43,9 @@ class RecordingSink:
         self.large.append((head, tail))
         self._tell()
         return self._knows_owner
+
+    def stderr(self, data: bytes) -> None:
+        self.stderr_bytes += data
 
     def unrequested(self, count: int) -> None:
         self.unrequested_count += count

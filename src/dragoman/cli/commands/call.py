@@ -38,6 +38,17 @@ from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.config.load import Configuration
 from dragoman.host import Host
 
+output_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE|FOLDER",
+    help="Write images, audio and files of the result there; if it has none, its text.",
+)
+timeout_option = click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit."
+)
+
 
 @click.command("call")
 @click.argument(
@@ -45,14 +56,11 @@ from dragoman.host import Host
 )
 @mcp_config_option
 @json_option
+@output_option
+@timeout_option
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE|FOLDER",
-    help="Write images, audio and files of the result there; if it has none, its text.",
+    "--detach", is_flag=True, help="Do not wait if the server runs the call as a task; print the task's id."
 )
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit.")
 @yes_option
 @frozen_option
 def command(
@@ -60,6 +68,7 @@ def command(
     as_json: bool,
     output: Path | None,
     timeout: float | None,
+    detach: bool,
     yes: bool,
     frozen: Path | None,
 ) -> None:
@@ -101,19 +110,27 @@ def command(
         name = found.name if found else tool
         with ProgressLine() as line:
             outcome = await host.call(
-                name, parsed, timeout_seconds=timeout, on_progress=line.update, raw=True
+                name,
+                parsed,
+                timeout_seconds=timeout,
+                on_progress=line.update,
+                raw=True,
+                background_after_seconds=0.0 if detach else None,
             )
         # Before the host is closed: a server may take its time to end.
-        _show(outcome, as_json=as_json, output=output)
+        show_result(outcome, as_json=as_json, output=output)
         return outcome
 
     user = CommandLineUser(sources, says_yes=yes)
     outcome = run_with_host(sources, work, only=only, tool_lock=frozen, interaction=user, audit=True)
-    if outcome is None:
-        return
+    if outcome is not None:
+        sys.exit(exit_code_of(outcome))
+
+
+def exit_code_of(outcome: CallOutcome) -> int:
     if outcome.error is not None:
-        sys.exit(exit_codes.for_error(outcome.error))
-    sys.exit(exit_codes.FAILED if outcome.is_error else exit_codes.OK)
+        return exit_codes.for_error(outcome.error)
+    return exit_codes.FAILED if outcome.is_error else exit_codes.OK
 
 
 async def _sign_in(host: Host, server: str, *, as_json: bool) -> None:
@@ -141,7 +158,7 @@ def _chosen(
     return servers_with_tool(first, configuration), first, tuple(rest)
 
 
-def _show(outcome: CallOutcome, *, as_json: bool, output: Path | None) -> None:
+def show_result(outcome: CallOutcome, *, as_json: bool, output: Path | None) -> None:
     if outcome.error is not None:
         if as_json:
             json.echo(json.outcome(outcome))

@@ -56,6 +56,7 @@ def outcome(value: CallOutcome) -> dict[str, Any]:
         "content": blocks,
         **_structured(value),
         "meta": value.meta,
+        **({} if value.task is None else {"task": value.task}),
         "durationSeconds": round(value.duration_seconds, 6),
     }
 

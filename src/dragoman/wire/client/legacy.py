@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.protocol import BATCHING_REVISION, Era
+from dragoman.protocol import BATCHING_REVISION, Era, LogLevel
 from dragoman.wire.codec import encode_notification, encode_request
 
 
@@ -34,6 +34,10 @@ class LegacyDriver:
             given: Mapping[str, Any] = (params or {}).get("_meta", {})
             params = {**(params or {}), "_meta": {**given, "progressToken": request_id}}
         return encode_request(request_id, method, params)
+
+    def set_log_level(self, level: LogLevel | None) -> bool:
+        """Whether requests carry the level; here the server has to be asked for it once."""
+        return False
 
     def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]:
         """None that depend on the request; what goes with every one is the transport's to add."""

@@ -10,7 +10,15 @@ from typing import Any
 
 import msgspec
 
-from dragoman.protocol import META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_PROTOCOL_VERSION, Era
+from dragoman.protocol import (
+    META_CLIENT_CAPABILITIES,
+    META_CLIENT_INFO,
+    META_LOG_LEVEL,
+    META_PROTOCOL_VERSION,
+    TASKS_EXTENSION,
+    Era,
+    LogLevel,
+)
 from dragoman.wire.codec import encode_notification, encode_request
 from dragoman.wire.mirroring import request_headers
 
@@ -29,13 +37,19 @@ class ModernDriver:
         if "roots" in capabilities:  # changes of roots are announced in the legacy era only
             capabilities = {**capabilities, "roots": {}}
         # The same on every request, so it is encoded once.
-        fixed = {
+        self._fixed = {
             META_PROTOCOL_VERSION: revision,
             META_CLIENT_INFO: client_info,
-            META_CLIENT_CAPABILITIES: capabilities,
+            META_CLIENT_CAPABILITIES: _with_tasks(capabilities),
         }
-        self._meta = {key: msgspec.Raw(msgspec.json.encode(value)) for key, value in fixed.items()}
-        self._encoded_meta = _encode(fixed)
+        self._meta = {key: msgspec.Raw(_encode(value)) for key, value in self._fixed.items()}
+        self.set_log_level(None)
+
+    def set_log_level(self, level: LogLevel | None) -> bool:
+        """Whether requests carry the level: each one from now on does."""
+        self._level = {} if level is None else {META_LOG_LEVEL: level}
+        self._encoded_meta = _encode({**self._fixed, **self._level})
+        return True
 
     def encode(
         self, request_id: int, method: str, params: Mapping[str, Any] | None, wants_progress: bool
@@ -48,8 +62,14 @@ class ModernDriver:
                 self._encoded_meta,
             )
         given: Mapping[str, Any] = (params or {}).get("_meta", {})
-        # What the caller gives (a trace context, a related task) is kept; the protocol's own keys win.
-        meta = {**given, **self._meta, **({"progressToken": request_id} if wants_progress else {})}
+        # What the caller gives (a trace context, a related task, a level) is kept; the protocol's own keys
+        # win.
+        meta = {
+            **self._level,
+            **given,
+            **self._meta,
+            **({"progressToken": request_id} if wants_progress else {}),
+        }
         return encode_request(request_id, method, {**(params or {}), "_meta": meta})
 
     def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]:
@@ -58,3 +78,9 @@ class ModernDriver:
 
     def encode_cancel(self, request_id: int, reason: str) -> bytes:
         return encode_notification("notifications/cancelled", {"requestId": request_id, "reason": reason})
+
+
+def _with_tasks(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """Each request says that a task may be the answer: servers decide so by themselves."""
+    given: Mapping[str, Any] = capabilities.get("extensions", {})
+    return {**capabilities, "extensions": {**given, TASKS_EXTENSION: {}}}

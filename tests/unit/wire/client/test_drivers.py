@@ -19,7 +19,8 @@ modern = ModernDriver("2026-07-28", CLIENT, CAPABILITIES)
 META = (
     b'"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
     b'"io.modelcontextprotocol/clientInfo":{"name":"dragoman","version":"9"},'
-    b'"io.modelcontextprotocol/clientCapabilities":{"roots":{}}'
+    b'"io.modelcontextprotocol/clientCapabilities":{"roots":{},'
+    b'"extensions":{"io.modelcontextprotocol/tasks":{}}}'
 )
 CANCELLED = (
     b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"too slow"}}'
@@ -81,7 +82,10 @@ def test_every_modern_request_carries_revision_client_and_capabilities(
 
     assert meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
     assert meta["io.modelcontextprotocol/clientInfo"] == CLIENT
-    assert meta["io.modelcontextprotocol/clientCapabilities"] == CAPABILITIES
+    assert meta["io.modelcontextprotocol/clientCapabilities"] == {
+        **CAPABILITIES,
+        "extensions": {"io.modelcontextprotocol/tasks": {}},
+    }
     assert meta.get("progressToken") == (1 if wants_progress else None)
 
 
@@ -137,3 +141,39 @@ def test_the_protocols_own_keys_in_meta_cannot_be_replaced():
 
     assert sent["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
     assert sent["x"] == 1
+
+
+def test_extensions_that_are_declared_otherwise_stay_beside_the_one_for_tasks():
+    driver = ModernDriver("2026-07-28", CLIENT, {"extensions": {"x/ui": {"a": 1}}})
+    sent = json.loads(driver.encode(7, "m", None, False))["params"]["_meta"]
+
+    assert sent["io.modelcontextprotocol/clientCapabilities"]["extensions"] == {
+        "x/ui": {"a": 1},
+        "io.modelcontextprotocol/tasks": {},
+    }
+
+
+LEVEL = "io.modelcontextprotocol/logLevel"
+RELATED = {"io.modelcontextprotocol/related-task": {"taskId": "t"}}
+
+
+@pytest.mark.requirement("ASK-6")
+def test_a_modern_request_carries_the_log_level_beside_everything_else():
+    driver = ModernDriver("2026-07-28", CLIENT, CAPABILITIES)
+    assert driver.set_log_level("warning")
+    for params, wants_progress in ((None, False), ({"a": 1}, False), ({"_meta": {**TRACE, **RELATED}}, True)):
+        meta = json.loads(driver.encode(7, "m", params, wants_progress))["params"]["_meta"]
+        assert meta[LEVEL] == "warning"
+        assert meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+        if wants_progress:
+            assert (meta["traceparent"], meta["progressToken"]) == ("00-1-2-01", 7)
+            assert meta["io.modelcontextprotocol/related-task"] == {"taskId": "t"}
+    kept = json.loads(driver.encode(7, "m", {"_meta": {LEVEL: "debug"}}, False))["params"]["_meta"]
+    assert kept[LEVEL] == "debug"
+    driver.set_log_level(None)
+    assert LEVEL not in json.loads(driver.encode(7, "m", {"a": 1}, False))["params"]["_meta"]
+
+
+@pytest.mark.requirement("ASK-6")
+def test_a_legacy_server_has_to_be_asked_for_a_level():
+    assert not LegacyDriver("2025-11-25", CLIENT, {}).set_log_level("debug")

@@ -1,0 +1,103 @@
+"""What the commands of `dragoman tasks` share: finding a task, and showing it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
+
+import click
+
+from dragoman.calls.task_access import TaskInfo
+from dragoman.calls.task_store import RunningTask, TaskStore
+from dragoman.cleaning import one_line
+from dragoman.cli import exit_codes
+from dragoman.cli.common import load_with_servers, raise_if_not_connected, run_with_host, wait_for_servers
+from dragoman.cli.render.document import echo
+from dragoman.cli.terminal_interaction import CommandLineUser
+from dragoman.errors import DragomanError, TaskNotFound
+from dragoman.host import Host
+
+
+def complete_task(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [task.id for task in TaskStore(time.time).all() if task.id.startswith(incomplete)]
+
+
+task_argument = click.argument("task", metavar="TASK", shell_complete=complete_task)
+
+
+def known_task(task: str) -> RunningTask:
+    """The task of this id; `TaskNotFound` if there is none."""
+    found = TaskStore(time.time).find(task)
+    if found is None:
+        raise TaskNotFound("", task, "no running task has this id")
+    return found
+
+
+def with_server_of(task: RunningTask, work: Callable[[Host], Awaitable[int]], *, yes: bool) -> NoReturn:
+    """Connects the server of a task, does the work, and exits with the code that it returns."""
+    loaded = load_with_servers(task.server)
+
+    async def connected(host: Host) -> int:
+        await wait_for_servers(host, silent=True)
+        raise_if_not_connected(host)
+        return await work(host)
+
+    user = CommandLineUser(loaded.sources, says_yes=yes)
+    sys.exit(run_with_host(loaded.sources, connected, only=[task.server], interaction=user, audit=True))
+
+
+def show_state(
+    task: str, request: Callable[[Host], Awaitable[TaskInfo]], *, as_json: bool, yes: bool
+) -> NoReturn:
+    """Makes a request about a task, and shows the task."""
+
+    async def work(host: Host) -> int:
+        try:
+            info = await request(host)
+        except DragomanError as error:
+            from dragoman.cli.render import json, text
+
+            if as_json:
+                json.echo({"error": json.error(error)})
+            else:
+                text.show_error(error)
+            return exit_codes.for_error(error)
+        if as_json:
+            echo(as_document(info))
+        else:
+            click.echo(line_of(info))
+        return exit_codes.OK
+
+    with_server_of(known_task(task), work, yes=yes)
+
+
+def as_document(info: TaskInfo) -> dict[str, Any]:
+    return {
+        "id": info.id,
+        "server": info.server,
+        "tool": info.tool,
+        "status": info.status,
+        "message": info.message,
+        "created": info.created,
+        "expires": info.expires,
+    }
+
+
+def line_of(info: TaskInfo) -> str:
+    age = _duration(time.time() - info.created)
+    left = "" if info.expires is None else f", kept for {_duration(info.expires - time.time())}"
+    status = {"unknown": "not asked"}.get(info.status, info.status)
+    if info.status == "expired":
+        left = ""
+    said = f": {one_line(info.message, 200)}" if info.message else ""
+    return f"{one_line(info.id, 40)}  {one_line(info.tool, 100)}  {status}{said}  (began {age} ago{left})"
+
+
+def _duration(seconds: float) -> str:
+    seconds = max(0.0, seconds)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,109 @@
+"""Shows the log of one server, and follows it. All text is cleaned again: other programs can write files."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli.render.columns import width, wrapped_styled
+from dragoman.connections import server_log
+from dragoman.log_files import entries_in
+from dragoman.protocol import LogLevel
+
+INDENT: Final = "    "
+LOOK_SECONDS: Final = 0.25
+_COLOURS: Final = {"notice": "cyan", "warning": "yellow"} | dict.fromkeys(
+    ("error", "critical", "alert", "emergency"), "red"
+)
+
+
+def show(server: str, *, last: int, level: LogLevel | None, follow: bool, as_json: bool) -> None:
+    path = server_log.path_of(server)
+    if not path.exists() and not follow:
+        _check_known(server)
+        click.echo(f"No log of {one_line(server)} yet. ({one_line(str(path))})", err=True)
+        return
+    # Opened before the rest is read: a line that comes meanwhile is shown once, and none is left out.
+    tail = _Tail(path) if follow else None
+    lines = server_log.read(path)
+    for line in deque(server_log.at_least(level, lines) if level else lines, maxlen=last):
+        _echo(line, as_json)
+    while tail is not None:
+        lines = tail.new_lines()
+        for line in server_log.at_least(level, lines) if level else lines:
+            _echo(line, as_json)
+        time.sleep(LOOK_SECONDS)
+
+
+def echo_json(entry: dict[str, Any]) -> None:
+    import json
+
+    # Escaped to ASCII, so that not even inside JSON a name can drive a terminal.
+    click.echo(json.dumps(entry).replace("\x7f", "\\u007f"))
+
+
+def echo_parts(parts: list[str]) -> None:
+    """One line, or on a terminal that is not wide enough several, broken between words."""
+    columns = width(full=True)
+    room = None if columns is None else columns - len(INDENT)
+    first, *more = wrapped_styled(parts, room)
+    click.echo("\n".join([first, *(f"{INDENT}{line}" for line in more)]))
+
+
+def _echo(line: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        echo_json(line)
+    else:
+        echo_parts(list(_parts(line)))
+
+
+def _parts(line: dict[str, Any]) -> Iterator[str]:
+    level = str(line.get("level", ""))
+    yield click.style(one_line(str(line.get("time", "")), 30), dim=True)
+    yield click.style(one_line(level, 10).ljust(7), fg=_COLOURS.get(level))
+    yield click.style(one_line(str(line.get("source", "")), 12).ljust(10), dim=True)
+    if logger := one_line(str(line.get("logger", "")), 100):
+        yield click.style(f"{logger}:", bold=True)
+    yield one_line(str(line.get("text", "")), server_log.TEXT_LIMIT)
+
+
+class _Tail:
+    """New lines of a log, also after its file was replaced by a new one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = self._status()
+        self._offset = self._seen.st_size if self._seen is not None else 0
+
+    def new_lines(self) -> Iterator[dict[str, Any]]:
+        now = self._status()
+        if now is None:
+            return
+        if self._seen is not None and now.st_ino != self._seen.st_ino:
+            self._offset = 0
+        self._seen = now
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            whole = file.read().rpartition(b"\n")[0]
+        self._offset += len(whole) + 1 if whole else 0
+        yield from entries_in(iter(whole.splitlines()))
+
+    def _status(self) -> os.stat_result | None:
+        try:
+            return self._path.stat()
+        except OSError:
+            return None
+
+
+def _check_known(server: str) -> None:
+    """Raises `NotFound` for a name that no server has."""
+    from dragoman.cli.common import find_server, load_and_report
+
+    find_server(load_and_report(), server)

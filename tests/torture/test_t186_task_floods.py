@@ -1,0 +1,43 @@
+"""T186: announcements of tasks without end, many tasks at once, and a server that dies amid a task."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.calls.task_store import TaskStore
+from dragoman.errors import CallError, CallTimeout, ConnectionLost, DragomanError
+from tests.servers import zoo
+from tests.torture.arena import HOSTILE, at_once
+
+pytestmark = pytest.mark.requirement("CAL-8")
+
+
+async def test_announcements_without_end_cause_no_poll_beyond_the_usual(arena):
+    async with arena(zoo("lies_about_tasks.py", "legacy")) as a:
+        slow = {"pollInterval": 60000}
+        with pytest.raises((CallTimeout, ConnectionLost)):
+            await a.call("run", created=slow, states=[slow], notify=50_000, seconds=2)
+        found = json.loads(await a.call("counts"))
+        assert found["tasks/get"] <= 21
+
+
+@pytest.mark.parametrize("kind", ["legacy", "modern"])
+async def test_a_hundred_tasks_at_once_all_end(arena, home: Path, kind: str):
+    async with arena(zoo("keeps_tasks.py", kind, str(home / "tasks"))) as a:
+        async with at_once(40):
+            calls = (a.call("work", text=str(number), steps=2, seconds=60) for number in range(100))
+            assert await asyncio.gather(*calls) == [str(number) for number in range(100)]
+        assert TaskStore(lambda: 0.0).all() == []
+
+
+@pytest.mark.parametrize("kind", ["legacy", "modern"])
+async def test_a_server_that_dies_amid_a_task_and_stays_away(arena, kind: str):
+    async with arena(zoo("lies_about_tasks.py", kind)) as a:
+        async with at_once(10):
+            with pytest.raises(DragomanError) as caught:
+                await a.call("run", created={"pollInterval": 0, "pollIntervalMs": 0}, states=[{}, "die"])
+        assert isinstance(caught.value, CallError)
+        assert caught.value.server == HOSTILE
+        assert [task.server for task in TaskStore(lambda: 0.0).all()] == [HOSTILE], "it can be fetched later"
