@@ -40,11 +40,26 @@ LEVELS: Final = frozenset(LOG_LEVELS)
 class _OpenRequest:
     """A request of the server while it waits for its answer."""
 
-    task: asyncio.Task[None] | None = None
-    calls: set[int] | None = None
-    """Calls under way that it may belong to, by request id; None if it needs none."""
-    is_answered = False
-    """Whether the server gets an error after it is cancelled."""
+    def __init__(self, session: Session, request_id: MessageId, method: str) -> None:
+        self.session = session
+        self.request_id = request_id
+        self.method = method
+        self.calls: Mapping[int, OpenCall] = {}
+        """Calls under way that it may belong to, by request id."""
+        self.open_calls: set[int] | None = None
+        """Those of them that have not ended; None if the request needs no call."""
+        self.task: asyncio.Task[None] | None = None
+        self.is_dropped = False
+        """Whether nothing is sent any more, even if the front end answers although it was cancelled."""
+
+    def answer(self, message: bytes) -> None:
+        if not self.is_dropped:
+            self.session.answer(message)
+
+    def drop(self) -> None:
+        self.is_dropped = True
+        if self.task is not None:
+            self.task.cancel()
 
 
 class _Cancelled(Struct, rename="camel"):
@@ -104,19 +119,22 @@ class ServerMessages:
         elif len(self._open) >= QUESTIONS_LIMIT:
             session.answer(encode_error(request_id, INTERNAL_ERROR, "too many requests at once"))
         else:
-            asked = self._open[request_id] = _OpenRequest()
-            asked.calls = set(calls) if self._requests.needs_call(method) else None
-            asked.task = asyncio.create_task(self._reply(session, request_id, method, params, calls))
+            asked = self._open[request_id] = _OpenRequest(session, request_id, method)
+            asked.calls = calls
+            asked.open_calls = set(calls) if self._requests.needs_call(method) else None
+            asked.task = asyncio.create_task(self._reply(asked, params))
             asked.task.add_done_callback(lambda _: self._open.pop(request_id, None))
 
     def call_ended(self, request_id: int) -> None:
         """Drops the requests that can belong to no other call; the server is answered with an error."""
         for asked in self._open.values():
-            if asked.calls is not None and request_id in asked.calls:
-                asked.calls.discard(request_id)
-                if not asked.calls and asked.task is not None:
-                    asked.is_answered = True
-                    asked.task.cancel()
+            if asked.open_calls is None or request_id not in asked.open_calls:
+                continue
+            asked.open_calls.discard(request_id)
+            if not asked.open_calls:
+                why = f"{asked.method} was not answered: the call that it belongs to has ended"
+                asked.answer(encode_error(asked.request_id, INTERNAL_ERROR, why))
+                asked.drop()
 
     def logged(self, level: str, text: str) -> None:
         """What the host notices about the server."""
@@ -144,34 +162,24 @@ class ServerMessages:
     def cancel_requests(self) -> None:
         """The server that sent them is gone."""
         for asked in self._open.values():
-            if asked.task is not None:
-                asked.task.cancel()
+            asked.drop()
 
-    async def _reply(
-        self,
-        session: Session,
-        request_id: MessageId,
-        method: str,
-        params: Raw,
-        calls: Mapping[int, OpenCall],
-    ) -> None:
-        within = next((call.within for call in calls.values() if call.within is not None), None)
-        related = tuple(call.call for call in calls.values())[:SHOWN_CALLS]
-        asked = self._open[request_id]
+    async def _reply(self, asked: _OpenRequest, params: Raw) -> None:
+        calls = asked.calls.values()
+        context = RequestContext(
+            calls=tuple(call.call for call in calls)[:SHOWN_CALLS],
+            within=next((call.within for call in calls if call.within is not None), None),
+            sampling_depth=max((call.sampling_depth for call in calls), default=0),
+        )
         try:
-            depth = max((call.sampling_depth for call in calls.values()), default=0)
-            context = RequestContext(calls=related, within=within, sampling_depth=depth)
-            session.answer(encode_result(request_id, await self._requests.answer(method, params, context)))
+            result = await self._requests.answer(asked.method, params, context)
+            asked.answer(encode_result(asked.request_id, result))
         except Refusal as refusal:
-            self.logged("warning", f"its request {method} was refused: {refusal.message}")
-            session.answer(encode_error(request_id, refusal.code, refusal.message))
+            self.logged("warning", f"its request {asked.method} was refused: {refusal.message}")
+            asked.answer(encode_error(asked.request_id, refusal.code, refusal.message))
         except HostClosed:
             return
-        except asyncio.CancelledError:
-            if asked.is_answered:
-                why = f"{method} was not answered: the call that it belongs to has ended"
-                session.answer(encode_error(request_id, INTERNAL_ERROR, why))
-            raise
+        asked.is_dropped = True  # the answer is sent
 
     def _cancelled(self, params: Raw) -> None:
         """The server does not need the answer any more, and gets none."""
@@ -179,8 +187,8 @@ class ServerMessages:
             asked = self._open.get(decode_as(_Cancelled, params).request_id)
         except (Unreadable, TypeError):
             return
-        if asked is not None and asked.task is not None:
-            asked.task.cancel()
+        if asked is not None:
+            asked.drop()
 
     def _completed(self, params: Raw) -> None:
         with contextlib.suppress(Unreadable):

@@ -483,6 +483,7 @@ class Ponders:
     def __init__(self) -> None:
         self.asked = 0
         self.gone = 0
+        self.is_stubborn = False
         self.may_answer = asyncio.Event()
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:
@@ -492,7 +493,8 @@ class Ponders:
             await self.may_answer.wait()
         except asyncio.CancelledError:
             self.gone += 1
-            raise
+            if not self.is_stubborn:
+                raise
         return FormAnswer("decline")
 
 
@@ -584,6 +586,33 @@ async def test_a_question_goes_with_its_call_and_the_server_is_answered(asked: A
         "code": -32603,
         "message": "elicitation/create was not answered: the call that it belongs to has ended",
     }
+
+
+@pytest.mark.parametrize("how", ["its call", "the server"])
+async def test_a_front_end_that_answers_although_it_was_cancelled_changes_nothing(asked: Asked, how: str):
+    far, person, task = asked
+    person.is_stubborn = True
+    if how == "its call":
+        task.cancel()
+    else:
+        far.say(method="notifications/cancelled", params={"requestId": 1})
+    await until(lambda: person.gone)
+    await asyncio.sleep(0.01)
+
+    assert [message["error"]["code"] for message in replies(far)] == ([-32603] if how == "its call" else [])
+
+
+async def test_a_question_that_comes_with_the_reply_to_its_call_is_answered_all_the_same(bench: Bench):
+    person = Ponders()
+    task = calling(await bench.connected(forms=person))
+    far = bench.made[0]
+    await until(lambda: far.sent[-1]["method"] == "tools/call")
+    ask(far)
+    far.say(id=far.sent[-1]["id"], result={})
+    await task
+    await until(lambda: replies(far))
+
+    assert [message["error"]["code"] for message in replies(far)] == [-32603]
 
 
 async def test_a_question_goes_with_a_call_that_times_out(bench: Bench):
