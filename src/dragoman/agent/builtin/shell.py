@@ -26,8 +26,8 @@ from dragoman.programs import Watches
 
 SECONDS: Final = 120.0
 LONGEST_SECONDS: Final = 600.0
-HEAD_BYTES: Final = 20_000
-TAIL_BYTES: Final = 40_000
+HEAD_BYTES: Final = 10_000
+TAIL_BYTES: Final = 20_000
 """How much of the beginning and the end of the output is kept."""
 BACKGROUND_LIMIT: Final = 8
 OUTPUT_END_SECONDS: Final = 0.25
