@@ -77,14 +77,14 @@ class Conversation:
         self,
         toolbox: Toolbox,
         model: Model,
-        instructions: Callable[[], str],
+        instructions: str,
         *,
         limits: Limits = LIMITS,
         transcript: Transcript | None = None,
         history: Sequence[ModelMessage] = (),
     ) -> None:
-        """`instructions`: the system prompt, asked for before each request. `history`: what was said before,
-        as a transcript has it."""
+        """`instructions`: the system prompt. It is sent with each request and does not change, so that the
+        provider's cache holds. `history`: what was said before, as a transcript has it."""
         self._toolbox = toolbox
         self._model = model
         self._instructions = instructions
@@ -113,7 +113,8 @@ class Conversation:
     async def run(self, prompt: str, on_event: OnEvent = lambda event: None) -> Reply:
         """The model's answer to a prompt. Raises `ModelUnavailable`. When it is cancelled, the conversation
         stays complete, and the next prompt continues it."""
-        self._add(ModelRequest([UserPromptPart(prompt)]))
+        changes = self._toolbox.instructions_delta() if self._history else ""
+        self._add(ModelRequest([UserPromptPart(text) for text in (changes, prompt) if text]))
         before = self.usage
         text = ""
         for turn in range(1, self._limits.max_turns + 1):
@@ -184,7 +185,7 @@ class Conversation:
         is_recorded: bool = False,
     ) -> ModelResponse:
         parameters = ModelRequestParameters(function_tools=list(tools))
-        request = _with_instructions(messages, self._instructions())
+        request = _with_instructions(messages, self._instructions)
         async with model_request_stream(
             self._model, request, model_settings=SETTINGS, model_request_parameters=parameters
         ) as stream:

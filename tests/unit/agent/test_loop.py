@@ -72,7 +72,7 @@ class Desk:
         model = ScriptedModel(*script)
         async with Host({"desk": self.server}, permission_mode=mode) as host:
             await host.ready(timeout=10)
-            yield Conversation(host.toolbox(), model.model, lambda: "Be brief.", limits=limits), model
+            yield Conversation(host.toolbox(), model.model, "Be brief.", limits=limits), model
 
     def happened(self, kind: type) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]

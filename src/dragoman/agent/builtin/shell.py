@@ -26,9 +26,10 @@ from dragoman.programs import Watches
 
 SECONDS: Final = 120.0
 LONGEST_SECONDS: Final = 600.0
-HEAD_BYTES: Final = 10_000
-TAIL_BYTES: Final = 20_000
-"""How much of the beginning and the end of the output is kept."""
+HEAD_BYTES: Final = 1024 * 1024
+TAIL_BYTES: Final = 1024 * 1024
+"""How much of the beginning and the end of the output is kept. What a model cannot be given at once is saved
+like every large result."""
 BACKGROUND_LIMIT: Final = 8
 OUTPUT_END_SECONDS: Final = 0.25
 """How long the output may stay open once the command has ended: a child may hold it."""
