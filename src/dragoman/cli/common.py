@@ -10,7 +10,7 @@ import contextlib
 import difflib
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
@@ -171,6 +171,19 @@ def run_with_host(
         return asyncio.run(main())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+
+
+@contextlib.contextmanager
+def cancelled_by_ctrl_c(task: asyncio.Task[Any]) -> Generator[None]:
+    """Ctrl-C cancels the task, and nothing else, while this is open."""
+    loop = task.get_loop()
+    with contextlib.suppress(NotImplementedError):  # event loops that take no signals
+        loop.add_signal_handler(signal.SIGINT, task.cancel)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGINT)
 
 
 def _cancel_on_signals(task: asyncio.Task[Any]) -> None:

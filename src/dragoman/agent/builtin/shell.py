@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -36,7 +37,8 @@ OUTPUT_END_SECONDS: Final = 0.25
 
 _SECRETS: Final = frozenset({*KEY_VARIABLES.values(), "DRAGOMAN_SECRETS_PASSPHRASE", "MCP_CLIENT_SECRET"})
 """Variables that commands of a model are not given."""
-_SCRIPT: Final = "trap 'pwd -P >&3' EXIT\neval \"$1\""
+_SCRIPT: Final = """trap 'pwd -P > "$2"' EXIT\neval "$1\""""
+"""Runs the command, and writes the working directory at its end to a file."""
 
 
 class Shell:
@@ -167,11 +169,12 @@ class Shell:
 class Command:
     """One running command."""
 
-    def __init__(self, process: asyncio.subprocess.Process, folder_pipe: int, watchdog: Watches) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, folder_file: Path, watchdog: Watches) -> None:
         self._process = process
         self._started = start_of(process.pid)
-        self._folder_pipe = folder_pipe
+        self._folder_file = folder_file
         self._watchdog = watchdog
+        self._has_ended = False
         self.output = Output()
         self.folder = ""
         """The working directory at its end; empty if it is not known."""
@@ -180,28 +183,24 @@ class Command:
     @staticmethod
     async def start(text: str, cwd: Path, watchdog: Watches) -> Command:
         """Raises `OSError`."""
-        read_end, write_end = os.pipe()
+        descriptor, folder_file = tempfile.mkstemp(prefix="dragoman-cwd-")
+        os.close(descriptor)
         program = shutil.which("bash") or "/bin/sh"
-        script = _SCRIPT.replace(">&3", f">&{write_end}")
         try:
             process = await asyncio.create_subprocess_exec(
-                *(program, "-c", script, "bash", text),
+                *(program, "-c", _SCRIPT, "bash", text, folder_file),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 cwd=cwd,
                 env={name: value for name, value in os.environ.items() if name not in _SECRETS},
                 start_new_session=True,
-                pass_fds=(write_end,),
             )
         except BaseException:
-            os.close(read_end)
+            os.unlink(folder_file)
             raise
-        finally:
-            os.close(write_end)
-        os.set_blocking(read_end, False)
         watchdog.watch(process.pid)
-        return Command(process, read_end, watchdog)
+        return Command(process, Path(folder_file), watchdog)
 
     @property
     def is_running(self) -> bool:
@@ -217,13 +216,13 @@ class Command:
 
     async def end(self) -> None:
         """Ends everything in its group."""
-        if self._folder_pipe < 0:
+        if self._has_ended:
             return
-        pipe, self._folder_pipe = self._folder_pipe, -1
+        self._has_ended = True
         signal_group(self._process.pid, self._started, KILL)
         with contextlib.suppress(OSError):
-            self.folder = os.read(pipe, 65536).decode("utf-8", "replace").rstrip("\n")
-        os.close(pipe)
+            self.folder = self._folder_file.read_text("utf-8", "replace").rstrip("\n")
+            self._folder_file.unlink()
         self._collecting.cancel()
         try:
             await asyncio.wait([self._collecting])

@@ -7,8 +7,6 @@ way and keeps the conversation; at the prompt it ends it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
 import sys
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
@@ -27,6 +25,7 @@ from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line, visible
 from dragoman.cli import exit_codes
 from dragoman.cli.agent.start import Wanted, run
+from dragoman.cli.common import cancelled_by_ctrl_c
 from dragoman.cli.render.text import show_error
 from dragoman.cli.terminal_interaction import TerminalInteraction
 from dragoman.errors import DragomanError
@@ -105,20 +104,15 @@ async def _ask(session: AgentSession, prompt: str) -> None:
 async def _interruptible(work: Coroutine[Any, Any, T]) -> T | None:
     """Runs it; Ctrl-C cancels it, and the conversation goes on."""
     task = asyncio.create_task(work)
-    loop = asyncio.get_running_loop()
-    with contextlib.suppress(NotImplementedError):  # event loops that take no signals
-        loop.add_signal_handler(signal.SIGINT, task.cancel)
     try:
-        return await task
+        with cancelled_by_ctrl_c(task):
+            return await task
     except asyncio.CancelledError:
         if not task.cancelled() or _is_ending():
             raise
         click.echo("\nInterrupted.")
     except DragomanError as error:
         show_error(error)
-    finally:
-        with contextlib.suppress(NotImplementedError):
-            loop.remove_signal_handler(signal.SIGINT)
     return None
 
 
