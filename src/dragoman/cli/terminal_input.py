@@ -141,9 +141,14 @@ async def read_key(descriptor: int | None, keys: Container[str], otherwise: str 
 
 async def read_line() -> str:
     """A line, as the terminal itself lets it be edited."""
+    return (await read_line_or_end() or "").strip()
+
+
+async def read_line_or_end() -> str | None:
+    """A line with its end; None at the end of the input (Ctrl-D)."""
     with _terminal() as descriptor:
         typed = b"" if descriptor is None else await _read_typed(descriptor)
-    return typed.decode(errors="replace").strip()
+    return typed.decode(errors="replace") if typed else None
 
 
 async def _read_typed(descriptor: int) -> bytes:

@@ -7,7 +7,6 @@ way and keeps the conversation; at the prompt it ends it.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
@@ -27,6 +26,7 @@ from dragoman.cli import exit_codes
 from dragoman.cli.agent.start import Wanted, run
 from dragoman.cli.common import cancelled_by_ctrl_c
 from dragoman.cli.render.text import show_error
+from dragoman.cli.terminal_input import read_line_or_end
 from dragoman.cli.terminal_interaction import TerminalInteraction
 from dragoman.errors import DragomanError
 from dragoman.host import Host
@@ -62,8 +62,8 @@ async def _read_prompt() -> str | None:
     lines: list[str] = []
     while True:
         click.echo("> " if not lines else "… ", nl=False)
-        line = await asyncio.to_thread(sys.stdin.readline)
-        if not line:
+        line = await read_line_or_end()
+        if line is None:
             click.echo()
             return None
         line = line.rstrip("\n")
