@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.command import run
+from tests.e2e.command import DRAGOMAN, is_alive, run
 from tests.e2e.fake_provider import FakeProvider
 
 pytestmark = pytest.mark.requirement("AGT-1")
@@ -148,3 +152,32 @@ def test_wrong_options_are_named(words: tuple[str, ...], problem: str) -> None:
     done = run(*words)
     assert done.returncode != 0
     assert problem in " ".join(done.stderr.split())
+
+
+@pytest.mark.requirement("AGT-5")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_ended_in_the_middle_of_a_command_nothing_runs_on_and_the_conversation_is_whole(
+    number: signal.Signals, home: Path
+) -> None:
+    pid_file = home / "pid"
+    command = f"echo $$ > {pid_file}; sleep 300"
+    with FakeProvider([("Bash", {"command": command})], ["Welcome back."]) as provider:
+        words = ("--model", OPENAI, "--base-url", f"{provider.url}/v1", "-p", "go", "--allowed-tools", "Bash")
+        process = subprocess.Popen([DRAGOMAN, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        _until(lambda: pid_file.exists() and pid_file.read_text())
+        process.send_signal(number)
+        process.communicate(timeout=20)
+        assert process.returncode == (-9 if number == signal.SIGKILL else 130)
+        child = int(pid_file.read_text())
+        _until(lambda: not is_alive(child))
+        done = ask(provider, OPENAI, "-c", "-p", "Are you there?")
+    assert (done.returncode, done.stdout) == (0, "Welcome back.\n")
+    (result,) = provider.tool_results(1)
+    assert "interrupted this call" in result
+
+
+def _until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
