@@ -145,11 +145,11 @@ _ROWS = [
     Requirement("ASK-5", "roots"),
     Requirement("ASK-6", "logging: a level for each server, messages in its log and in events"),
     # --- The agent ---
-    Requirement("AGT-1", "conversation, and one-shot with -p", missing="no test shows it"),
-    Requirement("AGT-2", "any model provider; without a key a clear sentence", missing="no test shows it"),
-    Requirement("AGT-3", "built-in tools", missing="no test shows it"),
+    Requirement("AGT-1", "conversation, and one-shot with -p"),
+    Requirement("AGT-2", "any model provider; without a key a clear sentence"),
+    Requirement("AGT-3", "built-in tools"),
     Requirement("AGT-4", "slash commands", missing="no test shows it"),
-    Requirement("AGT-5", "transcripts are kept and can be resumed", missing="no test shows it"),
+    Requirement("AGT-5", "transcripts are kept and can be resumed"),
     # --- Command line ---
     Requirement("CLI-1", "dragoman mcp add and its family"),
     Requirement(

@@ -29,6 +29,7 @@
     │   ├── UrlNotOpened          the person did not open a URL that it requires (an outcome)
     │   ├── MalformedReply        it answered something that cannot be read
     │   └── MessageTooLarge       it answered more than the limit
+    ├── ModelUnavailable          no model can be used, or its provider failed
     ├── HostNotOpen               the host was used before it was opened
     ├── HostClosed                the host was closed first
     └── WrongLoop                 the host belongs to another event loop, which does not run
@@ -130,6 +131,12 @@ class PolicyRefused(ConfigError):
             f"server {one_line(server, 200)!r} is not admitted: {self.reason}",
             hint="`dragoman config explain` shows the rule and the file it stands in.",
         )
+
+
+class ModelUnavailable(DragomanError):
+    """No model is chosen or can be loaded, or its provider does not answer."""
+
+    code = "model-unavailable"
 
 
 class HostNotOpen(DragomanError):

@@ -24,9 +24,10 @@ LIMIT_SECONDS = 40.0
 
 
 def run(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    if "input" not in options:
+        options["stdin"] = subprocess.DEVNULL
     return subprocess.run(
         [str(DRAGOMAN), *map(str, words)],
-        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,

@@ -240,12 +240,15 @@ class BuiltinTool(Tool):
         annotations: Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
         needs_permission: bool = True,
+        needs_no_rule: Callable[[Mapping[str, Any]], bool] | None = None,
         shell_argument: str | None = None,
         server_argument: str | None = None,
         subject_argument: str | None = None,
         complete: Complete | None = None,
     ) -> None:
-        """`needs_permission`: false only for what looks at nothing but the host itself. `shell_argument`:
+        """`needs_permission`: false only for what looks at nothing but the host itself. `needs_no_rule`:
+        whether a call with these arguments is made unless a rule or a hook denies it or asks, because it only
+        reads the folder that the person works in. `shell_argument`:
         which of its arguments is a command for the shell. `server_argument`: which of them names the server
         that it looks at, so that rules and hooks about that server hold for it, too; `subject_argument`: and
         which names the thing of that server. `complete`: fills in arguments that the caller left out, before
@@ -267,6 +270,7 @@ class BuiltinTool(Tool):
         )
         self.run = run
         self.needs_permission = needs_permission
+        self.needs_no_rule = needs_no_rule
         self.shell_argument = shell_argument
         self.server_argument = server_argument
         self.subject_argument = subject_argument

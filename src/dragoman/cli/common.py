@@ -10,7 +10,7 @@ import contextlib
 import difflib
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dragoman.cli.approval_questions import Started
     from dragoman.host import Host
     from dragoman.interaction import Interaction
+    from dragoman.permissions.modes import PermissionMode
     from dragoman.servers.status import ServerStatus
 
 
@@ -130,6 +131,8 @@ def run_with_host(
     tool_lock: Path | None = None,
     interaction: Interaction | None = None,
     audit: bool | None = None,
+    permission_mode: PermissionMode | None = "default",
+    rules: Mapping[str, Sequence[str]] | None = None,
 ) -> T:
     """Runs one command's work in an open host. SIGTERM and SIGHUP close the host before the end.
 
@@ -145,7 +148,8 @@ def run_with_host(
             _cancel_on_signals(task)
         async with Host(
             sources,
-            permission_mode="default",
+            permission_mode=permission_mode,
+            rules=rules,
             interaction=interaction,
             only=only,
             watch=watch,
@@ -168,6 +172,19 @@ def run_with_host(
         return asyncio.run(main())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+
+
+@contextlib.contextmanager
+def cancelled_by_ctrl_c(task: asyncio.Task[Any]) -> Generator[None]:
+    """Ctrl-C cancels the task, and nothing else, while this is open."""
+    loop = task.get_loop()
+    with contextlib.suppress(NotImplementedError):  # event loops that take no signals
+        loop.add_signal_handler(signal.SIGINT, task.cancel)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGINT)
 
 
 def _cancel_on_signals(task: asyncio.Task[Any]) -> None:

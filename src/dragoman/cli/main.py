@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import click
 
+from dragoman.cli.agent.options import conversation_options
 from dragoman.version import VERSION
 
 COMMANDS: Final = {
@@ -87,10 +88,26 @@ class LazyGroup(click.Group):
     table=COMMANDS,
     package="dragoman.cli.commands",
     context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
 )
 @click.version_option(VERSION, prog_name="dragoman")
-def cli() -> None:
-    """An MCP host: connects to your MCP servers and controls every tool call."""
+@conversation_options
+@click.pass_context
+def cli(context: click.Context, **options: Any) -> None:
+    """An MCP host: connects to your MCP servers and controls every tool call.
+
+    Without a command: a conversation with a model that uses your tools (extra: agent).
+    """
+    if context.invoked_subcommand is None:
+        from dragoman.cli.agent.start import Wanted, start
+
+        sys.exit(start(Wanted(**options)))
+    for name in context.params:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            option = name.replace("_", "-")
+            raise click.UsageError(
+                f"--{option} goes without a command, or after {context.invoked_subcommand!r}"
+            )
 
 
 def main() -> None:

@@ -177,6 +177,8 @@ class PermissionChecker:
             return Decision(True, reason, "host")
         if self._grants.state(call) == "yes":
             return Decision(True, reason, "grant")
+        if call.reads_workspace:
+            return Decision(True, reason, "host")
         return Decision(True, reason, "caller" if call.is_own_request else "mode")
 
     async def _ask(
@@ -322,6 +324,7 @@ def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
             digest=tool.digest,
             command=command if isinstance(command, str) else None,
             is_own=not tool.needs_permission,
+            reads_workspace=tool.needs_no_rule is not None and tool.needs_no_rule(arguments),
             touches=server,
             touched=thing,
         )

@@ -9,7 +9,8 @@ The order in which rules, hooks, grants and the mode decide:
 5. an administrator's allow rule                         → allow
 6. any other ask rule, or a hook's ask                   → ask, in every mode
 7. an allow rule, a hook's allow, a yes for the session  → allow
-8. a program's own request for a resource or a prompt    → allow
+8. a program's own request for a resource or a prompt,
+   or a built-in tool that reads the person's folder     → allow
 9. the mode: bypassPermissions allows, dontAsk denies, auto has a classifier asked, the others a person
 
 In dontAsk whatever would be asked is denied. So deny always wins, and no mode but bypassPermissions allows
@@ -108,6 +109,8 @@ def decide(
         return _allow(call, mine, "allowed by the person for this session")
     if call.is_own_request:
         return _allow(call, mine, "a program's or person's own request needs no rule")
+    if call.reads_workspace:
+        return _allow(call, mine, "it only reads the folder that the person works in")
     return _by_mode(call, mine, mode, granted)
 
 

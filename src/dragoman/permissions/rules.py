@@ -78,6 +78,8 @@ class Call(Struct, frozen=True, kw_only=True):
     """The name of that thing on its server."""
     is_own_request: bool = False
     """A program's or person's own request for a resource, a prompt or a list, not a model's."""
+    reads_workspace: bool = False
+    """A built-in tool that only reads the folder that the person works in."""
     caller: Caller = LOCAL_CALLER
 
 

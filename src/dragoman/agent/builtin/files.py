@@ -1,0 +1,204 @@
+"""The tools Read, Write and Edit."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import difflib
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from dragoman.agent.builtin.schema import object_schema
+from dragoman.agent.builtin.workspace import PATH, FileProblem, Workspace
+from dragoman.catalog.tools import BuiltinTool
+from dragoman.content.blocks import Block, ImageBlock
+from dragoman.content.images import kind_of
+
+LINE_LIMIT: Final = 2000
+LINE_LENGTH_LIMIT: Final = 2000
+READ_LIMIT_BYTES: Final = 256 * 1024
+"""Of the text that one call returns."""
+EDIT_LIMIT_BYTES: Final = 16 * 1024 * 1024
+IMAGE_LIMIT_BYTES: Final = 32 * 1024 * 1024
+DIFF_LINES: Final = 60
+
+_PATH_SCHEMA: Final = {
+    "type": "string",
+    "description": "The file; absolute, or relative to the working directory",
+}
+
+
+def file_tools(workspace: Workspace) -> list[BuiltinTool]:
+    return [_read_tool(workspace), _write_tool(workspace), _edit_tool(workspace)]
+
+
+def _read_tool(workspace: Workspace) -> BuiltinTool:
+    return BuiltinTool(
+        "Read",
+        _in_thread(partial(_read, workspace)),
+        description=(
+            f"Reads a text file, or an image. Returns up to {LINE_LIMIT} lines with their numbers; offset "
+            "and limit choose others. Saved results of tools can be read as well."
+        ),
+        input_schema=object_schema(
+            {
+                PATH: _PATH_SCHEMA,
+                "offset": {"type": "integer", "minimum": 1, "description": "The first line; 1 if left out"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": LINE_LIMIT},
+            },
+            PATH,
+        ),
+        annotations={"readOnlyHint": True, "openWorldHint": False},
+        needs_no_rule=workspace.holds,
+        complete=partial(workspace.with_full_path, "Read"),
+    )
+
+
+def _write_tool(workspace: Workspace) -> BuiltinTool:
+    return BuiltinTool(
+        "Write",
+        _in_thread(partial(_write, workspace)),
+        description=(
+            "Writes a whole file, and creates folders that are missing. A file that exists must have been "
+            "read before. To change a part of a file, use Edit."
+        ),
+        input_schema=object_schema({PATH: _PATH_SCHEMA, "content": {"type": "string"}}, PATH, "content"),
+        annotations={"destructiveHint": True, "openWorldHint": False},
+        complete=partial(workspace.with_full_path, "Write"),
+    )
+
+
+def _edit_tool(workspace: Workspace) -> BuiltinTool:
+    return BuiltinTool(
+        "Edit",
+        _in_thread(partial(_edit, workspace)),
+        description=(
+            "Replaces a text in a file that was read before. old_string must be exactly what is in the file, "
+            "without line numbers, and must occur once, unless replace_all is true."
+        ),
+        input_schema=object_schema(
+            {
+                PATH: _PATH_SCHEMA,
+                "old_string": {"type": "string", "minLength": 1},
+                "new_string": {"type": "string"},
+                "replace_all": {"type": "boolean", "description": "false if left out"},
+            },
+            PATH,
+            "old_string",
+            "new_string",
+        ),
+        annotations={"destructiveHint": True, "openWorldHint": False},
+        complete=partial(workspace.with_full_path, "Edit"),
+    )
+
+
+def _read(workspace: Workspace, arguments: Mapping[str, Any]) -> str | tuple[Block, ...]:
+    path = workspace.path_in(arguments)
+    size = _regular_size(path)
+    with path.open("rb") as file:
+        head = file.read(64)
+        file.seek(0)
+        if (kind := kind_of(head)) is not None:
+            if size > IMAGE_LIMIT_BYTES:
+                raise FileProblem(f"the image has {size} bytes, more than {IMAGE_LIMIT_BYTES}")
+            return (ImageBlock(base64.b64encode(file.read()).decode(), f"image/{kind.lower()}"),)
+        if b"\0" in head:
+            raise FileProblem(f"{path} is not a text ({size} bytes). Use a command to look into it.")
+        offset = int(arguments.get("offset", 1))
+        text = _numbered(file, offset, int(arguments.get("limit", LINE_LIMIT)))
+    workspace.note_read(path)
+    return text or _nothing(path, size, offset)
+
+
+def _numbered(lines: Iterator[bytes], offset: int, limit: int) -> str:
+    """Lines with their numbers, as many as fit, and how to go on."""
+    shown: list[str] = []
+    room = READ_LIMIT_BYTES
+    for number, line in enumerate(lines, 1):
+        if number < offset:
+            continue
+        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        if len(text) > LINE_LENGTH_LIMIT:
+            text = f"{text[:LINE_LENGTH_LIMIT]}… ({len(text) - LINE_LENGTH_LIMIT} more characters)"
+        room -= len(text) + 8
+        if len(shown) == limit or room < 0:
+            shown.append(f"(The file goes on: offset={number} continues.)")
+            break
+        shown.append(f"{number:6}\t{text}")
+    return "\n".join(shown)
+
+
+def _nothing(path: Path, size: int, offset: int) -> str:
+    return f"{path} is empty." if size == 0 else f"{path} has fewer than {offset} lines."
+
+
+def _write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
+    path, content = workspace.path_in(arguments), str(arguments["content"])
+    is_new = not path.exists()
+    if not is_new:
+        _regular_size(path)
+        workspace.check_read(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    workspace.note_read(path)
+    lines = content.count("\n") + (not content.endswith("\n") and content != "")
+    return f"{'Created' if is_new else 'Replaced'} {path} ({lines} lines)."
+
+
+def _edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
+    path = workspace.path_in(arguments)
+    if _regular_size(path) > EDIT_LIMIT_BYTES:
+        raise FileProblem(f"{path} is too large to be edited. Use a command.")
+    workspace.check_read(path)
+    before = path.read_bytes().decode("utf-8", "surrogateescape")
+    old, new = str(arguments["old_string"]), str(arguments["new_string"])
+    if "\r\n" in before and "\r\n" not in old:
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+    after = _replaced(before, old, new, everywhere=arguments.get("replace_all") is True)
+    path.write_bytes(after.encode("utf-8", "surrogateescape"))
+    workspace.note_read(path)
+    return f"Changed {path}:\n{_diff(before, after)}"
+
+
+def _replaced(text: str, old: str, new: str, *, everywhere: bool) -> str:
+    if old == new:
+        raise FileProblem("old_string and new_string are the same")
+    count = text.count(old)
+    if count == 0:
+        raise FileProblem("old_string is not in the file. Read the file again, and copy it exactly.")
+    if count > 1 and not everywhere:
+        raise FileProblem(
+            f"old_string is {count} times in the file. Give more of its surroundings, or set replace_all."
+        )
+    return text.replace(old, new)
+
+
+def _diff(before: str, after: str) -> str:
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
+    more = [f"… {len(lines) - DIFF_LINES} more lines"] if len(lines) > DIFF_LINES else []
+    return "\n".join([*lines[:DIFF_LINES], *more])
+
+
+def _regular_size(path: Path) -> int:
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise FileProblem(f"{path} is a folder. Use Glob or a command.")
+    if not stat.S_ISREG(status.st_mode):
+        raise FileProblem(f"{path} is not a regular file")
+    return status.st_size
+
+
+def _in_thread(
+    work: Callable[[Mapping[str, Any]], str | tuple[Block, ...]],
+) -> Callable[[Mapping[str, Any]], Any]:
+    async def run(arguments: Mapping[str, Any]) -> str | tuple[Block, ...]:
+        try:
+            return await asyncio.to_thread(work, arguments)
+        except OSError as error:
+            raise FileProblem(f"{error.filename or 'the file'}: {os.strerror(error.errno or 0)}") from None
+
+    return run

@@ -1,0 +1,199 @@
+"""The tools Glob and Grep. Grep runs ripgrep, or grep where there is none: both take linear time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from dragoman.agent.builtin.schema import object_schema
+from dragoman.agent.builtin.workspace import FileProblem, Workspace
+from dragoman.catalog.tools import BuiltinTool
+from dragoman.programs import CommandFailure, Watches, run
+
+FILE_LIMIT: Final = 200
+SCAN_LIMIT: Final = 200_000
+"""Files that are looked at for one pattern."""
+MATCH_LIMIT: Final = 250
+OUTPUT_LIMIT_BYTES: Final = 100_000
+GREP_SECONDS: Final = 30.0
+SKIPPED: Final = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
+
+FOLDER: Final = "path"
+_FOLDER_SCHEMA: Final = {
+    "type": "string",
+    "description": "The folder to search, or one file; the working directory if left out",
+}
+
+
+def find_tools(workspace: Workspace, watchdog: Watches) -> list[BuiltinTool]:
+    inside = partial(workspace.holds, name=FOLDER)
+    return [
+        BuiltinTool(
+            "Glob",
+            partial(_glob, workspace),
+            description=(
+                f"Finds files by name: '**/*.py', 'src/*.ts'. Returns up to {FILE_LIMIT}, the newest first. "
+                f"Folders such as {', '.join(sorted(SKIPPED)[:3])} are left out."
+            ),
+            input_schema=object_schema(
+                {"pattern": {"type": "string", "minLength": 1}, FOLDER: _FOLDER_SCHEMA}, "pattern"
+            ),
+            annotations={"readOnlyHint": True, "openWorldHint": False},
+            needs_no_rule=inside,
+            complete=partial(workspace.with_full_path, "Glob", name=FOLDER),
+        ),
+        BuiltinTool(
+            "Grep",
+            partial(_grep, workspace, watchdog),
+            description="Searches the contents of files for a regular expression, line by line.",
+            input_schema=object_schema(
+                {
+                    "pattern": {
+                        "type": "string",
+                        "minLength": 1,
+                        "description": "An extended regular expression",
+                    },
+                    FOLDER: _FOLDER_SCHEMA,
+                    "glob": {"type": "string", "description": "Only files of such names: '*.py'"},
+                    "ignore_case": {"type": "boolean"},
+                    "context": {"type": "integer", "minimum": 0, "maximum": 20},
+                    "output": {
+                        "enum": ["lines", "files", "count"],
+                        "description": "lines (if left out): what matches; files: only their names",
+                    },
+                },
+                "pattern",
+            ),
+            annotations={"readOnlyHint": True, "openWorldHint": False},
+            needs_no_rule=inside,
+            complete=partial(workspace.with_full_path, "Grep", name=FOLDER),
+        ),
+    ]
+
+
+async def _glob(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
+    folder = workspace.path_in(arguments, FOLDER)
+    pattern = str(arguments["pattern"])
+    if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
+        raise FileProblem("the pattern must be relative, and lead out of no folder: use path")
+    found, is_cut = await asyncio.to_thread(_found, folder, pattern)
+    if not found:
+        return f"No file in {folder} has such a name."
+    more = f"\n({len(found)} files; the {FILE_LIMIT} newest are shown.)" if len(found) > FILE_LIMIT else ""
+    cut = f"\n(Only the first {SCAN_LIMIT} files were looked at.)" if is_cut else ""
+    return "\n".join(str(path) for path in found[:FILE_LIMIT]) + more + cut
+
+
+def _found(folder: Path, pattern: str) -> tuple[list[Path], bool]:
+    """The files, the newest first; and whether there were too many to look at all."""
+    times: dict[Path, float] = {}
+    wanted = pattern if "/" in pattern or pattern.startswith("**") else f"**/{pattern}"
+    for number, path in enumerate(_files(folder)):
+        if number == SCAN_LIMIT:
+            return _newest(times), True
+        if _fits(path.relative_to(folder), wanted):
+            times[path] = path.lstat().st_mtime
+    return _newest(times), False
+
+
+def _newest(times: Mapping[Path, float]) -> list[Path]:
+    return sorted(times, key=lambda path: (-times[path], str(path)))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for base, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED)
+        yield from (Path(base, name) for name in sorted(names))
+
+
+def _fits(path: Path, pattern: str) -> bool:
+    """Whether a relative path fits a pattern, where `**` stands for any number of folders."""
+    return _parts_fit(path.parts, tuple(part for part in pattern.split("/") if part))
+
+
+def _parts_fit(parts: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
+    """Linear in both: `reached` are the beginnings of the pattern that fit what was seen so far."""
+    reached = _past_any({0}, patterns)
+    for part in parts:
+        following: set[int] = set()
+        for place in reached:
+            if place < len(patterns):
+                if patterns[place] == "**":
+                    following.add(place)
+                elif Path(part).match(patterns[place]):
+                    following.add(place + 1)
+        reached = _past_any(following, patterns)
+    return len(patterns) in reached
+
+
+def _past_any(places: set[int], patterns: tuple[str, ...]) -> set[int]:
+    found = set(places)
+    for place in sorted(places):
+        while place < len(patterns) and patterns[place] == "**":
+            place += 1
+            found.add(place)
+    return found
+
+
+async def _grep(workspace: Workspace, watchdog: Watches, arguments: Mapping[str, Any]) -> str:
+    path = workspace.path_in(arguments, FOLDER)
+    command = grep_command(arguments, has_ripgrep=shutil.which("rg") is not None)
+    folder, target = (path, ".") if path.is_dir() else (path.parent, path.name)
+    line = f"{shlex.join([*command, target])} | head -c {OUTPUT_LIMIT_BYTES}"
+    env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL") if name in os.environ}
+    try:
+        async with asyncio.timeout(GREP_SECONDS):
+            ended = await run(
+                line, env=env, cwd=str(folder), limit_bytes=2 * OUTPUT_LIMIT_BYTES, watchdog=watchdog
+            )
+    except TimeoutError:
+        raise FileProblem(
+            f"the search took longer than {GREP_SECONDS:g} s. Search a smaller folder."
+        ) from None
+    except (CommandFailure, FileNotFoundError) as failed:
+        raise FileProblem(f"the search failed: {failed}") from None
+    text = ended.stdout.decode("utf-8", "replace")
+    if not text and ended.stderr:
+        raise FileProblem(f"the search failed: {ended.stderr.decode('utf-8', 'replace')[:500]}")
+    return _cut(text) or "Nothing matches."
+
+
+def grep_command(arguments: Mapping[str, Any], *, has_ripgrep: bool) -> list[str]:
+    """The program and its options, without the folder."""
+    output, context = arguments.get("output", "lines"), int(arguments.get("context", 0))
+    pattern, glob = str(arguments["pattern"]), arguments.get("glob")
+    options = ["-i"] if arguments.get("ignore_case") else []
+    if output == "lines" and context:
+        options.append(f"-C{context}")
+    options += {"lines": ["-n"], "files": ["-l"], "count": ["-c"]}[output]
+    if has_ripgrep:
+        names = [] if glob is None else ["-g", str(glob)]
+        return [
+            "rg",
+            "--no-config",
+            "--color=never",
+            "--max-columns=500",
+            "-H",
+            *options,
+            *names,
+            "-e",
+            pattern,
+            "--",
+        ]
+    names = [] if glob is None else [f"--include={glob}"]
+    skipped = [f"--exclude-dir={name}" for name in sorted(SKIPPED)]
+    return ["grep", "-rEIH", "--color=never", *options, *names, *skipped, "-e", pattern, "--"]
+
+
+def _cut(text: str) -> str:
+    lines = text.splitlines()
+    shown = [line[:1000].removeprefix("./") for line in lines[:MATCH_LIMIT]]
+    if len(lines) > MATCH_LIMIT or len(text) >= OUTPUT_LIMIT_BYTES:
+        shown.append(f"(There is more: {MATCH_LIMIT} lines are shown. Search a smaller folder, or for more.)")
+    return "\n".join(shown)

@@ -1,0 +1,260 @@
+"""The tool Bash, with BashOutput and BashStop for commands in the background.
+
+Each command runs in a process group of its own, without a terminal and without input. When its time is over,
+when the call is cancelled, and when the host ends, the whole group is ended. The working directory is kept
+from one command to the next as long as it stays in the person's folders. Permission rules judge the command
+as it is written; see `permissions/shell`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from dragoman.agent.builtin.schema import object_schema
+from dragoman.agent.builtin.workspace import FileProblem, Workspace
+from dragoman.agent.models import KEY_VARIABLES
+from dragoman.catalog.tools import BuiltinTool
+from dragoman.processes import KILL, signal_group, start_of
+from dragoman.programs import Watches
+
+SECONDS: Final = 120.0
+LONGEST_SECONDS: Final = 600.0
+HEAD_BYTES: Final = 1024 * 1024
+TAIL_BYTES: Final = 1024 * 1024
+"""How much of the beginning and the end of the output is kept. What a model cannot be given at once is saved
+like every large result."""
+BACKGROUND_LIMIT: Final = 8
+OUTPUT_END_SECONDS: Final = 0.25
+"""How long the output may stay open once the command has ended: a child may hold it."""
+
+_SECRETS: Final = frozenset({*KEY_VARIABLES.values(), "DRAGOMAN_SECRETS_PASSPHRASE", "MCP_CLIENT_SECRET"})
+"""Variables that commands of a model are not given."""
+_SCRIPT: Final = """trap 'pwd -P > "$2"' EXIT\neval "$1\""""
+"""Runs the command, and writes the working directory at its end to a file."""
+
+
+class Shell:
+    """Runs the commands of one conversation."""
+
+    def __init__(self, workspace: Workspace, watchdog: Watches) -> None:
+        self._workspace = workspace
+        self._watchdog = watchdog
+        self._background: dict[str, Command] = {}
+        self._numbers = itertools.count(1)
+
+    def tools(self) -> list[BuiltinTool]:
+        job = {"id": {"type": "string", "description": "As Bash returned it"}}
+        return [
+            BuiltinTool(
+                "Bash",
+                self._run,
+                description=(
+                    "Runs a command in bash. The working directory is kept, variables are not. There is no "
+                    f"terminal and no input. After {SECONDS:g} seconds, or timeout_seconds, it is ended; "
+                    "with background=true it goes on, and BashOutput shows what it prints."
+                ),
+                input_schema=object_schema(
+                    {
+                        "command": {"type": "string", "minLength": 1},
+                        "timeout_seconds": {
+                            "type": "number",
+                            "exclusiveMinimum": 0,
+                            "maximum": LONGEST_SECONDS,
+                        },
+                        "background": {"type": "boolean", "description": "false if left out"},
+                    },
+                    "command",
+                ),
+                annotations={"destructiveHint": True, "openWorldHint": True},
+                shell_argument="command",
+            ),
+            BuiltinTool(
+                "BashOutput",
+                self._show,
+                description="Shows what a command in the background has printed since the last time.",
+                input_schema=object_schema(job, "id"),
+                annotations={"readOnlyHint": True, "openWorldHint": False},
+                needs_permission=False,
+            ),
+            BuiltinTool(
+                "BashStop",
+                self._stop,
+                description="Ends a command in the background.",
+                input_schema=object_schema(job, "id"),
+                annotations={"destructiveHint": True, "openWorldHint": False},
+                needs_permission=False,
+            ),
+        ]
+
+    async def close(self) -> None:
+        """Ends all commands in the background."""
+        await asyncio.gather(*(command.end() for command in self._background.values()))
+        self._background.clear()
+
+    async def _run(self, arguments: Mapping[str, Any]) -> str:
+        if arguments.get("background") is True:
+            return await self._start_in_background(str(arguments["command"]))
+        seconds = float(arguments.get("timeout_seconds", SECONDS))
+        command = await self._start(str(arguments["command"]))
+        try:
+            async with asyncio.timeout(seconds):
+                await command.wait()
+        except TimeoutError:
+            await command.end()
+            return f"{command.output.take()}\n(Ended after {seconds:g} s: it took too long.)"
+        finally:
+            await command.end()
+        return self._result(command)
+
+    def _result(self, command: Command) -> str:
+        text = command.output.take()
+        parts = [text] if text else []
+        if command.exit_code:
+            parts.append(f"(exit code {command.exit_code})")
+        if (moved := self._move(command.folder)) is not None:
+            parts.append(moved)
+        return "\n".join(parts) or "(no output)"
+
+    def _move(self, folder: str) -> str | None:
+        """Continues in the folder that a command ended in, if that is one of the person's."""
+        path = Path(folder)
+        if not folder or path == self._workspace.cwd:
+            return None
+        if not self._workspace.contains(path):
+            self._workspace.cwd = self._workspace.folder
+            return f"(The working directory is {self._workspace.folder} again: {path} is outside.)"
+        self._workspace.cwd = path
+        return None
+
+    async def _start(self, text: str) -> Command:
+        cwd = self._workspace.cwd if self._workspace.cwd.is_dir() else self._workspace.folder
+        return await Command.start(text, cwd, self._watchdog)
+
+    async def _start_in_background(self, text: str) -> str:
+        running = [command for command in self._background.values() if command.is_running]
+        if len(running) >= BACKGROUND_LIMIT:
+            raise FileProblem(f"{BACKGROUND_LIMIT} commands run in the background already. End one of them.")
+        name = f"bash-{next(self._numbers)}"
+        self._background[name] = await self._start(text)
+        return f"Started in the background as {name}."
+
+    async def _show(self, arguments: Mapping[str, Any]) -> str:
+        command = self._named(arguments)
+        text = command.output.take()
+        state = "it runs" if command.is_running else f"exit code {command.exit_code}"
+        return f"{text or '(nothing new)'}\n({state})"
+
+    async def _stop(self, arguments: Mapping[str, Any]) -> str:
+        command = self._named(arguments)
+        del self._background[str(arguments["id"])]
+        await command.end()
+        return f"{command.output.take() or '(nothing new)'}\n(ended)"
+
+    def _named(self, arguments: Mapping[str, Any]) -> Command:
+        command = self._background.get(str(arguments["id"]))
+        if command is None:
+            known = ", ".join(self._background) or "none"
+            raise FileProblem(f"there is no such command in the background; there are: {known}")
+        return command
+
+
+class Command:
+    """One running command."""
+
+    def __init__(self, process: asyncio.subprocess.Process, folder_file: Path, watchdog: Watches) -> None:
+        self._process = process
+        self._started = start_of(process.pid)
+        self._folder_file = folder_file
+        self._watchdog = watchdog
+        self._has_ended = False
+        self.output = Output()
+        self.folder = ""
+        """The working directory at its end; empty if it is not known."""
+        self._collecting = asyncio.create_task(self._collect(), name="dragoman command output")
+
+    @staticmethod
+    async def start(text: str, cwd: Path, watchdog: Watches) -> Command:
+        """Raises `OSError`."""
+        descriptor, folder_file = tempfile.mkstemp(prefix="dragoman-cwd-")
+        os.close(descriptor)
+        program = shutil.which("bash") or "/bin/sh"
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(program, "-c", _SCRIPT, "bash", text, folder_file),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                cwd=cwd,
+                env={name: value for name, value in os.environ.items() if name not in _SECRETS},
+                start_new_session=True,
+            )
+        except BaseException:
+            os.unlink(folder_file)
+            raise
+        watchdog.watch(process.pid)
+        return Command(process, Path(folder_file), watchdog)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.returncode is None
+
+    @property
+    def exit_code(self) -> int:
+        return self._process.returncode or 0
+
+    async def wait(self) -> None:
+        await self._process.wait()
+        await asyncio.wait([self._collecting], timeout=OUTPUT_END_SECONDS)
+
+    async def end(self) -> None:
+        """Ends everything in its group."""
+        if self._has_ended:
+            return
+        self._has_ended = True
+        signal_group(self._process.pid, self._started, KILL)
+        with contextlib.suppress(OSError):
+            self.folder = self._folder_file.read_text("utf-8", "replace").rstrip("\n")
+            self._folder_file.unlink()
+        self._collecting.cancel()
+        try:
+            await asyncio.wait([self._collecting])
+            await self._process.wait()
+        finally:
+            self._watchdog.release(self._process.pid)
+
+    async def _collect(self) -> None:
+        assert self._process.stdout is not None
+        while data := await self._process.stdout.read(65536):
+            self.output.add(data)
+
+
+class Output:
+    """What a command printed: its beginning and its end, if there is more than can be kept."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._dropped = 0
+
+    def add(self, data: bytes) -> None:
+        room = HEAD_BYTES - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:] if room > 0 else data
+        if len(self._tail) > TAIL_BYTES:
+            self._dropped += len(self._tail) - TAIL_BYTES
+            del self._tail[: len(self._tail) - TAIL_BYTES]
+
+    def take(self) -> str:
+        """What was added since the last time."""
+        middle = f"\n… {self._dropped} bytes left out …\n".encode() if self._dropped else b""
+        text = bytes(self._head + middle + self._tail).decode("utf-8", "replace").rstrip("\n")
+        self._head, self._tail, self._dropped = bytearray(), bytearray(), 0
+        return text

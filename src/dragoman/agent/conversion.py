@@ -1,0 +1,81 @@
+"""Between the values of the model library and those of the host: tool definitions, calls, results, usage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+from pydantic_ai.messages import BinaryContent, ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.tools import ToolDefinition
+
+from dragoman.adapters.answering import all_text, parts_of, text_of
+from dragoman.agent.events import Usage
+from dragoman.calls.outcome import CallOutcome, outcome_of_error
+from dragoman.catalog.tools import Tool
+from dragoman.content.blocks import ImageBlock
+from dragoman.errors import InvalidArguments, PermissionRefused
+
+INTERRUPTED: Final = "The user interrupted this call before it was finished. It may have had effects."
+
+
+def definitions(tools: Sequence[Tool]) -> list[ToolDefinition]:
+    """In the order given: a changed order would cost the provider's cache."""
+    return [
+        ToolDefinition(
+            name=tool.name, description=tool.description, parameters_json_schema=dict(tool.model_schema)
+        )
+        for tool in tools
+    ]
+
+
+def read_arguments(call: ToolCallPart) -> tuple[Mapping[str, Any], CallOutcome | None]:
+    """The arguments that the model wrote; and the outcome, if they are no JSON object."""
+    args = call.args
+    if isinstance(args, str) and args.strip():
+        try:
+            args = msgspec.json.decode(args)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return {}, _not_json(call, f"they are not JSON: {error}")
+    if args is None or args == "":
+        return {}, None
+    if not isinstance(args, dict):
+        return {}, _not_json(call, "they are not a JSON object")
+    return cast("dict[str, Any]", args), None
+
+
+def _not_json(call: ToolCallPart, problem: str) -> CallOutcome:
+    return outcome_of_error("", call.tool_name, InvalidArguments("", call.tool_name, (problem,)))
+
+
+def result_part(call: ToolCallPart, outcome: CallOutcome) -> ToolReturnPart:
+    """What the model is given. A refusal and an error are marked as such."""
+    parts = parts_of(outcome)
+    content: Any = text_of(outcome) if all_text(parts) else [_content(part) for part in parts]
+    kind = "success" if not outcome.is_error else "failed"
+    if isinstance(outcome.error, PermissionRefused):
+        kind = "denied"
+    return ToolReturnPart(call.tool_name, content, call.tool_call_id, outcome=kind)
+
+
+def interrupted(call: ToolCallPart) -> ToolReturnPart:
+    """The result of a call that was cancelled: not a refusal, or the model would not try it again."""
+    return ToolReturnPart(call.tool_name, INTERRUPTED, call.tool_call_id, outcome="interrupted")
+
+
+def _content(part: str | ImageBlock) -> str | BinaryContent:
+    return part if isinstance(part, str) else BinaryContent(part.decode(), media_type=part.mime_type)
+
+
+def usage_of(response: ModelResponse) -> Usage:
+    used = response.usage
+    try:
+        cost = float(response.cost().total_price)
+    except (LookupError, AssertionError, ValueError):  # a model without a known price, or without a name
+        cost = None
+    return Usage(
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cache_read_tokens=used.cache_read_tokens,
+        cost_usd=cost,
+    )

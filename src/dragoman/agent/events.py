@@ -1,0 +1,102 @@
+"""What happens in a conversation, as values that front ends show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from dragoman.calls.outcome import CallOutcome
+
+
+class TextDelta(Struct, frozen=True):
+    """The model wrote some more text."""
+
+    text: str
+
+
+class ThinkingDelta(Struct, frozen=True):
+    """The model wrote some more of what it thinks before it answers."""
+
+    text: str
+
+
+class ToolCallStarted(Struct, frozen=True, kw_only=True):
+    """The model calls a tool."""
+
+    call_id: str
+    tool: str
+    arguments: Mapping[str, Any]
+    """Empty if what the model wrote is no JSON object."""
+
+
+class ToolCallFinished(Struct, frozen=True, kw_only=True):
+    """A tool call of the model has its outcome."""
+
+    call_id: str
+    tool: str
+    outcome: CallOutcome
+
+
+class ResponseFinished(Struct, frozen=True, kw_only=True):
+    """The model has finished one response; with tool calls in it, another follows."""
+
+    usage: Usage
+
+
+class RetryScheduled(Struct, frozen=True, kw_only=True):
+    """A request to the model failed and is made again. Text of the failed response is not valid."""
+
+    reason: str
+    attempt: int
+    wait_seconds: float
+
+
+class ContextCompacted(Struct, frozen=True, kw_only=True):
+    """The beginning of the conversation was replaced by a summary."""
+
+    tokens_before: int
+    tokens_after: int
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """Tokens, and what they cost."""
+
+    input_tokens: int = 0
+    """With those that were read from the provider's cache, or written to it."""
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cost_usd: float | None = None
+    """None: the price of the model is not known."""
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cost_usd=sum(costs) if costs else None,
+        )
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """How one prompt was answered."""
+
+    text: str
+    """The model's last text."""
+    turns: int
+    """How many responses of the model it took."""
+    usage: Usage
+    stopped_by: Literal["end", "max-turns"] = "end"
+
+
+AgentEvent = (
+    TextDelta
+    | ThinkingDelta
+    | ToolCallStarted
+    | ToolCallFinished
+    | ResponseFinished
+    | RetryScheduled
+    | ContextCompacted
+)

@@ -1,0 +1,130 @@
+"""Chooses and loads the model of a conversation.
+
+The model library takes seconds to import: `load_model` imports it in a thread, so that servers connect
+meanwhile. Nothing here contacts a provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from dragoman.cleaning import one_line
+from dragoman.errors import MissingPackage, ModelUnavailable
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+    from pydantic_ai.providers import Provider
+
+VARIABLE: Final = "DRAGOMAN_MODEL"
+DEFAULTS: Final[Mapping[str, str]] = {
+    "ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5",
+    "OPENAI_API_KEY": "openai:gpt-5.5",
+    "GOOGLE_API_KEY": "google:gemini-3-pro-preview",
+}
+"""By the variable that holds a provider's key: the model that is used if none is named."""
+KEY_VARIABLES: Final[Mapping[str, str]] = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "openai-chat": "OPENAI_API_KEY",
+    "google": "GOOGLE_API_KEY",
+    "mistral": "MISTRAL_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "xai": "XAI_API_KEY",
+}
+_WITHOUT_MODEL: Final = "`dragoman tools`, `dragoman call` and `dragoman demo` need no model."
+
+
+class ModelChoice(Struct, frozen=True):
+    spec: str
+    """`provider:name`"""
+    base_url: str | None = None
+    """Of a compatible endpoint: Ollama, vLLM, llama.cpp, a proxy."""
+
+    @property
+    def provider(self) -> str:
+        return self.spec.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        return self.spec.partition(":")[2]
+
+
+def choose_model(
+    named: str | None, base_url: str | None = None, environ: Mapping[str, str] = os.environ
+) -> ModelChoice:
+    """The model that is named, or the usual one of the first provider whose key is set."""
+    spec = named or environ.get(VARIABLE)
+    if spec is None:
+        spec = next((model for variable, model in DEFAULTS.items() if environ.get(variable)), None)
+    if spec is None:
+        keys = ", ".join(DEFAULTS)
+        raise ModelUnavailable(
+            "no model is chosen",
+            hint=f"Set one of {keys}, or name a model: --model provider:name (with --base-url for an "
+            f"endpoint of your own). {_WITHOUT_MODEL}",
+        )
+    choice = ModelChoice(spec, base_url)
+    if not choice.name:
+        raise ModelUnavailable(
+            f"{one_line(spec, 100)!r} is not a model",
+            hint="Write provider:name, such as anthropic:claude-opus-5.",
+        )
+    return choice
+
+
+async def load_model(choice: ModelChoice) -> Model:
+    """Raises `ModelUnavailable` or `MissingPackage`."""
+    return await asyncio.to_thread(_load, choice)
+
+
+def _load(choice: ModelChoice) -> Model:
+    try:
+        from pydantic_ai.exceptions import UserError
+        from pydantic_ai.models import infer_model
+        from pydantic_ai.providers import infer_provider
+    except ImportError:
+        raise MissingPackage("pydantic-ai-slim", "agent") from None
+
+    def provider(name: str) -> Provider[Any]:
+        return infer_provider(name) if choice.base_url is None else _provider_at(name, choice.base_url)
+
+    try:
+        return infer_model(choice.spec, provider)
+    except ImportError as error:
+        raise ModelUnavailable(
+            f"the package for {choice.provider} is not installed", hint=one_line(str(error), 300)
+        ) from None
+    except (UserError, ValueError) as error:
+        raise _unavailable(choice, str(error)) from None
+
+
+def _provider_at(name: str, base_url: str) -> Provider[Any]:
+    """A provider at another address. Endpoints of one's own often take no key."""
+    key = os.environ.get(KEY_VARIABLES.get(name, ""), "no key")
+    if name == "anthropic":
+        from pydantic_ai.providers.anthropic import AnthropicProvider
+
+        return AnthropicProvider(base_url=base_url, api_key=key)
+    if name in ("openai", "openai-chat"):
+        from pydantic_ai.providers.openai import OpenAIProvider
+
+        return OpenAIProvider(base_url=base_url, api_key=key)
+    raise ValueError(f"--base-url goes with anthropic, openai and openai-chat, not with {name}")
+
+
+def _unavailable(choice: ModelChoice, cause: str) -> ModelUnavailable:
+    variable = KEY_VARIABLES.get(choice.provider)
+    if variable is not None and not os.environ.get(variable) and variable in cause:
+        return ModelUnavailable(
+            f"there is no API key for {choice.provider}", hint=f"Set {variable}. {_WITHOUT_MODEL}"
+        )
+    return ModelUnavailable(
+        f"the model {one_line(choice.spec, 100)!r} cannot be used: {one_line(cause, 200)}",
+        hint="Write provider:name, such as anthropic:claude-opus-5 or openai-chat:llama3 with --base-url.",
+    )

@@ -1,0 +1,92 @@
+"""Whether a failed request to a model is made again, and when. Pure.
+
+The client libraries' own retries are switched off: they are invisible, and wait as long as a provider says.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec import Struct
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelQuotaExceededError,
+    ModelRateLimitError,
+    ModelServerError,
+    ModelTimeoutError,
+)
+
+ATTEMPT_LIMIT: Final = 6
+FIRST_WAIT_SECONDS: Final = 1.0
+LONGEST_WAIT_SECONDS: Final = 60.0
+
+Action = Literal["retry", "compact", "fail"]
+
+_TRANSIENT: Final = (
+    ModelRateLimitError,
+    ModelOverloadedError,
+    ModelServerError,
+    ModelConnectionError,
+    ModelTimeoutError,
+)
+
+
+class Reaction(Struct, frozen=True):
+    action: Action
+    reason: str
+    """In a few words, for the person."""
+    wait_seconds: float = 0.0
+    hint: str | None = None
+
+
+def react(error: ModelAPIError, attempt: int) -> Reaction:
+    """`attempt`: how often the request was made, this time included."""
+    reason = reason_of(error)
+    if isinstance(error, ModelContextWindowExceededError):
+        return Reaction("compact", reason, hint="Begin a new conversation, or choose a model with more room.")
+    if isinstance(error, ModelAuthenticationError):
+        return Reaction("fail", reason, hint="Check the API key in your environment.")
+    if isinstance(error, ModelQuotaExceededError):
+        return Reaction("fail", reason, hint="Check the plan and the billing of your account.")
+    if isinstance(error, ModelNotFoundError):
+        return Reaction("fail", reason, hint="Choose another model with --model provider:name.")
+    if not isinstance(error, _TRANSIENT) or attempt >= ATTEMPT_LIMIT:
+        return Reaction("fail", reason)
+    asked = error.retry_after
+    if asked is not None and asked > LONGEST_WAIT_SECONDS:
+        return Reaction("fail", f"{reason}; it asks to wait {asked:.0f} s", hint="Try again later.")
+    wait = min(FIRST_WAIT_SECONDS * 2 ** (attempt - 1), LONGEST_WAIT_SECONDS)
+    return Reaction("retry", reason, max(wait, asked or 0.0))
+
+
+def reason_of(error: ModelAPIError) -> str:
+    """What happened, without what the provider wrote, which may be long."""
+    match error:
+        case ModelContextWindowExceededError():
+            return "the conversation is longer than the model can read"
+        case ModelAuthenticationError():
+            return "the provider refuses the API key"
+        case ModelQuotaExceededError():
+            return "the account's quota is used up"
+        case ModelNotFoundError():
+            return f"the provider has no model {error.model_name!r}"
+        case ModelRateLimitError():
+            return "too many requests"
+        case ModelOverloadedError():
+            return "the provider is overloaded"
+        case ModelServerError():
+            return "the provider had an error"
+        case ModelTimeoutError():
+            return "the provider did not answer in time"
+        case ModelConnectionError():
+            return "the connection to the provider failed"
+        case ModelHTTPError():
+            return f"the provider answered with HTTP {error.status_code}"
+        case _:
+            return "the provider refused the request"

@@ -1,0 +1,177 @@
+"""Transcripts: conversations as JSON lines in the person's state folder, which can be resumed.
+
+Each line is written when it was said, so that a crash loses nothing. A file whose last line is cut off can be
+resumed all the same. Files are private to the person.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
+from msgspec import Struct
+
+from dragoman import paths
+from dragoman.cleaning import one_line
+from dragoman.errors import NotFound
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage
+
+VERSION: Final = 1
+_ID: Final = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+
+
+class TranscriptInfo(Struct, frozen=True, kw_only=True):
+    """A stored conversation."""
+
+    id: str
+    folder: str
+    """The working directory in which it was begun."""
+    model: str
+    first_prompt: str
+    changed_at: float
+
+
+class Transcript:
+    """Appends to one conversation's file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def id(self) -> str:
+        return self._path.stem
+
+    @staticmethod
+    def begin(folder: Path, model: str) -> Transcript:
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        transcript = Transcript(_folder() / f"{name}.jsonl")
+        transcript._write({"version": VERSION, "folder": str(folder), "model": model})
+        return transcript
+
+    @staticmethod
+    def resume(name: str) -> tuple[Transcript, list[ModelMessage]]:
+        """Raises `NotFound`."""
+        path = _folder() / f"{name}.jsonl"
+        if not _ID.fullmatch(name) or not path.is_file():
+            raise NotFound(
+                f"there is no conversation {one_line(name, 80)!r}", hint="`dragoman --resume` lists them."
+            )
+        return Transcript(path), complete(read_messages(path))
+
+    def add(self, message: ModelMessage) -> None:
+        self._write({"message": _dump([message])[0]})
+
+    def restart(self, history: Sequence[ModelMessage]) -> None:
+        """The conversation was replaced by a summary: what was said before is not resumed."""
+        self._write({"restart": _dump(history)})
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        paths.make_private(self._path.parent)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(descriptor, msgspec.json.encode(line) + b"\n")
+        finally:
+            os.close(descriptor)
+
+
+def transcripts(folder: Path | None = None) -> list[TranscriptInfo]:
+    """The stored conversations of a folder, or all; the newest first."""
+    found = [info for path in _folder().glob("*.jsonl") if (info := _info(path)) is not None]
+    wanted = [info for info in found if folder is None or info.folder == str(folder)]
+    return sorted(wanted, key=lambda info: info.changed_at, reverse=True)
+
+
+def read_messages(path: Path) -> list[ModelMessage]:
+    """What was said, without lines that cannot be read."""
+    from pydantic import ValidationError
+    from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+    history: list[ModelMessage] = []
+    for line in _lines(path):
+        try:
+            if "restart" in line:
+                history = ModelMessagesTypeAdapter.validate_python(line["restart"])
+            elif "message" in line:
+                history += ModelMessagesTypeAdapter.validate_python([line["message"]])
+        except ValidationError:
+            continue
+    return history
+
+
+def complete(history: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """The conversation with a result for every tool call: a process may have ended in the middle of one."""
+    from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
+
+    from dragoman.agent.conversion import interrupted
+
+    whole: list[ModelMessage] = []
+    waiting: dict[str, ToolCallPart] = {}
+    for message in history:
+        if isinstance(message, ModelRequest):
+            answered = {part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart)}
+            missing = [interrupted(call) for name, call in waiting.items() if name not in answered]
+            message = ModelRequest([*missing, *message.parts]) if missing else message
+            waiting = {}
+        elif waiting:
+            whole.append(ModelRequest([interrupted(call) for call in waiting.values()]))
+        if isinstance(message, ModelResponse):
+            calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+            waiting = {call.tool_call_id: call for call in calls}
+        whole.append(message)
+    if waiting:
+        whole.append(ModelRequest([interrupted(call) for call in waiting.values()]))
+    return whole
+
+
+def _dump(history: Sequence[ModelMessage]) -> list[Any]:
+    from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+    return ModelMessagesTypeAdapter.dump_python(list(history), mode="json")
+
+
+def _folder() -> Path:
+    return paths.state_dir() / "conversations"
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                found = msgspec.json.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError):  # cut off, or damaged
+                continue
+            if isinstance(found, dict):
+                yield cast("dict[str, Any]", found)
+
+
+def _info(path: Path) -> TranscriptInfo | None:
+    if not _ID.fullmatch(path.stem):
+        return None
+    lines = _lines(path)
+    head = next(lines, None)
+    if head is None:
+        return None
+    return TranscriptInfo(
+        id=path.stem,
+        folder=str(head.get("folder", "")),
+        model=str(head.get("model", "")),
+        first_prompt=_prompt_in(next(lines, None) or {}),
+        changed_at=path.stat().st_mtime,
+    )
+
+
+def _prompt_in(line: Mapping[str, Any]) -> str:
+    try:
+        message: Any = line["message"] if "message" in line else line["restart"][0]
+        content = message["parts"][0]["content"]
+    except (LookupError, TypeError):  # it was damaged, or has only begun
+        return ""
+    return one_line(content, 200) if isinstance(content, str) else ""

@@ -1,0 +1,1 @@
+"""`dragoman` without a command: a conversation with a model, or one answer (`-p`)."""

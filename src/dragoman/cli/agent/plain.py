@@ -1,0 +1,170 @@
+"""A conversation line by line, for every terminal, screen reader and pipe.
+
+Everything from the model and from servers is shown with visible characters only. Ctrl-C stops what is under
+way and keeps the conversation; at the prompt it ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+import click
+
+from dragoman.agent.events import (
+    AgentEvent,
+    ContextCompacted,
+    RetryScheduled,
+    TextDelta,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from dragoman.agent.session import AgentOptions, AgentSession, open_session
+from dragoman.cleaning import one_line, visible
+from dragoman.cli import exit_codes
+from dragoman.cli.agent.start import Wanted, run
+from dragoman.cli.common import cancelled_by_ctrl_c
+from dragoman.cli.render.text import show_error
+from dragoman.cli.terminal_input import read_answer
+from dragoman.cli.terminal_interaction import TerminalInteraction
+from dragoman.errors import DragomanError
+from dragoman.host import Host
+
+T = TypeVar("T")
+
+HELP: Final = """\
+/help      this list
+/mcp       the servers and their state
+/tools     the tools that the model is given
+/usage     tokens and cost so far
+/compact   replace the conversation so far by a summary
+/exit      end (or Ctrl-D)"""
+
+
+def converse(wanted: Wanted, options: AgentOptions) -> int:
+    async def work(host: Host) -> int:
+        async with open_session(host, options) as session:
+            click.echo(
+                f"{options.model.spec}, {len(session.toolbox.tools())} tools. /help lists the commands."
+            )
+            while True:
+                prompt = await _read_prompt()
+                if prompt is None or prompt.strip() in ("/exit", "/quit"):
+                    return exit_codes.OK
+                await _handle(host, session, prompt.strip())
+
+    return run(wanted, work, TerminalInteraction(options.folder))
+
+
+async def _read_prompt() -> str | None:
+    """A line, or several that end with a backslash; None at the end of the input."""
+    lines: list[str] = []
+    while True:
+        click.echo("> " if not lines else "… ", nl=False)
+        line = await read_answer()
+        if line is None:
+            click.echo()
+            return None
+        lines.append(line.removesuffix("\\"))
+        if not line.endswith("\\"):
+            return "\n".join(lines)
+
+
+async def _handle(host: Host, session: AgentSession, prompt: str) -> None:
+    match prompt:
+        case "":
+            return
+        case "/help":
+            click.echo(HELP)
+        case "/mcp":
+            _show_servers(host)
+        case "/tools":
+            for tool in session.toolbox.tools():
+                click.echo(f"{tool.name}  {one_line(tool.title, 80)}")
+        case "/usage":
+            _show_usage(session)
+        case "/compact":
+            await _interruptible(session.conversation.compact(_Shown().event))
+        case _ if prompt.startswith("/"):
+            click.echo(f"There is no command {one_line(prompt, 80)}. /help lists them.")
+        case _:
+            await _ask(session, prompt)
+
+
+async def _ask(session: AgentSession, prompt: str) -> None:
+    shown = _Shown()
+    reply = await _interruptible(session.conversation.run(prompt, shown.event))
+    shown.end()
+    if reply is not None and reply.stopped_by == "max-turns":
+        click.echo(f"Stopped after {reply.turns} turns. Write on to continue.")
+
+
+async def _interruptible(work: Coroutine[Any, Any, T]) -> T | None:
+    """Runs it; Ctrl-C cancels it, and the conversation goes on."""
+    task = asyncio.create_task(work)
+    try:
+        with cancelled_by_ctrl_c(task):
+            return await task
+    except asyncio.CancelledError:
+        if not task.cancelled() or _is_ending():
+            raise
+        click.echo("\nInterrupted.")
+    except DragomanError as error:
+        show_error(error)
+    return None
+
+
+def _is_ending() -> bool:
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0
+
+
+def _show_servers(host: Host) -> None:
+    for name, view in host.servers.items():
+        reason = f"  {one_line(view.reason, 200)}" if view.reason else ""
+        click.echo(f"{one_line(name, 60)}  {view.status}  {view.tool_count} tools{reason}")
+
+
+def _show_usage(session: AgentSession) -> None:
+    usage = session.conversation.usage
+    cost = "" if usage.cost_usd is None else f", ${usage.cost_usd:.4f}"
+    click.echo(
+        f"{usage.input_tokens} tokens in, {usage.output_tokens} out{cost}; the context holds about "
+        f"{session.conversation.context_tokens}."
+    )
+
+
+class _Shown:
+    """Prints events of one prompt."""
+
+    def __init__(self) -> None:
+        self._is_in_line = False
+
+    def event(self, event: AgentEvent) -> None:
+        match event:
+            case TextDelta(text):
+                click.echo(visible(text, 1_000_000), nl=False)
+                self._is_in_line = not text.endswith("\n")
+            case ToolCallStarted():
+                arguments = ", ".join(f"{name}={value!r}" for name, value in event.arguments.items())
+                self._line(f"→ {event.tool}({one_line(arguments, 200)})")
+            case ToolCallFinished():
+                mark = "✗" if event.outcome.is_error else "✓"
+                self._line(f"  {mark} {one_line(event.outcome.text, 200)}")
+            case RetryScheduled():
+                self._line(f"… {event.reason}; next attempt in {event.wait_seconds:.0f} s")
+            case ContextCompacted():
+                sizes = f"{event.tokens_before} → {event.tokens_after}"
+                self._line(f"… the conversation was summarized: about {sizes} tokens")
+            case _:
+                pass
+
+    def end(self) -> None:
+        if self._is_in_line:
+            click.echo()
+
+    def _line(self, text: str) -> None:
+        self.end()
+        self._is_in_line = False
+        click.echo(text)

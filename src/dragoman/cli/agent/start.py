@@ -1,0 +1,108 @@
+"""Starts a conversation from the options of the `dragoman` command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+
+import click
+
+from dragoman.cleaning import one_line
+from dragoman.cli.common import check_readable, run_with_host, show_problems, sources_of
+from dragoman.errors import ConfigError, MissingPackage, NotFound
+
+if TYPE_CHECKING:
+    from dragoman.agent.session import AgentOptions
+    from dragoman.config.load import Configuration
+    from dragoman.host import Host
+    from dragoman.interaction import Interaction
+    from dragoman.permissions.modes import PermissionMode
+
+T = TypeVar("T")
+
+
+class Wanted(NamedTuple):
+    """The options of the command."""
+
+    prompt: str | None
+    """With it, it is answered and that is all; "-": from stdin."""
+    output_format: str
+    input_format: str
+    model: str | None
+    base_url: str | None
+    permission_mode: str | None
+    allowed_tools: Sequence[str]
+    disallowed_tools: Sequence[str]
+    add_dir: Sequence[Path]
+    max_turns: int | None
+    continue_last: bool
+    resume: str | None
+
+    @property
+    def is_print(self) -> bool:
+        return self.prompt is not None or self.input_format == "stream-json"
+
+
+def start(wanted: Wanted) -> int:
+    """Runs the conversation; returns the exit code."""
+    options = _options(wanted)
+    if wanted.is_print:
+        from dragoman.cli.agent.headless import answer
+
+        return answer(wanted, options)
+    if not sys.stdin.isatty():
+        raise click.UsageError("there is no terminal to talk in; give a prompt with -p")
+    from dragoman.cli.agent.plain import converse
+
+    return converse(wanted, options)
+
+
+def _options(wanted: Wanted) -> AgentOptions:
+    """Everything that can be wrong is found before a server is started."""
+    try:
+        from dragoman.agent.models import choose_model
+        from dragoman.agent.session import AgentOptions
+    except ImportError:
+        raise MissingPackage("pydantic-ai-slim", "agent") from None
+    model = choose_model(wanted.model, wanted.base_url)
+    for folder in wanted.add_dir:
+        if not folder.is_dir():
+            raise ConfigError(f"--add-dir: there is no folder {one_line(str(folder), 200)!r}")
+    return AgentOptions(
+        model=model,
+        folder=Path.cwd(),
+        extra_folders=tuple(wanted.add_dir),
+        max_turns=wanted.max_turns or 100,
+        resume=_conversation(wanted),
+    )
+
+
+def _conversation(wanted: Wanted) -> str | None:
+    from dragoman.agent.transcript import transcripts
+
+    if not wanted.continue_last:
+        return wanted.resume
+    known = transcripts(Path.cwd())
+    if not known:
+        raise NotFound("there is no conversation in this folder yet", hint="Start one without --continue.")
+    return known[0].id
+
+
+def run(wanted: Wanted, work: Callable[[Host], Awaitable[T]], interaction: Interaction | None = None) -> T:
+    """Runs the work in a host with the rules of the command line."""
+    from dragoman.config.load import load
+
+    sources = sources_of()
+    configuration: Configuration = load(sources)
+    show_problems(configuration)
+    check_readable(configuration)
+    return run_with_host(
+        sources,
+        work,
+        interaction=interaction,
+        audit=True,
+        permission_mode=cast("PermissionMode | None", wanted.permission_mode),
+        rules={"allow": list(wanted.allowed_tools), "deny": list(wanted.disallowed_tools)},
+    )

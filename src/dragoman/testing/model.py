@@ -1,0 +1,73 @@
+"""A model that follows a script: for tests and demonstrations of agents. Needs the extra `agent`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+
+
+class Says(Struct, frozen=True):
+    """The model writes a text; `pieces`: how it arrives."""
+
+    pieces: tuple[str, ...]
+
+
+class Calls(Struct, frozen=True):
+    """The model calls a tool. `arguments`: an object, or the JSON text as it arrives, which may be wrong."""
+
+    tool: str
+    arguments: Any = {}
+    id: str | None = None
+
+
+Step = Says | Calls | Exception | Callable[[Sequence[ModelMessage]], "Iterable[Says | Calls]"]
+"""One response; an exception is raised in place of it; a function is given what was said so far."""
+
+
+class ScriptedModel:
+    """`ScriptedModel([Calls("mcp__demo__add", {"a": 1, "b": 2})], "3")`: a response for each argument."""
+
+    def __init__(self, *script: str | Step | Sequence[Says | Calls]) -> None:
+        self._script = list(script)
+        self.requests: list[list[ModelMessage]] = []
+        """What the model was given, request by request."""
+        self.tools: list[list[str]] = []
+        """The names of the tools in each request."""
+        self.model = FunctionModel(stream_function=self._respond, model_name="scripted")
+
+    async def _respond(
+        self, messages: list[ModelMessage], info: AgentInfo
+    ) -> AsyncIterator[str | DeltaToolCalls]:
+        self.requests.append(list(messages))
+        self.tools.append([tool.name for tool in info.function_tools])
+        if not self._script:
+            raise AssertionError("the script of the model has ended, and it is asked once more")
+        for place, part in enumerate(self._parts(self._script.pop(0), messages)):
+            if isinstance(part, Says):
+                for piece in part.pieces:
+                    await asyncio.sleep(0)
+                    yield piece
+            else:
+                yield {place: _tool_call(part, f"call-{len(self.requests)}-{place}")}
+
+    def _parts(
+        self, step: str | Step | Sequence[Says | Calls], messages: Sequence[ModelMessage]
+    ) -> Iterable[Says | Calls]:
+        if isinstance(step, Exception):
+            raise step
+        if isinstance(step, str):
+            return [Says((step,))]
+        if isinstance(step, Says | Calls):
+            return [step]
+        return step(messages) if callable(step) else step
+
+
+def _tool_call(call: Calls, name: str) -> DeltaToolCall:
+    text = call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
+    return DeltaToolCall(name=call.tool, json_args=text, tool_call_id=call.id or name)

@@ -1,0 +1,183 @@
+"""`dragoman -p`: one answer for scripts, with the real client libraries against a provider on loopback."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.command import DRAGOMAN, is_alive, run
+from tests.e2e.fake_provider import FakeProvider
+
+pytestmark = pytest.mark.requirement("AGT-1")
+
+ANTHROPIC, OPENAI = "anthropic:claude-sonnet-5", "openai-chat:gpt-5.5"
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary-key")
+    monkeypatch.setenv("OPENAI_API_KEY", "canary-key")
+
+
+@pytest.fixture
+def demo(home: Path) -> None:
+    """The demo server, in the person's settings."""
+    folder = home / ".dragoman"
+    folder.mkdir(exist_ok=True)
+    entry = {"command": sys.executable, "args": ["-m", "dragoman.demo"]}
+    (folder / "settings.json").write_text(json.dumps({"mcpServers": {"demo": entry}}))
+
+
+def ask(provider: FakeProvider, model: str, *words: str, **more: Any) -> Any:
+    base = provider.url if model.startswith("anthropic") else f"{provider.url}/v1"
+    return run("--model", model, "--base-url", base, *words, **more)
+
+
+@pytest.mark.requirement("AGT-2")
+@pytest.mark.parametrize("model", [ANTHROPIC, OPENAI])
+def test_a_tool_is_called_and_the_answer_printed(model: str, demo: None) -> None:
+    with FakeProvider(["Let me see.", ("mcp__demo__add", {"a": 40, "b": 2})], ["It is 42."]) as provider:
+        done = ask(provider, model, "-p", "40 and 2?", "--allowed-tools", "mcp__demo__add")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "It is 42.\n", "")
+    assert provider.tool_results(1) == ["42"]
+    assert all("canary-key" in key for key in provider.keys)
+    assert {tool.get("name") or tool["function"]["name"] for tool in provider.requests[0]["tools"]} >= {
+        "mcp__demo__add",
+        "Read",
+        "Bash",
+    }
+
+
+def test_what_would_be_asked_is_refused_and_reported(demo: None) -> None:
+    with FakeProvider([("mcp__demo__add", {"a": 1, "b": 1})], ["I may not."]) as provider:
+        done = ask(provider, OPENAI, "-p", "add", "--output-format", "json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["type"], result["subtype"], result["result"]) == ("result", "success", "I may not.")
+    assert result["num_turns"] == 2
+    assert result["usage"]["output_tokens"] == 10
+    (denied,) = result["permission_denials"]
+    assert (denied["tool_name"], denied["tool_input"]) == ("mcp__demo__add", {"a": 1, "b": 1})
+    assert "not allowed" in provider.tool_results(1)[0]
+
+
+def test_a_stream_of_json_lines_in_and_out(demo: None) -> None:
+    lines = [{"type": "user", "message": {"role": "user", "content": text}} for text in ("one", "two")]
+    given = "".join(json.dumps(line) + "\n" for line in lines)
+    script: list[Any] = [[("mcp__demo__add", {"a": 1, "b": 1})], ["first"], ["second"]]
+    with FakeProvider(*script) as provider:
+        done = ask(
+            provider,
+            OPENAI,
+            *("--input-format", "stream-json", "--output-format", "stream-json"),
+            *("--allowed-tools", "mcp__demo"),
+            input=given,
+        )
+    assert done.returncode == 0, done.stderr
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["type"] for line in said] == [
+        *("system", "assistant", "user", "assistant", "result"),
+        *("assistant", "result"),
+    ]
+    assert said[0]["mcp_servers"] == [{"name": "demo", "status": "connected"}]
+    assert said[2]["message"]["content"][0]["content"] == "2"
+    assert [line["result"] for line in said if line["type"] == "result"] == ["first", "second"]
+    assert len({line["session_id"] for line in said}) == 1
+
+
+@pytest.mark.requirement("AGT-5")
+def test_a_conversation_is_continued_in_another_process(demo: None) -> None:
+    with FakeProvider(["Noted."], ["It was blue."]) as provider:
+        assert ask(provider, OPENAI, "-p", "My colour is blue.").stdout == "Noted.\n"
+        assert ask(provider, OPENAI, "-c", "-p", "Which colour?").stdout == "It was blue.\n"
+    texts = json.dumps(provider.requests[1]["messages"])
+    assert "My colour is blue." in texts
+    assert "Noted." in texts
+
+
+@pytest.mark.requirement("AGT-2")
+@pytest.mark.parametrize("model", [ANTHROPIC, OPENAI])
+def test_a_refused_key_ends_with_a_sentence(model: str, demo: None) -> None:
+    with FakeProvider(401) as provider:
+        done = ask(provider, model, "-p", "hi")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the provider refuses the API key" in done.stderr
+    assert "canary-key" not in done.stderr
+    assert len(provider.requests) == 1
+
+
+def test_a_model_that_never_ends_is_stopped(demo: None) -> None:
+    with FakeProvider(*[[("mcp__demo__add", {"a": 1, "b": 1})]] * 3) as provider:
+        done = ask(provider, OPENAI, "-p", "go", "--max-turns", "2", "--output-format", "json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["subtype"] == "error_max_turns"
+    assert len(provider.requests) == 2
+
+
+@pytest.mark.requirement("AGT-2")
+def test_without_a_key_it_says_what_to_set_and_what_works_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    done = run("-p", "hi")
+    assert (done.returncode, done.stdout) == (1, "")
+    words = " ".join(done.stderr.split())
+    assert words.startswith("error: no model is chosen")
+    assert "Set one of ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY" in words
+    assert "`dragoman tools`, `dragoman call` and `dragoman demo` need no model." in words
+    done = run("-p", "hi", "--model", "anthropic:claude-sonnet-5")
+    assert "there is no API key for anthropic" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--model", "nonsense", "-p", "x"), "'nonsense' is not a model"),
+        (("--model", "x:y", "-p", "x"), "the model 'x:y' cannot be used"),
+        (("--model", "anthropic:m", "--resume", "../../etc/passwd", "-p", "x"), "there is no conversation"),
+        (("--model", "anthropic:m", "--add-dir", "/nonexistent", "-p", "x"), "there is no folder"),
+        (("--model", "anthropic:m", "tools"), "--model goes without a command"),
+    ],
+)
+def test_wrong_options_are_named(words: tuple[str, ...], problem: str) -> None:
+    done = run(*words)
+    assert done.returncode != 0
+    assert problem in " ".join(done.stderr.split())
+
+
+@pytest.mark.requirement("AGT-5")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_ended_in_the_middle_of_a_command_nothing_runs_on_and_the_conversation_is_whole(
+    number: signal.Signals, home: Path
+) -> None:
+    pid_file = home / "pid"
+    command = f"echo $$ > {pid_file}; sleep 300"
+    with FakeProvider([("Bash", {"command": command})], ["Welcome back."]) as provider:
+        words = ("--model", OPENAI, "--base-url", f"{provider.url}/v1", "-p", "go", "--allowed-tools", "Bash")
+        process = subprocess.Popen([DRAGOMAN, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        _until(lambda: pid_file.exists() and pid_file.read_text())
+        process.send_signal(number)
+        process.communicate(timeout=20)
+        assert process.returncode == (-9 if number == signal.SIGKILL else 130)
+        child = int(pid_file.read_text())
+        _until(lambda: not is_alive(child))
+        done = ask(provider, OPENAI, "-c", "-p", "Are you there?")
+    assert (done.returncode, done.stdout) == (0, "Welcome back.\n")
+    (result,) = provider.tool_results(1)
+    assert "interrupted this call" in result
+
+
+def _until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,280 @@
+"""The agent's built-in tools: files, searching, the shell."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import CallOutcome, Host
+from dragoman.agent.builtin import find
+from dragoman.agent.builtin.files import file_tools
+from dragoman.agent.builtin.find import find_tools, grep_command
+from dragoman.agent.builtin.shell import Shell
+from dragoman.agent.builtin.workspace import Workspace
+from dragoman.content.blocks import ImageBlock
+from dragoman.demo.picture import paint
+from dragoman.transports.orphans import watchdog
+
+pytestmark = pytest.mark.requirement("AGT-3")
+
+
+class Bench:
+    """The tools in a folder, called like a model calls them."""
+
+    def __init__(self, folder: Path, box: Any) -> None:
+        self.folder = folder
+        self._box = box
+
+    async def call(self, tool: str, **arguments: Any) -> CallOutcome:
+        return await self._box.call(tool, arguments)
+
+    async def text(self, tool: str, **arguments: Any) -> str:
+        outcome = await self.call(tool, **arguments)
+        assert not outcome.is_error, outcome.text
+        return outcome.text
+
+    async def problem(self, tool: str, **arguments: Any) -> str:
+        outcome = await self.call(tool, **arguments)
+        assert outcome.is_error
+        return outcome.text
+
+
+@asynccontextmanager
+async def benched(folder: Path, *, extra: tuple[Path, ...] = (), **options: Any) -> AsyncIterator[Bench]:
+    workspace = Workspace(folder, extra)
+    shell = Shell(workspace, watchdog)
+    tools = [*file_tools(workspace), *find_tools(workspace, watchdog), *shell.tools()]
+    options.setdefault("permission_mode", "bypassPermissions")
+    async with Host({}, **options) as host:
+        try:
+            yield Bench(folder, host.toolbox(tools))
+        finally:
+            await shell.close()
+
+
+@pytest.fixture
+def folder(home: Path) -> Path:
+    return (home / "work").resolve()
+
+
+async def test_a_file_is_read_with_line_numbers_and_in_parts(folder: Path):
+    (folder / "poem.txt").write_text("".join(f"line {n}\n" for n in range(1, 6)))
+    async with benched(folder) as bench:
+        assert await bench.text("Read", file_path="poem.txt", offset=2, limit=2) == (
+            "     2\tline 2\n     3\tline 3\n(The file goes on: offset=4 continues.)"
+        )
+        assert (await bench.text("Read", file_path="poem.txt")).splitlines()[-1] == "     5\tline 5"
+        assert await bench.text("Read", file_path="poem.txt", offset=9) == (
+            f"{folder}/poem.txt has fewer than 9 lines."
+        )
+
+
+async def test_an_image_is_given_as_one(folder: Path):
+    (folder / "dot.png").write_bytes(paint(8))
+    async with benched(folder) as bench:
+        (block,) = (await bench.call("Read", file_path="dot.png")).content
+    assert isinstance(block, ImageBlock)
+    assert block.mime_type == "image/png"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("missing", "{folder}/missing: No such file or directory"),
+        (".", "{folder} is a folder. Use Glob or a command."),
+        ("binary", "{folder}/binary is not a text (5 bytes). Use a command to look into it."),
+        ("pipe", "{folder}/pipe is not a regular file"),
+        ("a\0b", "file_path cannot be used: it contains a NUL character"),
+    ],
+)
+async def test_what_cannot_be_read_is_said_in_a_sentence(folder: Path, name: str, reason: str):
+    (folder / "binary").write_bytes(b"\x7fE\0LF")
+    os.mkfifo(folder / "pipe")
+    async with benched(folder) as bench:
+        assert reason.format(folder=folder) in await bench.problem("Read", file_path=name)
+
+
+async def test_a_file_is_changed_only_by_a_model_that_has_read_it_as_it_is(folder: Path):
+    path = folder / "code.py"
+    path.write_text("a = 1\r\nb = 1\r\n")
+    change = {"file_path": "code.py", "old_string": "a = 1\nb", "new_string": "a = 2\nb"}
+    async with benched(folder) as bench:
+        assert await bench.problem("Edit", **change) == f"{path} exists, and was not read. Read it first."
+        await bench.text("Read", file_path="code.py")
+        path.write_text("a = 1\r\nb = 1\r\nc = 1\r\n")
+        assert "was changed since it was read" in await bench.problem("Edit", **change)
+        assert "was changed since it was read" in await bench.problem(
+            "Write", file_path="code.py", content=""
+        )
+        await bench.text("Read", file_path="code.py")
+        assert "-a = 1\n+a = 2" in await bench.text("Edit", **change)
+        assert path.read_bytes() == b"a = 2\r\nb = 1\r\nc = 1\r\n"
+        again = {"file_path": "code.py", "old_string": " = 1", "new_string": " = 3"}
+        assert "old_string is 2 times in the file" in await bench.problem("Edit", **again)
+        await bench.text("Edit", **again, replace_all=True)
+        assert path.read_bytes() == b"a = 2\r\nb = 3\r\nc = 3\r\n"
+        assert "old_string is not in the file" in await bench.problem("Edit", **again)
+
+
+async def test_a_new_file_is_written_with_its_folders(folder: Path):
+    async with benched(folder) as bench:
+        said = await bench.text("Write", file_path="deep/down/new.txt", content="one\ntwo")
+    assert said == f"Created {folder}/deep/down/new.txt (2 lines)."
+    assert (folder / "deep/down/new.txt").read_text() == "one\ntwo"
+
+
+# --- Permission ---
+
+
+async def test_reading_the_persons_folder_needs_no_rule_and_everything_else_does(folder: Path, home: Path):
+    (folder / "mine.txt").write_text("mine")
+    (home / "other.txt").write_text("other")
+    (folder / "link.txt").symlink_to(home / "other.txt")
+    async with benched(folder, permission_mode="dontAsk") as bench:
+        assert "mine" in await bench.text("Read", file_path="mine.txt")
+        for elsewhere in ("../other.txt", str(home / "other.txt"), "link.txt"):
+            assert "dontAsk" in await bench.problem("Read", file_path=elsewhere), elsewhere
+        assert "dontAsk" in await bench.problem("Glob", pattern="*", path="..")
+        assert "dontAsk" in await bench.problem("Write", file_path="mine.txt", content="")
+        assert "dontAsk" in await bench.problem("Bash", command="true")
+    async with benched(folder, extra=(home,), permission_mode="dontAsk") as bench:
+        assert "other" in await bench.text("Read", file_path="link.txt")
+
+
+async def test_a_rule_about_a_path_holds_for_every_spelling_of_it(folder: Path):
+    (folder / ".env").write_text("secret")
+    (folder / "alias").symlink_to(".env")
+    async with benched(folder, rules={"deny": ["Read(file_path=*/.env)"]}) as bench:
+        for spelling in (".env", "./x/../.env", str(folder / ".env"), "alias"):
+            assert "deny rule" in await bench.problem("Read", file_path=spelling), spelling
+
+
+# --- Searching ---
+
+
+async def test_files_are_found_by_name_the_newest_first(folder: Path):
+    for age, name in enumerate(("src/a.py", "src/deep/b.py", "c.txt", "node_modules/d.py")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+        os.utime(folder / name, (1000 - age, 1000 - age))
+    async with benched(folder) as bench:
+        assert await bench.text("Glob", pattern="*.py") == f"{folder}/src/a.py\n{folder}/src/deep/b.py"
+        assert await bench.text("Glob", pattern="src/*.py") == f"{folder}/src/a.py"
+        assert await bench.text("Glob", pattern="**/deep/**/*.py") == f"{folder}/src/deep/b.py"
+        assert await bench.text("Glob", pattern="*.rs") == f"No file in {folder} has such a name."
+        assert "must be relative" in await bench.problem("Glob", pattern="../*")
+
+
+async def test_contents_are_searched(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(find.shutil, "which", lambda name: None)  # ripgrep may be there or not
+    (folder / "a.py").write_text("one\nTwo\nthree\n")
+    (folder / "b.txt").write_text("two\n")
+    async with benched(folder) as bench:
+        lines = (await bench.text("Grep", pattern="t(wo|hree)")).splitlines()
+        assert sorted(lines) == ["a.py:3:three", "b.txt:1:two"]
+        assert await bench.text("Grep", pattern="two", ignore_case=True, glob="*.py") == "a.py:2:Two"
+        assert await bench.text("Grep", pattern="two", output="files", path="b.txt") == "b.txt"
+        assert await bench.text("Grep", pattern="zero") == "Nothing matches."
+        assert await bench.text("Grep", pattern="-e; touch hacked") == "Nothing matches."
+        assert "the search failed" in await bench.problem("Grep", pattern="(")
+    assert not (folder / "hacked").exists()
+
+
+@pytest.mark.parametrize("has_ripgrep", [True, False])
+def test_a_pattern_is_never_an_option(has_ripgrep: bool):
+    command = grep_command({"pattern": "--pre=evil"}, has_ripgrep=has_ripgrep)
+    assert command[-3:] == ["-e", "--pre=evil", "--"]
+
+
+# --- The shell ---
+
+
+async def test_a_command_prints_fails_and_moves(folder: Path):
+    (folder / "sub").mkdir()
+    async with benched(folder) as bench:
+        assert await bench.text("Bash", command="echo out; echo err >&2; exit 3") == "out\nerr\n(exit code 3)"
+        assert await bench.text("Bash", command="cd sub && true") == "(no output)"
+        assert await bench.text("Bash", command="pwd") == f"{folder}/sub"
+        said = await bench.text("Bash", command="cd / && true")
+        assert said == f"(The working directory is {folder} again: / is outside.)"
+        assert await bench.text("Bash", command="pwd") == str(folder)
+
+
+async def test_a_command_is_not_given_the_keys_of_model_providers(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary")
+    monkeypatch.setenv("PLAIN", "there")
+    async with benched(folder) as bench:
+        assert await bench.text("Bash", command="echo $PLAIN $ANTHROPIC_API_KEY") == "there"
+
+
+async def test_a_command_that_takes_too_long_is_ended_with_everything_it_started(folder: Path):
+    async with benched(folder) as bench:
+        command = "echo begun; sleep 300 & echo $! > child; sleep 300"
+        said = await bench.text("Bash", command=command, timeout_seconds=0.5)
+    assert said == "begun\n(Ended after 0.5 s: it took too long.)"
+    await _is_gone(int((folder / "child").read_text()))
+
+
+async def test_cancelling_a_call_ends_the_command(folder: Path):
+    async with benched(folder) as bench:
+        calling = asyncio.create_task(bench.call("Bash", command="echo $$ > pid; sleep 300"))
+        async with asyncio.timeout(10):
+            while not (folder / "pid").exists() or not (folder / "pid").read_text():
+                await asyncio.sleep(0.01)
+        calling.cancel()
+        await asyncio.gather(calling, return_exceptions=True)
+    await _is_gone(int((folder / "pid").read_text()))
+
+
+async def test_of_endless_output_the_beginning_and_the_end_are_kept(folder: Path):
+    async with benched(folder) as bench:
+        outcome = await bench.call("Bash", command="seq 1000000")
+    assert outcome.text.startswith("1\n2\n3\n")
+    assert outcome.text.endswith("999999\n1000000")
+    (saved,) = outcome.saved
+    kept = Path(saved.path).read_text()
+    assert "\n… 4791744 bytes left out …\n" in kept
+    assert len(kept) < 2 * 1024 * 1024 + 100
+
+
+async def test_a_command_in_the_background_can_be_looked_at_and_ended(folder: Path):
+    async with benched(folder) as bench:
+        assert await bench.text("Bash", command="echo $$ > pid; echo hi; sleep 300", background=True) == (
+            "Started in the background as bash-1."
+        )
+        async with asyncio.timeout(10):
+            while not (said := await bench.text("BashOutput", id="bash-1")).startswith("hi"):
+                await asyncio.sleep(0.01)
+        assert said == "hi\n(it runs)"
+        assert await bench.text("BashStop", id="bash-1") == "(nothing new)\n(ended)"
+        assert "there is no such command" in await bench.problem("BashOutput", id="bash-1")
+        pid = int((folder / "pid").read_text())
+        await _is_gone(pid)
+
+
+async def test_closing_ends_commands_in_the_background(folder: Path):
+    async with benched(folder) as bench:
+        await bench.text("Bash", command="echo $$ > pid; sleep 300", background=True)
+        async with asyncio.timeout(10):
+            while not (folder / "pid").exists() or not (folder / "pid").read_text():
+                await asyncio.sleep(0.01)
+    await _is_gone(int((folder / "pid").read_text()))
+
+
+async def _is_gone(pid: int) -> None:
+    async with asyncio.timeout(10):
+        while Path(f"/proc/{pid}").exists() and "Z" not in _state(pid):
+            await asyncio.sleep(0.01)
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
