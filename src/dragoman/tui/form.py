@@ -5,7 +5,6 @@ Text from servers is shown cleaned, and never read as markup.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar, Final, cast
 
 from msgspec import UNSET
@@ -19,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Checkbox, Footer, Input, RadioButton, RadioSet, Select, SelectionList, Static
 from textual.widgets.selection_list import Selection
 
-from dragoman.cleaning import one_line, visible
+from dragoman.cleaning import one_line
 from dragoman.forms import FieldValue, FormField, completed, problems_of, value_of
 from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.tui.heading import heading
@@ -81,7 +80,8 @@ class FieldView(Vertical):
                 return chosen if isinstance(chosen, str) else None
             case _:
                 selected = cast("SelectionList[str]", self.editor).selected
-                return tuple(selected) if selected or self.field.is_required else None
+                chosen = tuple(choice.value for choice in self.field.choices if choice.value in selected)
+                return chosen if chosen or self.field.is_required else None
 
 
 def _editor(field: FormField) -> Widget:
@@ -101,7 +101,10 @@ def _editor(field: FormField) -> Widget:
         case "choices":
             chosen = default or ()
             return SelectionList(
-                *(Selection(Text(one_line(choice.title, 100)), choice.value, choice.value in chosen) for choice in field.choices),
+                *(
+                    Selection(Text(one_line(choice.title, 100)), choice.value, choice.value in chosen)
+                    for choice in field.choices
+                ),
                 compact=True,
             )
         case _:

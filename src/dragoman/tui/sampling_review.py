@@ -1,4 +1,6 @@
-"""A server's request to the model, and the model's answer, on the screen: the person sends, changes or refuses.
+"""A server's request to the model, and the model's answer, on the screen.
+
+The person sends it, changes its text, or refuses.
 """
 
 from __future__ import annotations
