@@ -131,10 +131,11 @@ class FormScreen(Screen[FormAnswer]):
     def __init__(self, question: FormElicitation) -> None:
         super().__init__()
         self._question = question
-        self._fields = [FieldView(field) for field in question.fields]
+        self._fields: list[FieldView] = []
 
     def compose(self) -> ComposeResult:
         question = self._question
+        self._fields = [FieldView(field) for field in question.fields]  # here: widgets need a running app
         yield Static(
             heading(question.server, "asks for information", question.message, question.calls), id="heading"
         )

@@ -35,7 +35,6 @@ class SamplingScreen(Screen["SamplingReview | None"]):
         super().__init__()
         self._review = review
         self._written = text_of(review)
-        self._area = TextArea(visible(self._written, 100_000), id="text", compact=True)
 
     def compose(self) -> ComposeResult:
         request, answer = self._review.request, self._review.answer
@@ -45,14 +44,14 @@ class SamplingScreen(Screen["SamplingReview | None"]):
             for name, text in _rows(self._review):
                 yield Static(Text.assemble((f"{name:<9} ", "cyan"), visible(text, 20_000)))
             yield Static(Text("message" if answer is None else "answer", style="cyan"))
-            yield self._area
+            yield TextArea(visible(self._written, 100_000), id="text", compact=True)
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        self._area.focus()
+        self.query_one(TextArea).focus()
 
     def action_send(self) -> None:
-        changed = self._area.text
+        changed = self.query_one(TextArea).text
         is_same = changed == visible(self._written, 100_000)
         self.dismiss(self._review if is_same else with_text(self._review, changed))
 

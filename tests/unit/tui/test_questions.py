@@ -27,6 +27,7 @@ FIELDS: dict[str, Any] = {
     "title": {"type": "string", "title": "Title", "minLength": 3},
     "days": {"type": "integer", "minimum": 1, "maximum": 30},
     "mail": {"type": "string", "format": "email"},
+    "story": {"type": "string", "default": "Once upon a time"},
     "urgent": {"type": "boolean", "default": True},
     "priority": {"type": "string", "enum": ["low", "mid", "high"], "default": "mid"},
     "place": {"type": "string", "enum": [f"place {n}" for n in range(10)]},
@@ -105,8 +106,9 @@ async def test_what_does_not_fit_is_said_beside_its_field_and_nothing_is_sent():
 
 
 async def test_defaults_are_kept_and_optional_fields_left_out():
-    answer = await typed(FormScreen(form("urgent", "priority", "labels", "mail")), "ctrl+s")
-    assert answer == FormAnswer("accept", {"urgent": True, "priority": "mid", "labels": ("ui",)})
+    answer = await typed(FormScreen(form("story", "urgent", "priority", "labels", "mail")), "ctrl+s")
+    kept = {"story": "Once upon a time", "urgent": True, "priority": "mid", "labels": ("ui",)}
+    assert answer == FormAnswer("accept", kept)
 
 
 @pytest.mark.parametrize(
