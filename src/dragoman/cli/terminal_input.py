@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import select
 import sys
@@ -33,9 +34,20 @@ NO: Final = "n"
 _NO_BYTES: Final = (b"", b"\x04", b"\x1b")
 
 
+PLAIN: Final = "DRAGOMAN_PLAIN"
+"""The variable that asks for plain prompts, for screen readers and scripts that type."""
+
+
 def is_interactive() -> bool:
     """Whether a person sits there who can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def has_screen() -> bool:
+    """Whether questions can be shown on a screen with fields to move between: the terminal can move its
+    cursor, the extra `agent` is installed, and the person does not want plain prompts."""
+    is_plain = os.environ.get("TERM", "dumb") == "dumb" or bool(os.environ.get(PLAIN))
+    return is_interactive() and not is_plain and importlib.util.find_spec("textual") is not None
 
 
 def cut(text: str) -> str:

@@ -27,6 +27,7 @@ from dragoman.cli.terminal_input import (
     ask_key,
     columns,
     cut,
+    has_screen,
     indented,
     is_interactive,
     quoted,
@@ -109,7 +110,11 @@ class TerminalInteraction:
         return key
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:
-        """Asks for the fields one by one."""
+        """Shows the form on a screen of its own; where there is none, asks for the fields one by one."""
+        if has_screen():
+            from dragoman.tui import questions
+
+            return await self._shown(questions.fill_in, question)
         return await self._shown(terminal_questions.fill_in, question)
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
@@ -122,6 +127,10 @@ class TerminalInteraction:
 
     async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
         """Shows what the model is asked, or what it answers."""
+        if has_screen():
+            from dragoman.tui import questions
+
+            return await self._shown(questions.review, review)
         return await self._shown(terminal_questions.review, review)
 
     def _keys(self, question: PermissionQuestion) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,96 @@
+"""A server's request to the model, and the model's answer, on the screen.
+
+The person sends it, changes its text, or refuses.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from msgspec import structs
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Footer, Static, TextArea
+
+from dragoman.cleaning import one_line, visible
+from dragoman.interaction import SamplingMessage, SamplingReview
+from dragoman.tui.heading import heading
+
+
+class SamplingScreen(Screen["SamplingReview | None"]):
+    """The last message of the request, or the answer, can be changed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "send", "Send", priority=True),
+        Binding("escape", "refuse", "Refuse", priority=True),
+    ]
+    CSS_PATH = "questions.tcss"
+
+    def __init__(self, review: SamplingReview) -> None:
+        super().__init__()
+        self._review = review
+        self._written = text_of(review)
+
+    def compose(self) -> ComposeResult:
+        request, answer = self._review.request, self._review.answer
+        asks = "asks your model for an answer" if answer is None else "is about to be sent this answer"
+        yield Static(heading(request.server, asks, "", request.calls), id="heading")
+        with VerticalScroll(id="body", can_focus=False):
+            for name, text in _rows(self._review):
+                yield Static(Text.assemble((f"{name:<9} ", "cyan"), visible(text, 20_000)))
+            yield Static(Text("message" if answer is None else "answer", style="cyan"))
+            yield TextArea(visible(self._written, 100_000), id="text", compact=True)
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one(TextArea).focus()
+
+    def action_send(self) -> None:
+        changed = self.query_one(TextArea).text
+        is_same = changed == visible(self._written, 100_000)
+        self.dismiss(self._review if is_same else with_text(self._review, changed))
+
+    def action_refuse(self) -> None:
+        self.dismiss(None)
+
+
+def _rows(review: SamplingReview) -> Iterable[tuple[str, str]]:
+    """What is shown above the text that can be changed."""
+    request, answer = review.request, review.answer
+    if answer is not None:
+        return [("model", one_line(answer.model, 100))]
+    rows = [("system", request.system_prompt)]
+    rows += [(message.role, blocks_text(message.content)) for message in request.messages[:-1]]
+    rows += [("tools", ", ".join(str(tool.get("name", "")) for tool in request.tools))]
+    rows += [("limit", f"{request.max_tokens} tokens")]
+    return [(name, text) for name, text in rows if text]
+
+
+def text_of(review: SamplingReview) -> str:
+    """The text that the person may change."""
+    if review.answer is not None:
+        return blocks_text(review.answer.content)
+    messages = review.request.messages
+    return blocks_text(messages[-1].content) if messages else ""
+
+
+def with_text(review: SamplingReview, text: str) -> SamplingReview:
+    """With another text in the last message of the request, or in the answer."""
+    content = ({"type": "text", "text": text},)
+    if review.answer is not None:
+        return structs.replace(review, answer=structs.replace(review.answer, content=content))
+    request = review.request
+    messages = (*request.messages[:-1], SamplingMessage("user", content))
+    return structs.replace(review, request=structs.replace(request, messages=messages))
+
+
+def blocks_text(blocks: Iterable[Mapping[str, Any]]) -> str:
+    return " ".join(
+        str(block["text"]) if block.get("type") == "text" else json.dumps(block, default=str)
+        for block in blocks
+    )
