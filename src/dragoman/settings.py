@@ -119,6 +119,8 @@ VARIABLES: Mapping[str, str] = {
     "DRAGOMAN_CLIENT_CERT": "The client certificate for servers, as PEM; with `DRAGOMAN_CLIENT_KEY`.",
     "DRAGOMAN_IDE_PORT": "The port of the editor to use, where several run.",
     "MCP_CLIENT_SECRET": "The client secret for `mcp add --client-secret`, in place of a question.",
+    "DRAGOMAN_MODEL": "The model of conversations, as `provider:name`.",
+    "DRAGOMAN_PLAIN": "Questions as plain prompts, without screens that move the cursor.",
     "NO_COLOR": "No colours, whatever its value.",
 }
 """Environment variables that are not settings, with their meaning: for the reference page."""
