@@ -3,6 +3,7 @@
 Each picture is a real run of the real program in a pseudo-terminal, in a home of its own.
 """
 
+import asyncio
 import contextlib
 import fcntl
 import io
@@ -20,6 +21,19 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
+
+from dragoman.interaction import (
+    FormElicitation,
+    RelatedCall,
+    SamplingMessage,
+    SamplingRequest,
+    SamplingReview,
+    UrlElicitation,
+)
+from dragoman.tui.form import FormScreen
+from dragoman.tui.questions import QuestionApp
+from dragoman.tui.sampling_review import SamplingScreen
+from dragoman.tui.url_question import UrlScreen
 
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
@@ -53,8 +67,61 @@ PICTURED: dict[str, list[tuple[str, list[Step]]]] = {
 }
 
 
+TICKET = {
+    "title": {"type": "string", "title": "Title", "description": "One line", "minLength": 3},
+    "reply": {"type": "string", "format": "email", "title": "Reply to"},
+    "priority": {"type": "string", "enum": ["low", "high"], "default": "low", "title": "Priority"},
+    "urgent": {"type": "boolean", "title": "Urgent", "default": True},
+    "labels": {
+        "type": "array", "items": {"type": "string", "enum": ["bug", "docs"]}, "title": "Labels"
+    },
+}  # fmt: skip
+_CALL = (RelatedCall("tools/call", "mcp__tracker__create_ticket"),)
+SCREENS = {
+    "form": FormScreen(
+        FormElicitation(
+            server="tracker",
+            message="A few details before the ticket is created",
+            schema={"type": "object", "properties": TICKET, "required": ["title"]},
+            calls=_CALL,
+        )
+    ),
+    "url": UrlScreen(
+        UrlElicitation(
+            server="tracker",
+            message="Connect the tracker to your storage",
+            url="https://accounts.xn--exmple-cua.com/authorize?client=1",
+            host="accounts.xn--exmple-cua.com",
+            warnings=("the host is written with letters of other alphabets: accounts.exämple.com",),
+            calls=_CALL,
+        )
+    ),
+    "sampling": SamplingScreen(
+        SamplingReview(
+            SamplingRequest(
+                server="tracker",
+                messages=(SamplingMessage("user", ({"type": "text", "text": "Suggest a title for: …"},)),),
+                max_tokens=200,
+                system_prompt="You write short titles of tickets.",
+                calls=_CALL,
+            )
+        )
+    ),
+}
+"""Questions of servers on a screen."""
+
+
+async def draw_screens() -> None:
+    for name, screen in SCREENS.items():
+        app = QuestionApp(screen)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.pause()
+            (PICTURES / f"{name}.svg").write_text(app.export_screenshot())
+
+
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
+    asyncio.run(draw_screens())
     with tempfile.TemporaryDirectory() as home:
         for command in RULES:
             _run(command, [], home)

@@ -53,7 +53,7 @@ class Terminal:
 
     def __init__(self, *words: str | Path, env: dict[str, str] | None = None) -> None:
         self._words = [str(DRAGOMAN), *map(str, words)]
-        self._env = {**os.environ, "TERM": "xterm-256color", **(env or {})}
+        self._env = {**os.environ, "TERM": "xterm-256color", "DRAGOMAN_PLAIN": "1", **(env or {})}
         self._output = b""
         self._asked_until = 0
 

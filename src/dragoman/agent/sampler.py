@@ -20,6 +20,8 @@ _STOP_REASONS: Final[Mapping[str | None, str]] = {"length": "maxTokens"}
 class ModelSampler:
     """A `Sampler`. The model is loaded with the first request that a server makes."""
 
+    supports_tools = True
+
     def __init__(
         self, choice: ModelChoice, load: Callable[[ModelChoice], Awaitable[Model]] = load_model
     ) -> None:
@@ -30,16 +32,18 @@ class ModelSampler:
     async def sample(self, request: SamplingRequest) -> SamplingAnswer:
         if self._model is None:
             self._model = await self._load(self._choice)
-        from pydantic_ai.direct import model_request
+        from pydantic_ai.direct import model_request_stream
         from pydantic_ai.models import ModelRequestParameters
 
-        response = await model_request(
+        async with model_request_stream(
             self._model,
             messages_of(request),
             model_settings=_settings(request),
             model_request_parameters=ModelRequestParameters(function_tools=_tools(request)),
-        )
-        return answer_of(response, self._choice.name)
+        ) as stream:
+            async for _ in stream:
+                pass
+            return answer_of(stream.get(), self._choice.name)
 
 
 def _settings(request: SamplingRequest) -> ModelSettings:

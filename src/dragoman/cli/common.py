@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dragoman.catalog.tools import ServerTool
     from dragoman.cli.approval_questions import Started
     from dragoman.host import Host
-    from dragoman.interaction import Interaction
+    from dragoman.interaction import Interaction, Sampler
     from dragoman.permissions.modes import PermissionMode
     from dragoman.servers.status import ServerStatus
 
@@ -133,6 +133,7 @@ def run_with_host(
     audit: bool | None = None,
     permission_mode: PermissionMode | None = "default",
     rules: Mapping[str, Sequence[str]] | None = None,
+    sampler: Sampler | None = None,
 ) -> T:
     """Runs one command's work in an open host. SIGTERM and SIGHUP close the host before the end.
 
@@ -156,6 +157,7 @@ def run_with_host(
             tool_lock=tool_lock,
             audit=audit,
             roots=added_folders(),
+            sampler=sampler,
         ) as host:
             for problem in host.problems:
                 if problem not in host.configuration.problems:  # those are shown before a host is opened

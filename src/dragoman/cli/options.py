@@ -233,6 +233,12 @@ def adhoc_server() -> AdhocServer | None:
     return click.get_current_context().meta.get(ADHOC)
 
 
+def change_adhoc_server(entry: Mapping[str, Any]) -> None:
+    """Gives that server another entry."""
+    meta = click.get_current_context().meta
+    meta[ADHOC] = meta[ADHOC]._replace(entry=entry)
+
+
 def take_url(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words without a URL that stands first. It is the only server of this command then."""
     if not words:

@@ -171,6 +171,9 @@ class CommandLineUser:
     async def wait_for_url(self, question: UrlElicitation) -> bool:
         return await self._attended().wait_for_url(question)
 
+    async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
+        return review if self._says_yes else await self._attended().review_sampling(review)
+
     def _attended(self) -> TerminalInteraction:
         if not is_interactive():
             raise NobodyToAsk("run it in a terminal to answer it")

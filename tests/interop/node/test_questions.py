@@ -14,6 +14,7 @@ from dragoman.cli import exit_codes
 from dragoman.interaction import SamplingAnswer, SamplingRequest
 from dragoman.testing import ScriptedUser
 from tests.e2e.command import config, run
+from tests.e2e.fake_provider import FakeProvider
 from tests.e2e.person import Person
 from tests.integration.waiting import until
 from tests.interop.remote import RECIPES, Remote
@@ -145,6 +146,20 @@ async def test_a_form_at_the_command_line(part: Part, transport: str, home: Path
     assert code == exit_codes.OK, shown
     raw = json.loads(shown.partition("Raw result:")[2])
     assert raw == {"action": "accept", "content": {"name": "Ada", **DEFAULTS}}
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ASK-4")
+async def test_an_answer_of_a_model_at_the_command_line(part: Part, transport: str) -> None:
+    with FakeProvider(["They say hi."]) as provider:
+        async with entry_of(part, transport) as entry:
+            words = ("call", SAMPLE, "prompt=Hi", "--mcp-config", config(e=entry))
+            model = ("--model", "openai-chat:m", "--base-url", f"{provider.url}/v1")
+            done = await asyncio.to_thread(run, *words, *model)
+    assert done.returncode == exit_codes.OK, done.stderr
+    assert '"text": "They say hi."' in done.stdout
+    (request,) = provider.requests
+    assert request["messages"][-1]["content"] == "Resource trigger-sampling-request context: Hi"
 
 
 @pytest.mark.slow

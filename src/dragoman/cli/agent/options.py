@@ -13,12 +13,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 MODES: Final = ("default", "auto", "plan", "dontAsk", "bypassPermissions")
 
 
-def _kept(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+def _kept(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """Keeps the value in the context, where `cli/options.py` finds it. (That module is not imported here: it
     would slow down the start of every command.)"""
 
-    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         context.meta[key] = value
+        return value
 
     return keep
 
@@ -49,8 +50,9 @@ _OPTIONS: Final = (
     click.option(
         "--add-dir",
         multiple=True,
-        type=click.Path(path_type=Path),
-        help="A further folder that built-in tools may read. Repeatable.",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        callback=_kept("dragoman.add_dir"),
+        help="Another folder that built-in tools may read, and servers are given as a root. Repeatable.",
     ),
     click.option("--max-turns", type=click.IntRange(1), help="Responses of the model to one prompt."),
     click.option(

@@ -54,7 +54,7 @@ def converse(wanted: Wanted, options: AgentOptions) -> int:
                     return exit_codes.OK
                 await _handle(host, session, prompt.strip())
 
-    return run(wanted, work, TerminalInteraction(options.folder))
+    return run(wanted, options.model, work, TerminalInteraction(options.folder))
 
 
 async def _read_prompt() -> str | None:

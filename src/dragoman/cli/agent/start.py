@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import click
 
-from dragoman.cleaning import one_line
 from dragoman.cli.common import check_readable, run_with_host, show_problems, sources_of
-from dragoman.errors import ConfigError, MissingPackage, NotFound
+from dragoman.errors import MissingPackage, NotFound
 
 if TYPE_CHECKING:
+    from dragoman.agent.models import ModelChoice
     from dragoman.agent.session import AgentOptions
     from dragoman.config.load import Configuration
     from dragoman.host import Host
@@ -67,9 +67,6 @@ def _options(wanted: Wanted) -> AgentOptions:
     except ImportError:
         raise MissingPackage("pydantic-ai-slim", "agent") from None
     model = choose_model(wanted.model, wanted.base_url)
-    for folder in wanted.add_dir:
-        if not folder.is_dir():
-            raise ConfigError(f"--add-dir: there is no folder {one_line(str(folder), 200)!r}")
     return AgentOptions(
         model=model,
         folder=Path.cwd(),
@@ -90,8 +87,14 @@ def _conversation(wanted: Wanted) -> str | None:
     return known[0].id
 
 
-def run(wanted: Wanted, work: Callable[[Host], Awaitable[T]], interaction: Interaction | None = None) -> T:
-    """Runs the work in a host with the rules of the command line."""
+def run(
+    wanted: Wanted,
+    model: ModelChoice,
+    work: Callable[[Host], Awaitable[T]],
+    interaction: Interaction | None = None,
+) -> T:
+    """Runs the work in a host with the rules of the command line, and the model for servers that ask."""
+    from dragoman.agent.sampler import ModelSampler
     from dragoman.config.load import load
 
     sources = sources_of()
@@ -105,4 +108,5 @@ def run(wanted: Wanted, work: Callable[[Host], Awaitable[T]], interaction: Inter
         audit=True,
         permission_mode=cast("PermissionMode | None", wanted.permission_mode),
         rules={"allow": list(wanted.allowed_tools), "deny": list(wanted.disallowed_tools)},
+        sampler=ModelSampler(model),
     )

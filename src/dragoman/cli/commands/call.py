@@ -23,6 +23,7 @@ from dragoman.cli.common import (
 )
 from dragoman.cli.options import (
     adhoc_server,
+    change_adhoc_server,
     frozen_option,
     json_option,
     mcp_config_option,
@@ -37,6 +38,7 @@ from dragoman.cli.render.servers import counted
 from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.config.load import Configuration
 from dragoman.host import Host
+from dragoman.interaction import Sampler
 
 output_option = click.option(
     "-o",
@@ -61,6 +63,12 @@ timeout_option = click.option(
 @click.option(
     "--detach", is_flag=True, help="Do not wait if the server runs the call as a task; print the task's id."
 )
+@click.option(
+    "--model",
+    metavar="PROVIDER:NAME",
+    help="The model for a server that asks for one (sampling); each request is shown to you first.",
+)
+@click.option("--base-url", metavar="URL", help="The endpoint of that model, if it is one of your own.")
 @yes_option
 @frozen_option
 def command(
@@ -69,6 +77,8 @@ def command(
     output: Path | None,
     timeout: float | None,
     detach: bool,
+    model: str | None,
+    base_url: str | None,
     yes: bool,
     frozen: Path | None,
 ) -> None:
@@ -88,6 +98,7 @@ def command(
         raise click.UsageError("give the name of a tool after the URL; `dragoman tools URL` lists them")
     if output is not None and not output.parent.is_dir():
         raise click.UsageError(f"there is no folder {str(output.parent)!r} to write to")
+    sampler = None if model is None else _sampler(model, base_url)
     sources, configuration, _ = load_with_servers(started=lambda known: _chosen(words, known)[0])
     only, tool, arguments = _chosen(words, configuration)
     arguments = read_arguments(arguments)
@@ -122,7 +133,9 @@ def command(
         return outcome
 
     user = CommandLineUser(sources, says_yes=yes)
-    outcome = run_with_host(sources, work, only=only, tool_lock=frozen, interaction=user, audit=True)
+    outcome = run_with_host(
+        sources, work, only=only, tool_lock=frozen, interaction=user, audit=True, sampler=sampler
+    )
     if outcome is not None:
         sys.exit(exit_code_of(outcome))
 
@@ -131,6 +144,16 @@ def exit_code_of(outcome: CallOutcome) -> int:
     if outcome.error is not None:
         return exit_codes.for_error(outcome.error)
     return exit_codes.FAILED if outcome.is_error else exit_codes.OK
+
+
+def _sampler(model: str, base_url: str | None) -> Sampler:
+    """The model for servers that ask for one: those whose entry allows it, and one that is in no file."""
+    from dragoman.agent.models import choose_model
+    from dragoman.agent.sampler import ModelSampler
+
+    if (adhoc := adhoc_server()) is not None:
+        change_adhoc_server({**adhoc.entry, "sampling": "ask"})
+    return ModelSampler(choose_model(model, base_url))
 
 
 async def _sign_in(host: Host, server: str, *, as_json: bool) -> None:
