@@ -246,7 +246,7 @@ def _run(task: dict[str, Any]) -> NoReturn:
 def _stream(descriptor: int, mode: str, like: Any) -> Any:
     """What an interpreter would have made of the descriptor."""
     by_line = mode == "w" and (descriptor == 2 or os.isatty(descriptor))
-    stream = open(descriptor, mode, encoding=like.encoding, errors=like.errors, closefd=False)
+    stream = os.fdopen(descriptor, mode, encoding=like.encoding, errors=like.errors, closefd=False)
     if by_line:
         stream.reconfigure(line_buffering=True)
     return stream
