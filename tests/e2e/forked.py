@@ -1,7 +1,7 @@
 """The `dragoman` command in a process that is forked from one which has imported it already.
 
 The same code in a process of its own, without the start of an interpreter: for tests that run many commands.
-Tests in `tests/e2e` run the installed command.
+`tests/e2e/test_exit_codes.py` and a few others run every command as it is installed.
 """
 
 import atexit
@@ -18,6 +18,7 @@ import sys
 import termios
 import time
 import traceback
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -33,14 +34,21 @@ class Forked:
     """A command that runs: what the tests use of `subprocess.Popen`."""
 
     def __init__(
-        self, argv: list[str], cwd: str | Path | None, env: dict[str, str], streams: list[int]
+        self,
+        argv: list[str],
+        streams: list[int],
+        *,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+        umask: int = -1,
     ) -> None:
         self.args = argv
         self.returncode: int | None = None
         task = {
             "argv": argv,
             "cwd": str(cwd or os.getcwd()),
-            "env": env,
+            "env": dict(os.environ if env is None else env),
+            "umask": umask,
             "has_terminal": os.isatty(streams[0]),
         }
         self._status, theirs = os.pipe()
@@ -102,18 +110,14 @@ def _forker() -> _Forker:
     return _Forker()
 
 
-def run(
-    *words: str | Path, cwd: str | Path | None = None, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """As `tests.e2e.command.run`."""
+def run(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """As `tests.e2e.command.run`; the options are those of `Forked`."""
     argv = [str(DRAGOMAN), *map(str, words)]
     out, theirs_out = os.pipe()
     err, theirs_err = os.pipe()
     nothing = os.open(os.devnull, os.O_RDONLY)
     try:
-        process = Forked(
-            argv, cwd, dict(os.environ if env is None else env), [nothing, theirs_out, theirs_err]
-        )
+        process = Forked(argv, [nothing, theirs_out, theirs_err], **options)
     finally:
         for descriptor in (nothing, theirs_out, theirs_err):
             os.close(descriptor)
@@ -133,7 +137,9 @@ class Terminal(command.Terminal):
     """As `tests.e2e.command.Terminal`."""
 
     def _start(self, slave: int) -> Any:
-        return Forked(self._words, None, self._env, [slave] * 3)
+        if self._words[0] != str(DRAGOMAN):  # a shell that runs the command
+            return super()._start(slave)
+        return Forked(self._words, [slave] * 3, env=self._env)
 
 
 def in_terminal(*words: str | Path) -> tuple[int, str]:
@@ -222,6 +228,8 @@ def _run(task: dict[str, Any]) -> NoReturn:
     os.environ.update(task["env"])
     sys.argv = task["argv"]
     os.chdir(task["cwd"])
+    if task["umask"] != -1:
+        os.umask(task["umask"])
     if task["has_terminal"]:
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.command import plain, run
+from tests.e2e.command import plain
+from tests.e2e.forked import run
 from tests.e2e.person import Person
 from tests.e2e.sign_in_site import SECRET, SignInSite
 
