@@ -96,6 +96,8 @@ async def test_t75_a_suspended_holder_does_not_stop_calls_whose_token_is_valid(
                 await host.ready(timeout=20)
                 for _ in range(3):
                     assert (await host.call("mcp__x__echo", {"text": "x"})).text == "x"
+                async with at_once():
+                    await host.close()
             assert world.refreshes == 0
 
 
