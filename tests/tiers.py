@@ -71,8 +71,11 @@ class TierPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        staying = [item for item in items if self._can_run(item)]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(staying)])
+        staying: list[pytest.Item] = []
+        leaving: list[pytest.Item] = []
+        for item in items:
+            (staying if self._can_run(item) else leaving).append(item)
+        config.hook.pytest_deselected(items=leaving)
         items[:] = staying
 
     def _can_run(self, item: pytest.Item) -> bool:
