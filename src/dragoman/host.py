@@ -18,7 +18,7 @@ from collections.abc import (
 )
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 from weakref import WeakSet
 
 from msgspec import structs
@@ -67,6 +67,8 @@ if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
     from dragoman.credentials import Credentials
     from dragoman.toolbox import Toolbox
     from dragoman.transports.control import ControlChannel
+
+_SIGN_IN_ENDING: Final = f"__{SIGN_IN}"
 
 
 class HostOptions(TypedDict, total=False):
@@ -454,7 +456,7 @@ class Host:
         `HostClosed`.
         """
         self._check_open()
-        if name.endswith(f"__{SIGN_IN}"):
+        if name.endswith(_SIGN_IN_ENDING):
             builtin_tools = {**self._sign_in_tools.tools(), **(builtin_tools or {})}
         return self._pipeline.call(
             ToolCall(
@@ -465,8 +467,9 @@ class Host:
                 builtin_tools,
                 reset_timeout_on_progress,
                 raw,
-                call_id=call_id or new_call_id(),
-                caller=caller,
+                None,
+                caller,
+                call_id or new_call_id(),
             )
         )
 

@@ -198,6 +198,7 @@ class Session:
             on_progress = self._extending(lambda: request_id, timeout_seconds, deadline, on_progress)
         request_id = self._peer.open_request(future, on_progress)
         self._deadlines.set(request_id, timeout_seconds, deadline)
+        is_answered = False
         try:
             message = self._driver.encode(request_id, method, params, on_progress is not None)
             if self._transport.congested:
@@ -221,6 +222,7 @@ class Session:
                 else:
                     self._transport.send(message)
             result = await future
+            is_answered = True
             if method in REPLY_LIMITS_BYTES:
                 self._check_size(method, result)
             if not self.is_used:
@@ -237,10 +239,11 @@ class Session:
             self._standing -= is_standing
             self._idle_since = monotonic()
             self._deadlines.clear(request_id)
-            # Still awaited only if the caller was cancelled, or if it could not be encoded.
-            is_cancelled = future.cancelled()
-            if (is_cancelled or not future.done()) and self._peer.forget(request_id) and is_cancelled:
-                self._give_up(request_id, "the caller gave up" if send_cancelled else None)
+            if not is_answered:
+                # Still awaited only if the caller was cancelled, or if it could not be encoded.
+                is_cancelled = future.cancelled()
+                if (is_cancelled or not future.done()) and self._peer.forget(request_id) and is_cancelled:
+                    self._give_up(request_id, "the caller gave up" if send_cancelled else None)
 
     def _extending(
         self,
