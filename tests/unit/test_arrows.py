@@ -46,7 +46,7 @@ LAYERS: list[set[str]] = [
     {"catalog", "permissions", "hooks", "content"},
     {"servers"},
     {"calls"},
-    {"host", "live_configuration", "access_control", "agent_servers", "sign_in_tools", "toolbox"},
+    {"host", "live_configuration", "access_control", "agent_servers", "sign_ins", "toolbox"},
     {"agent", "adapters", "demo", "testing"},
     {"cli", "tui", "gateway", PUBLIC, "public"},  # `TerminalInteraction` is of cli
     {"__main__"},
