@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, NoReturn
 
 from tests.e2e import command
@@ -90,6 +91,7 @@ class _Forker:
     """Talks to the process that forks. It is no descendant of this one, so no test sees it as a leftover."""
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._socket, theirs = socket.socketpair()
         words = [sys.executable, "-m", "tests.e2e.forked", str(theirs.fileno())]
         env = {**os.environ, "HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
@@ -101,13 +103,22 @@ class _Forker:
         """Runs the command with the first three as its standard streams; its pid, and at its end its status,
         are written to the fourth."""
         data = json.dumps(task).encode()
-        socket.send_fds(self._socket, [len(data).to_bytes(NUMBER_BYTES, "big")], descriptors)
-        self._socket.sendall(data)
+        with self._lock:  # threads of one test run commands at the same time
+            socket.send_fds(self._socket, [len(data).to_bytes(NUMBER_BYTES, "big")], descriptors)
+            self._socket.sendall(data)
+
+
+_making = Lock()
 
 
 @cache
-def _forker() -> _Forker:
+def _made() -> _Forker:
     return _Forker()
+
+
+def _forker() -> _Forker:
+    with _making:
+        return _made()
 
 
 def run(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
