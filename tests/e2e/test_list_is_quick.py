@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.command import DRAGOMAN, config
 from tests.integration.desk import Desk
 
-ROUNDS = 5
+ROUNDS = 3
 LARGEST_SHARE = 0.25
 EACH = 40
 """Servers in each of five scopes."""
