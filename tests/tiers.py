@@ -69,16 +69,26 @@ class TierPlugin:
 
     # --- before the tests: who can run? ---
 
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        """--quick does not even read the tiers that it leaves out."""
+        is_slow_tier = collection_path.parent == config.rootpath / "tests" and collection_path.name in (
+            {tier.partition("-")[0] for tier in TIERS} - set(QUICK_TIERS)
+        )
+        return True if self.quick and is_slow_tier else None
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        staying = [item for item in items if self._can_run(item)]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(staying)])
+        staying: list[pytest.Item] = []
+        leaving: list[pytest.Item] = []
+        for item in items:
+            (staying if self._can_run(item) else leaving).append(item)
+        config.hook.pytest_deselected(items=leaving)
         items[:] = staying
 
     def _can_run(self, item: pytest.Item) -> bool:
         tier = tier_of(item.nodeid)
         tally = self.tallies[tier]
-        if self.quick and (tier not in QUICK_TIERS or item.get_closest_marker("slow")):
+        if self.quick and item.get_closest_marker("slow"):
             tally.left_out += 1
             return False
         reasons = [why for name in needs_of(item) if (why := self._why_missing(name))]
@@ -146,9 +156,11 @@ class TierPlugin:
             return
         terminalreporter.section("tiers")
         for tier, tally in self.tallies.items():
-            terminalreporter.write_line(f"{tier:<19} {self._describe(tally)}")
+            terminalreporter.write_line(f"{tier:<19} {self._describe(tier, tally)}")
 
-    def _describe(self, tally: Tally) -> str:
+    def _describe(self, tier: str, tally: Tally) -> str:
+        if self.quick and tier not in QUICK_TIERS:
+            return "left out by --quick"
         said = []
         if ran := tally.passed + tally.failed:
             said.append(

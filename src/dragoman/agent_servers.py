@@ -18,7 +18,7 @@ from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.errors import ConfigError, HostClosed, UnknownTool
 from dragoman.events import Event
 from dragoman.servers.status import ServerStatus
-from dragoman.sign_in_tools import SignInTool
+from dragoman.sign_ins import SignInTool
 
 
 class HasTools(Protocol):

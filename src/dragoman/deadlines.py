@@ -17,6 +17,7 @@ T = TypeVar("T")
 class Deadlines(Generic[K, T]):
     def __init__(self, loop: asyncio.AbstractEventLoop, on_expiry: Callable[[K, T], None]) -> None:
         self._loop = loop
+        self._time = loop.time
         self._on_expiry = on_expiry
         self._open: dict[K, tuple[float, T]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -24,7 +25,7 @@ class Deadlines(Generic[K, T]):
 
     def set(self, key: K, seconds: float, what: T) -> None:
         """Unless cleared in time, `what` is handed to `on_expiry`."""
-        when = self._loop.time() + seconds
+        when = self._time() + seconds
         self._open[key] = (when, what)
         if self._timer is None or when < self._armed_for:
             self._arm(when)
@@ -46,7 +47,7 @@ class Deadlines(Generic[K, T]):
 
     def _fire(self) -> None:
         self._timer = None
-        now = self._loop.time()
+        now = self._time()
         for key, (when, what) in list(self._open.items()):
             # One expiry may have cleared another.
             if when <= now and self._open.pop(key, None) is not None:

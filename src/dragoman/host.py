@@ -18,11 +18,12 @@ from collections.abc import (
 )
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 from weakref import WeakSet
 
 from msgspec import structs
 
+from dragoman import sign_ins
 from dragoman.access_control import AccessControl, AccessOptions
 from dragoman.agent_servers import AgentServers, split
 from dragoman.calls.elicitation import Elicitor
@@ -52,7 +53,7 @@ from dragoman.connections.factory import TransportDependencies
 from dragoman.connections.server_log import ServerLogs
 from dragoman.content.prepare import Preparer
 from dragoman.content.redact import Redactor
-from dragoman.errors import ConfigError, HostClosed, HostNotOpen, SignInFailed, WrongLoop, reworded
+from dragoman.errors import ConfigError, HostClosed, HostNotOpen, WrongLoop
 from dragoman.events import Event, EventBus
 from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.declared import Hook
@@ -65,14 +66,15 @@ from dragoman.protocol import LOG_LEVELS, LogLevel
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 from dragoman.servers.status import ServerStatus
-from dragoman.sign_in_tools import SIGN_IN, SignInTool, SignInTools
+from dragoman.sign_ins import SIGN_IN, SignInTool, SignInTools
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
-    from dragoman.auth.oauth import OAuthCredentials
     from dragoman.auth.state import SignInState
     from dragoman.credentials import Credentials
     from dragoman.toolbox import Toolbox
     from dragoman.transports.control import ControlChannel
+
+_SIGN_IN_ENDING: Final = f"__{SIGN_IN}"
 
 
 class HostOptions(TypedDict, total=False):
@@ -497,7 +499,7 @@ class Host:
         `HostClosed`.
         """
         self._check_open()
-        if name.endswith(f"__{SIGN_IN}"):
+        if name.endswith(_SIGN_IN_ENDING):
             builtin_tools = {**self._sign_in_tools.tools(), **(builtin_tools or {})}
         return self._pipeline.call(
             ToolCall(
@@ -553,46 +555,25 @@ class Host:
         the one that the entry uses (`oauth.identity`). The connection's own time limit does not
         count meanwhile, and other servers are not delayed.
         """
-        from dragoman.auth.sign_in import sign_in
-
         self._check_open()
-        credentials = self._oauth_credentials(name, identity)
-        if not credentials.challenge and self._view_of(name).status == "needs-auth":
-            self._oauth_credentials(name).needs_auth.forget()  # the server has to say what it wants
-            await self.reconnect(name)
-            credentials = self._oauth_credentials(name, identity)
-        try:
-            await sign_in(credentials, screen, timeout, on_device=on_device)
-        except SignInFailed as error:  # an authorization server may repeat what it was sent
-            raise reworded(error, lambda text: self._without_secrets(name, text)) from None
+        await sign_ins.sign_in(
+            self._servers, name, screen, timeout=timeout, on_device=on_device, identity=identity
+        )
         return await self.reconnect(name)
 
     async def sign_in_state(self, name: str, *, identity: str | None = None) -> SignInState:
         """What is known of the sign-in to a server, without secrets. Contacts no server."""
-        from dragoman.auth.state import sign_in_state
-
-        return await sign_in_state(self._oauth_credentials(name, identity))
+        return await sign_ins.state(self._servers, name, identity)
 
     async def sign_out(self, name: str, *, identity: str | None = None) -> str | None:
         """Revokes and forgets the tokens of a server, and reconnects it without them.
 
         Returns why the tokens could not be revoked, if so; they are forgotten all the same.
         """
-        from dragoman.auth.revocation import sign_out
-
         self._check_open()
-        problem = await sign_out(self._oauth_credentials(name, identity))
+        problem = await sign_ins.sign_out(self._servers, name, identity)
         await self.reconnect(name)
         return problem
-
-    def _oauth_credentials(self, name: str, identity: str | None = None) -> OAuthCredentials:
-        credentials = self._servers.named(name).checked_credentials()
-        if credentials is None:
-            raise ConfigError(
-                f"server {name!r} takes no sign-in",
-                hint="Only servers of type http and sse without Authorization header or headersHelper do.",
-            )
-        return credentials if identity is None else credentials.for_identity(identity)
 
     @property
     def roots(self) -> tuple[Path, ...]:

@@ -36,9 +36,10 @@ def copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of an object at every depth, so that it cannot change after it was checked. Most have a few
     plain values, which takes almost no time."""
     given = dict(arguments)
-    if _FIXED.issuperset(map(type, given.values())):
-        return given
-    return {key: value if type(value) in _FIXED else _copied(value) for key, value in given.items()}
+    for value in given.values():
+        if type(value) not in _FIXED:
+            return {key: each if type(each) in _FIXED else _copied(each) for key, each in given.items()}
+    return given
 
 
 def _copied(value: Any) -> Any:

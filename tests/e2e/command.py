@@ -63,7 +63,12 @@ class Terminal:
         attributes[1] &= ~termios.OPOST
         termios.tcsetattr(slave, termios.TCSANOW, attributes)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-        self.process = subprocess.Popen(
+        self.process = self._start(slave)
+        os.close(slave)
+        return self
+
+    def _start(self, slave: int) -> Any:
+        return subprocess.Popen(
             self._words,
             stdin=slave,
             stdout=slave,
@@ -72,8 +77,6 @@ class Terminal:
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
-        os.close(slave)
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,10 +1,12 @@
 """The `dragoman` command in a process that is forked from one which has imported it already.
 
 The same code in a process of its own, without the start of an interpreter: for tests that run many commands.
-Tests in `tests/e2e` run the installed command.
+`tests/e2e/test_exit_codes.py` and a few others run every command as it is installed.
 """
 
 import atexit
+import contextlib
+import fcntl
 import gc
 import json
 import os
@@ -13,19 +15,83 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
+import traceback
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, NoReturn
 
+from tests.e2e import command
 from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS
 
 ROOT = Path(__file__).parents[2]
+NUMBER_BYTES = 8
+
+
+class Forked:
+    """A command that runs: what the tests use of `subprocess.Popen`."""
+
+    def __init__(
+        self,
+        argv: list[str],
+        streams: list[int],
+        *,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+        umask: int = -1,
+    ) -> None:
+        self.args = argv
+        self.returncode: int | None = None
+        task = {
+            "argv": argv,
+            "cwd": str(cwd or os.getcwd()),
+            "env": dict(os.environ if env is None else env),
+            "umask": umask,
+            "has_terminal": os.isatty(streams[0]),
+        }
+        self._status, theirs = os.pipe()
+        try:
+            _forker().start(task, [*streams, theirs])
+        finally:
+            os.close(theirs)
+        self.pid = self._number()
+
+    def poll(self) -> int | None:
+        if self.returncode is None and select.select([self._status], [], [], 0)[0]:
+            self._end()
+        return self.returncode
+
+    def wait(self, timeout: float = LIMIT_SECONDS) -> int:
+        if self.returncode is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            self._end()
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _end(self) -> None:
+        self.returncode = os.waitstatus_to_exitcode(self._number())
+        os.close(self._status)
+
+    def _number(self) -> int:
+        return int.from_bytes(os.read(self._status, NUMBER_BYTES), "big")
 
 
 class _Forker:
     """Talks to the process that forks. It is no descendant of this one, so no test sees it as a leftover."""
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._socket, theirs = socket.socketpair()
         words = [sys.executable, "-m", "tests.e2e.forked", str(theirs.fileno())]
         env = {**os.environ, "HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
@@ -33,50 +99,65 @@ class _Forker:
         theirs.close()
         atexit.register(self._socket.close)
 
-    def start(self, task: dict[str, Any], descriptors: list[int]) -> int:
-        """The pid of a process that runs the command with these as its standard streams."""
+    def start(self, task: dict[str, Any], descriptors: list[int]) -> None:
+        """Runs the command with the first three as its standard streams; its pid, and at its end its status,
+        are written to the fourth."""
         data = json.dumps(task).encode()
-        socket.send_fds(self._socket, [len(data).to_bytes(8, "big")], descriptors)
-        self._socket.sendall(data)
-        return self._number()
-
-    def wait(self) -> int:
-        return os.waitstatus_to_exitcode(self._number())
-
-    def _number(self) -> int:
-        return int.from_bytes(_exactly(self._socket, 8), "big")
+        with self._lock:  # threads of one test run commands at the same time
+            socket.send_fds(self._socket, [len(data).to_bytes(NUMBER_BYTES, "big")], descriptors)
+            self._socket.sendall(data)
 
 
-_forkers: list[_Forker] = []
+_making = Lock()
 
 
-def run(
-    *words: str | Path, cwd: str | Path | None = None, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """As `tests.e2e.command.run`."""
-    if not _forkers:
-        _forkers.append(_Forker())
-    forker = _forkers[0]
+@cache
+def _made() -> _Forker:
+    return _Forker()
+
+
+def _forker() -> _Forker:
+    with _making:
+        return _made()
+
+
+def run(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """As `tests.e2e.command.run`; the options are those of `Forked`."""
     argv = [str(DRAGOMAN), *map(str, words)]
     out, theirs_out = os.pipe()
     err, theirs_err = os.pipe()
     nothing = os.open(os.devnull, os.O_RDONLY)
-    task = {"argv": argv, "cwd": str(cwd or os.getcwd()), "env": dict(os.environ if env is None else env)}
     try:
-        pid = forker.start(task, [nothing, theirs_out, theirs_err])
+        process = Forked(argv, [nothing, theirs_out, theirs_err], **options)
     finally:
         for descriptor in (nothing, theirs_out, theirs_err):
             os.close(descriptor)
     try:
         stdout, stderr = _read([out, err])
     except TimeoutError:
-        os.kill(pid, signal.SIGKILL)
+        process.kill()
         raise
     finally:
         os.close(out)
         os.close(err)
-        code = forker.wait()
+        code = process.wait()
     return subprocess.CompletedProcess(argv, code, stdout.decode(), stderr.decode())
+
+
+class Terminal(command.Terminal):
+    """As `tests.e2e.command.Terminal`."""
+
+    def _start(self, slave: int) -> Any:
+        if self._words[0] != str(DRAGOMAN):  # a shell that runs the command
+            return super()._start(slave)
+        return Forked(self._words, [slave] * 3, env=self._env)
+
+
+def in_terminal(*words: str | Path) -> tuple[int, str]:
+    """As `tests.e2e.command.in_terminal`."""
+    with Terminal(*words) as terminal:
+        output = terminal.finish()
+        return terminal.process.returncode, output
 
 
 def _read(descriptors: list[int]) -> list[bytes]:
@@ -111,22 +192,46 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 
 def _serve(connection: socket.socket) -> dict[str, Any] | None:
     """Forks for every task. Returns the task in the forked process, and None when the test run has ended."""
+    running: dict[int, int] = {}
+    awake, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
-        header, descriptors, _, _ = socket.recv_fds(connection, 8, 3)
-        if len(header) < 8:
+        ready = select.select([connection, awake], [], [])[0]
+        if awake in ready:
+            os.read(awake, 1024)
+            _report_ends(running)
+        if connection not in ready:
+            continue
+        header, descriptors, _, _ = socket.recv_fds(connection, NUMBER_BYTES, 4)
+        if len(header) < NUMBER_BYTES:
             return None
         task = json.loads(_exactly(connection, int.from_bytes(header, "big")))
+        *streams, status = descriptors
         pid = os.fork()
         if pid == 0:
-            for number, descriptor in enumerate(descriptors):
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for number, descriptor in enumerate(streams):
                 os.dup2(descriptor, number)
+            for descriptor in (*descriptors, *running.values(), awake, wake):
                 os.close(descriptor)
             connection.close()
             return task
-        for descriptor in descriptors:
+        for descriptor in streams:
             os.close(descriptor)
-        connection.sendall(pid.to_bytes(8, "big"))
-        connection.sendall(os.waitpid(pid, 0)[1].to_bytes(8, "big"))
+        running[pid] = status
+        os.write(status, pid.to_bytes(NUMBER_BYTES, "big"))
+
+
+def _report_ends(running: dict[int, int]) -> None:
+    for pid, status in list(running.items()):
+        ended, code = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+                os.write(status, code.to_bytes(NUMBER_BYTES, "big"))
+            os.close(running.pop(pid))
 
 
 def _run(task: dict[str, Any]) -> NoReturn:
@@ -134,13 +239,36 @@ def _run(task: dict[str, Any]) -> NoReturn:
     os.environ.update(task["env"])
     sys.argv = task["argv"]
     os.chdir(task["cwd"])
+    if task["umask"] != -1:
+        os.umask(task["umask"])
+    if task["has_terminal"]:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    sys.stdin = sys.__stdin__ = _stream(0, "r", sys.stdin)
+    sys.stdout = sys.__stdout__ = _stream(1, "w", sys.stdout)
+    sys.stderr = sys.__stderr__ = _stream(2, "w", sys.stderr)
     from dragoman.cli.main import main
 
-    code = main()
+    code = 1
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # without taking every imported module apart
+
+
+def _stream(descriptor: int, mode: str, like: Any) -> Any:
+    """What an interpreter would have made of the descriptor."""
+    by_line = mode == "w" and (descriptor == 2 or os.isatty(descriptor))
+    stream = os.fdopen(descriptor, mode, encoding=like.encoding, errors=like.errors, closefd=False)
+    if by_line:
+        stream.reconfigure(line_buffering=True)
+    return stream
 
 
 def _import_everything() -> None:

@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from tests.e2e.command import LIMIT_SECONDS, Terminal, config, plain
+from tests.e2e.command import LIMIT_SECONDS, config, plain
+from tests.e2e.forked import Terminal
 from tests.servers import zoo
 
 ASKED = ": "

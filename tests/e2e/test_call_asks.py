@@ -10,7 +10,8 @@ import pytest
 
 from dragoman.calls.audit import read
 from dragoman.cli import exit_codes
-from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, Terminal, run
+from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS
+from tests.e2e.forked import Terminal, run
 from tests.e2e.person import Person, offering, settings, tool
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("PRM-3")]

@@ -11,7 +11,8 @@ import pytest
 
 from dragoman.cli import exit_codes
 from dragoman.version import VERSION
-from tests.e2e.command import DRAGOMAN, config, entry, in_terminal, run
+from tests.e2e.command import DRAGOMAN, config, entry
+from tests.e2e.forked import in_terminal, run
 from tests.servers import zoo
 
 ADD = ("call", "mcp__demo__add")

@@ -8,7 +8,8 @@ import jsonschema_rs
 import pytest
 
 from dragoman.settings import TABLE
-from tests.e2e.command import config, run
+from tests.e2e.command import config
+from tests.e2e.forked import run
 from tests.integration.desk import CALM, Desk, other_calm
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from tests.e2e.command import ROOT, run
+from tests.e2e.command import ROOT
+from tests.e2e.forked import run
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
 README = (ROOT / "README.md").read_text()

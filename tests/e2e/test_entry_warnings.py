@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.command import run
+from tests.e2e.forked import run
 from tests.integration.desk import CALM, Desk
 
 pytestmark = pytest.mark.slow

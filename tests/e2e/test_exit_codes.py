@@ -1,5 +1,6 @@
 """The exit codes: what each one means, told by an example. Scripts depend on them."""
 
+import os
 import re
 from pathlib import Path
 
@@ -7,11 +8,25 @@ import pytest
 
 from dragoman.cli import exit_codes
 from dragoman.errors import PermissionRefused
-from tests.e2e.command import ROOT, config, entry, run
+from tests.e2e import command as installed
+from tests.e2e.command import ROOT, config, entry
+from tests.e2e.forked import run
+from tests.integration.desk import Desk
 from tests.servers import zoo
+from tests.torture.projects import COMMANDS, invocations
 
 DEMO = ("--mcp-config", "demo")
 GONE = ("--mcp-config", config(gone={"command": "no-such-program"}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"demo"}))
+def test_a_command_as_it_is_installed_imports_what_it_needs(command: str, home: Path) -> None:
+    """Most tests run commands in a process that has imported everything already."""
+    Desk(home).user({"files": entry("serves")})
+    _, words, *_ = invocations(command, ["files"])
+    done = installed.run(*words, env={**os.environ, "DRAGOMAN_STOP_WAIT_MS": "0"})
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

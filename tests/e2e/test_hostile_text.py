@@ -5,7 +5,8 @@ import unicodedata
 
 import pytest
 
-from tests.e2e.command import config, entry, in_terminal, plain
+from tests.e2e.command import config, entry, plain
+from tests.e2e.forked import in_terminal
 from tests.e2e.server import EVIL
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.command import LIMIT_SECONDS, Terminal, config, entry, run
+from tests.e2e.command import LIMIT_SECONDS, config, entry
+from tests.e2e.forked import Terminal, run
 from tests.integration.desk import CALM, Desk, other_calm
 from tests.servers import ZOO, zoo
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.e2e.command import Terminal, run
+from tests.e2e.forked import Terminal, run
 from tests.integration.desk import CALM, Desk
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.command import Terminal, config, entry, in_terminal, plain, run
+from tests.e2e.command import config, entry, plain
+from tests.e2e.forked import Terminal, in_terminal, run
 from tests.integration.desk import CALM, Desk, other_calm
 
 pytestmark = pytest.mark.slow

@@ -20,7 +20,8 @@ from rich.console import Console
 from dragoman.cli import exit_codes
 from dragoman.cli.render.live_servers import age, table
 from dragoman.servers.status import ServerStatus
-from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, Terminal, config, is_alive, run
+from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, config, is_alive
+from tests.e2e.forked import Terminal, run
 from tests.servers import zoo
 
 NEVER_MS = "3600000"

@@ -8,7 +8,8 @@ import pytest
 
 from dragoman import ConfigError, Host
 from dragoman.cli import exit_codes
-from tests.e2e.command import config, run
+from tests.e2e.command import config
+from tests.e2e.forked import run
 from tests.e2e.person import Person, offering, settings, tool
 from tests.servers import zoo
 

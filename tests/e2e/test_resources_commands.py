@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli import exit_codes
-from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, Terminal, config, entry, in_terminal, plain, run
+from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, config, entry, plain
+from tests.e2e.forked import Terminal, in_terminal, run
 from tests.e2e.server import PIXEL
 from tests.servers import zoo
 

@@ -21,7 +21,8 @@ from dragoman.auth.metadata import AuthServer
 from dragoman.auth.stores.base import Vault
 from dragoman.auth.tokens import Account, Client, Tokens, encode_account
 from dragoman.auth.xaa import IdentityProvider
-from tests.e2e.command import plain, run
+from tests.e2e.command import plain
+from tests.e2e.forked import run
 from tests.e2e.person import Person
 from tests.e2e.sign_in_site import SECRET, SignInSite
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.cli import exit_codes
-from tests.e2e.command import Terminal, config, entry, plain, run
+from tests.e2e.command import config, entry, plain
+from tests.e2e.forked import Terminal, run
 from tests.servers import zoo
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("CLI-2")]

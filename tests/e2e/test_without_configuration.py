@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from dragoman.cli import exit_codes
-from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, config, run
+from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, config
+from tests.e2e.forked import run
 from tests.e2e.person import Person, settings
 from tests.servers import zoo
 

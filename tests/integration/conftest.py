@@ -98,7 +98,7 @@ FEW_PINS = ("auto", "legacy", LEGACY_REVISIONS[-1])
 
 def _cases() -> Iterator[Any]:
     # Processes take their time to start, the SDK's above all: --quick meets ours once.
-    for kind, pins in (("ours", PINS), ("ours-stdio", PINS), ("sdk-stdio", FEW_PINS)):
+    for kind, pins in (("ours", PINS), ("ours-stdio", FEW_PINS), ("sdk-stdio", FEW_PINS)):
         for pin in pins:
             yield _case(kind, pin, slow=kind == "sdk-stdio" or (kind != "ours" and pin != "auto"))
     for kind in ("sdk", "fastmcp"):

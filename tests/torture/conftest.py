@@ -1,7 +1,7 @@
 """Every torture test gets an `arena` (see arena.py), and an `era` where the protocol's era matters."""
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,7 @@ def arena(home: Path) -> Callable[..., Arena]:
 
 
 @pytest.fixture
-def light_heap() -> Iterator[None]:
+def light_heap() -> None:
     """What a long run has piled up is left out of collections, so that one inside the test is short."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()

@@ -87,9 +87,11 @@ class Lanes:
         self.lanes = lanes
         self.ledger = ledger
 
-    async def cut_everywhere(self, direction: Direction) -> None:
+    async def cut_everywhere(self, direction: Direction, *, every: int = 1) -> None:
+        """At every byte, or at every n-th."""
         whole = max([await lane.length(direction) for lane in self.lanes]) + SLACK_BYTES
-        shares = [range(number, whole, len(self.lanes)) for number in range(len(self.lanes))]
+        step = len(self.lanes) * every
+        shares = [range(number * every, whole, step) for number in range(len(self.lanes))]
         await asyncio.gather(
             *(lane.cut_at(direction, share) for lane, share in zip(self.lanes, shares, strict=True))
         )

@@ -16,7 +16,11 @@ from tests.servers import zoo
 
 async def main(how: str) -> None:
     servers = {f"server_{n}": zoo("has_a_child.py", *HABITS[n]) for n in range(5)}
-    host = Host({**servers, "counter": zoo("counts_slowly.py")}, permission_mode="bypassPermissions")
+    host = Host(
+        {**servers, "counter": zoo("counts_slowly.py")},
+        permission_mode="bypassPermissions",
+        settings={"DRAGOMAN_STOP_WAIT_MS": 200},
+    )
     await host.__aenter__()
     await host.ready(timeout=30)
     pids = [view.pid for view in host.servers.values()]

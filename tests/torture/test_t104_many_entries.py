@@ -20,7 +20,7 @@ from tests.torture.projects import seen, servers, write
 
 pytestmark = pytest.mark.requirement("CFG-10")
 
-FEW, MANY = 2_000, 16_000
+FEW, MANY = 1_000, 8_000
 GROWTH = 45.0
 """Eight times as many may take this many times as long: in proportion it is 8, or up to 28 where more memory
 makes each step slower; pair by pair it is 64."""

@@ -28,7 +28,7 @@ from tests.torture.projects import servers, write
 
 pytestmark = pytest.mark.requirement("CFG-7")
 
-SETTINGS = {"DRAGOMAN_RECONNECT_ATTEMPTS": 3, "DRAGOMAN_IDLE_STOP_MS": 50}
+SETTINGS = {"DRAGOMAN_RECONNECT_ATTEMPTS": 3, "DRAGOMAN_RECONNECT_WAIT_MS": 10, "DRAGOMAN_IDLE_STOP_MS": 50}
 DENY = {"deniedMcpServers": [{"serverName": "box"}]}
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dragoman import Host
-from tests.e2e.command import Terminal, config
+from tests.e2e.command import config
+from tests.e2e.forked import Terminal
 from tests.servers import zoo
 from tests.torture.arena import at_once, until
 

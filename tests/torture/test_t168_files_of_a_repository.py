@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
 from dragoman.hooks import configured
 from dragoman.paths import config_dir, managed_dir
+from tests.thinning import some
 from tests.torture import projects
 from tests.torture.projects import approve, eligibilities, servers, write
 
@@ -47,6 +49,8 @@ FILES = [
     ".gemini/settings.json",
     ".env",
 ]
+IN_USE = 5
+"""The first are those that are read, and their nearest look-alikes."""
 HOOK = [{"matcher": "*", "hooks": [{"type": "command", "command": "echo x"}]}]
 DOCUMENTS: dict[str, Any] = {
     "servers": servers(**dict.fromkeys(("evil", "mine", "Mine", "mine ", "OFF", "Other", "__proto__"), EVIL)),
@@ -146,8 +150,10 @@ def check_nothing_is_added(before: dict[str, Any]) -> None:
     assert loosened == set()
 
 
-@pytest.mark.parametrize("what", DOCUMENTS)
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize(
+    ("file", "what"),
+    [*product(FILES[:IN_USE], DOCUMENTS), *some(FILES[IN_USE:], DOCUMENTS, each=3)],
+)
 def test_t168_no_file_of_a_repository_takes_effect(home: Path, file: str, what: str):
     projects.user(home, OWN)
     before = in_effect()

@@ -10,6 +10,7 @@ import pytest
 
 from dragoman.config.model import PROBLEM_LIMIT
 from dragoman.hooks import configured
+from tests.thinning import some
 from tests.torture.projects import seen
 
 pytestmark = pytest.mark.requirement("CFG-10")
@@ -84,8 +85,7 @@ def _seconds() -> float:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("what", FILES)
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("what", "place"), some(FILES, PLACES, each=2))
 def test_t170_a_file_of_problems_takes_time_in_proportion_and_few_are_told(home: Path, place: str, what: str):
     file = home / PLACES[place]
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman import Host
 from dragoman.errors import ConfigError, PolicyRefused, SignInFailed
-from dragoman.sign_in_tools import CollectingScreen
+from dragoman.sign_ins import CollectingScreen
 from tests.integration.desk import Desk
 from tests.servers.web import answers, streamable
 from tests.torture.projects import Listener

@@ -6,7 +6,8 @@ import pytest
 
 from dragoman import Host
 from dragoman.errors import ConnectTimeout
-from tests.e2e.command import Terminal, config
+from tests.e2e.command import config
+from tests.e2e.forked import Terminal
 from tests.servers import zoo
 from tests.servers.web import answers, http_sse, streamable, websocket
 from tests.torture.arena import at_once, until

@@ -15,7 +15,8 @@ import pytest
 from dragoman.calls.url_elicitation import url_question
 from dragoman.errors import RemoteError, SignInFailed
 from dragoman.interaction import PermissionAnswer, UrlElicitation
-from tests.e2e.command import LIMIT_SECONDS, Terminal, plain
+from tests.e2e.command import LIMIT_SECONDS, plain
+from tests.e2e.forked import Terminal
 from tests.servers.web import Streamable, answers, streamable
 from tests.servers.web.auth_world import AuthWorld, Browser, answering
 from tests.servers.web.liar import liar

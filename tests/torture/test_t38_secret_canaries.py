@@ -9,7 +9,6 @@ import asyncio
 import base64
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ import pytest
 
 from dragoman import DragomanError, Host
 from dragoman.testing import ScriptedUser
-from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS
+from tests.e2e import command, forked
+from tests.e2e.command import DRAGOMAN
 from tests.e2e.person import Person
 from tests.servers import zoo
 from tests.servers.web import answers, site, streamable
@@ -78,14 +78,7 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(*words: str, **options: Any) -> str:
     """Everything the command wrote."""
-    done = subprocess.run(
-        [str(DRAGOMAN), *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        **options,
-    )
+    done = forked.run(*words, **options)
     return done.stdout + done.stderr
 
 
@@ -228,7 +221,7 @@ async def test_t38_nor_by_an_error(home: Path, broken: str):
 
 def test_t38_no_command_line_of_any_process_holds_one(home: Path):
     user(home, {"mcpServers": {"near": telling()}})
-    output = run("call", "mcp__near__processes")
+    output = command.run("call", "mcp__near__processes").stdout
 
     assert "tells_everything.py" in output, "it looked at itself"
     assert str(DRAGOMAN) in output

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.command import Terminal, config, entry, plain
-from tests.e2e.forked import run
+from tests.e2e.command import config, entry, plain
+from tests.e2e.forked import Terminal, run
 from tests.e2e.person import Person, offering, settings, tool
 from tests.e2e.server import EVIL, WORSE
 from tests.servers import zoo

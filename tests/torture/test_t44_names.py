@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from itertools import permutations
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from dragoman import Host
 from dragoman.errors import PermissionRefused
+from dragoman.testing import InMemoryServer
 from tests.servers import zoo
 
 pytestmark = pytest.mark.requirement("CAT-1")
@@ -28,6 +30,14 @@ SERVERS = {
     "店": lists("検索", "搜索", "🔍", "search\u202e", "sea\u200brch"),
     "claude.ai  Shop!": lists("search"),
 }
+
+
+def in_memory(names: Iterable[str]) -> InMemoryServer:
+    """The same tools without a process: for tests that open very many hosts."""
+    server = InMemoryServer("s")
+    for name in names:
+        server.add_tool(name, lambda given, context: "")
+    return server
 
 
 async def names_of(servers: dict[str, Any]) -> dict[tuple[str, str], str]:
@@ -105,11 +115,12 @@ async def test_t44_a_deny_by_any_of_its_names_hits_a_tool():
     names = await names_of(SERVERS)
     unharmed: list[tuple[str, str, str]] = []
     for (server, wire_name), name in names.items():
+        offered = in_memory([listed for owner, listed in names if owner == server])
         for kind, rule in disguises(server, wire_name, name).items():
             if any(sign in rule for sign in "(@") or "\u202e" in rule or "\u200b" in rule:
                 continue
             options: Any = {"permission_mode": "bypassPermissions", "rules": {"deny": [rule]}}
-            async with Host({server: SERVERS[server]}, **options) as host:
+            async with Host({server: offered}, **options) as host:
                 await host.ready()
                 # Alone, its server may give it another name; it is the same tool.
                 listed = host.tools(include_denied=True)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -15,8 +16,8 @@ import pytest
 
 from dragoman import Host
 from dragoman.config.interchange.formats import FORMATS
-from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, Terminal, in_terminal
-from tests.e2e.forked import run
+from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS
+from tests.e2e.forked import Terminal, in_terminal, run
 from tests.e2e.person import Person
 from tests.servers import zoo
 from tests.torture import projects
@@ -43,25 +44,19 @@ BY_NAME = {"call", "mcp enable", "mcp get"}
 """The commands that are tried with every kind of entry."""
 
 
-class World:
-    """A parent folder, a clone in it, and another clone inside that one; all three hostile."""
+class Stranger:
+    """A clone of a hostile repository, and in it a clone of another. Made once: each test works on a copy."""
 
-    def __init__(self, home: Path, listener: Listener) -> None:
-        self.home = home
+    def __init__(self, folder: Path, listener: Listener) -> None:
         self.listener = listener
-        self.canary = Canary(home / "canary")
-        self.upstream = self._make_upstream(home / "upstream", listener.port)
-        self.inner_upstream = home / "inner-upstream"
-        write(self.inner_upstream / ".mcp.json", servers(inner=self.canary.entry("inner")))
-        projects.committed(self.inner_upstream)
-        write(home / "work" / ".mcp.json", servers(outer=self.canary.entry("outer")))
-        self.repo = self.clone(home / "work" / "repo")
-        self.inner = self.repo / "inner"
-
-    def clone(self, place: Path) -> Path:
-        projects.git(self.home, "clone", str(self.upstream), str(place))
-        projects.git(place, "clone", str(self.inner_upstream), "inner")
-        return place
+        self.canary = Canary(folder / "canary")
+        upstream = self._make_upstream(folder / "upstream", listener.port)
+        inner_upstream = folder / "inner-upstream"
+        write(inner_upstream / ".mcp.json", servers(inner=self.canary.entry("inner")))
+        projects.committed(inner_upstream)
+        self.clone = folder / "clone"
+        projects.git(folder, "clone", str(upstream), str(self.clone))
+        projects.git(self.clone, "clone", str(inner_upstream), "inner")
 
     def _make_upstream(self, folder: Path, port: int) -> Path:
         entry, script = self.canary.entry, self.canary.script
@@ -90,18 +85,39 @@ class World:
         )
         return projects.committed(folder)
 
+
+class World:
+    """A parent folder, a clone in it, and another clone inside that one; all three hostile."""
+
+    def __init__(self, home: Path, stranger: Stranger) -> None:
+        self.home = home
+        self.listener, self.canary = stranger.listener, stranger.canary
+        self._stranger = stranger
+        self.canary.forget()
+        write(home / "work" / ".mcp.json", servers(outer=self.canary.entry("outer")))
+        self.repo = self.clone(home / "work" / "repo")
+        self.inner = self.repo / "inner"
+
+    def clone(self, place: Path) -> Path:
+        return shutil.copytree(self._stranger.clone, place)
+
     def is_untouched(self) -> bool:
         assert self.canary.started == set()
         assert self.listener.connections == 0
         return True
 
 
-@pytest.fixture
-def world(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stranger]:
     with Listener() as listener:
-        world = World(home, listener)
-        monkeypatch.chdir(world.inner)
-        yield world
+        yield Stranger(tmp_path_factory.mktemp("stranger"), listener)
+
+
+@pytest.fixture
+def world(home: Path, stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World(home, stranger)
+    monkeypatch.chdir(world.inner)
+    return world
 
 
 @pytest.mark.slow

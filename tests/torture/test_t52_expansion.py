@@ -9,8 +9,7 @@ import pytest
 
 from dragoman import Host
 from dragoman.config.masking import COVER
-from tests.e2e.command import Terminal
-from tests.e2e.forked import run
+from tests.e2e.forked import Terminal, run
 from tests.servers import zoo
 from tests.torture import projects
 from tests.torture.projects import COMMANDS, invocations, servers, write

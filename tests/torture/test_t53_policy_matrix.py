@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from dragoman.config.policy import Policy, PolicyPart, Subject, gather, judge
+from dragoman.config.policy import Policy, Subject, judge
+from dragoman.config.policy_files import PolicyPart, gather
 from dragoman.urls import parse_url
 
 Kinds = tuple[str, ...] | None  # the kinds of rules in a list; None: there is no list

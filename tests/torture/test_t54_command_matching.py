@@ -6,14 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.config.policy import (
-    PolicyPart,
-    Subject,
-    Verdict,
-    gather,
-    judge,
-    loader_variables,
-)
+from dragoman.config.policy import Subject, Verdict, judge, loader_variables
+from dragoman.config.policy_files import PolicyPart, gather
 
 PROJECT = "/home/me/project"
 NPX = "/usr/bin/npx"

@@ -8,7 +8,8 @@ import yarl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.config.policy import Policy, PolicyPart, Subject, gather, judge
+from dragoman.config.policy import Policy, Subject, judge
+from dragoman.config.policy_files import PolicyPart, gather
 from dragoman.errors import ConfigError
 from dragoman.urls import matches, parse_pattern, parse_url
 

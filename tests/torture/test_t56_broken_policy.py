@@ -12,8 +12,8 @@ from bench.direct import open_session
 from dragoman import Host
 from dragoman.cli import exit_codes
 from dragoman.errors import PolicyRefused
-from tests.e2e.command import config, in_terminal
-from tests.e2e.forked import run
+from tests.e2e.command import config
+from tests.e2e.forked import in_terminal, run
 from tests.servers import zoo
 from tests.torture import projects
 from tests.torture.projects import COMMANDS, Canary, eligibilities, invocations, servers, write

@@ -15,7 +15,8 @@ from dragoman import Host
 from dragoman.config.policy import loader_variables
 from dragoman.config.scopes import SCOPES, Sources
 from dragoman.transports.process import INHERITED
-from tests.e2e.command import DRAGOMAN, run
+from tests.e2e.command import DRAGOMAN
+from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.torture import projects
 from tests.torture.projects import Canary, eligibilities, servers, write

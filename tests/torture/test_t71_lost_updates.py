@@ -18,7 +18,7 @@ from dragoman.config import writer
 from dragoman.config.jsonc import set_value
 from dragoman.config.writer import edit, edit_state
 
-PROCESSES, WRITES = 8, 50
+PROCESSES, WRITES = 8, 25
 
 # Of a newer version, as far as the writers are concerned.
 BEFORE = '{\n\t"zeta": [1,   2],\n\t"mcpServers": {"first": {"later": {"x": null}}'

@@ -15,6 +15,7 @@ from dragoman import paths
 from dragoman.config.jsonc import set_value
 from dragoman.config.writer import edit, edit_state
 from dragoman.errors import ConfigFileError
+from tests.thinning import some
 
 CANARY = "c4nary"
 OLD = f'{{"token": "{CANARY}"}}\n'
@@ -104,6 +105,10 @@ ERRORS = [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO]
 numbers = count(1)
 
 
+def _name(part: Callable[[Path], Change] | int) -> str:
+    return errno.errorcode[part] if isinstance(part, int) else part.__name__
+
+
 def fresh(trial: Callable[[Path], Change]) -> tuple[Path, Change]:
     """A file of its own in Dragoman's folder, so that nothing is left over from the try before."""
     folder = paths.config_dir() / f"try-{next(numbers)}"
@@ -153,8 +158,7 @@ def temporary_files(path: Path) -> list[str]:
 
 
 @pytest.mark.requirement("CFG-10")
-@pytest.mark.parametrize("number", ERRORS, ids=errno.errorcode.get)
-@pytest.mark.parametrize("trial", TRIALS)
+@pytest.mark.parametrize(("trial", "number"), some(TRIALS, ERRORS, each=2), ids=_name)
 def test_t72_one_failure_leaves_the_old_file_and_no_other(trial: Callable[[Path], Change], number: int):
     descriptors = len(os.listdir("/dev/fd"))
     failures = 0
@@ -174,8 +178,7 @@ def test_t72_one_failure_leaves_the_old_file_and_no_other(trial: Callable[[Path]
 
 
 @pytest.mark.requirement("CFG-10")
-@pytest.mark.parametrize("number", ERRORS, ids=errno.errorcode.get)
-@pytest.mark.parametrize("trial", TRIALS)
+@pytest.mark.parametrize(("trial", "number"), some(TRIALS, ERRORS, each=2), ids=_name)
 def test_t72_a_disk_that_stays_broken_costs_nothing_and_once_it_heals_writing_goes_on(
     trial: Callable[[Path], Change], number: int
 ):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.auth import lock as lock_module
+from dragoman.auth import oauth
 from dragoman.auth.errors import Unavailable
 from dragoman.auth.lock import locked
 from dragoman.credentials import Challenge
@@ -82,7 +83,10 @@ async def test_t75_a_refresh_goes_on_after_the_holder_was_killed():
         assert world.refreshes == 1
 
 
-async def test_t75_a_suspended_holder_does_not_stop_calls_whose_token_is_valid():
+async def test_t75_a_suspended_holder_does_not_stop_calls_whose_token_is_valid(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(oauth, "REFRESH_WAIT_SECONDS", 0.2)
     async with AuthWorld() as world:
         sign_in_before(world, expires_in=200)
         credentials = credentials_of(world)
@@ -92,6 +96,8 @@ async def test_t75_a_suspended_holder_does_not_stop_calls_whose_token_is_valid()
                 await host.ready(timeout=20)
                 for _ in range(3):
                     assert (await host.call("mcp__x__echo", {"text": "x"})).text == "x"
+                async with at_once():
+                    await host.close()
             assert world.refreshes == 0
 
 

@@ -15,7 +15,7 @@ from dragoman.hooks.declared import hook
 from tests.servers import zoo
 from tests.torture import projects
 from tests.torture.projects import servers, write
-from tests.torture.test_t44_names import SERVERS, disguises, lists, names_of
+from tests.torture.test_t44_names import SERVERS, disguises, in_memory, lists, names_of
 
 pytestmark = pytest.mark.requirement("PRM-5")
 
@@ -146,13 +146,14 @@ async def test_t89_a_hook_finds_a_tool_by_every_name_by_which_a_deny_does():
     names = await names_of(SERVERS)
     escaped: list[tuple[str, str, str]] = []
     for (server, wire_name), name in names.items():
+        offered = in_memory([listed for owner, listed in names if owner == server])
         for kind, matcher in disguises(server, wire_name, name).items():
             is_expression = re.fullmatch(r"[\w.*|-]*", matcher, re.ASCII) is None
             if kind == "full width" or not matcher.isprintable() or (is_expression and "*" in matcher):
                 continue  # `*` stands for anything only where all characters are plain
             options: Any = {"permission_mode": "bypassPermissions"}
             hooks = [hook(refuse, "PreToolUse", matcher=matcher)]
-            async with Host({server: SERVERS[server]}, hooks=hooks, **options) as host:
+            async with Host({server: offered}, hooks=hooks, **options) as host:
                 await host.ready()
                 (tool,) = (each for each in host.tools() if each.wire_name == wire_name)
                 if not await refused(host, tool.name):

@@ -129,7 +129,7 @@ def test_quick_leaves_out_slow_tests_and_slow_tiers(tree: Tree):
     code, lines = tree.run("--quick", ci=True)
     assert code == 0
     assert "1 left out by --quick" in row(lines, "e2e")
-    assert "1 left out by --quick" in row(lines, "torture")
+    assert row(lines, "torture").endswith(" left out by --quick")
     assert "3 passed" in lines[-1]
 
 

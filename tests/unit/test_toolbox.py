@@ -19,7 +19,7 @@ from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.errors import ConfigError
 from dragoman.names import ServerName
 from dragoman.servers.status import ServerStatus
-from dragoman.sign_in_tools import SignInTool
+from dragoman.sign_ins import SignInTool
 from dragoman.toolbox import SEARCH, Toolbox
 from tests.data.catalogue import make
 from tests.unit.fakes import definition

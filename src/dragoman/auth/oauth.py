@@ -66,6 +66,8 @@ class OAuthCredentials:
         """How often the stored account was written or deleted here."""
         self._http: OAuthHttp | None = None
         self._renewing: asyncio.Task[bool] | None = None
+        self._has_lock = False
+        """Whether that refresh does not wait for another process any more."""
         self._retry_at = 0.0
         self._was_accepted = False
         """Whether the server has answered a message of this process, with or without a token."""
@@ -266,9 +268,10 @@ class OAuthCredentials:
 
     async def close(self) -> None:
         """Lets a refresh that is under way end: the refresh token it sent may be used up, and the new one has
-        to be stored."""
+        to be stored. One that still waits for the lock has sent nothing."""
         if self._renewing is not None and not self._renewing.done():
-            await asyncio.wait([self._renewing], timeout=CLOSE_SECONDS)
+            if self._has_lock:
+                await asyncio.wait([self._renewing], timeout=CLOSE_SECONDS)
             self._renewing.cancel()
 
     # Tokens.
@@ -298,6 +301,7 @@ class OAuthCredentials:
     async def _refresh(self, used: str | None, seconds: float | None = None) -> None:
         """One refresh for all messages that wait for it. A message that is cancelled does not end it."""
         if self._renewing is None or self._renewing.done():
+            self._has_lock = False
             self._renewing = asyncio.create_task(self._renew_tokens(used), name="dragoman refresh")
             self._renewing.add_done_callback(_note_failure)
         done, _ = await asyncio.wait([self._renewing], timeout=seconds)
@@ -310,6 +314,7 @@ class OAuthCredentials:
 
         try:
             async with locked(self.vault.lock_path(self.entry.key)):
+                self._has_lock = True
                 stored = await self.load(fresh=True)
                 if stored is not None and _access_token(stored) not in (None, used):
                     assert stored.tokens is not None

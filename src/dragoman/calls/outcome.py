@@ -108,7 +108,7 @@ def outcome_of(
         duration_seconds=duration_seconds,
         structured_content=structured,
         saved=prepared.saved,
-        problems=(*problems, *left_out),
+        problems=(*problems, *left_out) if left_out else problems,
     )
 
 

@@ -184,7 +184,7 @@ class Pipeline:
             is_new = request.resumes is None  # the arguments of a running task were checked when it began
             if is_new and not self._checker.check(tool, arguments):
                 arguments = await self._checked(tool, arguments, request)
-            entry.server = name = _server_of(tool, arguments)
+            entry.server = name = tool.server or _server_of(tool, arguments)
             server = self._servers.find(name)
             if hooks.wants("PreToolUse", tool, arguments):
                 before = await hooks.before_call(tool, arguments, call_id=request.call_id)
@@ -238,7 +238,7 @@ class Pipeline:
 
     def _known(self, request: ToolCall) -> ServerTool | BuiltinTool | None:
         builtins, name = request.builtin_tools, request.name
-        return (builtins.get(name) if builtins is not None else None) or self._catalog.find(name)
+        return (builtins.get(name) if builtins else None) or self._catalog.find(name)
 
     async def _find(self, request: ToolCall) -> ServerTool:
         """A tool that is not known. A server that is still connecting is waited for; `NotConnected` if it is
@@ -268,6 +268,8 @@ class Pipeline:
             else:
                 result, content = await self._deliver(tool, judged, request, started)
             prepared = None
+            if not redact:  # asked now: secrets may have become known during the call
+                redact = None
             if result.structured is UNSET and not request.raw:
                 prepared = self._preparer.prepare_quickly(result, content, redact)
             if prepared is None:

@@ -110,6 +110,7 @@ class _Input:
         # What only says that arguments are an object says nothing.
         self._schema = schema if schema.keys() & _CONSTRAINING else {}
         self._simple = _simple(self._schema)
+        self.completes = isinstance(tool, BuiltinTool) and tool.complete is not None
 
     @cached_property
     def check(self) -> _Check:
@@ -120,10 +121,13 @@ class _Input:
         if self._simple is None:
             return False
         types, required = self._simple
-        for name, value in arguments.items():
+        for name in required:
+            if name not in arguments:
+                return False
+        for name, value in arguments.items():  # noqa: SIM110 - a generator takes longer
             if types.get(name) is not type(value):
                 return False
-        return arguments.keys() >= required
+        return True
 
 
 def _simple(schema: Mapping[str, Any]) -> tuple[Mapping[str, type], frozenset[str]] | None:
@@ -158,7 +162,7 @@ class Checker:
         known = self._inputs.get(tool.name)
         if known is None or known.tool is not tool:  # never seen, or listed again since
             known = self._inputs[tool.name] = _Input(tool)
-        if isinstance(tool, BuiltinTool) and tool.complete is not None:
+        if known.completes:
             return False
         if known.certainly_accepts(arguments):
             return True

@@ -6,6 +6,8 @@ Orders tools by name, and computes what changed when a list was read again. `nam
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import itemgetter
+from typing import cast
 
 from msgspec import Struct, structs
 
@@ -16,7 +18,7 @@ from dragoman.catalog.resources import ResourceTemplate
 from dragoman.catalog.tools import ServerTool, Tool, is_same
 from dragoman.cleaning import one_line
 from dragoman.errors import UnknownTool
-from dragoman.names import QualifiedName, ServerName, WireToolName
+from dragoman.names import QualifiedName, ServerName
 from dragoman.wire.messages import ToolDefinition
 
 Admit = Callable[[ServerTool | PromptDefinition | ResourceTemplate], str | None]
@@ -131,11 +133,14 @@ class Catalog:
         return self._tools
 
     def _name_all(self) -> dict[str, ServerTool]:
-        definitions: dict[Key, ToolDefinition] = {
-            (server, WireToolName(definition.name)): definition
-            for server, tools in self._sources.items()
-            for definition in tools.listing.items
-        }
+        definitions = cast(
+            "dict[Key, ToolDefinition]",
+            {
+                (server, definition.name): definition
+                for server, tools in self._sources.items()
+                for definition in tools.listing.items
+            },
+        )
         names = assign(definitions, self._servers | self._other_servers)
         self._left_out = {}
         for source in self._sources.values():
@@ -145,9 +150,9 @@ class Catalog:
                 f"tool {one_line(key[1], 80)!r} is called {names.of[key]}: "
                 "another tool would have the same name"
             )
-        named = sorted((name, key) for key, name in names.of.items())
         tools: dict[str, ServerTool] = {
-            name: self._sources[key[0]].tool(name, definitions[key]) for name, key in named
+            name: self._sources[key[0]].tool(name, definitions[key])
+            for key, name in sorted(names.of.items(), key=itemgetter(1))
         }
         for source in self._sources.values():
             source.named = {}

@@ -7,6 +7,7 @@ An invalid definition is dropped with its reason; the others are not affected. `
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
@@ -196,6 +197,10 @@ def _read_piece(
             _read_piece((item,), definitions, problems, mirrors)
         return
     for item, known in zip(items, ordinary or (None,)):
+        # Most of thousands: its text is plain, so its name needs no closer look.
+        if known is not None and (name := known.name) not in definitions and _is_fine_name(name):
+            definitions[name] = known
+            continue
         try:
             definition = known or definition_as(ToolDefinition, item)
         except Unreadable as error:
@@ -240,6 +245,7 @@ class _Ordinary(msgspec.Struct, gc=False, rename="camel"):
     input_schema: _Shape
 
 
+_is_fine_name = re.compile(rf"[\w.-]{{1,{NAME_LIMIT}}}", re.ASCII).fullmatch
 _decode_shape = msgspec.json.Decoder(_Shape).decode
 _decode_ordinary = msgspec.json.Decoder(list[_Ordinary]).decode
 

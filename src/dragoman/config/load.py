@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from msgspec import UNSET, Struct, structs
 
 from dragoman import paths
-from dragoman.config import approval, policy
+from dragoman.config import approval, policy, policy_files
 from dragoman.config.all_files import Reading, is_current, read_parts
 from dragoman.config.combined_settings import (
     PermissionPart,
@@ -158,7 +158,7 @@ def load(
     environ, unconfirmed = environment_of(reading.parts, answers)
     settings = settings_of(sources, reading.parts)
     names = frozenset(name for part in reading.parts for name in part.servers)
-    rules = policy.gather(
+    rules = policy_files.gather(
         map(_policy_part, reading.parts),
         broken=_refusal(reading),
         servers=chosen_names(reading.parts),
@@ -232,8 +232,8 @@ def _is_exclusive(parts: tuple[Part, ...]) -> bool:
     return any(part.scope == "enterprise" and part.declares_servers for part in parts)
 
 
-def _policy_part(part: Part) -> policy.PolicyPart:
-    return policy.PolicyPart(
+def _policy_part(part: Part) -> policy_files.PolicyPart:
+    return policy_files.PolicyPart(
         scope=part.scope,
         source=part.source,
         allowed=part.values.get("allowedMcpServers", UNSET),

@@ -225,6 +225,7 @@ class Session:
         self._deadlines.set(request_id, timeout_seconds, deadline)
         if call is not None:
             self._calls[request_id] = OpenCall(call, current_question(), sampling_depth.get())
+        is_answered = False
         try:
             message = self._driver.encode(request_id, method, params, on_progress is not None)
             if self._transport.congested:
@@ -248,6 +249,7 @@ class Session:
                 else:
                     self._transport.send(message)
             result = await future
+            is_answered = True
             if method in REPLY_LIMITS_BYTES:
                 self._check_size(method, result)
             if not self.is_used:
@@ -267,10 +269,11 @@ class Session:
             if call is not None:
                 del self._calls[request_id]
                 self._events.call_ended(request_id)
-            # Still awaited only if the caller was cancelled, or if it could not be encoded.
-            is_cancelled = future.cancelled()
-            if (is_cancelled or not future.done()) and self._peer.forget(request_id) and is_cancelled:
-                self._give_up(request_id, "the caller gave up" if send_cancelled else None)
+            if not is_answered:
+                # Still awaited only if the caller was cancelled, or if it could not be encoded.
+                is_cancelled = future.cancelled()
+                if (is_cancelled or not future.done()) and self._peer.forget(request_id) and is_cancelled:
+                    self._give_up(request_id, "the caller gave up" if send_cancelled else None)
 
     def _extending(
         self,

@@ -78,6 +78,16 @@ class Preparer:
         self._media = media or Media()
 
     @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._limits = limits
+        self._room = min(limits.characters, limits.tokens // MOST_PER_CHARACTER)
+        """Characters that certainly fit."""
+
+    @property
     def saver(self) -> Saver:
         return self._media.saver
 
@@ -89,10 +99,10 @@ class Preparer:
         output_check: OutputCheck | None = None,
     ) -> Prepared | None:
         """For small results made of text alone; None if `prepare` is needed."""
-        room = min(self.limits.characters, self.limits.tokens // MOST_PER_CHARACTER)
+        room = self._room
         if len(content) == 1 and result.structured is UNSET and not redact:  # the common case, found quickly
             block = content[0]
-            if type(block) is TextBlock and len(block.text) < room and is_plain(block.text):
+            if type(block) is TextBlock and len(text := block.text) < room and is_plain(text):
                 return Prepared(content)
         for block in content:
             if type(block) is not TextBlock:

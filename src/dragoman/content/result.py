@@ -19,7 +19,7 @@ from dragoman.cleaning import value_for_model
 from dragoman.content.blocks import Block, KnownBlock, LargeBlock, read_block
 from dragoman.content.json_scan import Broken, Members, TooIntricate, Walk, first_byte, members_of
 from dragoman.content.redact import Redactor
-from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as, is_slow
+from dragoman.wire.codec import DECODE_ERRORS, SHORTEST_SLOW_BYTES, Unreadable, decode_as, is_slow
 from dragoman.wire.messages import ABSENT
 
 BLOCK_LIMIT: Final = 10_000
@@ -96,7 +96,7 @@ def is_large(raw: Raw) -> bool:
 
 def read_result(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
     """The result and its content, or `Unreadable` if it is not even the shape of one."""
-    if is_slow(raw):
+    if len(raw) >= SHORTEST_SLOW_BYTES and is_slow(raw):
         return read_large_now(raw)
     try:
         known = _decode_known(raw)

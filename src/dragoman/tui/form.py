@@ -121,9 +121,9 @@ class FormScreen(Screen[FormAnswer]):
     """The whole form; its result is what the person decided."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "send", "Send", priority=True),
-        Binding("ctrl+n", "decline", "No, decline", priority=True),
-        Binding("escape", "leave", "Leave", priority=True),
+        Binding("ctrl+s", "send", "Send"),
+        Binding("ctrl+n", "decline", "No, decline"),
+        Binding("escape", "leave", "Leave"),
     ]
     CSS_PATH = "questions.tcss"
     AUTO_FOCUS = ""

@@ -26,8 +26,8 @@ class SamplingScreen(Screen["SamplingReview | None"]):
     """The last message of the request, or the answer, can be changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "send", "Send", priority=True),
-        Binding("escape", "refuse", "Refuse", priority=True),
+        Binding("ctrl+s", "send", "Send"),
+        Binding("escape", "refuse", "Refuse"),
     ]
     CSS_PATH = "questions.tcss"
 

@@ -35,7 +35,8 @@ _LARGE_EXPONENTS: Final = (
     re.compile(rb"E(?<=[0-9]E)[+-]?[0-9]{3}"),
 )
 """Two, because a search for one letter is several times as fast."""
-_SHORTEST_SLOW_BYTES: Final = len(b"1e308,")
+SHORTEST_SLOW_BYTES: Final = SLOW_NUMBERS * len(b"1e308,")
+"""What is shorter is never slow."""
 
 # msgspec raises RecursionError on deep nesting and UnicodeDecodeError on invalid UTF-8 inside a string.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -110,7 +111,7 @@ def split_as(shape: type[T], raw: Raw | bytes) -> T:
 
 def is_slow(raw: Raw | bytes) -> bool:
     """Whether msgspec would take very long for its numbers, if it decoded them."""
-    if len(raw) < SLOW_NUMBERS * _SHORTEST_SLOW_BYTES:
+    if len(raw) < SHORTEST_SLOW_BYTES:
         return False
     view = memoryview(raw)
     return any(

@@ -133,7 +133,10 @@ class Peer:
         except Unreadable as problem:
             self._receive_odd(message, problem)
         else:
-            self._dispatch(envelope, message)
+            if envelope.method is UNSET:
+                self.receive_reply(envelope, message)
+            else:
+                self._dispatch(envelope, message)
 
     def receive_oversized(self, head: bytes, tail: bytes) -> bool:
         """Takes the ends of a message over the limit (no tail: it is still coming).

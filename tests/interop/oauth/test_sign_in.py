@@ -37,7 +37,9 @@ async def signed_in(authorization: AuthorizationServer, server: Protected, perso
 
 async def refresh_token_of(host: Host) -> tuple[str, str]:
     """The stored refresh token, and the client id it belongs to."""
-    account = await host._oauth_credentials("s").load()  # pyright: ignore[reportPrivateUsage]
+    credentials = host._servers.named("s").checked_credentials()  # pyright: ignore[reportPrivateUsage]
+    assert credentials is not None
+    account = await credentials.load()
     assert account is not None
     assert account.tokens is not None
     assert account.tokens.refresh_token is not None

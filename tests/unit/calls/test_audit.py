@@ -380,6 +380,7 @@ async def test_a_call_that_outlives_its_host_is_written_all_the_same(home: Path)
     answer.set()
     await asyncio.wait([call], timeout=10)
 
+    assert isinstance(call.exception(), HostClosed)
     assert len(kept(home)) == 1, "there when the call has ended, without waiting"
 
 

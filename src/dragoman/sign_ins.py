@@ -1,30 +1,82 @@
-"""The pseudo-tools by which a model starts a sign-in: `mcp__<server>__authenticate`.
+"""Sign-ins to the servers of a host, and the pseudo-tools by which a model starts one.
 
-Offered for a server only while it waits for a sign-in, and recognised as the object that is made here, never
-by the name: a server's own tool called `authenticate` gets nothing from its name. A call starts the sign-in
-and returns the page for the person; when the sign-in ends, the server's real tools take the place of this
-one.
+A pseudo-tool, `mcp__<server>__authenticate`, is offered for a server only while it waits for a sign-in, and
+recognised as the object that is made here, never by the name: a server's own tool called `authenticate` gets
+nothing from its name. A call starts the sign-in and returns the page for the person; when the sign-in ends,
+the server's real tools take the place of this one.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.catalog.naming import prefix
 from dragoman.catalog.tools import BuiltinTool
-from dragoman.errors import DragomanError
+from dragoman.errors import ConfigError, DragomanError, SignInFailed, reworded
+from dragoman.interaction import SignInScreen
 from dragoman.names import QualifiedName, ServerName
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 from dragoman.servers.status import ServerStatus
+
+if TYPE_CHECKING:  # loaded when the first sign-in begins
+    from dragoman.auth.oauth import OAuthCredentials
+    from dragoman.auth.state import SignInState
 
 SIGN_IN: Final = "authenticate"
 URL_SECONDS: Final = 30.0
 """How long a call waits for the page to be known."""
 
 SignIn = Callable[[str, "CollectingScreen"], Awaitable[ServerStatus]]
+
+
+async def sign_in(
+    servers: ServerRegistry,
+    name: str,
+    screen: SignInScreen,
+    *,
+    timeout: float,
+    on_device: bool,
+    identity: str | None,
+) -> None:
+    """As `Host.sign_in`; the server is reconnected afterwards by the caller."""
+    from dragoman.auth.sign_in import sign_in
+
+    credentials = _credentials(servers, name, identity)
+    if not credentials.challenge and servers.named(name).status().status == "needs-auth":
+        _credentials(servers, name).needs_auth.forget()  # the server has to say what it wants
+        await servers.named(name).reconnect()
+        credentials = _credentials(servers, name, identity)
+    try:
+        await sign_in(credentials, screen, timeout, on_device=on_device)
+    except SignInFailed as error:  # an authorization server may repeat what it was sent
+        redact = servers.redactor_of(ServerName(name))
+        raise (reworded(error, redact.text) if redact else error) from None
+
+
+async def state(servers: ServerRegistry, name: str, identity: str | None) -> SignInState:
+    from dragoman.auth.state import sign_in_state
+
+    return await sign_in_state(_credentials(servers, name, identity))
+
+
+async def sign_out(servers: ServerRegistry, name: str, identity: str | None) -> str | None:
+    """Why the tokens could not be revoked, if so."""
+    from dragoman.auth.revocation import sign_out
+
+    return await sign_out(_credentials(servers, name, identity))
+
+
+def _credentials(servers: ServerRegistry, name: str, identity: str | None = None) -> OAuthCredentials:
+    credentials = servers.named(name).checked_credentials()
+    if credentials is None:
+        raise ConfigError(
+            f"server {name!r} takes no sign-in",
+            hint="Only servers of type http and sse without Authorization header or headersHelper do.",
+        )
+    return credentials if identity is None else credentials.for_identity(identity)
 
 
 class SignInTool(BuiltinTool):
