@@ -281,6 +281,8 @@ def _import_everything() -> None:
         is_used = not module.name.startswith(("dragoman.adapters", "dragoman.demo", "dragoman.testing"))
         if is_used and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    for provider in ("anthropic", "openai"):  # seconds, each
+        importlib.import_module(f"pydantic_ai.models.{provider}")
     gc.freeze()
 
 

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.command import DRAGOMAN, is_alive, run
+from tests.e2e import command
+from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, is_alive
 from tests.e2e.fake_provider import FakeProvider
+from tests.e2e.forked import run
 
 pytestmark = pytest.mark.requirement("AGT-1")
 
@@ -36,9 +38,10 @@ def demo(home: Path) -> None:
     (folder / "settings.json").write_text(json.dumps({"mcpServers": {"demo": entry}}))
 
 
-def ask(provider: FakeProvider, model: str, *words: str, **more: Any) -> Any:
+def ask(provider: FakeProvider, model: str, *words: str, input: str | None = None) -> Any:
     base = provider.url if model.startswith("anthropic") else f"{provider.url}/v1"
-    return run("--model", model, "--base-url", base, *words, **more)
+    said = ("--model", model, "--base-url", base, *words)
+    return run(*said) if input is None else command.run(*said, input=input)
 
 
 @pytest.mark.requirement("AGT-2")
@@ -177,7 +180,7 @@ def test_ended_in_the_middle_of_a_command_nothing_runs_on_and_the_conversation_i
 
 
 def _until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + LIMIT_SECONDS
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
