@@ -1,7 +1,7 @@
 """Events: what happened, as frozen values, and the bus that delivers them.
 
 The code that causes something publishes the event, and any number of listeners read it at their own pace. A
-listener that is too slow loses the oldest events and is told how many (`EventsDropped`).
+listener that is too slow loses the oldest events and learns how many (`EventsDropped`).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class CallStarted(CallEvent, frozen=True, kw_only=True):
 
 
 class CallProgressed(CallEvent, frozen=True, kw_only=True):
-    """A server told how far a call has come."""
+    """A server reported the progress of a call."""
 
     progress: float
     total: float | None = None

@@ -161,7 +161,7 @@ class Settings:
         """`files` are given from the highest scope to the lowest.
 
         A value that cannot be used raises if it comes from code or the environment; in a file it is passed
-        over, and told in `problems`.
+        over, and named in `problems`.
         """
         self.problems: list[str] = []
         given = {**(overrides or {})}

@@ -145,7 +145,7 @@ def _property_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[st
         inner = f"{where}.{name}" if where else name
         if name not in before and name in after:
             need = "required" if name in is_required else "optional"
-            yield f"{_place(inner)}: added, {need}{_gist(after[name])}"
+            yield f"{_place(inner)}: added, {need}{_summary(after[name])}"
         elif name in before and name not in after:
             yield f"{_place(inner)}: removed"
         elif (name in was_required) != (name in is_required):
@@ -154,7 +154,7 @@ def _property_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[st
             yield from _schema_lines(as_object(before[name]), as_object(after[name]), inner, depth - 1)
 
 
-def _gist(schema: Any) -> str:
+def _summary(schema: Any) -> str:
     """What a new parameter says of itself."""
     part = as_object(schema)
     kind = f", {_short(part['type'])}" if "type" in part else ""

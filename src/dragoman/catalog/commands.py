@@ -5,7 +5,7 @@ Parses a command line, and decides which argument of the prompt each word is for
 The grammar: `/mcp__server__prompt word "two words" name=value`. Words fill the prompt's arguments in its own
 order, passing over those given by name; the last argument takes all words that are left, with one space
 between them. `name=` counts only if the prompt has such an argument. Quotes, single or double, count only
-where a word or a value begins, so that `don't` is a word; in double ones `\\"` and `\\\\` stand for the
+where a word or a value begins, so that `don't` is a word; in double ones `\\"` and `\\\\` mean the
 character itself.
 """
 

@@ -67,10 +67,12 @@ async def read_list(
     for piece in _pieces(pages.items):
         _read_piece(piece, definitions, problems, mirrors)
         await steps.after(*piece)
-    told = _shortened([*problems, *pages.problems])
+    described = _shortened([*problems, *pages.problems])
     if redact:  # an error of the server may repeat a secret
-        told = tuple(map(redact.text, told))
-    listed = ToolList(tuple(definitions.values()), told, pages.is_whole, pages.ttl_seconds, pages.failure)
+        described = tuple(map(redact.text, described))
+    listed = ToolList(
+        tuple(definitions.values()), described, pages.is_whole, pages.ttl_seconds, pages.failure
+    )
     # Looking into each of thousands of definitions takes long, and hardly any says a secret.
     return await _covered_in_steps(listed, redact) if redact and says_secrets else listed
 

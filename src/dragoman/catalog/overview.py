@@ -1,4 +1,4 @@
-"""What a model is told about tools that it has not been given.
+"""The text for a model about tools that it has not been given.
 
 Contains the short overview of what can be found, and the text that describes a found tool; both have a limit.
 `tools.py` has cleaned the text of servers. The toolbox decides when the text is used.

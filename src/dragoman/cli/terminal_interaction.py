@@ -38,7 +38,7 @@ from dragoman.config.scopes import Sources
 from dragoman.interaction import (
     FormAnswer,
     FormElicitation,
-    NobodyToAsk,
+    NoInteraction,
     PermissionAnswer,
     PermissionQuestion,
     SamplingReview,
@@ -99,7 +99,7 @@ class TerminalInteraction:
             case "p":
                 return PermissionAnswer(True, always="local")
             case "t":
-                click.echo("  Tell the model: ", nl=False, err=True)
+                click.echo("  Message to the model: ", nl=False, err=True)
                 return PermissionAnswer(False, await read_line())
             case _:
                 return PermissionAnswer(False)
@@ -142,7 +142,7 @@ class TerminalInteraction:
             yield "p", f"yes, always in this project: the same{_in_file(self._sources.file_of('local'))}"
         yield "n", "no"
         if not self._is_single:
-            yield "t", "no, and tell the model why"
+            yield "t", "no, with a message to the model"
         if any(row.is_cut for row in _argument_rows(question)):
             yield "v", "show the complete arguments"
 
@@ -160,7 +160,7 @@ class CommandLineUser:
         if is_interactive():
             return await self._terminal.allow(question)
         why = "the server declares it destructive; " if question.risk == "destroys" else ""
-        raise NobodyToAsk(f"{why}give --yes to call it")
+        raise NoInteraction(f"{why}give --yes to call it")
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         return await self._attended().elicit_form(question)
@@ -173,7 +173,7 @@ class CommandLineUser:
 
     def _attended(self) -> TerminalInteraction:
         if not is_interactive():
-            raise NobodyToAsk("run it in a terminal to answer it")
+            raise NoInteraction("run it in a terminal to answer it")
         return self._terminal
 
 
@@ -199,7 +199,7 @@ def show(question: PermissionQuestion) -> None:
 
 
 def _title(question: PermissionQuestion) -> str:
-    """It is a server's, and may say anything: it stands in quotes."""
+    """It is a server's, and may say anything: it is shown in quotes."""
     title = one_line(question.title, 100)
     return "" if not title or title in question.tool else quoted(title)
 

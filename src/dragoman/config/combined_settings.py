@@ -72,11 +72,11 @@ def names_without_effect(parts: tuple[Part, ...], rules: Policy, servers: Collec
         denied = [rule.value for rule in rules.denied if rule.kind == "name" and rule.source == part.source]
         lists.append((part.source, DENIED, [value for value in denied if isinstance(value, str)]))
     for source, key, names in lists:
-        told = 0
+        reported = 0
         for written in islice(dict.fromkeys(names), _NAMES_COMPARED):
             meant = nearest_server(written, servers) if _is_alone(written) else None
-            if meant is not None and told < PROBLEM_LIMIT:
-                told += 1
+            if meant is not None and reported < PROBLEM_LIMIT:
+                reported += 1
                 yield f"{source}: {key}: {_without_effect(written, meant)}"
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from dragoman.config.jsontree import Node, Part, Tree, nodes_of
 
 Splice = tuple[int, int, str]
-"""From, to, and what stands there instead."""
+"""From, to, and the replacement."""
 
 LINE_WIDTH: Final = 80
 """A list of plain values that fits is kept on one line."""
@@ -104,7 +104,7 @@ class Layout(Struct, frozen=True):
         return node.start + 1, node.end - 1, comments + member
 
     def _is_spread(self, node: Node) -> bool:
-        """Do the members stand on lines of their own?"""
+        """Whether each member has a line of its own."""
         return "\n" in self.tree.text[node.start : node.parts[0].start]
 
     def _kept_comments(self, start: int, end: int, indent: str) -> str:

@@ -70,7 +70,7 @@ class Part(Struct, frozen=True):
     """Where the member's key, or the item, begins."""
     node: Node
     comma: int | None
-    """Where the comma after it stands."""
+    """The place of the comma after it."""
 
 
 class Tree(Struct, frozen=True):

@@ -78,7 +78,7 @@ class ConnectionHandlers(Struct, frozen=True):
     """Its log file."""
 
 
-class Held(NamedTuple):
+class HeldBack(NamedTuple):
     """Why a server is listed and never started."""
 
     state: Hold | Disable
@@ -92,7 +92,7 @@ class Connection:
         target: ConnectionTarget,
         context: ConnectionContext,
         handlers: ConnectionHandlers,
-        held: Held | None = None,
+        held: HeldBack | None = None,
     ) -> None:
         self.name = name
         self._target = target
@@ -550,7 +550,7 @@ class Connection:
         if method == ACKNOWLEDGED:
             self.subscriptions.acknowledged(params)
         elif self._session is not None:
-            # The cache is marked stale first, then subscribers, who may read again, are told.
+            # The cache is marked stale first; subscribers, which may read again, are notified after that.
             self._handlers.on_notification(self._session, method, params)
             if method == UPDATED:
                 self.subscriptions.updated(params)

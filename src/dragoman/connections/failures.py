@@ -54,7 +54,7 @@ def error_in(body: bytes) -> ErrorObject | None:
 
 
 def error_of(server: str, failure: TransportFailure, limit_bytes: int) -> CallError:
-    """What the caller of the message is told."""
+    """The error for the caller of the message."""
     said = error_in(failure.body)
     if said is not None and not is_session_loss(failure) and failure.status not in (401, 403, 429):
         return RemoteError(server, said.code, said.message, said.data, status=failure.status)
@@ -174,7 +174,7 @@ class Health:
         match failure.kind:
             case "unreachable":
                 return "renew"
-            case "broken" | "timeout" if not failure.is_standing:
+            case "broken" | "timeout" if not failure.is_long_lived:
                 self._terminal += 1
                 return "renew" if self._terminal >= TERMINAL_LIMIT else "keep"
             case "status":

@@ -51,7 +51,7 @@ class Function(Struct, frozen=True):
 
 
 class Unusable(Struct, frozen=True):
-    """Stands for a hook that is to block and cannot be understood."""
+    """Takes the place of a hook that is to block and cannot be understood."""
 
     reason: str
 
@@ -62,7 +62,7 @@ class Hook(Struct, frozen=True, kw_only=True):
     event: str
     what: Command | Post | Function | Unusable
     name: str
-    """As people and models are told."""
+    """As shown to people and models."""
     matches: matchers.Matcher = matchers.EVERYTHING
     timeout_seconds: float = TIMEOUT_SECONDS
     blocks_on_error: bool = False

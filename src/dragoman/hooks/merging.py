@@ -51,7 +51,7 @@ def before(arguments: Mapping[str, Any], answers: Sequence[Answer]) -> tuple[Bef
     final, conflicts = _updated(arguments, answers)
     speaking = answers
     if final is not arguments:
-        speaking = [each for each in answers if _speaks_for(each, arguments, final)]
+        speaking = [each for each in answers if _applies_to(each, arguments, final)]
     return Before(final, _word(speaking), contexts(answers)), conflicts
 
 
@@ -68,7 +68,7 @@ def _updated(
     return final, conflicts
 
 
-def _speaks_for(answer: Answer, arguments: Mapping[str, Any], final: Mapping[str, Any]) -> bool:
+def _applies_to(answer: Answer, arguments: Mapping[str, Any], final: Mapping[str, Any]) -> bool:
     seen = arguments if answer.updated_input is None else answer.updated_input
     return answer.behaviour != "allow" or _is_same(seen, final)
 
@@ -104,13 +104,13 @@ _REASONS: Final = {
 
 
 def after(answers: Sequence[Answer]) -> tuple[After, list[Conflict]]:
-    """A refusal comes too late here: its reason is told along with the result."""
-    told: list[str] = []
+    """A refusal comes too late here: its reason is given along with the result."""
+    texts: list[str] = []
     replacement, winner, conflicts = None, None, list[Conflict]()
     for answer in answers:
-        told += contexts([answer])
+        texts += contexts([answer])
         if answer.behaviour == "deny" and not answer.has_failed and answer.reason:
-            told.append(answer.reason)
+            texts.append(answer.reason)
         if answer.replacement is not None:
             if winner is not None and answer.replacement != replacement:
                 conflicts.append(Conflict(answer.hook, f"its text replaces that of {winner}"))
@@ -118,7 +118,7 @@ def after(answers: Sequence[Answer]) -> tuple[After, list[Conflict]]:
     failed = next((answer for answer in answers if answer.has_failed), None)
     if failed is not None:
         replacement = f"[the result is withheld: {failed.reason}]"
-    return After(tuple(told), replacement), conflicts
+    return After(tuple(texts), replacement), conflicts
 
 
 def elicited(answers: Sequence[Answer]) -> tuple[FormAnswer | None, list[Conflict]]:

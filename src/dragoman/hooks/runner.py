@@ -40,7 +40,7 @@ _CANCELLED: Final = "it was cancelled"
 T = TypeVar("T")
 
 
-class Occasion:
+class EventInput:
     """One event, as its hooks are given it."""
 
     def __init__(self, event: str, facts: Mapping[str, Any]) -> None:
@@ -90,7 +90,7 @@ class Runner:
         self._closed = False
 
     def run(
-        self, hooks: Sequence[Hook], occasion: Occasion
+        self, hooks: Sequence[Hook], event_input: EventInput
     ) -> list[Answer] | Coroutine[Any, Any, list[Answer]]:
         """Their answers in declared order, without those that had nothing to say. Plain functions have
         answered when it returns; others have to be awaited."""
@@ -98,7 +98,7 @@ class Runner:
         works: list[_Work] = []
         try:
             for number, hook in enumerate(hooks):
-                said = self._begin(number, hook, occasion)
+                said = self._begin(number, hook, event_input)
                 if isinstance(said, _Work):
                     works.append(said)
                 elif said is not None:
@@ -129,14 +129,14 @@ class Runner:
             await asyncio.wait(ends, timeout=END_SECONDS)
         await self._postman.close()
 
-    def _begin(self, number: int, hook: Hook, occasion: Occasion) -> Answer | _Work | None:
+    def _begin(self, number: int, hook: Hook, event_input: EventInput) -> Answer | _Work | None:
         """The answer of a plain function; the work that is left for whatever takes time."""
         if self._closed:
             return _failure(hook, _CLOSING)
         what = hook.what
         if isinstance(what, Function):
             try:
-                said = what.function(occasion.for_function())
+                said = what.function(event_input.for_function())
             except Exception as error:  # border: a program's own code
                 return _failure(hook, _raised(error))
             if said is None:
@@ -146,9 +146,9 @@ class Runner:
             return _Work(number, hook, lambda: self._awaited(hook, said), said)
         match what:
             case Command():
-                return _Work(number, hook, lambda: self._command(hook, what, occasion))
+                return _Work(number, hook, lambda: self._command(hook, what, event_input))
             case Post():
-                return _Work(number, hook, lambda: self._post(hook, what, occasion))
+                return _Work(number, hook, lambda: self._post(hook, what, event_input))
             case Unusable(reason):
                 return _failure(hook, reason)
 
@@ -208,10 +208,10 @@ class Runner:
             return _read(hook, cast("Mapping[str, Any] | None", result)) or Answer(hook=hook.name)
         return _failure(hook, f"it returned {type(result).__name__}, not a dict or None")
 
-    async def _command(self, hook: Hook, what: Command, occasion: Occasion) -> Answer:
-        given = occasion.as_json
+    async def _command(self, hook: Hook, what: Command, event_input: EventInput) -> Answer:
+        given = event_input.as_json
         try:
-            env = commands.environment(self._environ, self._facts(occasion))
+            env = commands.environment(self._environ, self._facts(event_input))
             async with self._places:
                 if self._closed:
                     return _failure(hook, _CLOSING)
@@ -220,17 +220,17 @@ class Runner:
         except commands.CommandFailure as failure:
             return _failure(hook, str(failure))
 
-    async def _post(self, hook: Hook, what: Post, occasion: Occasion) -> Answer:
-        given = occasion.as_json
+    async def _post(self, hook: Hook, what: Post, event_input: EventInput) -> Answer:
+        given = event_input.as_json
         try:
             return _decided(hook, await self._in_time(hook, self._postman.send(what, given)))
         except (HttpHookFailure, ConfigError) as failure:
             return _failure(hook, str(failure))
 
-    def _facts(self, occasion: Occasion) -> dict[str, str]:
+    def _facts(self, event_input: EventInput) -> dict[str, str]:
         return {
-            "DRAGOMAN_HOOK_EVENT": occasion.event,
-            "DRAGOMAN_SESSION_ID": str(occasion.facts.get("session_id", "")),
+            "DRAGOMAN_HOOK_EVENT": event_input.event,
+            "DRAGOMAN_SESSION_ID": str(event_input.facts.get("session_id", "")),
             "DRAGOMAN_PROJECT_DIR": self._cwd,
             # Hooks written for Claude Code find their files by this name.
             "CLAUDE_PROJECT_DIR": self._cwd,
@@ -277,7 +277,7 @@ def _decided(hook: Hook, output: bytes) -> Answer:
         except Unreadable as error:
             return _unreadable(hook, output, f"its JSON cannot be read: {error.detail}")
     if any(key in output for key in _ANSWER_KEYS) or _SAYS_NO.search(output):
-        return _unreadable(hook, output, "it wrote something before its JSON, which must stand alone")
+        return _unreadable(hook, output, "it wrote something before its JSON, which must be its only output")
     if hook.event != "SessionStart" or not output:
         return Answer(hook=hook.name)
     return Answer(hook=hook.name, context=verdicts.cleaned_context(output.decode()))

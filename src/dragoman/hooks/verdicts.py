@@ -36,7 +36,7 @@ class HookDecision(Struct, frozen=True):
     behaviour: Behaviour
     reason: str
     hook: str
-    """Which hook said so, as people are told."""
+    """The hook that said so, as shown to people."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ def blocked(hook: str, reason: str, *, is_managed: bool = False) -> Answer:
 
 
 def failed(hook: str, problem: str, *, blocks: bool, is_managed: bool = False) -> Answer:
-    """What stands for the answer of a hook that gave none."""
+    """The answer of a hook that gave none."""
     answer = Answer(hook=hook, is_managed=is_managed, problems=(one_line(problem, 400),))
     return _blocking(answer) if blocks else answer
 
@@ -136,7 +136,7 @@ class _Reader:
         return found
 
     def _top_level(self, found: dict[str, Any]) -> None:
-        """`decision` and `continue`, which every event knows. A no beats what stands deeper."""
+        """`decision` and `continue`, which every event knows. A no precedes nested fields."""
         document = self._document
         for key in _SPECIFIC_KEYS & document.keys():
             self.problems.append(f'"{key}" belongs in "hookSpecificOutput"')

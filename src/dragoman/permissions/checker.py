@@ -27,7 +27,7 @@ from dragoman.interaction import (
     LOCAL_CALLER,
     Caller,
     Interaction,
-    NobodyToAsk,
+    NoInteraction,
     PermissionAnswer,
     PermissionQuestion,
 )
@@ -107,7 +107,7 @@ class PermissionChecker:
         if self.mode == "plan" or not isinstance(tool, ServerTool):
             return None
         rule = self._book.about_tool(tool.name, tool.server, tool.definition.name).always_allows
-        return None if rule is None else Decision(True, rule.told, "rule", rule)
+        return None if rule is None else Decision(True, rule.description, "rule", rule)
 
     async def decide(
         self,
@@ -198,7 +198,7 @@ class PermissionChecker:
                 return await self._confirmed(call, hook_decision, Decision(True, said.reason, "hook"))
         interaction = self._questions.interaction
         if interaction is None:
-            return Decision(False, self._nobody(call, verdict), "mode", verdict.rule)
+            return Decision(False, self._without_person(call, verdict), "mode", verdict.rule)
         async with self._questions.turn(call.server):
             # The answer to the question before may have been one to this, too.
             verdict = await self._judged(call, hook_decision)
@@ -230,7 +230,7 @@ class PermissionChecker:
                 answer = PermissionAnswer(False, f"asking failed: {_wrong_answer(answer)}")
         except HostClosed:
             raise
-        except NobodyToAsk as why:
+        except NoInteraction as why:
             return Decision(False, f"{verdict.reason}; {why}", "mode", verdict.rule)
         except Exception as error:  # border: a front end's code
             answer = PermissionAnswer(False, f"asking failed: {type(error).__name__}: {one_line(str(error))}")
@@ -266,7 +266,7 @@ class PermissionChecker:
         except Exception as error:  # border: a model, or a program's own
             return Classification("ask", f"the classifier failed: {type(error).__name__}")
 
-    def _nobody(self, call: Call, verdict: Verdict) -> str:
+    def _without_person(self, call: Call, verdict: Verdict) -> str:
         if verdict.rule is not None:
             return f"{verdict.reason}, and no person can be asked"
         return f"no rule allows it, and no person can be asked; {_advice(call)}"

@@ -74,7 +74,7 @@ class ControlTransport(OneLink):
         self._server = server
         self._channel = channel
         self._sink: Sink | None = None
-        """Gone once the end has been told or asked for: nothing is delivered after that."""
+        """None once the end has been reported or requested: nothing is delivered after that."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._requests: dict[int, asyncio.Task[None]] = {}
         self._room = asyncio.Event()
@@ -381,7 +381,7 @@ def _wants_reply(message: bytes) -> bool:
 
 def mcp_request(request_id: str, server: str, message: bytes) -> bytes:
     """The line, without its end, that carries a message to the program's server."""
-    # Line ends can only stand between the parts of JSON, where a space means the same.
+    # Line ends can only be between the parts of JSON, where a space means the same.
     carried = Raw(message.replace(b"\r", b" ").replace(b"\n", b" "))
     request = {"subtype": "mcp_message", "server_name": server, "message": carried}
     return msgspec.json.encode({"type": "control_request", "request_id": request_id, "request": request})

@@ -96,7 +96,7 @@ class WebSocketTransport(OneLink):
         self._response: aiohttp.ClientResponse | None = None
         """What the handshake was answered with: closing it ends the connection at once."""
         self._sink: Sink | None = None
-        """Gone once the end has been told or asked for: nothing is delivered after that."""
+        """None once the end has been reported or requested: nothing is delivered after that."""
         self._queue: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._queued = asyncio.Event()
@@ -145,7 +145,7 @@ class WebSocketTransport(OneLink):
             if self._loops:
                 await asyncio.wait(self._loops, timeout=CLOSE_SECONDS)
             if link is not None:
-                await self._hang_up(link)
+                await self._close_link(link)
         finally:
             if client is not None:
                 await client.close()
@@ -156,7 +156,7 @@ class WebSocketTransport(OneLink):
         client.trace_configs.append(_watching_the_handshake(self._answered, self._secrets))
         request = OutgoingRequest("GET", self._network.url)
         done = await send_signed(
-            self._signer, self._network.headers, request, partial(self._shake_hands, client)
+            self._signer, self._network.headers, request, partial(self._open_websocket, client)
         )
         return done.link
 
@@ -170,7 +170,7 @@ class WebSocketTransport(OneLink):
         if self._sink is not None:
             self._sink.unrequested(count)
 
-    async def _hang_up(self, link: _WebSocket) -> None:
+    async def _close_link(self, link: _WebSocket) -> None:
         """Sends a close frame and ends the connection, without waiting for the answer.
 
         aiohttp's own `close` waits for that answer, and reads what else comes without letting the loop turn.
@@ -187,7 +187,7 @@ class WebSocketTransport(OneLink):
     def _secrets(self) -> tuple[str, ...]:
         return secrets_of(self._network.headers, self._signer)
 
-    async def _shake_hands(self, client: aiohttp.ClientSession, headers: Mapping[str, str]) -> _Handshake:
+    async def _open_websocket(self, client: aiohttp.ClientSession, headers: Mapping[str, str]) -> _Handshake:
         try:
             return _Handshake(await self._link_to(client, headers))
         except _Refused as refused:

@@ -30,7 +30,7 @@ class Row(NamedTuple):
     colour: str | None = None
     """Of the mark."""
     suffix: str = ""
-    """Stands behind what is typed, and is cut where there is no room for it: a tool's parameters."""
+    """Shown behind what is typed, and cut where there is no room for it: a tool's parameters."""
 
 
 USUAL_COLUMNS: Final = 80

@@ -22,7 +22,7 @@ CHOICE_LIMIT: Final = 50
 VALUE_LIMIT: Final = 300
 SIGNATURE_LIMIT: Final = 12
 SHORT: Final = 32
-"""Columns up to which a parameter's choices stand in the place of its type."""
+"""Columns up to which a parameter's choices are shown in place of its type."""
 
 Json = Mapping[str, Any]
 

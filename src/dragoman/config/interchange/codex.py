@@ -30,7 +30,7 @@ from dragoman.config.interchange.shared import (
     texts_of,
 )
 
-DIALECT: Final = variables.none_at_all("Codex")
+DIALECT: Final = variables.no_variables("Codex")
 NAMES: Final = re.compile(r"[A-Za-z0-9_-]+")
 """Codex refuses servers with other names."""
 

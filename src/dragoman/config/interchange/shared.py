@@ -145,7 +145,7 @@ def kind_of(entry: Entry, remote: tuple[str, ...]) -> str | None:
 
 
 def kind_of_address(url: str) -> str:
-    """What a host that is told nothing more would most likely find at the address."""
+    """The transport that a host without other information would most likely find at the address."""
     return "sse" if _SSE_ADDRESS.fullmatch(url) else "http"
 
 

@@ -17,7 +17,7 @@ from dragoman.transport_types import SELF_CONTAINED, transport_type
 
 
 class WordsAfterCommand(click.Command):
-    """Options stand anywhere before the server's own command; everything after it is the server's.
+    """Options are accepted anywhere before the server's own command; everything after it is the server's.
 
     After a URL nothing belongs to the server, so there options may follow as well.
     """

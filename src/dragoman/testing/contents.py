@@ -51,7 +51,7 @@ class _Offer(Struct, frozen=True):
     """What the gaps or arguments may be, as far as that is known."""
 
 
-class Shelf:
+class ServerContents:
     def __init__(self) -> None:
         self._resources: dict[str, _Offer] = {}
         self._templates: dict[str, _Offer] = {}
