@@ -277,7 +277,7 @@ def _write_rule(sources: Sources, scope: str, rule: str) -> None:
 
 
 def _as_hook_event(event: Event) -> tuple[str, dict[str, Any]] | None:
-    """The hook event that something which happened to a connection is, as `hooks/contract.py` has it."""
+    """The hook event that something which happened to a connection is, as `hooks/events.py` has it."""
     match event:
         case ServerConnected():
             more: dict[str, Any] = {"protocol_version": event.protocol_version}

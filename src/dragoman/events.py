@@ -1,7 +1,8 @@
 """Events: what happened, as frozen values, and the bus that delivers them.
 
 The code that causes something publishes the event, and any number of listeners read it at their own pace. A
-listener that is too slow loses the oldest events and learns how many (`EventsDropped`).
+listener that is too slow loses the oldest events and learns how many (`EventsDropped`). Programs compute
+metrics from them. Hook events are in `hooks/events.py`.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from dragoman.errors import InvalidArguments, PermissionRefused
 from dragoman.events import HookReported
 from dragoman.hooks import commands
 from dragoman.hooks.active import ActiveHooks, HookSession
-from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import Command, Hook, Post, hook
+from dragoman.hooks.events import EVENTS
 from dragoman.hooks.merging import After, Before
 from dragoman.hooks.verdicts import CONTEXT_LIMIT, HookDecision
 from dragoman.permissions.checker import names_of

@@ -1,6 +1,7 @@
 """The entry point of the `dragoman` command.
 
-Finds the command, importing only the modules it uses, and turns errors into a message and an exit code.
+Finds the command (`COMMANDS` lists those of `commands/`), importing only the modules it uses, and turns
+errors into a message and an exit code.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from msgspec import structs
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.events import HookReported
 from dragoman.hooks import merging
-from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import Hook
+from dragoman.hooks.events import EVENTS
 from dragoman.hooks.merging import After, Before
 from dragoman.hooks.runner import EventInput, Runner
 from dragoman.hooks.verdicts import Answer, HookDecision
@@ -79,7 +79,7 @@ class ActiveHooks:
 
     def wants(self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> bool:
         """Whether any hook would run: cheap, and mostly no. The subject of events of calls is the tool (and
-        the arguments, which may name a server), of the others the text that `contract.EVENTS` says."""
+        the arguments, which may name a server), of the others the text that `events.EVENTS` says."""
         return event in self._of_event and bool(self._hooks_for(event, subject, arguments))
 
     def names(

@@ -25,7 +25,6 @@ from dragoman.config.expand import expand_entry, variables_in
 from dragoman.config.files import Part, Problems
 from dragoman.errors import ConfigError
 from dragoman.hooks import matchers
-from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import (
     LONGEST_TIMEOUT_SECONDS,
     TIMEOUT_SECONDS,
@@ -35,6 +34,7 @@ from dragoman.hooks.declared import (
     Unusable,
     name_of_command,
 )
+from dragoman.hooks.events import EVENTS
 from dragoman.urls import parse_url
 
 _SCOPES: Final = ("user", "enterprise")

@@ -15,7 +15,7 @@ from msgspec import Struct
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError
 from dragoman.hooks import matchers
-from dragoman.hooks.contract import EVENTS
+from dragoman.hooks.events import EVENTS
 
 TIMEOUT_SECONDS: Final = 60.0
 LONGEST_TIMEOUT_SECONDS: Final = 24 * 3600.0

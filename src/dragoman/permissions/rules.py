@@ -17,8 +17,8 @@ Contains the grammar, rules as values, whether one applies to a call, and the co
     value      = text without , ) "                      * matches any run of characters
                | '"' , text with \" \\ \* for the characters themselves , '"' ;
 
-In doubt an allow does not apply, and a deny or an ask does: see `patterns`, `subjects`,
-`conditions`.
+`subjects.py`, `conditions.py` and `shell/pattern.py` read the parts. In doubt an allow does not apply, and a
+deny or an ask does.
 """
 
 from __future__ import annotations

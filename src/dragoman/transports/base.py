@@ -3,7 +3,8 @@
 A transport carries whole messages and does not interpret them. `open` either succeeds or raises
 `ConnectError`. After it, `lost` is called at most once, when the connection ends although `close` was not
 called; it is never called after `close`. Where each request has a connection of its own, as over HTTP, a
-single request can fail while the others go on: `failed` reports that.
+single request can fail while the others go on: `failed` reports that. A new transport also needs a row in
+`transport_types.py` and a maker in `connections/factory.py`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Also covers the session id, the event stream of a legacy server (GET), resuming 
 (`Last-Event-ID`), and the DELETE request that ends a session. Messages are not interpreted: the headers that
 repeat parts of them are passed in. A failure of one request is reported for that request only. A redirect is
 not followed when credentials are sent. A response is read up to the limit, which counts decompressed bytes.
+Authentication and the answer to a 401 or 403 are in `credentials.py`; OAuth is in the package `auth`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The transport to a server that is a child process and uses its standard streams.
 
 Covers the two pipes, batching of writes, back-pressure, and error messages for programs that cannot be
-started or that end. `process.py` starts and ends the process; `lines.py` splits the output into lines.
+started or that end. `lines.py` splits the output into lines; `process.py` starts the process, and ends it
+with `family.py`, `reaper.py` and `orphans.py`. These need POSIX, as does `processes.py` one folder above.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ import pytest
 
 from dragoman.events import HookReported
 from dragoman.hooks.active import REMEMBERED_NAMES, ActiveHooks, HookSession
-from dragoman.hooks.contract import COMMON, EVENTS
 from dragoman.hooks.declared import Hook, Unusable, hook
+from dragoman.hooks.events import COMMON, EVENTS
 from dragoman.hooks.merging import After, Before
 from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import FormAnswer

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.hooks import verdicts
-from dragoman.hooks.contract import EVENTS
+from dragoman.hooks.events import EVENTS
 from dragoman.hooks.verdicts import Answer, read
 
 
