@@ -161,7 +161,7 @@ class AccessControl:
     # Following configuration.
 
     def adopt(self, configuration: Configuration) -> None:
-        """Goes by what configuration says now."""
+        """Uses the configuration as it is now."""
         self._configuration = configuration
         rules, declared = self._read(configuration)
         self.permissions.adopt(rules.book, rules.mode)
@@ -179,7 +179,7 @@ class AccessControl:
         return rules, declared
 
     async def _keep(self, scope: str, rule: str) -> None:
-        """Writes an allow rule, and goes by it from now on."""
+        """Writes an allow rule, and applies it from now on."""
         try:
             known = self._configuration
             await asyncio.to_thread(_write_rule, known.sources, scope, rule)

@@ -51,7 +51,7 @@ class Found(Struct, frozen=True):
     tools: tuple[Tool, ...] = ()
     """Best first; from now on the model has them."""
     unknown: tuple[str, ...] = ()
-    """Names a `select:` asked for that no tool, or more than one, goes by."""
+    """Names a `select:` asked for that no tool, or more than one, has."""
     connecting: tuple[str, ...] = ()
     """Servers that were not there in time, so that their tools could not be found."""
     failed: Mapping[str, str] = {}

@@ -176,7 +176,7 @@ def test_managed_files_count_before_code_before_the_environment_before_other_fil
         *usable(low, row),
         Said(row.default, "default"),
     ]
-    assert list(settings.said(row.name)) == expected
+    assert list(settings.values_of(row.name)) == expected
     assert settings[row.name] == expected[0].value
 
 
@@ -186,7 +186,7 @@ def test_every_value_of_a_file_is_taken_or_told_of(row: Setting, managed: list[o
     layers = [*layers_of("managed", row, managed), *layers_of("file", row, files)]
     settings = Settings(environ={}, managed=layers[: len(managed)], files=layers[len(managed) :])
     spoken = [layer.source for layer in layers if row.name in layer.values]
-    taken = [said.source for said in settings.said(row.name)[:-1]]
+    taken = [said.source for said in settings.values_of(row.name)[:-1]]
     told = [problem.partition(":")[0] for problem in settings.problems]
     assert sorted(taken + told) == sorted(spoken)
     assert all(row.name in problem for problem in settings.problems)
@@ -196,7 +196,7 @@ def test_what_is_adopted_is_seen_by_whoever_holds_the_settings():
     held = Settings(environ={})
     held.adopt(Settings({"MCP_TIMEOUT": 5}, {}, files=[Layer("f", {"MCP_TOOL_TIMEOUT": "x"})]))
     assert held["MCP_TIMEOUT"] == 5
-    assert held.said("MCP_TIMEOUT")[0].source == "code"
+    assert held.values_of("MCP_TIMEOUT")[0].source == "code"
     assert len(held.problems) == 1
 
 

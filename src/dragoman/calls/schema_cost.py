@@ -91,7 +91,7 @@ class Price(NamedTuple):
         return (self.cost.judging + 125 * self.cost.per_character) * ON_ONE_VALUE <= WORK_LIMIT
 
     def of(self, value: object) -> Work:
-        """What it comes to for this value; counting ends where it is too much."""
+        """The work for this value; counting ends where it is too much."""
         cost = self.cost
         applied = characters = depth = 0
         repeats, most_names, level = 1, 1, [value]

@@ -2,7 +2,7 @@
 project's `.mcp.lock`.
 
 Reads and writes the file, finds what has changed since it was written, and what a frozen host leaves out.
-Servers go by the names they are configured under, tools by their servers' names for them; a prompt is
+Servers are listed by the names they are configured under, tools by their wire names; a prompt is
 `prompt NAME`, a resource template `resource template URI`. The same definitions make the same file, to the
 byte; invisible characters are escaped in it.
 """

@@ -99,11 +99,9 @@ class Configuration(Struct, frozen=True, kw_only=True):
             server for server in (*seen, *hidden) if server.approval and server.approval.state == "pending"
         )
 
-    def admit(
-        self, name: str, given: object, *, scope: Scope = "dynamic", source: str = "code"
-    ) -> ConfiguredServer:
+    def admit(self, name: str, given: object, *, scope: Scope = "dynamic") -> ConfiguredServer:
         """Whether a server that is in no file could be started: one to be added, an agent's own."""
-        candidate = Candidate(name=name, scope=scope, source=source, given=given)
+        candidate = Candidate(name=name, scope=scope, source="code", given=given)
         server = ConfiguredServer(candidate=candidate)
         try:
             server = structs.replace(server, config=self.entry_checks.parse_entry(candidate))

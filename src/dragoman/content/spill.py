@@ -52,7 +52,7 @@ class Spilled(Struct, frozen=True):
 
 
 class PieceStatistics:
-    """Remembers of a text what its pieces show as they go by."""
+    """Head, tail and counts of a text, collected from its pieces as they are written."""
 
     def __init__(self, limits: Limits) -> None:
         self._head_bytes = _BYTES_PER_CHARACTER * limits.head_characters

@@ -21,7 +21,7 @@ from dragoman.hooks.declared import Hook
 from dragoman.hooks.events import EVENTS
 from dragoman.hooks.merging import After, Before
 from dragoman.hooks.runner import EventInput, Runner
-from dragoman.hooks.verdicts import Answer, HookDecision
+from dragoman.hooks.verdicts import HookAnswer, HookDecision
 from dragoman.interaction import FormAnswer
 
 NO_ARGUMENTS: Final[Mapping[str, Any]] = {}
@@ -224,7 +224,7 @@ class ActiveHooks:
                 found.append(structs.replace(hook, only_restricts=True))
         return _distinct(found)
 
-    async def _ask(self, hooks: Sequence[Hook], event: str, facts: Mapping[str, Any]) -> list[Answer]:
+    async def _ask(self, hooks: Sequence[Hook], event: str, facts: Mapping[str, Any]) -> list[HookAnswer]:
         given = {
             "session_id": self._session.session_id,
             "cwd": self._session.cwd,

@@ -20,9 +20,9 @@ from dragoman.hooks.events import EVENTS
 TIMEOUT_SECONDS: Final = 60.0
 LONGEST_TIMEOUT_SECONDS: Final = 24 * 3600.0
 
-Given = dict[str, Any]
-Said = Mapping[str, Any] | None
-HookFunction = Callable[[Given], Said | Awaitable[Said]]
+HookInput = dict[str, Any]
+HookOutput = Mapping[str, Any] | None
+HookFunction = Callable[[HookInput], HookOutput | Awaitable[HookOutput]]
 """A function or coroutine function: takes what a command gets as JSON, returns what a command prints."""
 
 

@@ -98,7 +98,7 @@ class PermissionChecker:
         self._replacements[server] = self._replacements.get(server, 0) + 1
 
     def decide_by_rules_alone(self, tool: Tool, hook_decision: HookDecision | None) -> Decision | None:
-        """What `decide` comes to, where that is the same for every call of the tool; None if `decide` has to
+        """The result of `decide`, where that is the same for every call of the tool; None if `decide` has to
         be called. Quick: it looks at no arguments, and waits for nothing."""
         if hook_decision is not None:
             return None

@@ -94,7 +94,7 @@ class Meant(NamedTuple):
 
     subject: str
     is_certain: bool
-    """Certain enough to go by."""
+    """Whether it is certain enough to be applied."""
 
 
 def _names_server(reading: Pieces, server: str) -> bool:

@@ -204,7 +204,7 @@ def test_a_small_value_need_not_be_measured_for_an_ordinary_schema(schema: dict[
 
     assert price is not None
     assert price.is_low
-    assert price.of({"x": "a", "y": "b"}).telling < WORK_LIMIT
+    assert price.of({"x": "a", "y": "b"}).all_errors < WORK_LIMIT
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def _place(source: str, line: int | None) -> str:
 def _show_rest(configuration: Configuration) -> None:
     click.echo(click.style("\nSettings", bold=True))
     for row in TABLE:
-        first, *others = configuration.settings.said(row.name)
+        first, *others = configuration.settings.values_of(row.name)
         values = ", ".join(f"{said.value} of {said.source}" for said in others)
         overrides = f"  (overrides {values})" if others else ""
         unit = "" if row.unit == "0 or 1" else f" {row.unit}"
@@ -168,5 +168,5 @@ def _server_json(explained: Explained) -> dict[str, Any]:
 
 
 def _setting_json(configuration: Configuration, name: str) -> dict[str, Any]:
-    first, *others = configuration.settings.said(name)
+    first, *others = configuration.settings.values_of(name)
     return {"value": first.value, "source": first.source, "replaced": [said._asdict() for said in others]}
