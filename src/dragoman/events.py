@@ -169,7 +169,7 @@ class EventBus:
     """Hands events to listeners. Publishing never waits and costs next to nothing without listeners."""
 
     def __init__(self) -> None:
-        # Weak: who stops listening need not say so.
+        # Weak references: a listener that is dropped need not be closed.
         self._listeners: WeakSet[Listening] = WeakSet()
         self._closed = False
         self.cover: Callable[[Event], Event] | None = None

@@ -164,15 +164,11 @@ def _shortened(problems: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_definitions(
-    items: Iterable[Raw],
-    definitions: dict[str, ToolDefinition],
-    problems: list[str],
-    *,
-    mirrors: bool = False,
+    items: Iterable[Raw], definitions: dict[str, ToolDefinition], problems: list[str]
 ) -> None:
     """Adds the usable definitions; says of each other one why it is not."""
     for piece in _pieces(items):
-        _read_piece(piece, definitions, problems, mirrors)
+        _read_piece(piece, definitions, problems, mirrors=False)
 
 
 def _pieces(items: Iterable[Raw]) -> Iterator[list[Raw]]:

@@ -106,7 +106,7 @@ class TerminalInteraction:
 
     async def _answer(self, question: PermissionQuestion, meanings: Mapping[str, str]) -> str:
         while (key := await ask_key(meanings)) == "v":
-            _show_arguments(question, whole=True)
+            _show_arguments(question, full=True)
         return key
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:
@@ -218,8 +218,8 @@ class Row(NamedTuple):
     is_cut: bool
 
 
-def _show_arguments(question: PermissionQuestion, *, whole: bool = False) -> None:
-    rows = list(_argument_rows(question, whole=whole))
+def _show_arguments(question: PermissionQuestion, *, full: bool = False) -> None:
+    rows = list(_argument_rows(question, full=full))
     if not rows:
         click.secho("    (no arguments)", dim=True, err=True)
     names = max((cells(row.name) for row in rows), default=0)
@@ -232,16 +232,16 @@ def _show_arguments(question: PermissionQuestion, *, whole: bool = False) -> Non
             click.echo(f"        {indented(row.value, 8)}", err=True)
 
 
-def _argument_rows(question: PermissionQuestion, *, whole: bool = False) -> Iterator[Row]:
+def _argument_rows(question: PermissionQuestion, *, full: bool = False) -> Iterator[Row]:
     arguments = list(question.arguments.items())
-    for name, value in arguments if whole else arguments[:SHOWN_LINES]:
+    for name, value in arguments if full else arguments[:SHOWN_LINES]:
         shown, text = _name(str(name)), _written(value)
-        if whole:
+        if full:
             yield Row(shown, text, False)
         else:
             is_cut = len(text) > SHOWN_CHARACTERS or len(shown) > SHOWN_CHARACTERS
             yield Row(cut(shown), cut(text), is_cut)
-    if not whole and len(arguments) > SHOWN_LINES:
+    if not full and len(arguments) > SHOWN_LINES:
         yield Row("…", f"[{len(arguments) - SHOWN_LINES} more arguments]", True)
 
 

@@ -1,6 +1,6 @@
 """Runs the hooks of one event concurrently, each within its time limit.
 
-Whatever a hook does (it hangs, crashes, writes without end, answers nonsense) becomes a `HookAnswer` with a text.
+Whatever a hook does (it hangs, crashes, writes without end, answers nonsense) becomes a `HookAnswer`.
 None is left running when the caller is cancelled or the host closes. `active.py` finds the hooks that an
 event concerns; `merging.py` combines their answers.
 """

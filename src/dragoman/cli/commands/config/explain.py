@@ -54,7 +54,7 @@ def command(name: str | None, as_json: bool) -> None:
     chosen = [find_server(configuration, name)] if name else list(configuration.servers.values())
     explained = [explain(configuration, server) for server in chosen]
     if as_json:
-        echo(_document(configuration, explained, whole=name is None))
+        echo(_document(configuration, explained, full=name is None))
         return
     for each in explained:
         _show_server(each)
@@ -127,15 +127,15 @@ def _show_rules(configuration: Configuration) -> None:
                 click.echo(f"  {kind:<5}  {one_line(rule)}  {part.scope} ({one_line(part.source)})")
 
 
-def _document(configuration: Configuration, explained: list[Explained], *, whole: bool) -> dict[str, Any]:
+def _document(configuration: Configuration, explained: list[Explained], *, full: bool) -> dict[str, Any]:
     document: dict[str, Any] = {"servers": [_server_json(each) for each in explained]}
     names = {each.server.name for each in explained}
     document["dropped"] = [
         servers.dropped_json(dropped)
         for dropped in configuration.dropped
-        if whole or dropped.candidate.name in names
+        if full or dropped.candidate.name in names
     ]
-    if whole:
+    if full:
         document |= {
             "settings": {row.name: _setting_json(configuration, row.name) for row in TABLE},
             "policy": {
