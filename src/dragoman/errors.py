@@ -419,8 +419,8 @@ class TaskCancelled(CallError):
 
     def __init__(self, server: str, tool: str, message: str) -> None:
         self.tool = tool
-        said = f": {one_line(message, 500)}" if message else ""
-        super().__init__(server, f"{server} has cancelled the task of {tool}{said}")
+        detail = f": {one_line(message, 500)}" if message else ""
+        super().__init__(server, f"{server} has cancelled the task of {tool}{detail}")
 
 
 _INPUT_HINTS = {

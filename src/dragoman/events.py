@@ -121,8 +121,8 @@ class CallProgressed(CallEvent, frozen=True, kw_only=True):
         """As the progress of a tool use, for programs that show it in that form:
         `{"toolUseID": …, "data": {"type": "mcp_progress", "progress": …, "total": …, "message": …}}`.
         What the server did not say is left out."""
-        said = {"progress": self.progress, "total": self.total, "message": self.message}
-        given = {name: value for name, value in said.items() if value is not None}
+        params = {"progress": self.progress, "total": self.total, "message": self.message}
+        given = {name: value for name, value in params.items() if value is not None}
         return {"toolUseID": self.call_id, "data": {"type": "mcp_progress", **given}}
 
 

@@ -178,7 +178,7 @@ class Settings:
             )
             for row in TABLE
         }
-        self._values = {name: said[0].value for name, said in self._all_values.items()}
+        self._values = {name: values[0].value for name, values in self._all_values.items()}
 
     def __getitem__(self, name: str) -> int:
         return self._values[name]

@@ -116,7 +116,7 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?;]) ")
 def _value_lines(old: Json, new: Json) -> Iterator[str]:
     for name in _all_names(old, new):
         if not _is_same(old, new, name):
-            yield f"{one_line(name, 100)}: {_said(old, name)} → {_said(new, name)}"
+            yield f"{one_line(name, 100)}: {_value(old, name)} → {_value(new, name)}"
 
 
 def _schema_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _schema_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[str]
             yield f"{_place(where)}: description"
             yield from (f"  {line}" for line in _text_lines(before, after))
         else:
-            yield f"{_place(where)}: {one_line(keyword, 100)} {_said(old, keyword)} → {_said(new, keyword)}"
+            yield f"{_place(where)}: {one_line(keyword, 100)} {_value(old, keyword)} → {_value(new, keyword)}"
 
 
 def _property_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[str]:
@@ -166,7 +166,7 @@ def _place(where: str) -> str:
     return f"parameter `{one_line(where, 200)}`" if where else "as a whole"
 
 
-def _said(owner: Json, name: str) -> str:
+def _value(owner: Json, name: str) -> str:
     return _short(owner[name]) if name in owner else "(not said)"
 
 

@@ -81,8 +81,8 @@ def _filled_in(prompt: Prompt, words: Sequence[_Word]) -> dict[str, str]:
     free = [name for name in names if name not in given]
     plain = [word.text for word in words if word.name is None]
     if plain and not free:
-        said = "takes no arguments" if not names else "has no argument left for"
-        problem = f"it {said} {one_line(plain[0], 80)!r}" if names else f"it {said}"
+        what = "takes no arguments" if not names else "has no argument left for"
+        problem = f"it {what} {one_line(plain[0], 80)!r}" if names else f"it {what}"
         raise InvalidArguments(prompt.server, prompt.name, (problem, f"usage: {prompt.usage}"))
     if len(plain) > len(free):
         plain = [*plain[: len(free) - 1], " ".join(plain[len(free) - 1 :])]

@@ -155,11 +155,15 @@ def _definition(item: Lockable) -> Json:
         case ServerTool():
             return {part: value for part, value in item.as_listed().items() if part in PARTS}
         case PromptDefinition():
-            said: Json = {"arguments": msgspec.to_builtins(item.arguments)}
+            described: Json = {"arguments": msgspec.to_builtins(item.arguments)}
         case ResourceTemplate():
-            said = {"displayName": item.name, "mimeType": item.mime_type, "annotations": item.annotations}
-    said |= {"title": item.title, "description": item.description, "_meta": item.meta}
-    return {part: value for part, value in said.items() if value}
+            described = {
+                "displayName": item.name,
+                "mimeType": item.mime_type,
+                "annotations": item.annotations,
+            }
+    described |= {"title": item.title, "description": item.description, "_meta": item.meta}
+    return {part: value for part, value in described.items() if value}
 
 
 def _digest(item: Lockable) -> str:

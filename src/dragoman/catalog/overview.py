@@ -46,12 +46,12 @@ def described(tool: Tool, *, was_loaded: bool = False) -> str:
     """A found tool in one line of JSON, so that no description can pretend to be another tool's."""
     schema = msgspec.json.encode(tool.model_schema)
     fits = len(schema) <= SCHEMA_CHARACTERS
-    said = {
+    entry = {
         "name": tool.name,
         "description": tool.description,
         "input_schema": msgspec.Raw(schema) if fits else "too long to be shown here; it comes with the tool",
     }
-    return msgspec.json.encode(said | ({"already_loaded": True} if was_loaded else {})).decode()
+    return msgspec.json.encode(entry | ({"already_loaded": True} if was_loaded else {})).decode()
 
 
 def enumerated(names: Sequence[str]) -> str:

@@ -126,12 +126,12 @@ class Index:
 
     def _asked(self, query: str) -> Iterator[tuple[Mapping[str, float], float]]:
         """The question's words, each as the known terms it may mean, and how much it counts."""
-        said = list(dict.fromkeys(words(query[:QUERY_CHARACTERS])[:QUERY_WORDS]))
-        strong = [word for word in said if word not in WEAK] or said
+        asked = list(dict.fromkeys(words(query[:QUERY_CHARACTERS])[:QUERY_WORDS]))
+        strong = [word for word in asked if word not in WEAK] or asked
         for term in dict.fromkeys(term for word in strong for term in terms(word)):
             if candidates := self._candidates(term):
                 yield candidates, 1.0
-        for one, other in pairwise(term for word in said for term in terms(word)):
+        for one, other in pairwise(term for word in asked for term in terms(word)):
             for joined in (one + other, other + one):  # `on call` is `oncall`, `log work` a `worklog`
                 if joined in self._postings:
                     yield {joined: 1.0}, JOINED_SHARE

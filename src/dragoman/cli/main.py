@@ -135,9 +135,9 @@ def _show_usage_error(problem: click.ClickException) -> None:
 
     from dragoman.cleaning import visible
 
-    said = StringIO()
-    problem.show(said)
-    click.echo(visible(said.getvalue()), err=True, nl=False)
+    text = StringIO()
+    problem.show(text)
+    click.echo(visible(text.getvalue()), err=True, nl=False)
 
 
 def _run() -> int:

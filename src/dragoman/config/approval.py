@@ -74,8 +74,8 @@ def decide(
     if scope == "project" and (source := choices.disabled.get(name)) is not None:
         return Approval(state="rejected", reason=f"declined by name in {source}")
     if answer is not None and answer.fingerprint == fingerprint(entry):
-        said = "you approved it" if answer.decision == "approved" else "you declined it"
-        return Approval(state=answer.decision, reason=said)
+        text = "you approved it" if answer.decision == "approved" else "you declined it"
+        return Approval(state=answer.decision, reason=text)
     declined = answer is not None and answer.decision == "rejected"
     if scope == "project" and choices.all_enabled_by and not live and not declined:
         return Approval(state="approved", reason=f"enableAllProjectMcpServers in {choices.all_enabled_by}")

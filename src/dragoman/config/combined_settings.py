@@ -115,9 +115,11 @@ def environment_of(
     parts: tuple[Part, ...], answers: approval.Answers
 ) -> tuple[Mapping[str, str], Mapping[str, Any]]:
     """The variables that entries may use, and those of the administrator's still to be confirmed."""
-    said = {part.scope: part.values.get("env", {}) for part in parts if part.scope in ("user", "enterprise")}
+    by_scope = {
+        part.scope: part.values.get("env", {}) for part in parts if part.scope in ("user", "enterprise")
+    }
     personal, managed = (
-        {key: str(value) for key, value in said.get(scope, {}).items() if key not in NAMES}
+        {key: str(value) for key, value in by_scope.get(scope, {}).items() if key not in NAMES}
         for scope in ("user", "enterprise")
     )
     environ = {**personal, **os.environ}

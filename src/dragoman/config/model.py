@@ -313,10 +313,10 @@ def _unused_by_type(entry: Mapping[str, Any]) -> Iterator[str]:
 def type_in(entry: Mapping[str, Any]) -> str | None:
     """The type in effect of an entry as written; None if it has none."""
     entry = with_own_field_names(entry)
-    said: Any = entry.get("type")
-    if said is None:
-        said = "stdio" if "command" in entry else "http" if "url" in entry else None
-    return said if isinstance(said, str) else None
+    kind: Any = entry.get("type")
+    if kind is None:
+        kind = "stdio" if "command" in entry else "http" if "url" in entry else None
+    return kind if isinstance(kind, str) else None
 
 
 def parse_servers(document: Any, source: str) -> dict[str, Any]:

@@ -507,8 +507,8 @@ def _program_spellings(program: str, resolve: Callable[[str], str]) -> Iterator[
         yield real
 
 
-def _as_list(said: Any) -> list[Any] | None:
-    return list(cast("list[Any]", said)) if isinstance(said, list | tuple) else None
+def _as_list(value: Any) -> list[Any] | None:
+    return list(cast("list[Any]", value)) if isinstance(value, list | tuple) else None
 
 
 def _rules(entries: Iterable[Any], source: str, field: str, problems: list[str]) -> Iterator[Rule]:
@@ -569,9 +569,9 @@ _KEYS_MEANT: Final = {
 
 
 def _rule(entry: Any, source: str, *, deny: bool) -> Rule:
-    key, said = _only_pair(entry)
+    key, written = _only_pair(entry)
     kind = _KINDS[key]
-    words = _words(key, said)
+    words = _words(key, written)
     text = ", ".join(f'"{one_line(word, 200)}"' for word in words)
     if not deny and any("${" in word for word in words):
         raise ConfigError("variables are not expanded in policy, so this entry admits nothing")
@@ -579,7 +579,7 @@ def _rule(entry: Any, source: str, *, deny: bool) -> Rule:
         words = tuple(_VARIABLE.sub("*", word) for word in words)
     if kind == "command":
         return Rule(kind, words, source, f"{key} [{text}]")
-    value = _url_pattern(words[0], variable=words[0] != said) if kind == "url" else words[0]
+    value = _url_pattern(words[0], variable=words[0] != written) if kind == "url" else words[0]
     return Rule(kind, value, source, f"{key} {text}")
 
 
@@ -594,19 +594,19 @@ def _only_pair(entry: Any) -> tuple[str, Any]:
     pairs = list(cast("dict[str, Any]", entry).items())
     if len(pairs) != 1:
         raise ConfigError("needs exactly one of serverName, serverUrl and serverCommand, and nothing else")
-    key, said = pairs[0]
+    key, value = pairs[0]
     if key not in _KINDS:
         raise ConfigError(f"{one_line(str(key), 60)} is none of serverName, serverUrl and serverCommand")
-    return key, said
+    return key, value
 
 
-def _words(key: str, said: Any) -> tuple[str, ...]:
+def _words(key: str, value: Any) -> tuple[str, ...]:
     """The strings of an entry: one, or a command's."""
     if key != "serverCommand":
-        if not isinstance(said, str) or not said.strip(" ,"):
+        if not isinstance(value, str) or not value.strip(" ,"):
             raise ConfigError(f"{key} is not a text")
-        return (said,)
-    words = _as_list(said)
+        return (value,)
+    words = _as_list(value)
     if not words or not words[0] or not all(isinstance(word, str) for word in words):
         raise ConfigError("serverCommand is not a list of words")
     return tuple(words)

@@ -318,18 +318,18 @@ class Connection:
     async def _until_request_changes(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs the work until it ends or another state is wanted."""
         living = asyncio.create_task(work, name=f"dragoman life {self.name}")
-        said = asyncio.create_task(self._request_changed.wait())
+        changed = asyncio.create_task(self._request_changed.wait())
         try:
-            await asyncio.wait((living, said), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((living, changed), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (living, said):
+            for task in (living, changed):
                 task.cancel()
             if self._state.status == "connected":
                 # No caller gets the session that is about to be closed: it waits for the next one.
                 closing = Disable("the connection was closed") if self._closed else None
                 self._signal(closing or self._disabled_by or Lost("it is reconnecting"))
             # Gathered so that asyncio does not report an unread error.
-            await asyncio.gather(living, said, return_exceptions=True)
+            await asyncio.gather(living, changed, return_exceptions=True)
             await self._drop(None)
 
     async def _keep_connected(self) -> None:

@@ -252,8 +252,8 @@ class ResourceSubscriptions:
 
     @property
     def _notifies_updates(self) -> bool:
-        said: Any = self._capabilities.get("resources")
-        return isinstance(said, dict) and cast("dict[str, Any]", said).get("subscribe") is True
+        resources: Any = self._capabilities.get("resources")
+        return isinstance(resources, dict) and cast("dict[str, Any]", resources).get("subscribe") is True
 
     # Handing out.
 

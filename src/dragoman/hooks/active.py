@@ -239,8 +239,8 @@ class ActiveHooks:
             for problem in answer.problems:
                 self._report_failure(answer.hook, event, problem)
             if answer.message:
-                said = HookReported(event=event, hook=answer.hook, text=answer.message, is_failure=False)
-                self._report(said)
+                report = HookReported(event=event, hook=answer.hook, text=answer.message, is_failure=False)
+                self._report(report)
         return answers
 
     def _report_conflicts(self, event: str, conflicts: Sequence[merging.Conflict]) -> None:

@@ -247,8 +247,8 @@ def _as_object(value: object) -> Mapping[str, Any] | None:
 
 def _unknown_event(event: str) -> str:
     near = _near(event)
-    said = f"hooks: there is no event {one_line(event, 60)}"
-    return f"{said}; did you mean {near[0]}?" if near else f"{said}; it is ignored"
+    problem = f"hooks: there is no event {one_line(event, 60)}"
+    return f"{problem}; did you mean {near[0]}?" if near else f"{problem}; it is ignored"
 
 
 def _near(event: str) -> list[str]:

@@ -69,13 +69,13 @@ class _Work(NamedTuple):
     number: int
     hook: Hook
     begin: Callable[[], Coroutine[Any, Any, HookAnswer]]
-    said: object = None
+    output: object = None
     """What a function returned, if it must be awaited."""
 
     def drop(self) -> None:
         """Without the warning about coroutines that were never awaited."""
-        if inspect.iscoroutine(self.said):
-            self.said.close()
+        if inspect.iscoroutine(self.output):
+            self.output.close()
 
 
 class Runner:
@@ -98,11 +98,11 @@ class Runner:
         works: list[_Work] = []
         try:
             for number, hook in enumerate(hooks):
-                said = self._begin(number, hook, event_input)
-                if isinstance(said, _Work):
-                    works.append(said)
-                elif said is not None:
-                    answers[number] = said
+                output = self._begin(number, hook, event_input)
+                if isinstance(output, _Work):
+                    works.append(output)
+                elif output is not None:
+                    answers[number] = output
         except BaseException:  # a function ends the program
             for work in works:
                 work.drop()
@@ -136,14 +136,16 @@ class Runner:
         what = hook.what
         if isinstance(what, Function):
             try:
-                said = what.function(event_input.for_function())
+                output = what.function(event_input.for_function())
             except Exception as error:  # border: a program's own code
                 return _failure(hook, _raised(error))
-            if said is None:
+            if output is None:
                 return None
-            if type(said) is dict or isinstance(said, Mapping):  # the first is the common one, and quicker
-                return _read(hook, cast("Mapping[str, Any]", said))
-            return _Work(number, hook, lambda: self._awaited(hook, said), said)
+            if type(output) is dict or isinstance(
+                output, Mapping
+            ):  # the first is the common one, and quicker
+                return _read(hook, cast("Mapping[str, Any]", output))
+            return _Work(number, hook, lambda: self._awaited(hook, output), output)
         match what:
             case Command():
                 return _Work(number, hook, lambda: self._command(hook, what, event_input))
@@ -197,11 +199,11 @@ class Runner:
                 del self._limits[limit]
                 over.set_result(None)
 
-    async def _awaited(self, hook: Hook, said: object) -> HookAnswer:
-        result = said
-        if inspect.isawaitable(said):
+    async def _awaited(self, hook: Hook, output: object) -> HookAnswer:
+        result = output
+        if inspect.isawaitable(output):
             try:
-                result = await self._in_time(hook, _awaited(said))
+                result = await self._in_time(hook, _awaited(output))
             except _Raised as raised:
                 return _failure(hook, str(raised))
         if result is None or isinstance(result, Mapping):
@@ -241,9 +243,9 @@ class _Raised(Exception):
     """What a function raised, in words."""
 
 
-async def _awaited(said: Awaitable[object]) -> object:
+async def _awaited(output: Awaitable[object]) -> object:
     try:
-        return await said
+        return await output
     except Exception as error:  # border: a program's own code, which may raise TimeoutError itself
         raise _Raised(_raised(error)) from None
 
@@ -303,11 +305,11 @@ def _as_utf8(output: bytes) -> bytes:
     return output.decode(json.detect_encoding(output)).encode()
 
 
-def _read(hook: Hook, said: Mapping[str, Any] | None) -> HookAnswer | None:
-    if not said:
+def _read(hook: Hook, output: Mapping[str, Any] | None) -> HookAnswer | None:
+    if not output:
         return None
     answer = verdicts.read(
-        hook.event, hook.name, said, blocks=hook.blocks_on_error, is_managed=hook.is_managed
+        hook.event, hook.name, output, blocks=hook.blocks_on_error, is_managed=hook.is_managed
     )
     return verdicts.restricted(answer) if hook.only_restricts else answer
 

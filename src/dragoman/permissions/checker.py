@@ -190,12 +190,12 @@ class PermissionChecker:
                 decision = Decision(classification.behaviour == "allow", classification.reason, "classifier")
                 return await self._confirmed(call, hook_decision, decision)
         if self._hooks.wants("PermissionRequest", tool, call.arguments):
-            said = await self._hooks.permission_requested(tool, copied(call.arguments), call_id=call_id)
-            if said is not None and said.behaviour == "deny":
-                return Decision(False, said.reason, "hook")
+            by_hook = await self._hooks.permission_requested(tool, copied(call.arguments), call_id=call_id)
+            if by_hook is not None and by_hook.behaviour == "deny":
+                return Decision(False, by_hook.reason, "hook")
             # Where an administrator wants a person to be asked, a hook cannot allow the call for the person.
-            if said is not None and said.behaviour == "allow" and not _is_managed(verdict):
-                return await self._confirmed(call, hook_decision, Decision(True, said.reason, "hook"))
+            if by_hook is not None and by_hook.behaviour == "allow" and not _is_managed(verdict):
+                return await self._confirmed(call, hook_decision, Decision(True, by_hook.reason, "hook"))
         interaction = self._questions.interaction
         if interaction is None:
             return Decision(False, self._without_person(call, verdict), "mode", verdict.rule)
@@ -236,8 +236,8 @@ class PermissionChecker:
             answer = PermissionAnswer(False, f"asking failed: {type(error).__name__}: {one_line(str(error))}")
         if self._replacements.get(call.server, 0) == replacements:
             await self._remember(call, question, answer)  # otherwise the answer is about another server
-        said = "allowed by the person" if answer.allowed else "denied by the person"
-        decision = Decision(answer.allowed, f"{said}: {answer.message}" if answer.message else said, "person")
+        verb = "allowed by the person" if answer.allowed else "denied by the person"
+        decision = Decision(answer.allowed, f"{verb}: {answer.message}" if answer.message else verb, "person")
         self._bus.publish(
             PermissionAsked(
                 server=tool.server,

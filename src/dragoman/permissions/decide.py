@@ -84,7 +84,7 @@ def decide(
     if rule is not None:
         return _deny(call, tool_rules, _reason(rule, call), rule)
     if hook_decision is not None and hook_decision.behaviour == "deny":
-        return _deny(call, tool_rules, _said(hook_decision))
+        return _deny(call, tool_rules, _hook_reason(hook_decision))
     if mode == "plan" and not (call.hints.read_only or call.is_own):
         return _deny(call, tool_rules, "permission mode plan allows only read-only tools")
     if call.is_own:
@@ -99,12 +99,12 @@ def decide(
     if rule is not None:
         return _ask(call, tool_rules, mode, _reason(rule, call), rule)
     if hook_decision is not None and hook_decision.behaviour == "ask":
-        return _ask(call, tool_rules, mode, _said(hook_decision))
+        return _ask(call, tool_rules, mode, _hook_reason(hook_decision))
     rule = _allowing(tool_rules.allow, call, tool_rules)
     if rule is not None:
         return _allow(call, tool_rules, rule.description, rule)
     if hook_decision is not None:
-        return _allow(call, tool_rules, _said(hook_decision))
+        return _allow(call, tool_rules, _hook_reason(hook_decision))
     if granted == "yes":
         return _allow(call, tool_rules, "allowed by the person for this session")
     if call.is_own_request:
@@ -184,10 +184,10 @@ def _reason(rule: Rule, call: Call) -> str:
     return reason if unread is None else f"{reason}; {unread}"
 
 
-def _said(hook_decision: HookDecision) -> str:
-    said = {"allow": "allowed", "ask": "to be asked", "deny": "refused"}[hook_decision.behaviour]
+def _hook_reason(hook_decision: HookDecision) -> str:
+    verb = {"allow": "allowed", "ask": "to be asked", "deny": "refused"}[hook_decision.behaviour]
     reason = f": {one_line(hook_decision.reason, 500)}" if hook_decision.reason else ""
-    return f"{said} by the hook {one_line(hook_decision.hook, 200)}{reason}"
+    return f"{verb} by the hook {one_line(hook_decision.hook, 200)}{reason}"
 
 
 def _hit(rules: tuple[Rule, ...], call: Call) -> Rule | None:

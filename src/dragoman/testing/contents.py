@@ -63,8 +63,8 @@ class ServerContents:
     def add_template(
         self, uri_template: str, fill: Fill, values: Mapping[str, Iterable[str]], **definition: Any
     ) -> None:
-        said = {"uriTemplate": uri_template, "name": uri_template, **definition}
-        self._templates[uri_template] = _Offer(said, fill, values)
+        described = {"uriTemplate": uri_template, "name": uri_template, **definition}
+        self._templates[uri_template] = _Offer(described, fill, values)
 
     def add_prompt(
         self,

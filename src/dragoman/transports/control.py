@@ -280,9 +280,9 @@ class LineControlChannel:
             if not response.request_id.startswith(self._prefix):
                 self._pass_on(line)
         elif response.subtype == "error":
-            said = response.error if isinstance(response.error, str) else "no reason given"
+            cause = response.error if isinstance(response.error, str) else "no reason given"
             self._fail(
-                response.request_id, TransportFailure("broken", f"the program says: {one_line(said, 500)}")
+                response.request_id, TransportFailure("broken", f"the program says: {one_line(cause, 500)}")
             )
         else:
             self._resolve(response.request_id, response.response, line, readable)

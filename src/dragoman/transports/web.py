@@ -222,9 +222,9 @@ async def failure_of_status(
     if 300 <= status < 400:
         return _redirected(response)
     cause = f"HTTP {status} {one_line(response.reason or '', 80)}".rstrip()
-    said = "" if status in (401, 407) else _in_words(body, content_type_of(response), hide)
-    if said and said != response.reason:
-        cause += f": {said}"
+    explanation = "" if status in (401, 407) else _in_words(body, content_type_of(response), hide)
+    if explanation and explanation != response.reason:
+        cause += f": {explanation}"
     return TransportFailure(
         "status",
         cause,

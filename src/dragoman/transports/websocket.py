@@ -276,8 +276,8 @@ class WebSocketTransport(OneLink):
 
 
 def describe_close(code: object, reason: object) -> str:
-    said = one_line(str(reason or ""), 200)
-    return "it closed the connection" + (f" with code {code}" if code else "") + (f": {said}" if said else "")
+    text = one_line(str(reason or ""), 200)
+    return "it closed the connection" + (f" with code {code}" if code else "") + (f": {text}" if text else "")
 
 
 def describe_fault(error: BaseException | None, limit_bytes: int) -> str:
@@ -381,8 +381,8 @@ async def open_tunnel(proxy: URL, target: URL) -> socket.socket:
         head = await reader.readuntil(b"\r\n\r\n")
         status = head.split(b"\r\n", 1)[0].split(b" ")[1:2]
         if not head.startswith(b"HTTP/1.") or not status or not status[0].startswith(b"2"):
-            said = one_line(head.split(b"\r\n", 1)[0].decode("latin-1"), 100)
-            raise _proxy_failure(f"the proxy refused: {said}")
+            text = one_line(head.split(b"\r\n", 1)[0].decode("latin-1"), 100)
+            raise _proxy_failure(f"the proxy refused: {text}")
         # The streams read nothing beyond the head, because a server waits for the handshake to speak.
         return socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
     finally:

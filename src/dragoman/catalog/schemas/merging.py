@@ -142,8 +142,8 @@ def fill(schema: Json, others: list[Json]) -> Json:
 def add_words(schema: Json, sentence: str) -> Json:
     """The schema with a sentence of ours at the end of its description."""
     sentence = text(sentence, WORDS_LIMIT)
-    said = text(schema.get("description", ""), DESCRIPTION_LIMIT - len(sentence) - 1)
-    schema["description"] = f"{said} {sentence}" if said else sentence
+    before = text(schema.get("description", ""), DESCRIPTION_LIMIT - len(sentence) - 1)
+    schema["description"] = f"{before} {sentence}" if before else sentence
     return schema
 
 

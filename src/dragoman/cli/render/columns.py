@@ -44,9 +44,9 @@ def width(*, full: bool = False) -> int | None:
 
 def terminal_columns() -> int:
     """From COLUMNS, or the first standard stream that is a terminal."""
-    said = os.environ.get("COLUMNS", "")
-    if said.isascii() and said.isdigit() and int(said) > 0:
-        return int(said)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns) > 0:
+        return int(columns)
     for descriptor in (1, 2, 0):
         try:
             return os.get_terminal_size(descriptor).columns or USUAL_COLUMNS

@@ -119,5 +119,5 @@ def _title(tool: ServerTool) -> str:
 def _about(tool: ServerTool) -> str:
     """The first line of its description, or else its title."""
     title = _title(tool)
-    said = (tool.definition.description or "").strip().partition("\n")[0]
-    return one_line(said or ("" if title == tool.wire_name else title))
+    first_line = (tool.definition.description or "").strip().partition("\n")[0]
+    return one_line(first_line or ("" if title == tool.wire_name else title))

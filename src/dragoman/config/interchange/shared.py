@@ -134,9 +134,9 @@ def map_of(value: Any, field: str) -> dict[str, str]:
 
 def kind_of(entry: Entry, remote: tuple[str, ...]) -> str | None:
     """The transport an entry says it uses; None if it has an address and says nothing."""
-    said = entry.get("type")
-    if isinstance(said, str) and said:
-        return TYPES.get(said, said)
+    kind = entry.get("type")
+    if isinstance(kind, str) and kind:
+        return TYPES.get(kind, kind)
     if entry.get("command") is not None:
         return "stdio"
     if any(entry.get(field) is not None for field in remote):

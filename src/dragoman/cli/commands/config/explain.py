@@ -98,7 +98,7 @@ def _show_rest(configuration: Configuration) -> None:
     click.echo(click.style("\nSettings", bold=True))
     for row in TABLE:
         first, *others = configuration.settings.values_of(row.name)
-        values = ", ".join(f"{said.value} of {said.source}" for said in others)
+        values = ", ".join(f"{other.value} of {other.source}" for other in others)
         overrides = f"  (overrides {values})" if others else ""
         unit = "" if row.unit == "0 or 1" else f" {row.unit}"
         click.echo(f"  {row.name} = {first.value}{unit}  {one_line(first.source)}{one_line(overrides)}")
@@ -169,4 +169,4 @@ def _server_json(explained: Explained) -> dict[str, Any]:
 
 def _setting_json(configuration: Configuration, name: str) -> dict[str, Any]:
     first, *others = configuration.settings.values_of(name)
-    return {"value": first.value, "source": first.source, "replaced": [said._asdict() for said in others]}
+    return {"value": first.value, "source": first.source, "replaced": [other._asdict() for other in others]}
