@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import ConfigError
 from dragoman.settings import NAMES as ALL_NAMES
-from dragoman.settings import TABLE, Layer, Said, Setting, Settings
+from dragoman.settings import TABLE, Layer, Setting, Settings, SettingValue
 
 NAMES = [row.name for row in TABLE]
 
@@ -146,14 +146,14 @@ def layers_of(place: str, row: Setting, values: list[object]) -> list[Layer]:
     return [Layer(f"{place} {n}", {} if value is None else {row.name: value}) for n, value in numbered]
 
 
-def usable(layers: list[Layer], row: Setting) -> list[Said]:
-    said: list[Said] = []
+def usable(layers: list[Layer], row: Setting) -> list[SettingValue]:
+    said: list[SettingValue] = []
     for layer in layers:
         value = layer.values.get(row.name)
         text = value.strip() if isinstance(value, str) else ""
         number = int(text) if text.isdecimal() else value
         if type(number) is int and number >= row.minimum:
-            said.append(Said(number, layer.source))
+            said.append(SettingValue(number, layer.source))
     return said
 
 
@@ -171,10 +171,10 @@ def test_managed_files_count_before_code_before_the_environment_before_other_fil
     )
     expected = [
         *usable(high, row),
-        *([] if code is None else [Said(code, "code")]),
-        *([] if environment is None else [Said(environment, "environment")]),
+        *([] if code is None else [SettingValue(code, "code")]),
+        *([] if environment is None else [SettingValue(environment, "environment")]),
         *usable(low, row),
-        Said(row.default, "default"),
+        SettingValue(row.default, "default"),
     ]
     assert list(settings.values_of(row.name)) == expected
     assert settings[row.name] == expected[0].value

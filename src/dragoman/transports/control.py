@@ -45,7 +45,7 @@ class ServerLink(Protocol):
         """The server says something by itself."""
         ...
 
-    def hang_up(self, cause: str) -> None:
+    def disconnect(self, cause: str) -> None:
         """The server is gone."""
         ...
 
@@ -128,7 +128,7 @@ class ControlTransport(OneLink):
         # On the next turn, as a reply is, so that the two keep their order.
         asyncio.get_running_loop().call_soon(self._deliver, message)
 
-    def hang_up(self, cause: str) -> None:
+    def disconnect(self, cause: str) -> None:
         asyncio.get_running_loop().call_soon(self._end, cause)
 
     def _end(self, cause: str) -> None:
@@ -227,7 +227,7 @@ class LineControlChannel:
             self._fail(request_id, TransportFailure("broken", cause))
         links, self._links = self._links, {}
         for link in links.values():
-            link.hang_up(cause)
+            link.disconnect(cause)
 
     def attach(self, server: str, link: ServerLink) -> None:
         if self._ended is not None:
