@@ -174,7 +174,7 @@ def context_share(tools: list[ServerTool]) -> tuple[int, int]:
     return sent, sum(cost_of(one) for one in tools)
 
 
-# Telling.
+# Reporting.
 
 
 def main(arguments: list[str]) -> None:

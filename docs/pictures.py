@@ -51,7 +51,7 @@ RULES = (
 )
 PICTURED: dict[str, list[tuple[str, list[Step]]]] = {
     "question": [("python examples/asking.py", [("y/s/a/p/n/t", "s")])],
-    "told-no": [("python examples/asking.py", [("y/s/a/p/n/t", "t"), ("Tell the model", "keep it\r")])],
+    "refusal": [("python examples/asking.py", [("y/s/a/p/n/t", "t"), ("Message to the model", "keep it\r")])],
     "asked": [(ASK, [("y/n", "y")])],
     "refused": [
         ("dragoman call mcp__demo__fail --yes --mcp-config demo", []),

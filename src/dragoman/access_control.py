@@ -76,7 +76,7 @@ def _without_parser(book: Rulebook) -> str | None:
     rule = next((rule for rule in book.rules if rule.shell is not None), None)
     if rule is None or has_parser():
         return None
-    return f"{rule.told}: {NO_PARSER}; until then deny and ask rules for Bash apply to every command"
+    return f"{rule.description}: {NO_PARSER}; until then deny and ask rules for Bash apply to every command"
 
 
 def _refusing(book: Rulebook, reason: str | None) -> Rulebook:
@@ -84,7 +84,9 @@ def _refusing(book: Rulebook, reason: str | None) -> Rulebook:
     if reason is None:
         return book
     everything = parse_rule("*", "deny", scope="enterprise", source="files that cannot be read")
-    return Rulebook((structs.replace(everything, told=one_line(reason, 500)), *book.rules), book.problems)
+    return Rulebook(
+        (structs.replace(everything, description=one_line(reason, 500)), *book.rules), book.problems
+    )
 
 
 def _checked_hooks(hooks: Sequence[object]) -> tuple[Hook, ...]:
@@ -127,7 +129,7 @@ class AccessControl:
         self._hooks_in_code = _checked_hooks(options.hooks)
         self._bus = bus
         self._configuration = configuration
-        self._told: asyncio.Task[None] | None = None
+        self._hook_task: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
         self._events: Listening | None = None
         self.session_id = os.urandom(8).hex()
@@ -159,12 +161,12 @@ class AccessControl:
     # Following configuration.
 
     def adopt(self, configuration: Configuration) -> None:
-        """Goes by what configuration says now."""
+        """Uses the configuration as it is now."""
         self._configuration = configuration
         rules, declared = self._read(configuration)
         self.permissions.adopt(rules.book, rules.mode)
         self.hooks.replace(declared)
-        if self._told is not None or self._wants_connection_events:
+        if self._hook_task is not None or self._wants_connection_events:
             self.listen()
 
     def _read(self, configuration: Configuration) -> tuple[Rules, tuple[Hook, ...]]:
@@ -177,7 +179,7 @@ class AccessControl:
         return rules, declared
 
     async def _keep(self, scope: str, rule: str) -> None:
-        """Writes an allow rule, and goes by it from now on."""
+        """Writes an allow rule, and applies it from now on."""
         try:
             known = self._configuration
             await asyncio.to_thread(_write_rule, known.sources, scope, rule)
@@ -191,14 +193,14 @@ class AccessControl:
     # Life.
 
     def start(self) -> None:
-        """Tells hooks that a session begins; servers are connected meanwhile."""
+        """Notifies hooks that a session begins; servers are connected meanwhile."""
         if self._wants_connection_events:
             self.listen()
         if self.hooks.wants("SessionStart", "startup"):
             self._starting = asyncio.create_task(self._begin(), name="dragoman session start")
 
     async def _begin(self) -> None:
-        self._context = await self.hooks.tell("SessionStart", {"source": "startup"})
+        self._context = await self.hooks.notify("SessionStart", {"source": "startup"})
 
     async def session_context(self) -> tuple[str, ...]:
         """What `SessionStart` hooks have to say to a model; waits until they have ended."""
@@ -207,37 +209,39 @@ class AccessControl:
         return self._context
 
     def listen(self) -> None:
-        """Tells hooks what happens to connections. Listeners cost every call a little, so only when
+        """Notifies hooks of what happens to connections. Listeners cost every call a little, so only when
         wanted."""
-        if self._told is None:
+        if self._hook_task is None:
             self._events = self._bus.listen()
-            self._told = asyncio.create_task(self._tell_hooks(self._events), name="dragoman hooks")
+            self._hook_task = asyncio.create_task(self._notify_hooks(self._events), name="dragoman hooks")
 
     async def close(self) -> None:
         """Questions end; hooks under way may run for up to HOOKS_END_SECONDS."""
         self.questions.close()
         if self._events is not None:
             await self._events.aclose()
-        telling = [task for task in (self._told, self._starting) if task is not None]
-        if telling:
-            _, late = await asyncio.wait(telling, timeout=HOOKS_END_SECONDS)
+        tasks = [task for task in (self._hook_task, self._starting) if task is not None]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=HOOKS_END_SECONDS)
             for task in late:
                 task.cancel()
-            await asyncio.gather(*telling, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
         if self.hooks.wants("SessionEnd", "close"):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(HOOKS_END_SECONDS):
-                    await self.hooks.tell("SessionEnd", {"reason": "close"})
+                    await self.hooks.notify("SessionEnd", {"reason": "close"})
         await self.hooks.close()
         if self.audit is not None:
             await asyncio.to_thread(self.audit.close)
 
-    async def _tell_hooks(self, events: Listening) -> None:
-        async with asyncio.TaskGroup() as telling:
+    async def _notify_hooks(self, events: Listening) -> None:
+        async with asyncio.TaskGroup() as tasks:
             async for event in events:
-                told = _as_told(event)
-                if told is not None and self.hooks.wants(told[0], told[1]["mcp_server_name"]):
-                    telling.create_task(self.hooks.tell(*told))
+                hook_event = _as_hook_event(event)
+                if hook_event is not None and self.hooks.wants(
+                    hook_event[0], hook_event[1]["mcp_server_name"]
+                ):
+                    tasks.create_task(self.hooks.notify(*hook_event))
 
     def report_problem(self, problem: str) -> None:
         self._bus.publish(ConfigurationChanged(problems=(problem,)))
@@ -272,8 +276,8 @@ def _write_rule(sources: Sources, scope: str, rule: str) -> None:
     add_rule(sources, scope, "allow", rule)
 
 
-def _as_told(event: Event) -> tuple[str, dict[str, Any]] | None:
-    """The hook event that something which happened to a connection is, as `hooks/contract.py` has it."""
+def _as_hook_event(event: Event) -> tuple[str, dict[str, Any]] | None:
+    """The hook event that something which happened to a connection is, as `hooks/events.py` has it."""
     match event:
         case ServerConnected():
             more: dict[str, Any] = {"protocol_version": event.protocol_version}

@@ -1,7 +1,7 @@
 """Which network addresses are public, private, or never contacted because a server names them. Pure.
 
 Used where a server, or a list of servers, names the address (protection against SSRF). An IPv6 address that
-stands for an IPv4 address is judged as that one.
+contains an IPv4 address is judged as that one.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _NEVER: Final = tuple(
     )
 )
 _NAT64: Final = bytes.fromhex("0064ff9b0000000000000000")
-"""The first bytes of an IPv6 address that stands for the IPv4 address behind it (RFC 6052)."""
+"""The first bytes of an IPv6 address that represents the IPv4 address behind it (RFC 6052)."""
 _UNICAST: Final = IPv6Network("2000::/3")
 """All IPv6 addresses that are given out for use everywhere. Beside it are forms that carry an IPv4 address
 (`::127.0.0.1`, `::ffff:0:127.0.0.1`) and addresses of one site, not all of which `is_global` knows."""
 
 
 def parse_address(host: str) -> Address | None:
-    """The address that a host of a canonical URL stands for; None for a name."""
+    """The address in the host part of a canonical URL; None for a name."""
     try:
         address = ip_address(host.strip("[]").partition("%")[0])
     except ValueError:

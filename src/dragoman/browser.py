@@ -33,11 +33,11 @@ def opener(environ: Mapping[str, str] = os.environ) -> list[str] | None:
     return [found] if found else None
 
 
-def open_page(url: str, environ: Mapping[str, str] = os.environ) -> bool:
+def open_page(url: str) -> bool:
     """Whether a browser was started. Raises `ConfigError` for a URL that no person is sent to."""
     if parse_page_url(url) is None:
         raise ConfigError("the URL is not one that a browser is sent to")
-    program = opener(environ)
+    program = opener()
     if program is None:
         return False
     try:

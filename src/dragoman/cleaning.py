@@ -36,7 +36,7 @@ _SYMBOLS = (
 _UNSAFE = re.compile(f"[{_UNSAFE_SET}]|(?<![{_SYMBOLS}0-9#*])\ufe0f|(?<=[0-9#*])\ufe0f(?!\u20e3)")
 
 # Where marks could tower: several signs in a row that are no letters, digits, blanks or ASCII. Every script
-# has marks that stand on the letter before them; more than four on one letter write no language, and ten
+# has marks that belong to the letter before them; more than four on one letter write no language, and ten
 # thousand fill a screen.
 _SIGNS = re.compile(r"[^\w\s\x00-\x7f]{5,}")
 MARKS_LIMIT: Final = 4
@@ -208,12 +208,12 @@ def cut(text: str, limit: int | None, beyond: int = 0) -> str:
         return text
     # A letter and its accents, an emoji and its modifiers stay together.
     end = min(limit, len(text))
-    while max(0, limit - 8) < end < len(text) and _clings(text, end):
+    while max(0, limit - 8) < end < len(text) and _belongs_to_previous(text, end):
         end -= 1
     return f"{text[:end]}… [{len(text) - end + beyond} more characters]"
 
 
-def _clings(text: str, place: int) -> bool:
+def _belongs_to_previous(text: str, place: int) -> bool:
     """Whether the character there belongs to the one before it."""
     import unicodedata
 

@@ -1,4 +1,4 @@
-"""The interface of the source of authentication headers (`Credentials`), and the refusal it is told
+"""The interface of the source of authentication headers (`Credentials`), and the refusal it is given
 (`Challenge`).
 
 The packages `transports` and `auth`, which both use them, do not import each other.
@@ -62,7 +62,7 @@ class Credentials(Protocol):
 
 @runtime_checkable
 class TracksAcceptance(Protocol):
-    """`Credentials` that are told which headers a server has accepted.
+    """`Credentials` that learn which headers a server has accepted.
 
     They are renewed up to twice for one message, and must not renew again what was refused at once.
     """

@@ -10,7 +10,7 @@
     │   ├── CommandNotFound       there is no such program
     │   ├── StartFailed           the program is there but did not start or stay up
     │   ├── ConnectTimeout        it did not answer in time
-    │   ├── Unreachable           the network, TLS or HTTP stands between: refused, not found, status 503 …
+    │   ├── Unreachable           a failure of network, TLS or HTTP: refused, not found, status 503 …
     │   ├── SignInNeeded          the server requires authentication
     │   ├── SignInFailed          an attempt to sign in did not succeed
     │   └── HandshakeFailed       it answered, but not as MCP asks
@@ -129,7 +129,7 @@ class PolicyRefused(ConfigError):
         self.reason = one_line(reason, 500)
         super().__init__(
             f"server {one_line(server, 200)!r} is not admitted: {self.reason}",
-            hint="`dragoman config explain` shows the rule and the file it stands in.",
+            hint="`dragoman config explain` shows the rule and the file it is in.",
         )
 
 
@@ -419,8 +419,8 @@ class TaskCancelled(CallError):
 
     def __init__(self, server: str, tool: str, message: str) -> None:
         self.tool = tool
-        said = f": {one_line(message, 500)}" if message else ""
-        super().__init__(server, f"{server} has cancelled the task of {tool}{said}")
+        detail = f": {one_line(message, 500)}" if message else ""
+        super().__init__(server, f"{server} has cancelled the task of {tool}{detail}")
 
 
 _INPUT_HINTS = {

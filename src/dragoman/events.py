@@ -1,7 +1,8 @@
 """Events: what happened, as frozen values, and the bus that delivers them.
 
 The code that causes something publishes the event, and any number of listeners read it at their own pace. A
-listener that is too slow loses the oldest events and is told how many (`EventsDropped`).
+listener that is too slow loses the oldest events and learns how many (`EventsDropped`). Programs compute
+metrics from them. Hook events are in `hooks/events.py`.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class CallStarted(CallEvent, frozen=True, kw_only=True):
 
 
 class CallProgressed(CallEvent, frozen=True, kw_only=True):
-    """A server told how far a call has come."""
+    """A server reported the progress of a call."""
 
     progress: float
     total: float | None = None
@@ -120,8 +121,8 @@ class CallProgressed(CallEvent, frozen=True, kw_only=True):
         """As the progress of a tool use, for programs that show it in that form:
         `{"toolUseID": …, "data": {"type": "mcp_progress", "progress": …, "total": …, "message": …}}`.
         What the server did not say is left out."""
-        said = {"progress": self.progress, "total": self.total, "message": self.message}
-        given = {name: value for name, value in said.items() if value is not None}
+        params = {"progress": self.progress, "total": self.total, "message": self.message}
+        given = {name: value for name, value in params.items() if value is not None}
         return {"toolUseID": self.call_id, "data": {"type": "mcp_progress", **given}}
 
 
@@ -168,7 +169,7 @@ class EventBus:
     """Hands events to listeners. Publishing never waits and costs next to nothing without listeners."""
 
     def __init__(self) -> None:
-        # Weak: who stops listening need not say so.
+        # Weak references: a listener that is dropped need not be closed.
         self._listeners: WeakSet[Listening] = WeakSet()
         self._closed = False
         self.cover: Callable[[Event], Event] | None = None

@@ -91,7 +91,7 @@ class HostOptions(TypedDict, total=False):
     sampler: Sampler | None
     """The program's model, for servers whose entry allows `sampling`."""
     roots: Sequence[Path | str]
-    """Folders that servers are told besides the working directory."""
+    """Folders that servers are given as roots besides the working directory."""
     classifier: Classifier | None
     """Decides in permission mode `auto`."""
     audit: bool | None
@@ -406,7 +406,7 @@ class Host:
         return {name: self._without_secrets(name, text) for name, text in texts.items()}
 
     async def session_context(self) -> tuple[str, ...]:
-        """What `SessionStart` hooks want a model to be told at the beginning of a conversation, one text per
+        """What `SessionStart` hooks want a model to be given at the beginning of a conversation, one text per
         hook (`additionalContext`). Waits until those hooks have ended."""
         self._check_open()
         return await self._access.session_context()
@@ -492,7 +492,7 @@ class Host:
         without a result; the task goes on, and `tasks` fetches its result by the `task` of the outcome. Calls
         that are not tasks are not affected. `call_id`: identifies this call in events and hooks, for instance
         the id of a model's tool use; one is generated if it is missing. `caller`: the party that makes the
-        call, if it is not the local one; grants and the audit log tell callers apart.
+        call, if it is not the local one; grants and the audit log distinguish callers.
 
         What the tool or its server answers, errors included, is the outcome. Raised are only
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
@@ -577,7 +577,7 @@ class Host:
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """The folders that servers are told: the working directory, then the others."""
+        """The folders that servers are given as roots: the working directory, then the others."""
         return self._roots.folders
 
     def set_roots(self, folders: Sequence[Path | str]) -> None:

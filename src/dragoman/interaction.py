@@ -18,7 +18,7 @@ from dragoman.forms import FormField, fields_of
 
 
 class Caller(Struct, frozen=True):
-    """The party that makes a call. Grants, questions and the audit log tell callers apart."""
+    """The party that makes a call. Grants, questions and the audit log distinguish callers."""
 
     id: str = "local"
     """The local person or program by default."""
@@ -77,7 +77,7 @@ class PermissionAnswer(Struct, frozen=True):
     """The scope to which a lasting yes is written: everywhere, or in this project."""
 
 
-class NobodyToAsk(Exception):
+class NoInteraction(Exception):
     """Raised by an `Interaction` that cannot reach a person now; its text says what would help."""
 
 

@@ -49,7 +49,7 @@ def ways_to_write(name: str) -> frozenset[str]:
 
 
 def may_mean_server(written: str, name: str) -> bool:
-    """Whether what a list of prohibited servers says may mean the server. `*` stands for any characters.
+    """Whether what a list of prohibited servers says may mean the server. `*` matches any characters.
 
     Letter case, look-alike and invisible characters and blanks around a name make no difference, as in a deny
     rule; the form of a rule (`mcp__server`), several names with commas between them, quotes and the signs of

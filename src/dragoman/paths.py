@@ -40,10 +40,10 @@ def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
     return config_dir(environ) / "state"
 
 
-def server_folder(name: str, environ: Mapping[str, str] = os.environ) -> Path:
+def server_folder(name: str) -> Path:
     """Where a server starts that belongs to no project: one folder for each, so that none can leave programs
     or modules there for another."""
-    return config_dir(environ) / "servers" / file_name(name)
+    return config_dir() / "servers" / file_name(name)
 
 
 def file_name(name: str) -> str:
@@ -53,13 +53,13 @@ def file_name(name: str) -> str:
     return f"{readable}-{digest}"
 
 
-def is_server_folder(folder: Path, environ: Mapping[str, str] = os.environ) -> bool:
-    return folder.parent == config_dir(environ) / "servers"
+def is_server_folder(folder: Path) -> bool:
+    return folder.parent == config_dir() / "servers"
 
 
-def logs_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """What Dragoman writes down about what it did."""
-    return config_dir(environ) / "logs"
+def logs_dir() -> Path:
+    """The folder of the audit log and of the logs of servers."""
+    return config_dir() / "logs"
 
 
 def managed_dir(environ: Mapping[str, str] = os.environ) -> Path:

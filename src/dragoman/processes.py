@@ -48,7 +48,7 @@ def read_process(pid: int) -> ProcessFacts | None:
             text = file.read()
     except OSError:
         return None if HAS_PROC else _read_process_with_ps(pid)
-    # The program's name stands in parentheses and may contain anything, parentheses included.
+    # The program's name is in parentheses and may contain anything, parentheses included.
     fields = text[text.rindex(b")") + 2 :].split()
     return ProcessFacts(
         pid, fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])

@@ -138,7 +138,7 @@ class Layer(NamedTuple):
     values: Mapping[str, object]
 
 
-class Said(NamedTuple):
+class SettingValue(NamedTuple):
     """One value, and the place it comes from."""
 
     value: int
@@ -146,9 +146,9 @@ class Said(NamedTuple):
 
 
 class Settings:
-    """The values in force: managed files win over code, code over the environment, that over other files."""
+    """The values in force: managed files precede code, code the environment, and that other files."""
 
-    __slots__ = ("_said", "_values", "problems")
+    __slots__ = ("_all_values", "_values", "problems")
 
     def __init__(
         self,
@@ -161,43 +161,43 @@ class Settings:
         """`files` are given from the highest scope to the lowest.
 
         A value that cannot be used raises if it comes from code or the environment; in a file it is passed
-        over, and told in `problems`.
+        over, and named in `problems`.
         """
         self.problems: list[str] = []
         given = {**(overrides or {})}
         for name in given.keys() - _ROWS.keys():
             raise ConfigError(f"there is no setting named {name!r}", hint=_known_names())
         environ = os.environ if environ is None else environ
-        self._said = {
+        self._all_values = {
             row.name: (
                 *self._from_files(row, managed),
-                *([Said(_checked(row, given[row.name]), "code")] if row.name in given else []),
+                *([SettingValue(_checked(row, given[row.name]), "code")] if row.name in given else []),
                 *_from_environment(row, environ.get(row.name)),
                 *self._from_files(row, files),
-                Said(row.default, "default"),
+                SettingValue(row.default, "default"),
             )
             for row in TABLE
         }
-        self._values = {name: said[0].value for name, said in self._said.items()}
+        self._values = {name: values[0].value for name, values in self._all_values.items()}
 
     def __getitem__(self, name: str) -> int:
         return self._values[name]
 
-    def said(self, name: str) -> tuple[Said, ...]:
-        """Everything said about a setting; the first is in force, the others it beat."""
-        return self._said[name]
+    def values_of(self, name: str) -> tuple[SettingValue, ...]:
+        """Every value given for a setting; the first is in force, the others are replaced by it."""
+        return self._all_values[name]
 
     def adopt(self, other: Settings) -> None:
         """Takes over another's values; all users of this object see them from now on."""
-        self._said, self._values, self.problems = other._said, other._values, other.problems
+        self._all_values, self._values, self.problems = other._all_values, other._values, other.problems
 
-    def _from_files(self, row: Setting, layers: Sequence[Layer]) -> Iterator[Said]:
+    def _from_files(self, row: Setting, layers: Sequence[Layer]) -> Iterator[SettingValue]:
         for layer in layers:
             if row.name not in layer.values:
                 continue
             value = layer.values[row.name]
             try:
-                yield Said(
+                yield SettingValue(
                     _number(row, value) if isinstance(value, str) else _checked(row, value), layer.source
                 )
             except ConfigError as error:
@@ -208,9 +208,9 @@ class Settings:
         return self._values[name] / 1000
 
 
-def _from_environment(row: Setting, text: str | None) -> Iterator[Said]:
+def _from_environment(row: Setting, text: str | None) -> Iterator[SettingValue]:
     if text is not None and text.strip():
-        yield Said(_number(row, text), "environment")
+        yield SettingValue(_number(row, text), "environment")
 
 
 def _number(row: Setting, text: str) -> int:

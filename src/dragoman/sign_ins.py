@@ -118,25 +118,25 @@ class SignInTool(BuiltinTool):
             )
         finally:
             waiting.cancel()
-        told = self._state(self._screen)
+        text = self._state(self._screen)
         if self._task.done():
             self._task = self._screen = None
-        return told
+        return text
 
     def _take_result(self) -> str | None:
-        """How the last attempt ended, told once; the next call begins another."""
+        """How the last attempt ended, reported once; the next call begins another."""
         if self._task is None or not self._task.done() or self._screen is None:
             return None
-        told = self._state(self._screen)
+        text = self._state(self._screen)
         self._task = self._screen = None
-        return told
+        return text
 
     async def _attempt(self, screen: CollectingScreen) -> None:
         try:
             view = await self._sign_in(self.signs_in_to, screen)
         except DragomanError as error:
             screen.problem = f"{error}" + (f" {error.hint}" if error.hint else "")
-        except Exception as error:  # border: the model is told that it failed, whatever happened
+        except Exception as error:  # border: the model is given the failure, whatever happened
             screen.problem = f"unexpected error {type(error).__name__}"
         else:
             if view.status != "connected":

@@ -51,7 +51,7 @@ class Found(Struct, frozen=True):
     tools: tuple[Tool, ...] = ()
     """Best first; from now on the model has them."""
     unknown: tuple[str, ...] = ()
-    """Names a `select:` asked for that no tool, or more than one, goes by."""
+    """Names a `select:` asked for that no tool, or more than one, has."""
     connecting: tuple[str, ...] = ()
     """Servers that were not there in time, so that their tools could not be found."""
     failed: Mapping[str, str] = {}
@@ -80,7 +80,7 @@ class Toolbox:
         """Those of them that cost far more now, and are not shown."""
         self._deferred: dict[str, None] = {name: None for name, tool in self._builtins.items() if tool.defers}
         """Every tool that was not shown at first, also those that were loaded later."""
-        self._told = InstructionsDelta()
+        self._delta = InstructionsDelta()
         self._index: tuple[Index, Sequence[Tool]] = (Index(()), ())
 
     # What the model sees.
@@ -116,7 +116,7 @@ class Toolbox:
     def instructions_delta(self) -> str:
         """For the next turn: which of these sections are new, changed or no longer hold since the last time
         it was asked for; the first time all of them. Empty if nothing changed."""
-        return self._told.next(self._host.instructions())
+        return self._delta.next(self._host.instructions())
 
     # What the model does.
 

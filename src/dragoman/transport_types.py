@@ -56,7 +56,7 @@ class TransportType(Struct, frozen=True, kw_only=True):
 IN_PROCESS: Final = "in-process"
 """The type of servers that were handed over as objects."""
 UNUSABLE: Final = "unusable"
-"""Stands for the type of an entry that could not be understood."""
+"""The type of an entry that could not be understood."""
 
 _ROWS: Final = (
     TransportType(

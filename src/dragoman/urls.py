@@ -29,7 +29,7 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 LIMIT_CHARACTERS: Final = 8192
 """Longest URL, as written and in canonical form."""
 
-# Stands for a pattern's star while the rest is made canonical, so that `%2A` stays a plain character.
+# Replaces a pattern's star while the rest is made canonical, so that `%2A` stays a plain character.
 # No text can hold it: control characters are refused first.
 _STAR: Final = "\0"
 

@@ -55,4 +55,4 @@ class _Talk:
             waiting.set_result(message)
 
     def lost(self, cause: str) -> None:
-        self._link.hang_up(cause)
+        self._link.disconnect(cause)

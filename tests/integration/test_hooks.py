@@ -18,8 +18,8 @@ from dragoman.errors import InvalidArguments, PermissionRefused
 from dragoman.events import HookReported
 from dragoman.hooks import commands
 from dragoman.hooks.active import ActiveHooks, HookSession
-from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import Command, Hook, Post, hook
+from dragoman.hooks.events import EVENTS
 from dragoman.hooks.merging import After, Before
 from dragoman.hooks.verdicts import CONTEXT_LIMIT, HookDecision
 from dragoman.permissions.checker import names_of
@@ -298,10 +298,10 @@ async def test_the_same_command_runs_once(home: Path):
 async def test_text_at_the_start_of_a_session_is_context():
     flood = python("print('\\x1b[31mbe kind ' * 9000)")
     async with Desk(runs(flood, "SessionStart"), runs("echo ignored", "SessionEnd")) as desk:
-        (context,) = await desk.hooks.tell("SessionStart", {"source": "startup"})
+        (context,) = await desk.hooks.notify("SessionStart", {"source": "startup"})
         assert context.startswith("be kind be kind")
         assert len(context) <= CONTEXT_LIMIT
-        assert await desk.hooks.tell("SessionEnd", {"reason": "other"}) == ()
+        assert await desk.hooks.notify("SessionEnd", {"reason": "other"}) == ()
 
 
 async def test_after_a_call_exit_code_2_tells_the_model_why():

@@ -31,8 +31,8 @@ async def test_instructions_are_cleaned_and_cut(home: Path):
 @pytest.mark.requirement("LIF-4")
 async def test_a_server_that_is_disabled_leaves_nothing_in_the_catalogue(home: Path):
     box = server()
-    box.shelf.add_resource("note://a", "a")
-    box.shelf.add_prompt("hello", lambda _: "hello", [], {})
+    box.contents.add_resource("note://a", "a")
+    box.contents.add_prompt("hello", lambda _: "hello", [], {})
     async with Host({"box": box}, permission_mode="bypassPermissions") as host:
         await host.ready()
         assert host.servers["box"].tool_count == 1

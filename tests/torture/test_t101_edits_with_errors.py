@@ -54,14 +54,14 @@ async def watching() -> AsyncIterator[tuple[Host, Callable[[str], Any]]]:
         async def told(words: str) -> ConfigurationChanged:
             async with asyncio.timeout(SECONDS):
                 async for event in events:
-                    if _is_told(event, words):
+                    if _is_reported(event, words):
                         return event
             raise AssertionError("the host was closed")
 
         yield host, told
 
 
-def _is_told(event: Event, words: str) -> bool:
+def _is_reported(event: Event, words: str) -> bool:
     if not isinstance(event, ConfigurationChanged):
         return False
     return any(words in problem for problem in event.problems) if words else event.problems == ()

@@ -27,7 +27,7 @@ def chatty(name: str) -> InMemoryServer:
     blob = {"type": "resource", "resource": {"uri": "x:y", "blob": "AAAA", "mimeType": "application/x"}}
     server.add_tool("flood", lambda _a, _c: {"content": [blob] * (LIMIT + 10)})
     server.add_tool("large", lambda _a, _c: LARGE)
-    server.shelf.add_resource("x:data", "text")
+    server.contents.add_resource("x:data", "text")
     return server
 
 

@@ -56,8 +56,8 @@ def _written(path: Path, lock: Lock) -> Path:
 def _library(description: str, required: bool, mime: str) -> InMemoryServer:
     server = InMemoryServer("library")
     arguments = [{"name": "book", "description": description, "required": required}]
-    server.shelf.add_prompt("summarise", lambda given: f"Summarise {given}", arguments, {})
-    server.shelf.add_template("book://{isbn}", lambda _: "text", {}, mimeType=mime)
+    server.contents.add_prompt("summarise", lambda given: f"Summarise {given}", arguments, {})
+    server.contents.add_template("book://{isbn}", lambda _: "text", {}, mimeType=mime)
     return server
 
 

@@ -124,7 +124,7 @@ def test_t112_a_frozen_watchdog_that_reads_no_more_is_replaced(sleeper):
 
     def keep_telling() -> None:
         for _ in range(20_000):
-            guard._tell_watchdog(f"- {sleeper + 1}\n")
+            guard._write_to_watchdog(f"- {sleeper + 1}\n")
         done.set()
 
     threading.Thread(target=keep_telling, daemon=True).start()

@@ -56,7 +56,7 @@ PROMPTS = {
 @pytest.mark.parametrize("what", PROMPTS)
 async def test_t157_a_large_prompt_holds_up_nobody(arena, what):
     async with streamable(revisions=(MODERN,)) as server:
-        server.zoo.shelf.add_prompt("ask", lambda _: "fine", [], {})
+        server.zoo.contents.add_prompt("ask", lambda _: "fine", [], {})
         entry = {"url": server.url, "protocol": MODERN, "headers": {"Authorization": "Bearer s3cr3t-0f-it"}}
         async with arena(entry) as a:
             server.on["prompts/get"] = answers.first(1, said(large(*PROMPTS[what])))
@@ -82,7 +82,7 @@ RESOURCES = {
 @pytest.mark.parametrize("what", RESOURCES)
 async def test_t157_a_large_resource_holds_up_nobody(arena, what):
     async with streamable(revisions=(MODERN,)) as server:
-        server.zoo.shelf.add_resource("a:b", "fine")
+        server.zoo.contents.add_resource("a:b", "fine")
         entry = {"url": server.url, "protocol": MODERN, "headers": {"Authorization": "Bearer s3cr3t-0f-it"}}
         async with arena(entry) as a:
             server.on["resources/read"] = answers.first(1, said(large(*RESOURCES[what])))
@@ -98,7 +98,7 @@ async def test_t157_a_large_resource_holds_up_nobody(arena, what):
 async def test_t157_a_large_completion_is_refused(arena, what):
     piece = "," + what[1:].replace("x", HIDDEN)
     async with streamable(revisions=(MODERN,)) as server:
-        server.zoo.shelf.add_prompt("ask", lambda _: "fine", [{"name": "word"}], {})
+        server.zoo.contents.add_prompt("ask", lambda _: "fine", [{"name": "word"}], {})
         async with arena({"url": server.url, "protocol": MODERN}) as a:
             reply = large('{"completion":{"values":' + what, piece, "]}}")
             server.on["completion/complete"] = answers.first(1, said(reply))

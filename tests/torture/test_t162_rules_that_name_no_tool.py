@@ -68,7 +68,7 @@ def test_t162_it_is_a_problem_of_every_rule(behaviour: Behaviour, text: str, nam
 MEANT: list[tuple[str, str]] = [
     ("mcp__box:echo", "no name of a tool has the character : in it (did you mean mcp__box__echo?)"),
     ("mcp_box", "the names of servers' tools begin with mcp__ (did you mean mcp__box?)"),
-    ("mcp__box__.*", "* alone stands for any characters (did you mean mcp__box__*?)"),
+    ("mcp__box__.*", "* alone matches any characters (did you mean mcp__box__*?)"),
     (
         "mcp__a, mcp__b",
         'a rule names one tool or server (write each as a text of its own: "mcp__a", "mcp__b")',

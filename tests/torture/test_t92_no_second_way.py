@@ -144,8 +144,8 @@ async def test_t92_a_deny_looks_at_the_address_and_at_the_prompt():
 async def test_t92_what_is_denied_is_not_shown_among_others():
     rules = {"deny": ["mcp__lib"]}
     other = InMemoryServer("other", instructions="be kind")
-    other.shelf.add_resource("note://a", "a")
-    other.shelf.add_prompt("hello", lambda _: "hello", [], {})
+    other.contents.add_resource("note://a", "a")
+    other.contents.add_prompt("hello", lambda _: "hello", [], {})
     other.add_tool("look", lambda _a, _c: "seen")
     library = Library()
     async with Host({LIB: library, "other": other}, permission_mode="bypassPermissions", rules=rules) as host:

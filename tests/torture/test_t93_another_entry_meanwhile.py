@@ -66,7 +66,7 @@ async def two_servers(
             await host.ready(timeout=20)
 
         for server in (first, second):
-            server.zoo.shelf.add_resource(NOTE, "a note")
+            server.zoo.contents.add_resource(NOTE, "a note")
         point_at(first)
         async with Host.configured(interaction=person, **options) as host:
             await host.ready(timeout=20)

@@ -83,12 +83,12 @@ def teach(server: Streamable) -> None:
     server.zoo.add_tool(f"named_{SECRET}", lambda _a, _c: "x")
     halves = [text(f"it is {SECRET[:9]}"), text(SECRET[9:14]), text(f"{SECRET[14:]}, so")]
     server.zoo.add_tool("split", lambda _a, _c: {"content": halves})
-    shelf = server.zoo.shelf
-    shelf.add_resource("note://a", SAID, description=SAID, title=SAID)
-    shelf.add_resource(f"note://{SECRET}", "x", name="b")
-    shelf.add_template("note://{name}", lambda _: SAID, {"name": [SECRET, "fine"]}, description=SAID)
+    contents = server.zoo.contents
+    contents.add_resource("note://a", SAID, description=SAID, title=SAID)
+    contents.add_resource(f"note://{SECRET}", "x", name="b")
+    contents.add_template("note://{name}", lambda _: SAID, {"name": [SECRET, "fine"]}, description=SAID)
     argument = {"name": "who", "description": SAID}
-    shelf.add_prompt("hello", lambda _: SAID, [argument], {"who": [SECRET, "me"]}, description=SAID)
+    contents.add_prompt("hello", lambda _: SAID, [argument], {"who": [SECRET, "me"]}, description=SAID)
 
 
 @asynccontextmanager

@@ -44,7 +44,7 @@ PUBLIC = [
     "HostOptions",
     "ImageBlock",
     "Interaction",
-    "NobodyToAsk",
+    "NoInteraction",
     "PermissionAnswer",
     "PermissionAsked",
     "PermissionQuestion",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import ConfigError
 from dragoman.settings import NAMES as ALL_NAMES
-from dragoman.settings import TABLE, Layer, Said, Setting, Settings
+from dragoman.settings import TABLE, Layer, Setting, Settings, SettingValue
 
 NAMES = [row.name for row in TABLE]
 
@@ -146,14 +146,14 @@ def layers_of(place: str, row: Setting, values: list[object]) -> list[Layer]:
     return [Layer(f"{place} {n}", {} if value is None else {row.name: value}) for n, value in numbered]
 
 
-def usable(layers: list[Layer], row: Setting) -> list[Said]:
-    said: list[Said] = []
+def usable(layers: list[Layer], row: Setting) -> list[SettingValue]:
+    said: list[SettingValue] = []
     for layer in layers:
         value = layer.values.get(row.name)
         text = value.strip() if isinstance(value, str) else ""
         number = int(text) if text.isdecimal() else value
         if type(number) is int and number >= row.minimum:
-            said.append(Said(number, layer.source))
+            said.append(SettingValue(number, layer.source))
     return said
 
 
@@ -171,12 +171,12 @@ def test_managed_files_count_before_code_before_the_environment_before_other_fil
     )
     expected = [
         *usable(high, row),
-        *([] if code is None else [Said(code, "code")]),
-        *([] if environment is None else [Said(environment, "environment")]),
+        *([] if code is None else [SettingValue(code, "code")]),
+        *([] if environment is None else [SettingValue(environment, "environment")]),
         *usable(low, row),
-        Said(row.default, "default"),
+        SettingValue(row.default, "default"),
     ]
-    assert list(settings.said(row.name)) == expected
+    assert list(settings.values_of(row.name)) == expected
     assert settings[row.name] == expected[0].value
 
 
@@ -186,7 +186,7 @@ def test_every_value_of_a_file_is_taken_or_told_of(row: Setting, managed: list[o
     layers = [*layers_of("managed", row, managed), *layers_of("file", row, files)]
     settings = Settings(environ={}, managed=layers[: len(managed)], files=layers[len(managed) :])
     spoken = [layer.source for layer in layers if row.name in layer.values]
-    taken = [said.source for said in settings.said(row.name)[:-1]]
+    taken = [said.source for said in settings.values_of(row.name)[:-1]]
     told = [problem.partition(":")[0] for problem in settings.problems]
     assert sorted(taken + told) == sorted(spoken)
     assert all(row.name in problem for problem in settings.problems)
@@ -196,7 +196,7 @@ def test_what_is_adopted_is_seen_by_whoever_holds_the_settings():
     held = Settings(environ={})
     held.adopt(Settings({"MCP_TIMEOUT": 5}, {}, files=[Layer("f", {"MCP_TOOL_TIMEOUT": "x"})]))
     assert held["MCP_TIMEOUT"] == 5
-    assert held.said("MCP_TIMEOUT")[0].source == "code"
+    assert held.values_of("MCP_TIMEOUT")[0].source == "code"
     assert len(held.problems) == 1
 
 

@@ -46,7 +46,7 @@ async def ask(caller: Caller, name: str, arguments: object, call_id: str | None 
 
 
 def parts_of(outcome: CallOutcome) -> list[str | ImageBlock]:
-    """Texts and images, at least one. An error is told in words alone: with images, APIs refuse it."""
+    """Texts and images, at least one. An error is text only: APIs refuse one with images."""
     parts = [_part(block, with_images=not outcome.is_error) for block in outcome.content]
     if not outcome.content and outcome.has_structured:
         parts = [for_model(msgspec.json.encode(outcome.structured).decode())]

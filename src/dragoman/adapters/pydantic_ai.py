@@ -29,11 +29,13 @@ class Toolset(AbstractToolset[Any]):
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         found: dict[str, ToolsetTool[Any]] = {}
         for tool in self._caller.tools():
-            told = ToolDefinition(
+            definition = ToolDefinition(
                 name=tool.name, description=tool.description, parameters_json_schema=tool.model_schema,
                 sequential=not tool.hints.read_only,  # what only reads may run beside others
             )  # fmt: skip
-            made = ToolsetTool(toolset=self, tool_def=told, max_retries=1, args_validator=self._validator)
+            made = ToolsetTool(
+                toolset=self, tool_def=definition, max_retries=1, args_validator=self._validator
+            )
             found[tool.name] = made
         return found
 

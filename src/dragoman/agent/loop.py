@@ -57,7 +57,7 @@ OnEvent = Callable[[AgentEvent], None]
 SETTINGS: Final[ModelSettings] = {"max_retries": 0, "cache": True}
 """Retries are made here, where they are seen."""
 REPEAT_LIMIT: Final = 3
-"""How often in sequence the same call with the same result is accepted before the model is told to stop."""
+"""How often in sequence the same call with the same result is accepted before the model is asked to stop."""
 REPEATED: Final = (
     "This is the same call with the same result as before. Do not repeat it: try something else, or answer."
 )

@@ -1,6 +1,6 @@
 """`headersHelper`: a command that prints authentication headers.
 
-Defines what the command is told, how long it may take, and which headers of its output may be sent. It runs
+Defines what the command is given, how long it may take, and which headers of its output may be sent. It runs
 once for each connection and again when a server refuses its headers. Its output is secret: no error contains
 any of it. The transport decides which messages share one run, and which headers it overrides.
 """
@@ -75,7 +75,7 @@ class HeadersHelper:
         watchdog: Watches,
         learned: Callable[[Iterable[str]], None] | None = None,
     ) -> None:
-        """`env`: all that the command gets, besides the names under which it is told which server this is.
+        """`env`: all that the command gets, besides the variables that name the server.
 
         `learned` is called with every value, so that it is redacted everywhere.
         """
@@ -94,7 +94,7 @@ class HeadersHelper:
             return self._given if self._given is not None else await self._obtain()
 
     async def renew(self, challenge: Challenge) -> bool:
-        """Runs the command again after a 401. It is not told which rights are missing, so not after a 403."""
+        """Runs the command again after a 401. Not after a 403: it does not learn which rights are missing."""
         if challenge.status != 401:
             return False
         async with self._running:
@@ -104,10 +104,10 @@ class HeadersHelper:
 
     async def _obtain(self) -> Mapping[str, str]:
         self._given = await self._run()
-        self._tell(self._given.values())
+        self._report_secrets(self._given.values())
         return self._given
 
-    def _tell(self, values: Iterable[str]) -> None:
+    def _report_secrets(self, values: Iterable[str]) -> None:
         if self._learned is not None:
             self._learned([word for value in values for word in (value, *value.split())])
 
@@ -137,10 +137,10 @@ class HeadersHelper:
 
 
 def facts(server: str, url: str) -> dict[str, str]:
-    """What the command is told, under our names and under those for which most helpers are written."""
-    told = {"SERVER_NAME": server, "SERVER_URL": url}
+    """The server's name and URL, under our names and under those for which most helpers are written."""
+    values = {"SERVER_NAME": server, "SERVER_URL": url}
     prefixes = ("DRAGOMAN_", "CLAUDE_CODE_MCP_")
-    return {prefix + name: value for prefix in prefixes for name, value in told.items()}
+    return {prefix + name: value for prefix in prefixes for name, value in values.items()}
 
 
 def read_headers(output: bytes) -> dict[str, str]:
@@ -173,7 +173,7 @@ def _check(name: str, value: str) -> None:
 
 
 def _owned(name: str) -> str | None:
-    """Which of the transport's headers this is; from our own list, so that it can be told."""
+    """Which of the transport's headers this is; from our own list, so that it can be shown."""
     if name in RESERVED_HEADERS:
         return name
     return next((f"{family}…" for family in RESERVED_PREFIXES if name.startswith(family)), None)

@@ -161,7 +161,7 @@ def _scopes(credentials: OAuthCredentials, before: Account | None, found: Found)
 
 
 async def find(credentials: OAuthCredentials, screen: SignInScreen, before: Account | None) -> Found:
-    """The authorization server. A change is told; what belongs to the old one is never sent to the new."""
+    """The authorization server. A change is reported; nothing of the old one is sent to the new."""
     entry = credentials.entry
     issuer = None if before is None else before.issuer
     try:

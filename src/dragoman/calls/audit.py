@@ -65,7 +65,7 @@ class AuditLog:
         self._session = session
         self._pid = os.getpid()
         self._thread = LogThread[Entry]("dragoman audit", self._write_down)
-        self._is_told = False
+        self._is_reported = False
 
     def write(self, entry: Entry, arguments: Mapping[str, Any], started: float) -> None:
         """Takes an entry over; `started` by `time.time`."""
@@ -81,12 +81,12 @@ class AuditLog:
         try:
             data = b"".join(map(_line, batch))
             log_files.append(self.path, data, limit_bytes=FILE_LIMIT_BYTES, kept=FILES_KEPT)
-            self._is_told = False
+            self._is_reported = False
         except OSError as error:  # border: the disk
-            if not self._is_told:
+            if not self._is_reported:
                 why = f"the audit log {one_line(str(self.path))} cannot be written: {error.strerror or error}"
                 self._thread.call_on_loop(self._report, why)
-            self._is_told = True
+            self._is_reported = True
 
 
 def _name(name: object) -> str:

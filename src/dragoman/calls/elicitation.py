@@ -27,7 +27,7 @@ from dragoman.interaction import (
     ElicitsUrls,
     FormAnswer,
     FormElicitation,
-    NobodyToAsk,
+    NoInteraction,
     UrlElicitation,
     WaitsForUrls,
 )
@@ -183,7 +183,7 @@ def elicitation_handlers(server: str, elicitor: Elicitor) -> tuple[RequestHandle
             return await _elicit_url(server, elicitor, asked, context)
         except (Refusal, HostClosed):
             raise
-        except NobodyToAsk:
+        except NoInteraction:
             return {"action": "decline"}
         except TooManyQuestions:
             raise Refusal(INTERNAL_ERROR, "too many questions at once") from None
@@ -237,8 +237,8 @@ async def _elicit_form(
         return {"action": answer.action}
     content = completed(fields, answer.content)
     if problems := problems_of(fields, content):
-        told = "; ".join(f"{name}: {problem}" for name, problem in problems.items())
-        raise Refusal(INTERNAL_ERROR, f"the answer to the form cannot be sent: {one_line(told, 500)}")
+        described = "; ".join(f"{name}: {problem}" for name, problem in problems.items())
+        raise Refusal(INTERNAL_ERROR, f"the answer to the form cannot be sent: {one_line(described, 500)}")
     return {"action": "accept", "content": content}
 
 

@@ -101,7 +101,7 @@ class ToolCall(Struct, frozen=True):
     """A call that runs as a task at its server ends after so many seconds, and the task goes on."""
     caller: Caller = LOCAL_CALLER
     call_id: str = field(default_factory=new_call_id)
-    """By which events and hooks tell this call from others."""
+    """Identifies this call in events and hooks."""
 
 
 class _Judged(Struct, frozen=True):

@@ -21,9 +21,9 @@ from dragoman.wire.peer import Progress
 
 LAST_REPORT_SECONDS: Final = 0.5
 PAUSE_SECONDS: Final = 0.05
-"""Between two that are told, on average; what comes sooner waits, and is replaced by what comes after it."""
+"""Between two that are reported, on average; one that comes sooner waits, and is replaced by the next."""
 AT_ONCE: Final = 10
-"""How many are told without a pause, after a while of silence."""
+"""How many are reported without a pause after a while without any."""
 
 OnProgress = Callable[[Progress], Awaitable[None] | None]
 
@@ -48,7 +48,7 @@ class ProgressRelay:
         self._newest: Progress | None = None
         self._loop = asyncio.get_running_loop()
         self._free_at = 0.0
-        """When the pauses of all that were told are over."""
+        """When the pauses after all that were reported are over."""
         self._held: Progress | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -59,19 +59,19 @@ class ProgressRelay:
         wait = self._free_at - (AT_ONCE - 1) * PAUSE_SECONDS - self._loop.time()
         if wait <= 0:
             self._held = None
-            self._tell(progress)
+            self._report(progress)
             return
         self._held = progress
         if self._timer is None:
-            self._timer = self._loop.call_later(wait, self._tell_held)
+            self._timer = self._loop.call_later(wait, self._report_held)
 
-    def _tell_held(self) -> None:
+    def _report_held(self) -> None:
         self._timer = None
         if self._held is not None:
             progress, self._held = self._held, None
-            self._tell(progress)
+            self._report(progress)
 
-    def _tell(self, progress: Progress) -> None:
+    def _report(self, progress: Progress) -> None:
         self._free_at = max(self._free_at, self._loop.time()) + PAUSE_SECONDS
         if self._bus.has_listeners:
             self._bus.publish(
@@ -91,7 +91,7 @@ class ProgressRelay:
 
     async def finish(self) -> None:
         """Gives an async callback a moment for the last progress; it does not outlive its call."""
-        self._tell_held()
+        self._report_held()
         if self._running is not None:
             await asyncio.wait([self._running], timeout=LAST_REPORT_SECONDS)
             self.stop()

@@ -2,7 +2,7 @@
 
 A call is repeated only when that is safe: it never reached the server, the server says that it did not accept
 it, or the tool declares that repeating is safe, its server is trusted by the person, and the setting allows
-it. In all other cases the caller is told that the call may have run. The first row that applies decides.
+it. In all other cases the error says that the call may have run. The first row that applies decides.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Row(NamedTuple):
     if_retry_safe: bool = False
     """Whether it may have run, so that only what does no harm is repeated."""
     then: str = ""
-    """What the caller is told when the call is not repeated, in a few words."""
+    """The reason in the error of a call that is not repeated, in a few words."""
 
 
 def _status(*numbers: int) -> Callable[[CallError], bool]:

@@ -47,8 +47,8 @@ def resource_tools(
 
     async def read_one(arguments: Mapping[str, Any]) -> BuiltinResult:
         found = await reader.read(arguments["server"], arguments["uri"])
-        told = tuple(TextBlock(f"[{problem}]") for problem in found.problems[:PROBLEM_LIMIT])
-        return (*await shows.shown(found.contents, owner=found.server), *told)
+        notes = tuple(TextBlock(f"[{problem}]") for problem in found.problems[:PROBLEM_LIMIT])
+        return (*await shows.shown(found.contents, owner=found.server), *notes)
 
     async def with_server(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if arguments.get("server"):
@@ -73,7 +73,7 @@ def resource_tools(
             read_one,
             title="Read a resource",
             description="Reads one resource of an MCP server. Text and images are shown; "
-            "other data is saved to a file whose name is told.",
+            "other data is saved to a file whose name is given.",
             input_schema=schema("uri", server=_OWNER, uri=_URI),
             annotations=_READS,
             meta=_DEFERRED,

@@ -172,10 +172,10 @@ class Resources:
 
     @asynccontextmanager
     async def subscribed(self, server: str, uri: str) -> AsyncGenerator[Updates]:
-        """Tells of changes of a resource, and of parts of it, for as long as the block lasts.
+        """Reports changes of a resource, and of parts of it, for as long as the block lasts.
 
         Several changes of one resource come as one. After a time without connection the resource itself is
-        told, for it may have changed. Ends when a rule comes to deny reading the resource.
+        reported, for it may have changed. Ends when a rule comes to deny reading the resource.
         """
         subscriptions, updates = await self._requests.make(
             READ_RESOURCE,

@@ -37,7 +37,11 @@ _WAYS: Final[dict[str, Any]] = {
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
-        "handle": {"type": "string", "maxLength": 100, "description": "The result's handle, as it was told."},
+        "handle": {
+            "type": "string",
+            "maxLength": 100,
+            "description": "The result's handle, as it was given.",
+        },
         **_WAYS,
     },
     "required": ["handle"],
@@ -62,7 +66,7 @@ def result_tool(store: Store, limits: Callable[[], Limits] = Limits) -> BuiltinT
         read,
         title="Read a large result",
         description="Reads on in a tool's result that was too large to be shown whole. Give the handle that "
-        "was told with it, and one of lines, grep or offset; the handle alone reads the beginning.",
+        "was given with it, and one of lines, grep or offset; the handle alone reads the beginning.",
         input_schema=_SCHEMA,
         annotations={"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
         needs_permission=False,

@@ -1,4 +1,4 @@
-"""Roots: the folders that servers are told a person works in.
+"""Roots: the folders a person works in, as they are sent to servers.
 
 The working directory and further folders that the program names. They are information and no permission: what
 a server can read does not depend on them.
@@ -45,7 +45,7 @@ class Roots:
 
 
 def are_offered(config: ServerConfig) -> bool:
-    """As the entry says; otherwise to servers on this machine only. Names of folders tell something of the
+    """As the entry says; otherwise to servers on this machine only. Names of folders reveal something of the
     person, and a remote server has no use for them that it could not ask for."""
     return config.transport.place != "remote" if config.roots is None else config.roots
 

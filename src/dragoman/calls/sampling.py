@@ -19,7 +19,7 @@ from dragoman.config.model import ServerConfig
 from dragoman.connections.server_requests import Refusal, RequestContext, RequestHandler
 from dragoman.errors import HostClosed
 from dragoman.interaction import (
-    NobodyToAsk,
+    NoInteraction,
     ReviewsSampling,
     Sampler,
     SamplingAnswer,
@@ -254,7 +254,7 @@ class Sampling:
             raise
         except TooManyQuestions:
             raise Refusal(INTERNAL_ERROR, "too many questions at once") from None
-        except NobodyToAsk:
+        except NoInteraction:
             raise Refusal(REJECTED, "no person can be asked to review it") from None
         except Exception:  # border: a front end's code
             raise Refusal(REJECTED, "it could not be reviewed") from None

@@ -4,7 +4,7 @@ Validation that could take too long is not run. A schema applies others to the s
 sixty lines that each refer twice to the next make 2^60 checks); what it applies to one value is counted once
 for each part of it. It applies others to each part of a value, once more with every level of the value. And
 one check may be expensive: an option of an `enum` that is no scalar, each character for a `pattern`, a number
-of 64 bits or more. Telling what does not fit costs more than judging: the validator copies the value for each
+of 64 bits or more. Describing errors costs more than judging: the validator copies the value for each
 error. The time to compile patterns is limited by the validator itself. The unit is one check, about 0.2 µs.
 """
 
@@ -49,10 +49,10 @@ Json = dict[str, Any]
 class Work(NamedTuple):
     judging: int
     """Checks to find out whether a value fits."""
-    telling: int
-    """Checks to tell everything that does not."""
-    telling_one: int
-    """Checks to tell the first thing that does not."""
+    all_errors: int
+    """Checks to describe every error."""
+    first_error: int
+    """Checks to describe the first error."""
 
 
 class Cost(NamedTuple):
@@ -60,7 +60,7 @@ class Cost(NamedTuple):
 
     judging: int = 0
     """Checks of one part of a value."""
-    telling: int = 0
+    per_error: int = 0
     """What is copied for each part that does not fit, as checks."""
     per_character: int = 0
     """Eighths of a check, for each character of a text."""
@@ -70,7 +70,7 @@ class Cost(NamedTuple):
     """The same for an element of an array."""
 
     def plus(self, other: Cost) -> Cost:
-        return Cost(*(mine + its for mine, its in zip(self, other, strict=True)))
+        return Cost(*(one + two for one, two in zip(self, other, strict=True)))
 
 
 class Price(NamedTuple):
@@ -79,7 +79,7 @@ class Price(NamedTuple):
     cost: Cost = Cost()
     pattern_count: int = 0
     has_choices: bool = False
-    """Whether telling of one misfit may mean telling of many."""
+    """Whether the description of one error may contain those of many."""
     checks_names: bool = False
     """Whether each name in an object may be a misfit. The validator copies the whole object for each."""
 
@@ -91,7 +91,7 @@ class Price(NamedTuple):
         return (self.cost.judging + 125 * self.cost.per_character) * ON_ONE_VALUE <= WORK_LIMIT
 
     def of(self, value: object) -> Work:
-        """What it comes to for this value; counting ends where it is too much."""
+        """The work for this value; counting ends where it is too much."""
         cost = self.cost
         applied = characters = depth = 0
         repeats, most_names, level = 1, 1, [value]
@@ -106,8 +106,8 @@ class Price(NamedTuple):
             depth += 1
         judging = applied * cost.judging + characters * cost.per_character // 8 + characters // 1000
         copied = applied * (4 + depth) + characters * depth // (_COPIED_CHARACTERS * _PER_MISFIT)
-        telling = judging + copied * cost.telling * (most_names if self.checks_names else 1)
-        return Work(judging, telling, judging + applied + characters // _COPIED_CHARACTERS)
+        all_errors = judging + copied * cost.per_error * (most_names if self.checks_names else 1)
+        return Work(judging, all_errors, judging + applied + characters // _COPIED_CHARACTERS)
 
 
 class _Below(NamedTuple):
@@ -223,7 +223,7 @@ def _own_cost(part: Json) -> Cost:
     fraction = _FRACTION if isinstance(part.get("multipleOf"), float) else 0
     return Cost(
         judging=1 + names // 8 + compared + by_pattern + fraction,
-        telling=_PER_MISFIT * (1 + len(part)) + names + copied,
+        per_error=_PER_MISFIT * (1 + len(part)) + names + copied,
         per_character=sum(map(pattern_cost, _patterns(part))) + 4 * sum(key in part for key in _TEXT_READERS),
         fan_out=sum(any(key in part for key in keys) for keys in _OBJECT_PARTS) + by_pattern,
         array_fan_out=sum(any(key in part for key in keys) for keys in _ARRAY_PARTS),

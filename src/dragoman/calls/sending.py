@@ -1,7 +1,7 @@
 """Sends requests for lists, resources, prompts and completion: finds the session, keeps the time limit, and
 sends a lost request once more, for none of these changes anything on a server.
 
-Nothing is judged here: `requests.py` has asked whether a request may be made, and is told (`Changed`) if the
+Nothing is judged here: `requests.py` has asked whether a request may be made, and learns (`Changed`) if the
 server's entry is another by the time a session is there.
 """
 
@@ -128,7 +128,7 @@ class Sender:
         capability = reader.kind.capability
         if not server.offers(capability):
             return Listed(problems=(f"{server.name}: it offers no {capability}",))
-        promised = server.tells_of_changes(capability)
+        promised = server.notifies_changes(capability)
         found = await reader.get(session, fetch, promised=promised, fresh=fresh)
         self.check(server)
         return Listed(found.items, tuple(f"{server.name}: {problem}" for problem in found.problems))

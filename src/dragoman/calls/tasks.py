@@ -95,7 +95,7 @@ class TaskProgress:
 
 
 class FollowOptions(Struct, frozen=True):
-    """How long a task is followed, and who is told of its progress."""
+    """How long a task is followed, and who receives its progress."""
 
     seconds: float
     """The time limit."""
@@ -349,7 +349,7 @@ class _Following:
                 "tasks/result",
                 {"taskId": self._task.task_id},
                 timeout_seconds=self._options.limit_seconds,
-                is_standing=True,  # a stream that a proxy cuts says nothing about the link
+                is_long_lived=True,  # a stream that a proxy cuts says nothing about the link
                 call=self._related_call,  # questions of the task come on this stream
             )
             self._open = asyncio.create_task(waiting, name=f"dragoman {self._task.id}")
@@ -362,7 +362,7 @@ class _Following:
             return await self._read(stream.result())
         except RemoteError as error:
             if not is_over(self._state):
-                return None  # the next poll tells what has become of the task
+                return None  # the next poll shows the state of the task
             error.is_final = True  # the task's own error, not one of the request for it
             raise
 

@@ -39,7 +39,7 @@ LARGE: Final = ON_ONE_VALUE
 """Weight from which a value is checked off the loop: its parts, its text in pieces of 1 000 characters, and
 its numbers of 64 bits or more by their size."""
 NOT_CHECKED: Final = "structuredContent was not checked: it would take too long"
-UNTOLD: Final = "they do not fit its schema; to find out where would take too long"
+TOO_MANY_PROBLEMS: Final = "they do not fit its schema; to find out where would take too long"
 
 
 class _Validator(Protocol):
@@ -77,12 +77,12 @@ class _Check(NamedTuple):
             return (f"cannot be written as JSON: {error}",)
 
     def _described(self, validator: _Validator, value: Any, work: Work) -> tuple[str, ...]:
-        if work.telling <= WORK_LIMIT:
+        if work.all_errors <= WORK_LIMIT:
             errors = [error for error in validator.iter_errors(value) if not _gave_up(error)]
             return tuple([_in_words(error) for error in islice(errors, PROBLEM_LIMIT)])
-        # Of each choice, all that is wrong with it would be told; and of a large text, all of it.
-        if self.price.has_choices or work.telling_one > WORK_LIMIT:
-            return (UNTOLD,)
+        # The description would contain every error of each choice, and the whole of a large text.
+        if self.price.has_choices or work.first_error > WORK_LIMIT:
+            return (TOO_MANY_PROBLEMS,)
         return _first_problem(validator, value)
 
 

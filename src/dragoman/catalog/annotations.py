@@ -36,18 +36,18 @@ class Hints(Struct, frozen=True):
 
 
 def hints_of(annotations: Mapping[str, Any]) -> Hints:
-    said = {
+    given = {
         name: value
         for name in ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
         if isinstance(value := annotations.get(name), bool)
     }
-    read_only = said.get("readOnlyHint", False)
+    read_only = given.get("readOnlyHint", False)
     # The other two mean nothing where nothing is written.
-    destructive = not read_only and said.get("destructiveHint", True)
+    destructive = not read_only and given.get("destructiveHint", True)
     return Hints(
         read_only=read_only,
         destructive=destructive,
-        idempotent=read_only or said.get("idempotentHint", False),
-        open_world=said.get("openWorldHint", True),
-        says_destructive=destructive and "destructiveHint" in said,
+        idempotent=read_only or given.get("idempotentHint", False),
+        open_world=given.get("openWorldHint", True),
+        says_destructive=destructive and "destructiveHint" in given,
     )

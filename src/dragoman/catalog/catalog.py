@@ -84,7 +84,7 @@ class Catalog:
         self._tools = None
 
     def set_other_servers(self, servers: Iterable[str]) -> None:
-        """Servers of another pool that is used together with this one: names tell them apart, too."""
+        """Servers of another pool that is used together with this one: names are unique over both."""
         self._other_servers = frozenset(servers)
         self._tools = None
 

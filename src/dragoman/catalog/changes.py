@@ -116,7 +116,7 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?;]) ")
 def _value_lines(old: Json, new: Json) -> Iterator[str]:
     for name in _all_names(old, new):
         if not _is_same(old, new, name):
-            yield f"{one_line(name, 100)}: {_said(old, name)} → {_said(new, name)}"
+            yield f"{one_line(name, 100)}: {_value(old, name)} → {_value(new, name)}"
 
 
 def _schema_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _schema_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[str]
             yield f"{_place(where)}: description"
             yield from (f"  {line}" for line in _text_lines(before, after))
         else:
-            yield f"{_place(where)}: {one_line(keyword, 100)} {_said(old, keyword)} → {_said(new, keyword)}"
+            yield f"{_place(where)}: {one_line(keyword, 100)} {_value(old, keyword)} → {_value(new, keyword)}"
 
 
 def _property_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _property_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[st
         inner = f"{where}.{name}" if where else name
         if name not in before and name in after:
             need = "required" if name in is_required else "optional"
-            yield f"{_place(inner)}: added, {need}{_gist(after[name])}"
+            yield f"{_place(inner)}: added, {need}{_summary(after[name])}"
         elif name in before and name not in after:
             yield f"{_place(inner)}: removed"
         elif (name in was_required) != (name in is_required):
@@ -154,7 +154,7 @@ def _property_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[st
             yield from _schema_lines(as_object(before[name]), as_object(after[name]), inner, depth - 1)
 
 
-def _gist(schema: Any) -> str:
+def _summary(schema: Any) -> str:
     """What a new parameter says of itself."""
     part = as_object(schema)
     kind = f", {_short(part['type'])}" if "type" in part else ""
@@ -166,7 +166,7 @@ def _place(where: str) -> str:
     return f"parameter `{one_line(where, 200)}`" if where else "as a whole"
 
 
-def _said(owner: Json, name: str) -> str:
+def _value(owner: Json, name: str) -> str:
     return _short(owner[name]) if name in owner else "(not said)"
 
 

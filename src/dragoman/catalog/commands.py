@@ -5,7 +5,7 @@ Parses a command line, and decides which argument of the prompt each word is for
 The grammar: `/mcp__server__prompt word "two words" name=value`. Words fill the prompt's arguments in its own
 order, passing over those given by name; the last argument takes all words that are left, with one space
 between them. `name=` counts only if the prompt has such an argument. Quotes, single or double, count only
-where a word or a value begins, so that `don't` is a word; in double ones `\\"` and `\\\\` stand for the
+where a word or a value begins, so that `don't` is a word; in double ones `\\"` and `\\\\` mean the
 character itself.
 """
 
@@ -81,8 +81,8 @@ def _filled_in(prompt: Prompt, words: Sequence[_Word]) -> dict[str, str]:
     free = [name for name in names if name not in given]
     plain = [word.text for word in words if word.name is None]
     if plain and not free:
-        said = "takes no arguments" if not names else "has no argument left for"
-        problem = f"it {said} {one_line(plain[0], 80)!r}" if names else f"it {said}"
+        what = "takes no arguments" if not names else "has no argument left for"
+        problem = f"it {what} {one_line(plain[0], 80)!r}" if names else f"it {what}"
         raise InvalidArguments(prompt.server, prompt.name, (problem, f"usage: {prompt.usage}"))
     if len(plain) > len(free):
         plain = [*plain[: len(free) - 1], " ".join(plain[len(free) - 1 :])]

@@ -37,18 +37,18 @@ def sections(instructions: Mapping[str, str | None]) -> str:
 
 
 class InstructionsDelta:
-    """What one conversation has been told, and what it is still to be told."""
+    """The instructions that one conversation has been given, and those that it is still to be given."""
 
     def __init__(self) -> None:
-        self._told: dict[str, str] = {}
+        self._given: dict[str, str] = {}
 
     def next(self, instructions: Mapping[str, str | None]) -> str:
         """What is new, changed or no longer holds since the last time; empty if nothing is."""
         texts = cleaned(instructions)
-        is_first = not self._told
-        news = {name: text for name, text in texts.items() if self._told.get(name) != text}
-        gone = sorted(self._told.keys() - texts.keys())
-        self._told = texts
+        is_first = not self._given
+        news = {name: text for name, text in texts.items() if self._given.get(name) != text}
+        gone = sorted(self._given.keys() - texts.keys())
+        self._given = texts
         if not news and not gone:
             return ""
         parts = [TITLE, PREFACE] if is_first else [f"{TITLE}: what changed"]

@@ -68,10 +68,12 @@ async def read_list(
     for piece in _pieces(pages.items):
         _read_piece(piece, definitions, problems, mirrors)
         await steps.after(*piece)
-    told = _shortened([*problems, *pages.problems])
+    described = _shortened([*problems, *pages.problems])
     if redact:  # an error of the server may repeat a secret
-        told = tuple(map(redact.text, told))
-    listed = ToolList(tuple(definitions.values()), told, pages.is_whole, pages.ttl_seconds, pages.failure)
+        described = tuple(map(redact.text, described))
+    listed = ToolList(
+        tuple(definitions.values()), described, pages.is_whole, pages.ttl_seconds, pages.failure
+    )
     # Looking into each of thousands of definitions takes long, and hardly any says a secret.
     return await _covered_in_steps(listed, redact) if redact and says_secrets else listed
 
@@ -163,15 +165,11 @@ def _shortened(problems: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_definitions(
-    items: Iterable[Raw],
-    definitions: dict[str, ToolDefinition],
-    problems: list[str],
-    *,
-    mirrors: bool = False,
+    items: Iterable[Raw], definitions: dict[str, ToolDefinition], problems: list[str]
 ) -> None:
     """Adds the usable definitions; says of each other one why it is not."""
     for piece in _pieces(items):
-        _read_piece(piece, definitions, problems, mirrors)
+        _read_piece(piece, definitions, problems, mirrors=False)
 
 
 def _pieces(items: Iterable[Raw]) -> Iterator[list[Raw]]:

@@ -1,8 +1,8 @@
 """The tool lock: the definitions of tools, prompts and resource templates as a person has seen them, in the
 project's `.mcp.lock`.
 
-Reads and writes the file, tells what has changed since it was written, and what a frozen host leaves out.
-Servers go by the names they are configured under, tools by their servers' names for them; a prompt is
+Reads and writes the file, finds what has changed since it was written, and what a frozen host leaves out.
+Servers are listed by the names they are configured under, tools by their wire names; a prompt is
 `prompt NAME`, a resource template `resource template URI`. The same definitions make the same file, to the
 byte; invisible characters are escaped in it.
 """
@@ -155,11 +155,15 @@ def _definition(item: Lockable) -> Json:
         case ServerTool():
             return {part: value for part, value in item.as_listed().items() if part in PARTS}
         case PromptDefinition():
-            said: Json = {"arguments": msgspec.to_builtins(item.arguments)}
+            described: Json = {"arguments": msgspec.to_builtins(item.arguments)}
         case ResourceTemplate():
-            said = {"displayName": item.name, "mimeType": item.mime_type, "annotations": item.annotations}
-    said |= {"title": item.title, "description": item.description, "_meta": item.meta}
-    return {part: value for part, value in said.items() if value}
+            described = {
+                "displayName": item.name,
+                "mimeType": item.mime_type,
+                "annotations": item.annotations,
+            }
+    described |= {"title": item.title, "description": item.description, "_meta": item.meta}
+    return {part: value for part, value in described.items() if value}
 
 
 def _digest(item: Lockable) -> str:

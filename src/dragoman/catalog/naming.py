@@ -1,7 +1,7 @@
 """The names of tools and prompts for models and people. Pure.
 
 `mcp__<server>__<tool>` consists of characters that every model API accepts, has at most 64 of them, is unique
-in the pool, and is the same after every restart. One name stands for one pair of server and tool.
+in the pool, and is the same after every restart. One name belongs to one pair of server and tool.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def prefix(server: str) -> str:
 
 
 def qualify(server: str, tool: str, hash_length: int = 0) -> QualifiedName:
-    """The tool's name in the pool; a hash tells it from a namesake, or stands for what does not fit."""
+    """The tool's name in the pool; a hash distinguishes it from a namesake, or replaces what does not fit."""
     full = f"{prefix(server)}{plain(tool)}"
     if not hash_length:
         if len(full) <= LIMIT:
@@ -84,7 +84,7 @@ def assign(tools: Iterable[Key], servers: Iterable[str] = ()) -> Names:
 def _doubtful(names: Mapping[Key, QualifiedName], servers: Iterable[str]) -> set[Key]:
     """Tools whose name might be another server's: of two that look alike, and `b__c` of `a` beside `a__b`."""
     uses = Counter(map(prefix, servers))
-    # In order, a prefix that begins another stands directly before one of those it begins.
+    # In order, a prefix that begins another comes directly before one of those it begins.
     is_any_nested = any(other.startswith(start) for start, other in pairwise(sorted(uses)))
     if not is_any_nested and len(uses) == uses.total():
         return set()

@@ -1,4 +1,4 @@
-"""What a model is told about tools that it has not been given.
+"""The text for a model about tools that it has not been given.
 
 Contains the short overview of what can be found, and the text that describes a found tool; both have a limit.
 `tools.py` has cleaned the text of servers. The toolbox decides when the text is used.
@@ -46,12 +46,12 @@ def described(tool: Tool, *, was_loaded: bool = False) -> str:
     """A found tool in one line of JSON, so that no description can pretend to be another tool's."""
     schema = msgspec.json.encode(tool.model_schema)
     fits = len(schema) <= SCHEMA_CHARACTERS
-    said = {
+    entry = {
         "name": tool.name,
         "description": tool.description,
         "input_schema": msgspec.Raw(schema) if fits else "too long to be shown here; it comes with the tool",
     }
-    return msgspec.json.encode(said | ({"already_loaded": True} if was_loaded else {})).decode()
+    return msgspec.json.encode(entry | ({"already_loaded": True} if was_loaded else {})).decode()
 
 
 def enumerated(names: Sequence[str]) -> str:

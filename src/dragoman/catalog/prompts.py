@@ -71,7 +71,9 @@ class Prompt(PromptDefinition, frozen=True, kw_only=True):
             if argument.required and argument.name not in arguments
         ]
         problems += [f"it has no argument {name!r}" for name in arguments if name not in known]
-        problems += [f"{name!r} is not text" for name, said in arguments.items() if not isinstance(said, str)]
+        problems += [
+            f"{name!r} is not text" for name, value in arguments.items() if not isinstance(value, str)
+        ]
         if problems:
             raise InvalidArguments(self.server, self.name, (*problems, f"usage: {self.usage}"))
 
@@ -128,9 +130,9 @@ class _Listed(Struct, rename={"meta": "_meta"}):
 
 def read_prompt(server: ServerName, raw: Raw) -> PromptDefinition:
     """A prompt of a list, or `Unreadable`: it cannot be used, and why."""
-    said = definition_as(_Listed, raw)
-    _check_name(said.name)
-    arguments = said.arguments or []
+    listed = definition_as(_Listed, raw)
+    _check_name(listed.name)
+    arguments = listed.arguments or []
     names = [argument.name for argument in arguments]
     if len(arguments) > ARGUMENT_LIMIT:
         raise Unreadable(f"it has more than {ARGUMENT_LIMIT} arguments")
@@ -140,17 +142,17 @@ def read_prompt(server: ServerName, raw: Raw) -> PromptDefinition:
         _check_name(name)
     return PromptDefinition(
         server=server,
-        wire_name=said.name,
-        title=text(said.title, TITLE_LIMIT) or None,
-        description=text(said.description, DESCRIPTION_LIMIT),
+        wire_name=listed.name,
+        title=text(listed.title, TITLE_LIMIT) or None,
+        description=text(listed.description, DESCRIPTION_LIMIT),
         arguments=tuple(_argument(argument) for argument in arguments),
-        meta=said.meta or {},
+        meta=listed.meta or {},
     )
 
 
-def _argument(said: _Argument) -> PromptArgument:
-    title, description = text(said.title, TITLE_LIMIT), text(said.description, DESCRIPTION_LIMIT)
-    return PromptArgument(said.name, title or None, description, said.required is True)
+def _argument(argument: _Argument) -> PromptArgument:
+    title, description = text(argument.title, TITLE_LIMIT), text(argument.description, DESCRIPTION_LIMIT)
+    return PromptArgument(argument.name, title or None, description, argument.required is True)
 
 
 def _check_name(name: str) -> None:
@@ -224,9 +226,9 @@ class _Messages:
 
     def add(self, raw: Raw) -> None:
         """One message, as the specification says; some servers put several blocks into one."""
-        said = split_as(_Message, raw)
-        role: Literal["user", "assistant"] = "assistant" if scalar(said.role) == "assistant" else "user"
-        for block in _blocks(said.content):
+        message = split_as(_Message, raw)
+        role: Literal["user", "assistant"] = "assistant" if scalar(message.role) == "assistant" else "user"
+        for block in _blocks(message.content):
             if self.are_full:
                 self.is_cut = True
                 break
@@ -246,9 +248,9 @@ class _Messages:
         """All its texts, without data in base64."""
         texts: dict[str, str] = {}
         for name in part.__struct_fields__:
-            said = getattr(part, name)
-            if isinstance(said, str) and name not in ("data", "blob"):
-                texts[name] = for_model(said, max(0, min(TEXT_LIMIT, self._room)))
+            value = getattr(part, name)
+            if isinstance(value, str) and name not in ("data", "blob"):
+                texts[name] = for_model(value, max(0, min(TEXT_LIMIT, self._room)))
                 self._room -= len(texts[name])
         return structs.replace(part, **texts)
 
@@ -280,12 +282,16 @@ COMPLETION_LIMIT: Final = 100
 
 
 def read_completion(raw: Raw) -> Completion:
-    said = decode_as(_Completed, raw).completion
-    fitting = (each for each in said.values if isinstance(each, str) and _fits_a_line(each))
+    completion = decode_as(_Completed, raw).completion
+    fitting = (each for each in completion.values if isinstance(each, str) and _fits_a_line(each))
     usable = list(islice(fitting, COMPLETION_LIMIT + 1))
-    total = said.total if isinstance(said.total, int) and not isinstance(said.total, bool) else None
+    total = (
+        completion.total
+        if isinstance(completion.total, int) and not isinstance(completion.total, bool)
+        else None
+    )
     is_cut = len(usable) > COMPLETION_LIMIT
-    return Completion(tuple(usable[:COMPLETION_LIMIT]), said.has_more is True or is_cut, total)
+    return Completion(tuple(usable[:COMPLETION_LIMIT]), completion.has_more is True or is_cut, total)
 
 
 def _fits_a_line(value: str) -> bool:

@@ -84,8 +84,8 @@ class ResourceTemplate(Struct, frozen=True, kw_only=True, dict=True):
         }
         problems = [f"it needs {name!r}" for name in self.variables if name in needed and name not in values]
         problems += [f"it has no variable {name!r}" for name in values if name not in self.variables]
-        problems += [f"{name!r} is not text" for name, said in values.items() if not _is_text(said)]
-        uri = "" if problems else self._parsed.expand({name: _value(said) for name, said in values.items()})
+        problems += [f"{name!r} is not text" for name, value in values.items() if not _is_text(value)]
+        uri = "" if problems else self._parsed.expand({name: _value(value) for name, value in values.items()})
         if len(uri) > URI_LIMIT:
             problems.append(f"the URI would be longer than {URI_LIMIT} characters")
         if problems:
@@ -129,8 +129,8 @@ def _gap(expressions: str) -> str:
     return ("[^/?#]" if is_simple else ".") + ("*" if may_be_empty else "+")
 
 
-def _is_text(said: Any) -> bool:
-    parts = cast("Sequence[Any]", said) if isinstance(said, list | tuple) else [said]
+def _is_text(value: Any) -> bool:
+    parts = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else [value]
     # Half a character, as Python allows, has no place in an address.
     return all(isinstance(part, str) and not _SURROGATE.search(part) for part in parts)
 
@@ -138,8 +138,8 @@ def _is_text(said: Any) -> bool:
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-def _value(said: str | Sequence[str]) -> str | list[str]:
-    return said if isinstance(said, str) else list(said)
+def _value(value: str | Sequence[str]) -> str | list[str]:
+    return value if isinstance(value, str) else list(value)
 
 
 class ResourceContents(Struct, frozen=True, kw_only=True):
@@ -173,34 +173,34 @@ class _Listed(Struct, rename={"mime_type": "mimeType", "meta": "_meta", "uri_tem
 
 def read_resource(server: ServerName, raw: Raw) -> Resource:
     """A resource of a list, or `Unreadable`: it cannot be used, and why."""
-    said = definition_as(_Listed, raw)
-    uri = _usable(said.uri, "address", URI_LIMIT)
-    size = said.size
+    listed = definition_as(_Listed, raw)
+    uri = _usable(listed.uri, "address", URI_LIMIT)
+    size = listed.size
     return Resource(
         server=server,
         uri=uri,
         size=size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
-        **_described(said, uri),
+        **_described(listed, uri),
     )
 
 
 def read_template(server: ServerName, raw: Raw) -> ResourceTemplate:
-    said = definition_as(_Listed, raw)
-    spelled = _usable(said.uri_template, "template", TEMPLATE_LIMIT)
+    listed = definition_as(_Listed, raw)
+    spelled = _usable(listed.uri_template, "template", TEMPLATE_LIMIT)
     _parse(spelled)
-    return ResourceTemplate(server=server, uri_template=spelled, **_described(said, spelled))
+    return ResourceTemplate(server=server, uri_template=spelled, **_described(listed, spelled))
 
 
-def _described(said: _Listed, otherwise: str) -> dict[str, Any]:
-    title = text(said.title, TITLE_LIMIT)
-    mime_type = text(said.mime_type, TITLE_LIMIT)
+def _described(listed: _Listed, otherwise: str) -> dict[str, Any]:
+    title = text(listed.title, TITLE_LIMIT)
+    mime_type = text(listed.mime_type, TITLE_LIMIT)
     return {
-        "name": text(said.name, TITLE_LIMIT) or for_model(otherwise, TITLE_LIMIT),
+        "name": text(listed.name, TITLE_LIMIT) or for_model(otherwise, TITLE_LIMIT),
         "title": title or None,
-        "description": text(said.description, DESCRIPTION_LIMIT),
+        "description": text(listed.description, DESCRIPTION_LIMIT),
         "mime_type": mime_type or None,
-        "annotations": as_object(said.annotations),
-        "meta": as_object(said.meta),
+        "annotations": as_object(listed.annotations),
+        "meta": as_object(listed.meta),
     }
 
 
@@ -274,7 +274,7 @@ def _part(raw: Raw) -> Content:
 def as_listed(thing: Resource | ResourceTemplate) -> dict[str, Any]:
     """For models and programs that want JSON: what is not there is left out."""
     address = {"uri": thing.uri} if isinstance(thing, Resource) else {"uriTemplate": thing.uri_template}
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "server": thing.server,
         **address,
         "name": thing.name,
@@ -283,4 +283,4 @@ def as_listed(thing: Resource | ResourceTemplate) -> dict[str, Any]:
         "mimeType": thing.mime_type,
         "size": thing.size if isinstance(thing, Resource) else None,
     }
-    return {key: value for key, value in said.items() if value is not None}
+    return {key: value for key, value in document.items() if value is not None}

@@ -34,7 +34,7 @@ TEXT_CHARACTERS: Final = 2048
 PARAMETER_LIMIT: Final = 50
 PARAMETER_CHARACTERS: Final = 120
 
-# How much one occurrence of a word counts, by where it stands. Recall hardly depends on the exact numbers.
+# How much one occurrence of a word counts, by the field it is in. Recall hardly depends on the exact numbers.
 NAME: Final = 4.0
 SERVER: Final = 3.0
 HINT: Final = 3.0
@@ -125,13 +125,13 @@ class Index:
         return [self._tools[number] for _, _, number in best]
 
     def _asked(self, query: str) -> Iterator[tuple[Mapping[str, float], float]]:
-        """The question's words, each as the known terms it may stand for, and how much it counts."""
-        said = list(dict.fromkeys(words(query[:QUERY_CHARACTERS])[:QUERY_WORDS]))
-        telling = [word for word in said if word not in WEAK] or said
-        for term in dict.fromkeys(term for word in telling for term in terms(word)):
+        """The question's words, each as the known terms it may mean, and how much it counts."""
+        asked = list(dict.fromkeys(words(query[:QUERY_CHARACTERS])[:QUERY_WORDS]))
+        strong = [word for word in asked if word not in WEAK] or asked
+        for term in dict.fromkeys(term for word in strong for term in terms(word)):
             if candidates := self._candidates(term):
                 yield candidates, 1.0
-        for one, other in pairwise(term for word in said for term in terms(word)):
+        for one, other in pairwise(term for word in asked for term in terms(word)):
             for joined in (one + other, other + one):  # `on call` is `oncall`, `log work` a `worklog`
                 if joined in self._postings:
                     yield {joined: 1.0}, JOINED_SHARE

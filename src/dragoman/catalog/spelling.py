@@ -30,7 +30,7 @@ class Vocabulary:
                 self._by_pair[pair].append(term)
 
     def near(self, word: str) -> dict[str, float]:
-        """Known terms that an unknown word may stand for, and how likely."""
+        """Known terms that an unknown word may mean, and how likely."""
         if not 4 <= len(word) <= LENGTH_LIMIT or not word.isalpha():
             return {}
         if halves := self._halves(word):

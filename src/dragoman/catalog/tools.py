@@ -205,8 +205,8 @@ RESOURCES: Final = "resources"
 
 
 def _text_in(arguments: Mapping[str, Any], name: str | None) -> str:
-    said = None if name is None else arguments.get(name)
-    return said if isinstance(said, str) else ""
+    value = None if name is None else arguments.get(name)
+    return value if isinstance(value, str) else ""
 
 
 class ServerTool(Tool):

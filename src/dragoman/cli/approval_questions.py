@@ -62,7 +62,7 @@ def ask_approval(configuration: Configuration, server: ConfiguredServer) -> None
     }
     show_keys(meanings)
     while (key := asyncio.run(ask_key(meanings, otherwise="l"))) == "v":
-        _show_fields(server, whole=True)
+        _show_fields(server, full=True)
     if key != "l":
         save_decision(configuration, server, "approved" if key == "y" else "rejected")
 
@@ -89,15 +89,15 @@ def show_entry(configuration: Configuration, server: ConfiguredServer) -> bool:
     return is_cut
 
 
-def _show_fields(server: ConfiguredServer, *, whole: bool = False) -> bool:
+def _show_fields(server: ConfiguredServer, *, full: bool = False) -> bool:
     before = server.approval.before if server.approval else None
     lines = list(entry_lines(server.candidate.given, before))
-    whole = whole or not is_interactive()  # what goes to a file or a pipe is read as a whole
-    for line in lines if whole else lines[:SHOWN_LINES]:
+    full = full or not is_interactive()  # nothing is left out of a file or a pipe
+    for line in lines if full else lines[:SHOWN_LINES]:
         colour = {"+": "green", "-": "red"}.get(line[0])
-        text = line if not is_interactive() else indented(line if whole else cut(line), 8)
+        text = line if not is_interactive() else indented(line if full else cut(line), 8)
         click.echo(f"    {click.style(text, fg=colour) if colour else text}", err=True)
-    if whole:
+    if full:
         return False
     if len(lines) > SHOWN_LINES:
         click.echo(f"      … [{len(lines) - SHOWN_LINES} more fields]", err=True)

@@ -162,13 +162,13 @@ def run_with_host(
             for problem in host.problems:
                 if problem not in host.configuration.problems:  # those are shown before a host is opened
                     show_problem(problem)
-            telling = asyncio.create_task(_show_hook_reports(host)) if interaction is not None else None
+            reporting = asyncio.create_task(_show_hook_reports(host)) if interaction is not None else None
             try:
                 return await work(host)
             finally:
-                if telling is not None:
-                    await asyncio.sleep(0.01)  # what was just told is shown
-                    telling.cancel()
+                if reporting is not None:
+                    await asyncio.sleep(0.01)  # the last report is shown
+                    reporting.cancel()
 
     try:
         return asyncio.run(main())
@@ -295,7 +295,7 @@ def _is_our_fault(view: ServerStatus) -> bool:
 
 
 def report_not_found(error: DragomanError, *, as_json: bool) -> int:
-    """Tells that there is nothing of that name. The exit code is the same as for a tool."""
+    """Reports that there is nothing of that name. The exit code is the same as for a tool."""
     from dragoman.cli.render import json, text
 
     if as_json:
@@ -314,7 +314,7 @@ def has_unread_files(configuration: Configuration) -> bool:
 
 
 def all_tools(host: Host) -> list[ServerTool]:
-    """Every tool, also those for apps only and those that a rule denies: people are told why a call fails."""
+    """Every tool, also those for apps only and those that a rule denies: people see why a call fails."""
     return host.tools(include_app_tools=True, include_denied=True)
 
 
@@ -347,7 +347,7 @@ def unknown_tool(host: Host, name: str) -> UnknownTool:
 
 
 def raise_if_not_connected(host: Host) -> None:
-    """A tool may be missing only because its server is; then that is the error to tell."""
+    """A tool may be missing only because its server is; then that is the error to report."""
     for view in host.servers.values():
         if view.error is not None:
             raise view.error

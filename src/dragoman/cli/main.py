@@ -1,6 +1,7 @@
 """The entry point of the `dragoman` command.
 
-Finds the command, importing only the modules it uses, and turns errors into a message and an exit code.
+Finds the command (`COMMANDS` lists those of `commands/`), importing only the modules it uses, and turns
+errors into a message and an exit code.
 """
 
 from __future__ import annotations
@@ -134,9 +135,9 @@ def _show_usage_error(problem: click.ClickException) -> None:
 
     from dragoman.cleaning import visible
 
-    said = StringIO()
-    problem.show(said)
-    click.echo(visible(said.getvalue()), err=True, nl=False)
+    text = StringIO()
+    problem.show(text)
+    click.echo(visible(text.getvalue()), err=True, nl=False)
 
 
 def _run() -> int:

@@ -81,7 +81,7 @@ def mcp_config_option(function: F) -> F:
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         expose_value=False,
         callback=_remember(ADD_DIR),
-        help="Another folder that servers are told as a root. Repeatable.",
+        help="Another folder that servers are given as a root. Repeatable.",
     )(function)
     function = click.option(
         "--strict-mcp-config",
@@ -198,8 +198,8 @@ def server_from_command(command: str) -> AdhocServer:
         raise click.UsageError("--stdio needs a command")
     if is_url(words[0]):
         raise click.UsageError(f"--stdio takes a command; give the URL without it: {one_line(words[0])}")
-    telling = (word for word in words if not word.startswith("-") and "=" not in word)
-    main = next((word for word in telling if _program_name(word) not in _RUNNERS), words[0])
+    candidates = (word for word in words if not word.startswith("-") and "=" not in word)
+    main = next((word for word in candidates if _program_name(word) not in _RUNNERS), words[0])
     return AdhocServer(_as_name(_program_name(main)), {"command": words[0], "args": words[1:]})
 
 
@@ -240,7 +240,7 @@ def change_adhoc_server(entry: Mapping[str, Any]) -> None:
 
 
 def take_url(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words without a URL that stands first. It is the only server of this command then."""
+    """The words without a URL at the beginning. It is the only server of this command then."""
     if not words:
         return words
     context = click.get_current_context()
@@ -300,7 +300,7 @@ def _read_source(source: str) -> Mapping[str, Any]:
 
 
 def read_config_file(path: Path) -> Mapping[str, Any]:
-    """The servers of a file: our own form, or another host's that can be told from it."""
+    """The servers of a file: our own form, or another host's, if it differs."""
     text = read_text(path)
     if text is None:
         raise ConfigFileError(str(path), "there is no such file", hint="Give a file, or JSON text.")

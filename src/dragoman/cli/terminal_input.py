@@ -39,7 +39,7 @@ PLAIN: Final = "DRAGOMAN_PLAIN"
 
 
 def is_interactive() -> bool:
-    """Whether a person sits there who can be asked."""
+    """Whether there is a person who can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

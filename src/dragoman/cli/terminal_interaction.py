@@ -38,7 +38,7 @@ from dragoman.config.scopes import Sources
 from dragoman.interaction import (
     FormAnswer,
     FormElicitation,
-    NobodyToAsk,
+    NoInteraction,
     PermissionAnswer,
     PermissionQuestion,
     SamplingReview,
@@ -99,14 +99,14 @@ class TerminalInteraction:
             case "p":
                 return PermissionAnswer(True, always="local")
             case "t":
-                click.echo("  Tell the model: ", nl=False, err=True)
+                click.echo("  Message to the model: ", nl=False, err=True)
                 return PermissionAnswer(False, await read_line())
             case _:
                 return PermissionAnswer(False)
 
     async def _answer(self, question: PermissionQuestion, meanings: Mapping[str, str]) -> str:
         while (key := await ask_key(meanings)) == "v":
-            _show_arguments(question, whole=True)
+            _show_arguments(question, full=True)
         return key
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:
@@ -142,7 +142,7 @@ class TerminalInteraction:
             yield "p", f"yes, always in this project: the same{_in_file(self._sources.file_of('local'))}"
         yield "n", "no"
         if not self._is_single:
-            yield "t", "no, and tell the model why"
+            yield "t", "no, with a message to the model"
         if any(row.is_cut for row in _argument_rows(question)):
             yield "v", "show the complete arguments"
 
@@ -160,7 +160,7 @@ class CommandLineUser:
         if is_interactive():
             return await self._terminal.allow(question)
         why = "the server declares it destructive; " if question.risk == "destroys" else ""
-        raise NobodyToAsk(f"{why}give --yes to call it")
+        raise NoInteraction(f"{why}give --yes to call it")
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         return await self._attended().elicit_form(question)
@@ -176,7 +176,7 @@ class CommandLineUser:
 
     def _attended(self) -> TerminalInteraction:
         if not is_interactive():
-            raise NobodyToAsk("run it in a terminal to answer it")
+            raise NoInteraction("run it in a terminal to answer it")
         return self._terminal
 
 
@@ -202,7 +202,7 @@ def show(question: PermissionQuestion) -> None:
 
 
 def _title(question: PermissionQuestion) -> str:
-    """It is a server's, and may say anything: it stands in quotes."""
+    """It is a server's, and may say anything: it is shown in quotes."""
     title = one_line(question.title, 100)
     return "" if not title or title in question.tool else quoted(title)
 
@@ -221,8 +221,8 @@ class Row(NamedTuple):
     is_cut: bool
 
 
-def _show_arguments(question: PermissionQuestion, *, whole: bool = False) -> None:
-    rows = list(_argument_rows(question, whole=whole))
+def _show_arguments(question: PermissionQuestion, *, full: bool = False) -> None:
+    rows = list(_argument_rows(question, full=full))
     if not rows:
         click.secho("    (no arguments)", dim=True, err=True)
     names = max((cells(row.name) for row in rows), default=0)
@@ -235,16 +235,16 @@ def _show_arguments(question: PermissionQuestion, *, whole: bool = False) -> Non
             click.echo(f"        {indented(row.value, 8)}", err=True)
 
 
-def _argument_rows(question: PermissionQuestion, *, whole: bool = False) -> Iterator[Row]:
+def _argument_rows(question: PermissionQuestion, *, full: bool = False) -> Iterator[Row]:
     arguments = list(question.arguments.items())
-    for name, value in arguments if whole else arguments[:SHOWN_LINES]:
+    for name, value in arguments if full else arguments[:SHOWN_LINES]:
         shown, text = _name(str(name)), _written(value)
-        if whole:
+        if full:
             yield Row(shown, text, False)
         else:
             is_cut = len(text) > SHOWN_CHARACTERS or len(shown) > SHOWN_CHARACTERS
             yield Row(cut(shown), cut(text), is_cut)
-    if not whole and len(arguments) > SHOWN_LINES:
+    if not full and len(arguments) > SHOWN_LINES:
         yield Row("…", f"[{len(arguments) - SHOWN_LINES} more arguments]", True)
 
 

@@ -186,9 +186,9 @@ async def review(sampling: SamplingReview) -> SamplingReview | None:
     request, answer = sampling.request, sampling.answer
     asks = "asks your model for an answer" if answer is None else "is about to be sent this answer"
     show_heading(request.server, asks, "", request.calls)
-    whole = False
+    full = False
     while True:
-        _show_sampling(sampling, whole=whole)
+        _show_sampling(sampling, full=full)
         to = "send it to the model" if answer is None else "send it to the server"
         meanings = {"y": to, "e": "replace its text", "v": "show all of it", "n": "no"}
         show_keys(meanings)
@@ -198,12 +198,12 @@ async def review(sampling: SamplingReview) -> SamplingReview | None:
             case "e":
                 sampling = await _edited(sampling)
             case "v":
-                whole = True
+                full = True
             case _:
                 return None
 
 
-def _show_sampling(sampling: SamplingReview, *, whole: bool) -> None:
+def _show_sampling(sampling: SamplingReview, *, full: bool) -> None:
     request, answer = sampling.request, sampling.answer
     rows = [("model", answer.model), ("answer", _blocks(answer.content))] if answer else []
     if answer is None:
@@ -213,7 +213,7 @@ def _show_sampling(sampling: SamplingReview, *, whole: bool) -> None:
         rows += [("limit", f"{request.max_tokens} tokens")]
     for name, text in rows:
         if text:
-            shown = visible(text) if whole else cut(visible(text))
+            shown = visible(text) if full else cut(visible(text))
             click.echo(f"    {click.style(f'{name:<9}', fg='cyan')}  {indented(quoted(shown), 15)}", err=True)
 
 

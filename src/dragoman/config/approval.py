@@ -35,7 +35,7 @@ class Choices(Struct, frozen=True, kw_only=True):
     all_enabled_by: str | None = None
 
 
-class Answer(Struct, frozen=True, rename="camel", omit_defaults=True):
+class ApprovalAnswer(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A remembered answer about one entry of one file."""
 
     decision: Literal["approved", "rejected"]
@@ -44,7 +44,7 @@ class Answer(Struct, frozen=True, rename="camel", omit_defaults=True):
     """As it was then, to show what has changed."""
 
     def __repr__(self) -> str:
-        return f"<Answer {self.decision}>"
+        return f"<ApprovalAnswer {self.decision}>"
 
 
 class Approval(Struct, frozen=True, kw_only=True):
@@ -62,14 +62,20 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 
 def decide(
-    scope: Scope, name: str, entry: object, answer: Answer | None, choices: Choices, *, live: bool = False
+    scope: Scope,
+    name: str,
+    entry: object,
+    answer: ApprovalAnswer | None,
+    choices: Choices,
+    *,
+    live: bool = False,
 ) -> Approval:
     """`live`: the entry appeared or changed while a host was running; then only an explicit yes counts."""
     if scope == "project" and (source := choices.disabled.get(name)) is not None:
         return Approval(state="rejected", reason=f"declined by name in {source}")
     if answer is not None and answer.fingerprint == fingerprint(entry):
-        said = "you approved it" if answer.decision == "approved" else "you declined it"
-        return Approval(state=answer.decision, reason=said)
+        text = "you approved it" if answer.decision == "approved" else "you declined it"
+        return Approval(state=answer.decision, reason=text)
     declined = answer is not None and answer.decision == "rejected"
     if scope == "project" and choices.all_enabled_by and not live and not declined:
         return Approval(state="approved", reason=f"enableAllProjectMcpServers in {choices.all_enabled_by}")
@@ -84,7 +90,7 @@ def decide(
     return Approval(state="pending", reason="the project defines it, and it is not approved yet")
 
 
-Rows = Mapping[str, Mapping[str, Answer]]
+Rows = Mapping[str, Mapping[str, ApprovalAnswer]]
 """Answers by file, then by the name of a server or the text of a rule."""
 
 
@@ -97,7 +103,7 @@ class Answers:
         self.confirmed_variables = variables
         """Fingerprint of the administrator's variables that the person has confirmed."""
 
-    def of(self, file: Path | None, name: str) -> Answer | None:
+    def of(self, file: Path | None, name: str) -> ApprovalAnswer | None:
         """The answer about a server's entry. Whether it holds for the entry as it is now: see `decide`."""
         return None if file is None else self._servers.get(key_of(file), {}).get(name)
 
@@ -136,11 +142,11 @@ def read_answers(path: Path, before: Answers | None = None) -> tuple[Answers, tu
 
 
 def _rows(path: Path, section: Any, problems: list[str]) -> Rows:
-    by_file: dict[str, dict[str, Answer]] = {}
+    by_file: dict[str, dict[str, ApprovalAnswer]] = {}
     for file, rows in _items(section):
         for name, row in _items(rows):
             try:
-                by_file.setdefault(file, {})[name] = msgspec.convert(row, Answer)
+                by_file.setdefault(file, {})[name] = msgspec.convert(row, ApprovalAnswer)
             except msgspec.ValidationError:
                 problems.append(f"{path}: the answer about {name!r} cannot be read and does not count")
     return by_file

@@ -72,11 +72,11 @@ def names_without_effect(parts: tuple[Part, ...], rules: Policy, servers: Collec
         denied = [rule.value for rule in rules.denied if rule.kind == "name" and rule.source == part.source]
         lists.append((part.source, DENIED, [value for value in denied if isinstance(value, str)]))
     for source, key, names in lists:
-        told = 0
+        reported = 0
         for written in islice(dict.fromkeys(names), _NAMES_COMPARED):
             meant = nearest_server(written, servers) if _is_alone(written) else None
-            if meant is not None and told < PROBLEM_LIMIT:
-                told += 1
+            if meant is not None and reported < PROBLEM_LIMIT:
+                reported += 1
                 yield f"{source}: {key}: {_without_effect(written, meant)}"
 
 
@@ -115,9 +115,11 @@ def environment_of(
     parts: tuple[Part, ...], answers: approval.Answers
 ) -> tuple[Mapping[str, str], Mapping[str, Any]]:
     """The variables that entries may use, and those of the administrator's still to be confirmed."""
-    said = {part.scope: part.values.get("env", {}) for part in parts if part.scope in ("user", "enterprise")}
+    by_scope = {
+        part.scope: part.values.get("env", {}) for part in parts if part.scope in ("user", "enterprise")
+    }
     personal, managed = (
-        {key: str(value) for key, value in said.get(scope, {}).items() if key not in NAMES}
+        {key: str(value) for key, value in by_scope.get(scope, {}).items() if key not in NAMES}
         for scope in ("user", "enterprise")
     )
     environ = {**personal, **os.environ}

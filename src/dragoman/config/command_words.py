@@ -1,6 +1,6 @@
 """The words of a command, split into pieces that are shown, covered or examined further. Pure, linear time.
 
-`pieces` is the only place that decides where a credential can stand in a word. `masking` uses it both to
+`pieces` is the only place that decides where a credential can be in a word. `masking` uses it both to
 cover the credential when an entry is shown and to find it for redaction, so that both always agree.
 """
 

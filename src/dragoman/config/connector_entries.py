@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from dragoman import addresses
 from dragoman.addresses import parse_address
 from dragoman.cleaning import one_line
-from dragoman.config.model import FIELDS, ServerConfig, in_our_words
+from dragoman.config.model import FIELDS, ServerConfig, with_own_field_names
 from dragoman.config.scopes import MAY_TRUST, Scope
 from dragoman.errors import ConfigError
 from dragoman.transport_types import REMOTE, TRANSPORT_TYPES
@@ -42,7 +42,7 @@ def connector_entry(entry: Any, *, is_local: bool) -> dict[str, Any]:
     """
     if not isinstance(entry, dict):
         raise ConfigError("it is not an object")
-    fields = in_our_words(cast("dict[str, Any]", entry))
+    fields = with_own_field_names(cast("dict[str, Any]", entry))
     if "${" in repr(fields):
         raise ConfigError("a connector may not use variables of this machine")
     for field in fields:

@@ -75,7 +75,7 @@ async def refresh(
     *,
     proxy_for: Callable[[str], str | None] = lambda url: None,
 ) -> bool:
-    """Fetches the list and keeps it; a failure keeps the old one, and is told. Whether anything changed.
+    """Fetches the list and keeps it; a failure keeps the old one, and is reported. Whether anything changed.
 
     `proxy_for`: the proxy through which a URL is reached, if any.
     """

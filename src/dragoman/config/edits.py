@@ -53,7 +53,7 @@ def check_policy(configuration: Configuration, name: str, entry: Mapping[str, An
 
 
 def entry_in(path: Path, name: str) -> Any | None:
-    """The entry of a name as it stands in a file; None if there is none."""
+    """The entry of a name as a file has it; None if there is none."""
     return _entries_in(path).get(name)
 
 

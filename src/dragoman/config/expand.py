@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from dragoman.errors import ConfigError
 
 STAND_INS: Final = ("unset", "https://unset.invalid", "1")
-"""What a variable that is not set may come to stand for, where an entry is only looked at."""
+"""The value of a variable that is not set, where an entry is only looked at."""
 
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -31,7 +31,7 @@ def variables_in(value: Any, *, optional: bool = False) -> set[str]:
 
 
 def filled_in(value: Any, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The variables of an entry, and what stands for each once it is expanded."""
+    """The variables of an entry, and the value of each once it is expanded."""
     return ((each.group(1), environ.get(each.group(1)) or each.group(2) or "") for each in _found_in(value))
 
 

@@ -28,7 +28,7 @@ def read_text(path: Path) -> str | None:
 
 
 def read_object(path: Path) -> tuple[str, dict[str, Any]] | None:
-    """The file's text and the JSON object it stands for, or None if it does not exist."""
+    """The file's text and the JSON object in it, or None if it does not exist."""
     text = read_text(path)
     return None if text is None else (text, parse_object(path, text))
 
@@ -72,7 +72,7 @@ def decode(path: Path, data: bytes) -> str:
 
 
 def parse_object(path: Path, text: str, *, comments: bool = False) -> dict[str, Any]:
-    """The JSON object the text stands for, or a `ConfigFileError`."""
+    """The JSON object in the text, or a `ConfigFileError`."""
     try:
         value = parse(text, comments=comments)
     except SyntaxProblem as problem:
@@ -90,7 +90,7 @@ def parse_object(path: Path, text: str, *, comments: bool = False) -> dict[str, 
 
 
 def misread(path: Path, problem: SyntaxProblem) -> ConfigFileError:
-    """What is wrong with a text, told of the file it is in."""
+    """What is wrong with a text, as an error of the file it is in."""
     return ConfigFileError(
         str(path),
         problem.reason,
@@ -107,7 +107,7 @@ def _read_regular(path: Path, descriptor: int) -> bytes:
         )
     chunks: list[bytes] = []
     wanted = LIMIT_BYTES + 1
-    # The size a file tells may be wrong, as in /proc: only the end of the data is the end.
+    # The size that the system reports may be wrong, as in /proc: only the end of the data is the end.
     while wanted and (chunk := os.read(descriptor, min(wanted, 1 << 20))):
         chunks.append(chunk)
         wanted -= len(chunk)

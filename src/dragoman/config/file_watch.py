@@ -36,7 +36,7 @@ async def changes(sources: Sources, since: Stamps | None = None) -> AsyncIterato
             recursive=False,
             debounce=SETTLE_MS,
             step=20,
-            # What happens while the watch is being set up is never told: a second later it is seen.
+            # A change while the watch is set up is never reported; the comparison a second later finds it.
             rust_timeout=LOOK_AGAIN_MS,
             yield_on_timeout=True,
             ignore_permission_denied=True,
@@ -57,7 +57,7 @@ async def changes(sources: Sources, since: Stamps | None = None) -> AsyncIterato
 
 
 def stamps(sources: Sources) -> Stamps:
-    """What tells one state of the files from another."""
+    """What distinguishes one state of the files from another."""
     found_stamps: Stamps = {}
     for path in sources.watched_files():
         try:

@@ -71,7 +71,7 @@ class Part(Struct, frozen=True, kw_only=True):
 
     scope: Scope
     source: str
-    """The file, or who gave it, as people are told."""
+    """The file, or the origin of the text, as shown to people."""
     path: Path | None = None
     text: str = ""
     servers: Mapping[str, object] = {}
@@ -92,7 +92,7 @@ class FileContent(Struct, frozen=True, kw_only=True):
     """What reading one file came to."""
 
     content: Content | None
-    """What was there, to tell whether it is still the same; None: no file."""
+    """What was there, to find out whether it is still the same; None: no file."""
     part: Part | None = None
     problems: tuple[str, ...] = ()
     fault: str | None = None
@@ -128,7 +128,7 @@ def read_file(scope: Scope, path: Path) -> FileContent:
     reader = _PartReader()
     part = reader.part(scope, path, text, document)
     fault = _unknown_prohibitions(scope, path, text, document)
-    return FileContent(content=content, part=part, problems=reader.problems.told(path), fault=fault)
+    return FileContent(content=content, part=part, problems=reader.problems.texts(path), fault=fault)
 
 
 class Problems:
@@ -139,7 +139,7 @@ class Problems:
         self._problems: list[str] = []
         self._more = 0
 
-    def told(self, path: Path) -> tuple[str, ...]:
+    def texts(self, path: Path) -> tuple[str, ...]:
         """The first problems, and how many more there are."""
         more = [f"{path}: and {self._more} more problems"] if self._more else []
         return (*self._problems, *more)
@@ -313,7 +313,7 @@ def _miswritten(scope: Scope, path: Path, text: str, document: dict[str, Any]) -
 
 
 def _letters(key: str) -> str:
-    """A key without what does not tell it from another: case, blanks, other marks, forms of letters."""
+    """A key without differences that do not count: case, blanks, other marks, forms of letters."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", key))).casefold()
 
 

@@ -26,7 +26,7 @@ EMPTY: Final = "{}\n"
 
 
 def parse(text: str, *, comments: bool = False) -> Any:
-    """The value the text stands for, or a `SyntaxProblem`."""
+    """The value of the text, or a `SyntaxProblem`."""
     if comments:
         return scan(text, comments=True).root.value
     try:

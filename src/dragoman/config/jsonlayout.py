@@ -14,10 +14,10 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from dragoman.config.jsontree import Node, Part, Tree, nodes_of
+from dragoman.config.jsontree import Child, Node, Tree, nodes_of
 
 Splice = tuple[int, int, str]
-"""From, to, and what stands there instead."""
+"""From, to, and the replacement."""
 
 LINE_WIDTH: Final = 80
 """A list of plain values that fits is kept on one line."""
@@ -81,7 +81,7 @@ class Layout(Struct, frozen=True):
             return [(end, end, "," + member)]
         return [*comma, (after, after, member)]
 
-    def removal(self, node: Node, part: Part, *, keep_comments: bool) -> list[Splice]:
+    def removal(self, node: Node, part: Child, *, keep_comments: bool) -> list[Splice]:
         """The member gone, with its comma and, if it had one to itself, its line."""
         text, start, end = self.tree.text, part.start, part.node.end
         kept = self._kept_comments(start, end, _indent_of_line(text, start)) if keep_comments else ""
@@ -104,7 +104,7 @@ class Layout(Struct, frozen=True):
         return node.start + 1, node.end - 1, comments + member
 
     def _is_spread(self, node: Node) -> bool:
-        """Do the members stand on lines of their own?"""
+        """Whether each member has a line of its own."""
         return "\n" in self.tree.text[node.start : node.parts[0].start]
 
     def _kept_comments(self, start: int, end: int, indent: str) -> str:
@@ -112,7 +112,7 @@ class Layout(Struct, frozen=True):
         # What follows a line comment has to begin on a line of its own.
         return "".join(each + (self.newline + indent if each.startswith("//") else " ") for each in comments)
 
-    def _comma_removal(self, node: Node, part: Part) -> list[Splice]:
+    def _comma_removal(self, node: Node, part: Child) -> list[Splice]:
         """Its own comma goes; the last member, which has none, takes the one before it along."""
         comma = part.comma
         if comma is None:
@@ -120,7 +120,7 @@ class Layout(Struct, frozen=True):
             comma = node.parts[position - 1].comma if position else None
         return [] if comma is None else [(comma, comma + 1, "")]
 
-    def _has_comments_around(self, node: Node, part: Part) -> bool:
+    def _has_comments_around(self, node: Node, part: Child) -> bool:
         inside = self.tree.comments_in(node.start, node.end)
         return len(inside) > len(self.tree.comments_in(part.start, part.node.end))
 

@@ -51,18 +51,18 @@ class Node(Struct, frozen=True):
     start: int
     end: int
     value: Any
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Child, ...] = ()
 
     @property
     def is_object(self) -> bool:
         return isinstance(self.value, dict)
 
-    def part(self, key: str | int) -> Part | None:
+    def part(self, key: str | int) -> Child | None:
         # An index is looked for in lists only and a key in objects only: 0 is no key, "0" no index.
         return next((part for part in self.parts if part.key == key), None)
 
 
-class Part(Struct, frozen=True):
+class Child(Struct, frozen=True):
     """A member of an object or an item of a list."""
 
     key: str | int
@@ -70,7 +70,7 @@ class Part(Struct, frozen=True):
     """Where the member's key, or the item, begins."""
     node: Node
     comma: int | None
-    """Where the comma after it stands."""
+    """The place of the comma after it."""
 
 
 class Tree(Struct, frozen=True):
@@ -181,7 +181,7 @@ class _Scanner:
 
     # --- objects and lists ---
 
-    def _container(self, closing: str, read_parts: Callable[[], tuple[Any, list[Part]]]) -> Node:
+    def _container(self, closing: str, read_parts: Callable[[], tuple[Any, list[Child]]]) -> Node:
         start = self._position
         self._opened.append(start)
         if len(self._opened) > DEPTH_LIMIT:
@@ -193,25 +193,25 @@ class _Scanner:
         self._position += len(closing)
         return Node(start, self._position, value, tuple(parts))
 
-    def _members(self) -> tuple[dict[str, Any], list[Part]]:
+    def _members(self) -> tuple[dict[str, Any], list[Child]]:
         value: dict[str, Any] = {}
-        parts: list[Part] = []
+        parts: list[Child] = []
         while not self._text.startswith("}", self._position):
             start = self._position
             key = self._key(value)
             node = self._value()
             value[key] = node.value
-            parts.append(Part(key, start, node, self._comma("}")))
+            parts.append(Child(key, start, node, self._comma("}")))
         return value, parts
 
-    def _items(self) -> tuple[list[Any], list[Part]]:
+    def _items(self) -> tuple[list[Any], list[Child]]:
         value: list[Any] = []
-        parts: list[Part] = []
+        parts: list[Child] = []
         while not self._text.startswith("]", self._position):
             start = self._position
             node = self._value()
             value.append(node.value)
-            parts.append(Part(len(parts), start, node, self._comma("]")))
+            parts.append(Child(len(parts), start, node, self._comma("]")))
         return value, parts
 
     def _key(self, taken: dict[str, Any]) -> str:

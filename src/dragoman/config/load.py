@@ -99,11 +99,9 @@ class Configuration(Struct, frozen=True, kw_only=True):
             server for server in (*seen, *hidden) if server.approval and server.approval.state == "pending"
         )
 
-    def admit(
-        self, name: str, given: object, *, scope: Scope = "dynamic", source: str = "code"
-    ) -> ConfiguredServer:
+    def admit(self, name: str, given: object, *, scope: Scope = "dynamic") -> ConfiguredServer:
         """Whether a server that is in no file could be started: one to be added, an agent's own."""
-        candidate = Candidate(name=name, scope=scope, source=source, given=given)
+        candidate = Candidate(name=name, scope=scope, source="code", given=given)
         server = ConfiguredServer(candidate=candidate)
         try:
             server = structs.replace(server, config=self.entry_checks.parse_entry(candidate))
@@ -172,7 +170,7 @@ def load(
         servers=merged.servers,
         dropped=merged.dropped,
         problems=(
-            *_refusals_told(reading),
+            *_refusals(reading),
             *reading.problems,
             *answer_problems,
             *rules.problems,
@@ -215,7 +213,7 @@ def _refusal(reading: Reading) -> str | None:
     return f"settings cannot be read: {reading.unreadable[0]}; {ADVICE}" if reading.unreadable else None
 
 
-def _refusals_told(reading: Reading) -> Iterator[str]:
+def _refusals(reading: Reading) -> Iterator[str]:
     if reading.broken is not None:
         yield f"policy cannot be read, so no server is started and no call is made: {reading.broken}"
     for fault in reading.unreadable:
@@ -355,6 +353,6 @@ def _with_connectors(sources: Sources, reading: Reading, before: Configuration |
 
 
 def path_of(configuration: Configuration, server: ConfiguredServer) -> Path | None:
-    """The file an entry stands in."""
+    """The file that contains an entry."""
     parts = configuration.parts
     return parts[server.candidate.part].path if server.candidate.part < len(parts) else None

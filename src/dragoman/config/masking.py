@@ -96,7 +96,7 @@ def secrets_of(
 ) -> tuple[str, ...]:
     """The secret values of an entry, with variables expanded: only its server may see them.
 
-    `given`: the entry as written. What a variable with a secret name stands for is secret wherever the entry
+    `given`: the entry as written. The value of a variable with a secret name is secret wherever the entry
     uses it: `--gh ${GITHUB_TOKEN}`.
     """
     named = [
@@ -206,7 +206,7 @@ def _secrets_in_url(url: str) -> Iterator[str]:
 
 
 def _login_secrets(login: str) -> Iterator[str]:
-    """The password, or what stands alone in its place."""
+    """The password, or the text alone in its place."""
     user, colon, password = login.removesuffix("@").partition(":")
     yield from _as_written(password if colon else user)
 
@@ -215,8 +215,8 @@ def _as_written(value: str) -> Iterator[str]:
     yield from (value, unquote(value))
 
 
-def _ways_to_say(secret: str) -> Iterator[str]:
-    """The secret, and without what may follow it in a list of settings, or stand around it."""
+def _spellings(secret: str) -> Iterator[str]:
+    """The secret, also without what may follow it in a list of settings, or surround it."""
     value = _without_scheme(secret)
     first = value.partition(",")[0]
     yield from (value, first, first.strip("\"'{}[]() "), value.partition(":")[2])
@@ -315,7 +315,7 @@ def _covered_key(found: re.Match[str]) -> str:
 
 
 def _around_variables(text: str, show: Callable[[str], str]) -> str:
-    """Variables as written, defaults that may be secret covered; what stands between as `show` makes it."""
+    """Variables as written, defaults that may be secret covered; the text between them as `show` makes it."""
     pieces = _VARIABLE.split(text)
     return "".join(_variable(piece) if number % 2 else show(piece) for number, piece in enumerate(pieces))
 
@@ -378,7 +378,7 @@ _SHOW: Final[Mapping[Kind, Callable[[str], str]]] = {
 }
 _FIND: Final[Mapping[Kind, Callable[[str], Iterable[str]]]] = {
     "shown": lambda _: (),
-    "secret": _ways_to_say,
+    "secret": _spellings,
     "login": _login_secrets,
     "url": _secrets_in_url,
     "path": _keys_in,

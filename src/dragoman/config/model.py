@@ -149,7 +149,9 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     ] = "off"
     roots: Annotated[
         bool | None,
-        Meta(description="Whether it is told the working directory; if not given, unless it is remote."),
+        Meta(
+            description="Whether it is given the working directory as a root. Default: unless it is remote."
+        ),
     ] = None
     lazy: Annotated[bool, Meta(description="Started at first use and stopped when idle (local servers).")] = (
         False
@@ -182,7 +184,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     def signature(self) -> tuple[str, ...] | None:
         """What makes two servers the same one: the URL, or the command and its arguments, and the account.
 
-        The values that tell accounts apart are in it only as a fingerprint.
+        The values that distinguish accounts are in it only as a fingerprint.
         """
         if self.transport.starts_command and self.command:
             return ("command", self.command, *self.args, fingerprint(self.env))
@@ -228,7 +230,7 @@ _PARTS: Final = {
 """The fields that are objects with known fields of their own, and these."""
 
 PROBLEM_LIMIT: Final = 20
-"""Problems of a file, and warnings about an entry, that are told in words; more are counted."""
+"""Problems of a file, and warnings about an entry, that are described; more are counted."""
 
 _ALIASES: Final = {
     "serverUrl": ("url", "http"),  # Windsurf
@@ -245,7 +247,7 @@ _HEADER_NAME: Final = re.compile(HTTP_TOKEN)
 
 def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
     """The entry as understood, or a `ConfigError` that names server and field."""
-    entry = in_our_words(entry)
+    entry = with_own_field_names(entry)
     known = _separated(entry, FIELDS)
     if "type" not in known:
         known["type"] = _implied_type(name, entry)
@@ -270,7 +272,7 @@ def _separated(given: Mapping[str, Any], fields: frozenset[str]) -> dict[str, An
 
 def entry_warnings(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """What an entry says that has no effect, in words: unknown fields, and what its type does not use."""
-    entry = in_our_words(entry)
+    entry = with_own_field_names(entry)
     found = [*_unused_by_type(entry), *islice(_unknown_fields(entry), PROBLEM_LIMIT)]
     more = sum(1 for _ in _unknown_names(entry)) - PROBLEM_LIMIT
     return (*found, *([f"and {more} more fields that this version does not know"] if more > 0 else []))
@@ -310,11 +312,11 @@ def _unused_by_type(entry: Mapping[str, Any]) -> Iterator[str]:
 
 def type_in(entry: Mapping[str, Any]) -> str | None:
     """The type in effect of an entry as written; None if it has none."""
-    entry = in_our_words(entry)
-    said: Any = entry.get("type")
-    if said is None:
-        said = "stdio" if "command" in entry else "http" if "url" in entry else None
-    return said if isinstance(said, str) else None
+    entry = with_own_field_names(entry)
+    kind: Any = entry.get("type")
+    if kind is None:
+        kind = "stdio" if "command" in entry else "http" if "url" in entry else None
+    return kind if isinstance(kind, str) else None
 
 
 def parse_servers(document: Any, source: str) -> dict[str, Any]:
@@ -334,7 +336,7 @@ def parse_servers(document: Any, source: str) -> dict[str, Any]:
     return cast("dict[str, Any]", servers)
 
 
-def in_our_words(entry: Mapping[str, Any]) -> dict[str, Any]:
+def with_own_field_names(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The entry with the field names and types of other hosts replaced by ours."""
     ours: dict[str, Any] = {}
     for key, value in entry.items():

@@ -68,7 +68,7 @@ ADMITTED_VARIABLES: Final = (
 )
 """Variables that an entry may set beside an allowed command: which programs take code or addresses from a
 variable cannot be listed, so these are the ones known to hold credentials or the form of output. Further ones
-stand in `allowedMcpEnvironment`."""
+be listed in `allowedMcpEnvironment`."""
 
 Kind = Literal["name", "url", "command"]
 
@@ -117,7 +117,7 @@ class Rule(Struct, frozen=True):
     kind: Kind
     value: str | tuple[str, ...] | UrlPattern
     source: str
-    """The file it stands in."""
+    """The file that contains it."""
     text: str
     """The entry as a person would say it."""
 
@@ -230,14 +230,14 @@ def _why_withheld(policy: Policy, rule: Rule, subject: Subject) -> str:
 
 
 def _why_not(policy: Policy, subject: Subject) -> str:
-    nature = _nature(subject)
+    kind = _identity_kind(subject)
     if not policy.allowed:
         return "the allow list admits nothing"
-    if nature == "url" and policy.urls_decide:
+    if kind == "url" and policy.urls_decide:
         return "no serverUrl of the allow list matches, and names admit no remote server beside one"
     if subject.is_script:
         return "it is a text for the shell and not a single plain command, so it cannot be compared"
-    if nature == "command" and policy.commands_decide:
+    if kind == "command" and policy.commands_decide:
         shadow = "; the command was found inside the project" if _is_shadow(subject) else ""
         return (
             f"no serverCommand of the allow list matches, and names admit no stdio server beside one{shadow}"
@@ -245,21 +245,19 @@ def _why_not(policy: Policy, subject: Subject) -> str:
     return "nothing in the allow list matches"
 
 
-def _nature(subject: Subject) -> Kind:
+def _identity_kind(subject: Subject) -> Kind:
     """By what kind of rule the server is properly named: a server inside this process has only a name."""
     return transport_type(subject.transport).identity
 
 
 def _admits(policy: Policy, rule: Rule, subject: Subject) -> bool:
-    nature = _nature(subject)
+    kind = _identity_kind(subject)
     if isinstance(rule.value, UrlPattern):
-        return (
-            nature == "url" and subject.url is not None and matches(rule.value, subject.url, any_port=False)
-        )
+        return kind == "url" and subject.url is not None and matches(rule.value, subject.url, any_port=False)
     if isinstance(rule.value, tuple):
-        return nature == "command" and _allows_command(rule.value, subject)
+        return kind == "command" and _allows_command(rule.value, subject)
     outranked = {"url": policy.urls_decide, "command": policy.commands_decide, "name": False}
-    return not outranked[nature] and fits(_pieces(rule.value), subject.name)
+    return not outranked[kind] and fits(_pieces(rule.value), subject.name)
 
 
 def _denies(rule: Rule, subject: Subject) -> bool:

@@ -25,7 +25,7 @@ from dragoman.urls import UrlPattern, parse_pattern
 _KINDS: Final[dict[str, Kind]] = {"serverName": "name", "serverUrl": "url", "serverCommand": "command"}
 _MAY_ALLOW: Final = ("enterprise", "user")
 _MANY_PROGRAMS: Final = frozenset({"busybox", "toybox", "coreutils"})
-"""Files that are many programs, each by a link: the file does not tell which is meant."""
+"""Files that are many programs, each by a link: the file does not show which is meant."""
 _VARIABLE: Final = re.compile(r"\$\{[^}]*(?:\}|\Z)|\$[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -49,7 +49,7 @@ def gather(
     servers: Iterable[str] = (),
     resolve: Callable[[str], str] = str,
 ) -> Policy:
-    """One policy from what the files say. What is wrong with them is told in `problems`.
+    """One policy from what the files say. What is wrong with them is in `problems`.
 
     `servers`: the names that the person, the program or the administrator chose; `resolve`: gives the real
     path of a path.

@@ -1,7 +1,7 @@
 """The types of each configuration file: its keys, their types and their meaning.
 
 The published JSON Schemas are generated from these types. Reading is tolerant and checks each key by itself
-(`files.py`); these types describe a valid file.
+(`files.py`); these types describe a valid file. The fields of one server are in `model.py`.
 """
 
 from __future__ import annotations

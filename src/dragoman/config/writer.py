@@ -120,7 +120,7 @@ def _current_state(path: Path, real: Path) -> tuple[dict[str, Any], Path | None]
 def _changed(path: Path, before: str, change: Callable[[str], str]) -> str:
     try:
         return change(before)
-    except SyntaxProblem as problem:  # what stands in the file does not admit this change
+    except SyntaxProblem as problem:  # the text of the file does not admit this change
         raise misread(path, problem) from None
 
 

@@ -78,7 +78,7 @@ class ConnectionHandlers(Struct, frozen=True):
     """Its log file."""
 
 
-class Held(NamedTuple):
+class HeldBack(NamedTuple):
     """Why a server is listed and never started."""
 
     state: Hold | Disable
@@ -92,7 +92,7 @@ class Connection:
         target: ConnectionTarget,
         context: ConnectionContext,
         handlers: ConnectionHandlers,
-        held: Held | None = None,
+        held: HeldBack | None = None,
     ) -> None:
         self.name = name
         self._target = target
@@ -318,18 +318,18 @@ class Connection:
     async def _until_request_changes(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs the work until it ends or another state is wanted."""
         living = asyncio.create_task(work, name=f"dragoman life {self.name}")
-        said = asyncio.create_task(self._request_changed.wait())
+        changed = asyncio.create_task(self._request_changed.wait())
         try:
-            await asyncio.wait((living, said), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((living, changed), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (living, said):
+            for task in (living, changed):
                 task.cancel()
             if self._state.status == "connected":
                 # No caller gets the session that is about to be closed: it waits for the next one.
                 closing = Disable("the connection was closed") if self._closed else None
                 self._signal(closing or self._disabled_by or Lost("it is reconnecting"))
             # Gathered so that asyncio does not report an unread error.
-            await asyncio.gather(living, said, return_exceptions=True)
+            await asyncio.gather(living, changed, return_exceptions=True)
             await self._drop(None)
 
     async def _keep_connected(self) -> None:
@@ -550,7 +550,7 @@ class Connection:
         if method == ACKNOWLEDGED:
             self.subscriptions.acknowledged(params)
         elif self._session is not None:
-            # The cache is marked stale first, then subscribers, who may read again, are told.
+            # The cache is marked stale first; subscribers, which may read again, are notified after that.
             self._handlers.on_notification(self._session, method, params)
             if method == UPDATED:
                 self.subscriptions.updated(params)

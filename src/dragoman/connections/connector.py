@@ -82,9 +82,9 @@ class Connector:
 
     def _too_late(self, cause: str) -> ConnectTimeout:
         hint = _SLOW[self._target.kind == "remote"]
-        said = self._session.first_noise if self._session is not None else None
-        if said is not None and self._target.kind == "local":
-            cause = f"it prints text that is not MCP on stdout: {one_line(said, 120)!r}; {cause}"
+        noise = self._session.first_noise if self._session is not None else None
+        if noise is not None and self._target.kind == "local":
+            cause = f"it prints text that is not MCP on stdout: {one_line(noise, 120)!r}; {cause}"
             hint = "On stdout a server may write MCP messages only; what it logs belongs on stderr."
         return ConnectTimeout(self._server, self.phase, cause, hint=hint)
 

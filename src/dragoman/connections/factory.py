@@ -54,7 +54,7 @@ class TransportDependencies:
         self.cwd = cwd or Path.cwd()
         """The folder a person works in: which editor is theirs."""
         self.session_id = session_id or os.urandom(8).hex()
-        """The host's session, which servers over HTTP and SSE are told in a header."""
+        """The host's session, which is sent to servers over HTTP and SSE in a header."""
         self.control = control
         """Carries the messages of servers of type `sdk`."""
         self.bearer = bearer

@@ -54,10 +54,10 @@ def error_in(body: bytes) -> ErrorObject | None:
 
 
 def error_of(server: str, failure: TransportFailure, limit_bytes: int) -> CallError:
-    """What the caller of the message is told."""
-    said = error_in(failure.body)
-    if said is not None and not is_session_loss(failure) and failure.status not in (401, 403, 429):
-        return RemoteError(server, said.code, said.message, said.data, status=failure.status)
+    """The error for the caller of the message."""
+    error = error_in(failure.body)
+    if error is not None and not is_session_loss(failure) and failure.status not in (401, 403, 429):
+        return RemoteError(server, error.code, error.message, error.data, status=failure.status)
     match failure.kind:
         case "status" if not is_session_loss(failure):
             return HttpError(
@@ -125,11 +125,11 @@ def is_session_loss(failure: TransportFailure) -> bool:
     """A 404 or 400 that means: the session has ended, initialize again. Servers say it in several ways."""
     if failure.status not in (400, 404) or not failure.in_session:
         return False
-    said = error_in(failure.body)
+    error = error_in(failure.body)
     if failure.status == 404:
         # Without a body, or with one for people, the session is what was not found.
-        return said is None or said.code in _SESSION_CODES
-    return said is not None and names_lost_session(said.code, said.message)
+        return error is None or error.code in _SESSION_CODES
+    return error is not None and names_lost_session(error.code, error.message)
 
 
 def names_lost_session(code: int, message: str) -> bool:
@@ -174,7 +174,7 @@ class Health:
         match failure.kind:
             case "unreachable":
                 return "renew"
-            case "broken" | "timeout" if not failure.is_standing:
+            case "broken" | "timeout" if not failure.is_long_lived:
                 self._terminal += 1
                 return "renew" if self._terminal >= TERMINAL_LIMIT else "keep"
             case "status":

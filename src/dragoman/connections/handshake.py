@@ -96,7 +96,7 @@ class Handshake:
         respawn: Callable[[bool], Awaitable[Session]],
     ) -> None:
         """`remembered`: the verdict of an earlier handshake. `respawn` makes a new session, on the older
-        transport if so told."""
+        transport if asked to."""
         seconds = context.settings.seconds
         self._server = server
         self._protocol = target.protocol
@@ -131,11 +131,11 @@ class Handshake:
             return session, _introduction_of(step)
         if isinstance(step, SpeakLegacy):
             if step.respawn:
-                session = await self._begin_anew(session, older=False)
+                session = await self._restart(session, older=False)
             return await self._initialize(session, step.offer, may_fall_back=self._has_older)
         raise self._given_up(step)
 
-    async def _begin_anew(self, session: Session, *, older: bool) -> Session:
+    async def _restart(self, session: Session, *, older: bool) -> Session:
         await session.close()
         return await self._respawn(older)
 
@@ -282,7 +282,7 @@ class Handshake:
     ) -> tuple[Session, HandshakeResult]:
         """The server refused a POST at its address: perhaps that is where its stream of events is."""
         try:
-            session = await self._begin_anew(session, older=True)
+            session = await self._restart(session, older=True)
         except SignInNeeded:
             raise
         except ConnectError:

@@ -1,7 +1,7 @@
 """Change notifications of one connection: of lists, and of resources with subscribers.
 
 Subscribes in the way of the server's era, subscribes again after a reconnect, and delivers updates. Several
-updates of one resource are delivered as one; above a limit, subscribers are told that everything may have
+updates of one resource are delivered as one; above a limit, subscribers are notified that everything may have
 changed.
 """
 
@@ -24,7 +24,7 @@ UPDATED: Final = "notifications/resources/updated"
 PENDING_LIMIT: Final = 1000
 """Different resources whose updates wait to be read, by one who watches."""
 GATHERING_SECONDS: Final = 0.05
-"""Updates are told to all who listen to the host's events only so often."""
+"""Updates are published as events of the host at most this often."""
 UNSUBSCRIBE_TIMEOUT_SECONDS: Final = 5.0
 
 
@@ -96,8 +96,8 @@ class ResourceSubscriptions:
         self._resuming: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         self._news: dict[str, None] = {}
-        """Updates that are about to be told to all."""
-        self._telling: asyncio.TimerHandle | None = None
+        """Updates that are about to be published."""
+        self._timer: asyncio.TimerHandle | None = None
 
     # What the connection says.
 
@@ -105,10 +105,10 @@ class ResourceSubscriptions:
         """The server is connected. Returns when a server with `subscriptions/listen` has acknowledged it."""
         self._session, self._capabilities = session, capabilities
         if session.driver.era == "modern":
-            self._listening = self._listen(session, self._watched if self._tells_of_updates else ())
+            self._listening = self._listen(session, self._watched if self._notifies_updates else ())
             if self._listening is not None:
                 await self._listening.begun()
-            self._tell_whole()
+            self._report_all()
         elif self._watched:
             # Not waited for: a server is connected when its tools are there.
             self._resuming = asyncio.create_task(self._resume(session))
@@ -139,12 +139,12 @@ class ResourceSubscriptions:
         except Unreadable:
             return
         if is_usable(uri):
-            self._tell(uri, self._watchers_of(uri))
+            self._report(uri, self._watchers_of(uri))
 
     # What anyone may want.
 
     async def add(self, uri: str) -> Updates:
-        """Watches a resource; `CallError` if the server will not tell of it."""
+        """Watches a resource; `CallError` if the server does not report its changes."""
         updates = Updates(self._server, uri)
         async with self._turn:
             if uri not in self._watched:
@@ -170,16 +170,16 @@ class ResourceSubscriptions:
         session = self._session
         if session is None:
             return  # it is asked for on the next link
-        if not self._tells_of_updates:
+        if not self._notifies_updates:
             raise CallError(
                 self._server,
                 f"{self._server} does not support resource subscriptions",
                 hint="Read the resource again when it is needed.",
             )
         if session.driver.era == "modern":
-            await self._listen_anew(session, {*self._watched, uri})
+            await self._reopen_stream(session, {*self._watched, uri})
             if not self._is_honoured(uri):
-                await self._listen_anew(session, self._watched)
+                await self._reopen_stream(session, self._watched)
                 raise CallError(
                     self._server, f"{self._server} does not accept a subscription to this resource"
                 )
@@ -188,11 +188,11 @@ class ResourceSubscriptions:
 
     async def _end(self, uri: str) -> None:
         session = self._session
-        if session is None or session.lost_cause is not None or not self._tells_of_updates:
+        if session is None or session.lost_cause is not None or not self._notifies_updates:
             return
         try:
             if session.driver.era == "modern":
-                await self._listen_anew(session, self._watched)
+                await self._reopen_stream(session, self._watched)
             else:
                 await self._ask(session, "resources/unsubscribe", uri, UNSUBSCRIBE_TIMEOUT_SECONDS)
         except DragomanError as error:
@@ -208,7 +208,7 @@ class ResourceSubscriptions:
                 await self._ask(session, "resources/subscribe", uri, self._timeout_seconds())
             except DragomanError as error:
                 self._logged("warning", f"a resource subscription has ended: {error}")
-            self._tell(uri, self._watchers_of(uri))
+            self._report(uri, self._watchers_of(uri))
 
     def _listen(self, session: Session, uris: Iterable[str]) -> Listening | None:
         wanted: dict[str, Any] = dict(wanted_changes(self._capabilities))
@@ -216,8 +216,8 @@ class ResourceSubscriptions:
             wanted["resourceSubscriptions"] = watched
         return Listening(session, wanted, self._missed) if wanted else None
 
-    async def _listen_anew(self, session: Session, uris: Iterable[str]) -> None:
-        """The new stream stands before the old one ends, so that nothing is missed between them."""
+    async def _reopen_stream(self, session: Session, uris: Iterable[str]) -> None:
+        """The new stream is open before the old one ends, so that nothing is missed between them."""
         before, after = self._listening, self._listen(session, uris)
         self._listening = after
         try:
@@ -238,7 +238,7 @@ class ResourceSubscriptions:
             before.stop()
 
     def _check_link(self, session: Session) -> None:
-        """While the server was waited for, the link may have been lost, and another may stand."""
+        """While the server was waited for, the link may have been lost, and replaced by another."""
         if self._session is not session:
             cause = session.lost_cause or "it was reconnected"
             raise ConnectionLost(self._server, cause, may_have_run=True)
@@ -247,13 +247,13 @@ class ResourceSubscriptions:
         honoured = self._listening.honoured if self._listening is not None else None
         if honoured is None:
             return True  # it takes its time to say so
-        told: Any = honoured.get("resourceSubscriptions")
-        return isinstance(told, list) and uri in told
+        uris: Any = honoured.get("resourceSubscriptions")
+        return isinstance(uris, list) and uri in uris
 
     @property
-    def _tells_of_updates(self) -> bool:
-        said: Any = self._capabilities.get("resources")
-        return isinstance(said, dict) and cast("dict[str, Any]", said).get("subscribe") is True
+    def _notifies_updates(self) -> bool:
+        resources: Any = self._capabilities.get("resources")
+        return isinstance(resources, dict) and cast("dict[str, Any]", resources).get("subscribe") is True
 
     # Handing out.
 
@@ -268,27 +268,27 @@ class ResourceSubscriptions:
 
     def _missed(self) -> None:
         self._missed_lists()
-        self._tell_whole()
+        self._report_all()
 
-    def _tell_whole(self) -> None:
+    def _report_all(self) -> None:
         for uri, watchers in self._watched.items():
-            self._tell(uri, watchers)
+            self._report(uri, watchers)
 
-    def _tell(self, uri: str, watchers: Iterable[Updates]) -> None:
-        told = False
+    def _report(self, uri: str, watchers: Iterable[Updates]) -> None:
+        is_known = False
         for each in watchers:
             each.put(uri)
-            told = True
-        if not told or not self._bus.has_listeners:
+            is_known = True
+        if not is_known or not self._bus.has_listeners:
             return
         if len(self._news) >= PENDING_LIMIT:
             self._news = dict.fromkeys(self._watched)
         self._news[uri] = None
-        if self._telling is None:
+        if self._timer is None:
             loop = asyncio.get_running_loop()
-            self._telling = loop.call_later(GATHERING_SECONDS, self._publish)
+            self._timer = loop.call_later(GATHERING_SECONDS, self._publish)
 
     def _publish(self) -> None:
-        self._telling, news, self._news = None, self._news, {}
+        self._timer, news, self._news = None, self._news, {}
         for uri in news:
             self._bus.publish(ResourceUpdated(server=self._server, uri=uri))

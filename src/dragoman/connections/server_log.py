@@ -52,20 +52,20 @@ class ServerLogs:
         self.folder = folder or paths.logs_dir()
         self._report = report
         self._thread = LogThread[tuple[ServerLog, Line]]("dragoman server logs", self._write)
-        self._told: set[Path] = set()
+        self._reported: set[Path] = set()
         self._logs: list[ServerLog] = []
 
     def of(self, server: str, redact: Callable[[str], str]) -> ServerLog:
         """`redact` takes the secrets of the server's entry out; it is called in a thread."""
         log = ServerLog(path_of(server, self.folder), redact, self._put)
-        self._logs = [each for each in self._logs if each.path != log.path or each.has_untold] + [log]
+        self._logs = [each for each in self._logs if each.path != log.path or each.has_unreported] + [log]
         return log
 
     def close(self) -> None:
         """Returns when everything is written. Waits for the disk: call it in a thread."""
         self._thread.close()
         for log in self._logs:
-            if log.has_untold:
+            if log.has_unreported:
                 with contextlib.suppress(OSError):  # border: the disk; it was reported before
                     log.write_down([])
 
@@ -79,10 +79,10 @@ class ServerLogs:
         for log, lines in by_log.items():
             try:
                 log.write_down(lines)
-                self._told.discard(log.path)
+                self._reported.discard(log.path)
             except OSError as error:  # border: the disk
-                if log.path not in self._told:
-                    self._told.add(log.path)
+                if log.path not in self._reported:
+                    self._reported.add(log.path)
                     why = error.strerror or error
                     problem = f"the server log {one_line(str(log.path))} cannot be written: {why}"
                     self._thread.call_on_loop(self._report, problem)
@@ -102,15 +102,15 @@ class ServerLog:
         """Lines since `_second` began."""
         self._taken = self._dropped = 0
         """Changed on the event loop only."""
-        self._written = self._told_dropped = 0
+        self._written = self._reported_dropped = 0
         """Changed in the writing thread only."""
         self._unfinished = b""
         """The beginning of a line of stderr whose end is still to come."""
 
     @property
-    def has_untold(self) -> bool:
+    def has_unreported(self) -> bool:
         """Whether lines were dropped that the log does not mention yet."""
-        return self._dropped > self._told_dropped
+        return self._dropped > self._reported_dropped
 
     def has_room(self) -> bool:
         """Whether a line would be kept now; one that is not is counted as dropped."""
@@ -159,9 +159,9 @@ class ServerLog:
     def write_down(self, lines: list[Line]) -> None:
         """Called in the writing thread. Raises `OSError`; lines that cannot be written are dropped."""
         self._written += len(lines)
-        dropped = self._dropped - self._told_dropped
+        dropped = self._dropped - self._reported_dropped
         if dropped:
-            self._told_dropped += dropped
+            self._reported_dropped += dropped
             text = f"{dropped} lines before this one were dropped: there were too many"
             lines = [*lines, Line(stamp(int(time.time() * 1000)), "warning", "host", text)]
         data = b"".join(_ENCODER.encode(self._cleaned(line)) + b"\n" for line in lines)

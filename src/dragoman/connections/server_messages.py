@@ -33,7 +33,7 @@ NOTICE_LIMIT_BYTES: Final = 64 * 1024
 """Larger parameters of a notification count as missing."""
 QUESTIONS_LIMIT: Final = 16
 SHOWN_CALLS: Final = 8
-"""Calls that a request may belong to, of which its handler is told."""
+"""Calls that a request may belong to, which its handler is given."""
 LEVELS: Final = frozenset(LOG_LEVELS)
 
 

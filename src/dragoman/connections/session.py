@@ -62,7 +62,7 @@ End = Literal["lost", "session", "sign-in"]
 """How a link ended: by itself, because the server forgot the session, or because it wants a sign-in."""
 
 _Deadline = tuple["asyncio.Future[Raw]", str, float, bool]
-"""Whom to tell, of which method, after how long, and whether the server is to know."""
+"""The waiting caller, the method, the seconds it waited, and whether the server is to be notified."""
 
 
 class Driver(Protocol):
@@ -130,7 +130,7 @@ class Session:
         self._deadlines = Deadlines[int, _Deadline](self._loop, self._expired)
         self._in_line = asyncio.Lock()
         self._unsent: set[int] = set()
-        """Requests that are not sent yet: the server is not told when they are cancelled."""
+        """Requests that are not sent yet: the server is not notified when they are cancelled."""
         self.received = self._receive_singly if transport.wants_about else self._peer.receive
         """What the transport calls with every message."""
         self._calls: dict[int, OpenCall] = {}
@@ -145,7 +145,7 @@ class Session:
         """Whether a caller's request was answered, so that the server may have work to finish."""
         self.refusal: HttpError | None = None
         """What the server said to credentials that are dead."""
-        self._standing = 0
+        self._long_lived = 0
         """Requests under way that are streams meant to stay open."""
         self._users = 0
         """Who needs the session although no request is under way; see `in_use`."""
@@ -168,7 +168,7 @@ class Session:
 
     @property
     def lost_cause(self) -> str | None:
-        """Why the link ended; None while it stands."""
+        """Why the link ended; None while it is open."""
         return self._lost_cause
 
     @property
@@ -202,21 +202,21 @@ class Session:
         on_progress: ProgressCallback | None = None,
         send_cancelled: bool = True,
         headers: Mapping[str, str] | None = None,
-        is_standing: bool = False,
+        is_long_lived: bool = False,
         reset_timeout_on_progress: bool = False,
         before_send: Callable[[], None] | None = None,
         call: RelatedCall | None = None,
     ) -> Raw:
         """The raw result, or one of the errors under `CallError`.
 
-        `headers` are sent by transports that carry headers. `is_standing`: a stream meant to stay open.
+        `headers` are sent by transports that carry headers. `is_long_lived`: a stream meant to stay open.
         `reset_timeout_on_progress`: the time limit starts again with each progress notification.
         `before_send` is called after a wait for room; what it raises keeps the request from being sent.
         `call`: the server may ask questions while it is under way.
         """
         if self._lost_cause is not None:
             raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
-        self._standing += is_standing
+        self._long_lived += is_long_lived
         future: asyncio.Future[Raw] = self._loop.create_future()
         deadline: _Deadline = (future, method, timeout_seconds, send_cancelled)
         if reset_timeout_on_progress:
@@ -243,7 +243,7 @@ class Session:
                         {**mirrored, **headers} if headers else mirrored,
                         # The limit that progress extends is kept here; the transport's must not end it.
                         math.inf if reset_timeout_on_progress else timeout_seconds,
-                        is_standing,
+                        is_long_lived,
                     )
                     self._transport.send(message, about)
                 else:
@@ -263,7 +263,7 @@ class Session:
             cause = await self._why_gone() or str(error)
             raise ConnectionLost(self.server, cause, may_have_run=False) from None
         finally:
-            self._standing -= is_standing
+            self._long_lived -= is_long_lived
             self._idle_since = monotonic()
             self._deadlines.clear(request_id)
             if call is not None:
@@ -304,13 +304,13 @@ class Session:
 
     @property
     def fails_singly(self) -> bool:
-        """Whether each request travels by itself, so that one can fail while the link stands."""
+        """Whether each request travels by itself, so that one can fail while the link stays open."""
         return self._wants_about
 
     @property
     def idle_seconds(self) -> float:
         """How long nothing has been asked and nothing awaited, but streams meant to stay open."""
-        if self._users or self._peer.in_flight > self._standing:
+        if self._users or self._peer.in_flight > self._long_lived:
             return 0.0
         return monotonic() - self._idle_since
 
@@ -396,7 +396,7 @@ class Session:
                 self._give_up(request_id, "the time limit passed" if send_cancelled else None)
 
     def _give_up(self, request_id: int, reason: str | None) -> None:
-        """No caller waits for the reply any more; the server is told so, if there is a reason to give."""
+        """No caller waits for the reply any more; the server is notified, if there is a reason to give."""
         if not self._transport.abandon(request_id) and reason is not None:
             self._send_quietly(self._driver.encode_cancel(request_id, reason), although_congested=True)
 

@@ -86,13 +86,13 @@ Signal = Start | Opened | Ready | Failed | Lost | AuthNeeded | Disable | Hold | 
 
 def in_words(state: ServerState) -> tuple[str, str]:
     """For the server's log: how severe the state is, and the state."""
-    said = state.phase or state.status
+    name = state.phase or state.status
     attempt = f" (attempt {state.attempt})" if state.attempt > 1 else ""
     level = {"failed": "error", "needs-auth": "warning"}.get(state.status, "info")
     if state.phase == "reconnecting":
         level = "warning"
     reason = state.reason if state.status != "pending" or state.phase in (None, "reconnecting") else None
-    return level, f"{said}{attempt}: {reason}" if reason else f"{said}{attempt}"
+    return level, f"{name}{attempt}: {reason}" if reason else f"{name}{attempt}"
 
 
 def next_state(state: ServerState, signal: Signal, now: float) -> ServerState:

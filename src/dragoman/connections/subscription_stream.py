@@ -28,7 +28,7 @@ ALWAYS_SECONDS: Final = 1e8
 
 
 def wanted_changes(capabilities: Mapping[str, Any]) -> dict[str, bool]:
-    """What to ask for: the lists a server says it will tell changes of."""
+    """What to ask for: the lists whose changes a server says it will report."""
     return {
         f"{kind}ListChanged": True
         for kind in ("tools", "prompts", "resources")
@@ -43,10 +43,10 @@ class _Acknowledged(Struct):
 
 class Listening:
     def __init__(self, session: Session, changes: Mapping[str, Any], missed: Callable[[], None]) -> None:
-        """`changes`: what to tell of. `missed`: called when the stream was down, so that some may have been
+        """`changes`: what to report. `missed`: called when the stream was down, so that some may have been
         missed."""
         self.honoured: Mapping[str, Any] | None = None
-        """Of what the server says that it will tell; None until it has said so."""
+        """What the server says that it will report; None until it has said so."""
         self.refusal: CallError | None = None
         """The error with which the server refused the last stream, if it did."""
         self._session = session
@@ -79,7 +79,7 @@ class Listening:
         self._catch_up()
 
     def _catch_up(self) -> None:
-        """After a time without a stream, once the new one is known to stand or should by now."""
+        """After a time without a stream, once the new one is known to be open or should be by now."""
         if self._may_have_missed:
             self._may_have_missed = False
             self._missed()
@@ -108,7 +108,7 @@ class Listening:
         self.refusal = None
         try:
             await self._session.request(
-                "subscriptions/listen", params, timeout_seconds=ALWAYS_SECONDS, is_standing=True
+                "subscriptions/listen", params, timeout_seconds=ALWAYS_SECONDS, is_long_lived=True
             )
         except ConnectionLost:
             return self._session.lost_cause is None

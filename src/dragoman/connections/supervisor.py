@@ -72,7 +72,7 @@ async def _close_each(connections: Sequence[Connection]) -> None:
 
 
 class SleepWatch:
-    """Compares wall time with counted time, which stands still while the machine sleeps."""
+    """Compares wall time with counted time, which stops while the machine sleeps."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

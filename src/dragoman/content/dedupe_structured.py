@@ -22,17 +22,19 @@ _BLANKS: Final = b" \t\r\n"
 _WRAPPER = re.compile(rb'\{"[^"\\]{0,200}":')
 
 
-def is_said(structured: Any, texts: Sequence[str]) -> bool:
-    """Whether one of the texts, or all of them together, say it."""
+def is_in_texts(structured: Any, texts: Sequence[str]) -> bool:
+    """Whether one of the texts, or all of them together, have the same content."""
     inner = _unwrapped(structured)
     if isinstance(inner, list):
         elements = cast("list[Any]", inner)
-        if len(elements) == len(texts) and all(map(_says, texts, elements)):
+        if len(elements) == len(texts) and all(map(_is_equal, texts, elements)):
             return True
-    return any(_says(text, structured) or (inner is not structured and _says(text, inner)) for text in texts)
+    return any(
+        _is_equal(text, structured) or (inner is not structured and _is_equal(text, inner)) for text in texts
+    )
 
 
-def is_said_at_length(structured: Source, texts: Sequence[Source]) -> bool:
+def is_in_large_texts(structured: Source, texts: Sequence[Source]) -> bool:
     """The same for what is too large to be decoded."""
     near = [text for text in texts if text.most_bytes >= structured.most_bytes // 2]
     if not near:
@@ -41,7 +43,7 @@ def is_said_at_length(structured: Source, texts: Sequence[Source]) -> bool:
     return any(_digest(text.pieces()) in wanted for text in near)
 
 
-def _says(text: str, value: Any) -> bool:
+def _is_equal(text: str, value: Any) -> bool:
     if isinstance(value, str) and text == value:
         return True
     if len(text) > COMPARED_LIMIT or not text or not _may_be_json(text, value):

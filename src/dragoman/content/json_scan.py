@@ -145,7 +145,7 @@ class Walk:
             return "(unreadable)"
 
     def _next(self, at: int) -> int:
-        """Where the next part begins, or the end of them all stands."""
+        """The place of the next part, or of the end of them all."""
         at = self._blank(at)
         return self._blank(at + 1) if self._byte(at) == _COMMA else at
 
@@ -207,7 +207,7 @@ def whole_escapes(piece: bytes) -> bytes:
 
 
 def _quote_in(piece: bytes) -> int:
-    """Where the first quote stands that is not escaped, or -1. The piece begins outside an escape."""
+    """The place of the first quote that is not escaped, or -1. The piece begins outside an escape."""
     quote = piece.find(b'"')
     if quote < 0 or piece.find(b"\\", 0, quote) < 0:
         return quote

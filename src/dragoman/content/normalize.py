@@ -33,7 +33,7 @@ from dragoman.content.media import IMAGE_LIMIT, PART_LIMIT, Media, Shown, named
 from dragoman.content.redact import Redactor
 from dragoman.content.result import SMALL_PART_BYTES
 from dragoman.content.saving import NotSaved, Saver, handle_of
-from dragoman.content.sources import AsItCame, Escaped, Joined, Plain, Source
+from dragoman.content.sources import Escaped, Joined, Plain, RawJson, Source
 from dragoman.content.spill import Kind, Saved
 
 _LINK_WORDS: Final = 300
@@ -124,7 +124,7 @@ def _take(found: Parts, kind: Kind, shown: Shown) -> None:
 
 
 def _dump(found: Parts, part: Dump, saver: Saver, redact: Redactor | None, owner: str) -> None:
-    source = Joined((AsItCame(part.json),), redact)
+    source = Joined((RawJson(part.json),), redact)
     about = f"{part.about}, {part.json.nbytes} bytes"
     try:
         path, size = saver.save_pieces_now(source.pieces(), source.most_bytes, ".json", owner=owner)
@@ -218,7 +218,7 @@ def _parts_of(view: memoryview, wanted: type[Members]) -> dict[str, memoryview]:
 
 
 def _inside(value: memoryview | None) -> memoryview | None:
-    """What stands between the quotes of a string."""
+    """The bytes between the quotes of a string."""
     return None if value is None or first_byte(value) != b'"' else value[1:-1]
 
 

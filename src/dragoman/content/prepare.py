@@ -27,14 +27,14 @@ from dragoman.content.blocks import (
     read_block,
 )
 from dragoman.content.budget import Limits, cut_to_fit, fits
-from dragoman.content.dedupe_structured import is_said, is_said_at_length
+from dragoman.content.dedupe_structured import is_in_large_texts, is_in_texts
 from dragoman.content.json_scan import first_byte
 from dragoman.content.media import Media
 from dragoman.content.normalize import Parts, gathered, opened
 from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
 from dragoman.content.result import ToolResult, Undecoded
 from dragoman.content.saving import NotSaved, Saver
-from dragoman.content.sources import AsItCame, Joined, Plain, Source
+from dragoman.content.sources import Joined, Plain, RawJson, Source
 from dragoman.content.spill import Kind, Saved, note_of, spill
 from dragoman.content.tokens import MOST_PER_CHARACTER
 from dragoman.wire.codec import Unreadable
@@ -114,7 +114,7 @@ class Preparer:
         if structured is not UNSET:
             if isinstance(structured, Undecoded):
                 return None
-            if structured is not None and not is_said(structured, [block.as_text() for block in content]):
+            if structured is not None and not is_in_texts(structured, [block.as_text() for block in content]):
                 text = _as_json(structured)
                 if len(text) > room:
                     return None
@@ -302,9 +302,9 @@ def _structured(value: Any, texts: tuple[Source, ...]) -> Source | None:
     if value is UNSET or value is None:
         return None
     if isinstance(value, Undecoded):
-        source = AsItCame(memoryview(value.raw))
-        return None if is_said_at_length(source, texts) else source
-    if all(isinstance(text, Plain) for text in texts) and is_said(
+        source = RawJson(memoryview(value.raw))
+        return None if is_in_large_texts(source, texts) else source
+    if all(isinstance(text, Plain) for text in texts) and is_in_texts(
         value, [text.text for text in texts if isinstance(text, Plain)]
     ):
         return None

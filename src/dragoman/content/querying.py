@@ -124,12 +124,12 @@ def matches(file: BinaryIO, wanted: str, limit: int) -> str:
     room = limit
     for number, offset, text, is_whole in hits:
         # In a long line, such as JSON without line ends, the number alone does not say where to read on.
-        told = f"{number}: {text}" if is_whole else f"{number}, offset={offset}: {text}"
-        if len(shown) == MATCH_LIMIT or len(told) > room:
+        line = f"{number}: {text}" if is_whole else f"{number}, offset={offset}: {text}"
+        if len(shown) == MATCH_LIMIT or len(line) > room:
             shown.append(f"[more matches follow; the next is in line {number}, at offset={offset}]")
             break
-        shown.append(told)
-        room -= len(told) + 1
+        shown.append(line)
+        room -= len(line) + 1
     return "\n".join(shown) or "[no line matches]"
 
 

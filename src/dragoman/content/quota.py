@@ -49,8 +49,8 @@ def to_remove(
     files = sorted(files, key=lambda file: (file.is_handed_out, file.saved_at))
     removed = {file.name for file in files if now - file.saved_at > keep_seconds}
     left = [file for file in files if file.name not in removed]
-    mine = [file for file in left if file.owner == owner]
-    removed |= _removed(mine, _may_go(mine, now), share, is_share=True)
+    own = [file for file in left if file.owner == owner]
+    removed |= _removed(own, _may_go(own, now), share, is_share=True)
     left = [file for file in left if file.name not in removed]
     used = Counter(file.owner for file in left)
     if _is_over(total, len(left) - 1, sum(file.size for file in left)):  # it is bytes that are short

@@ -59,7 +59,7 @@ class Redactor:
         for oldest in list(self._secrets)[:-SECRET_LIMIT]:
             del self._secrets[oldest]
         known = [each for secret in self._secrets for each in _parts(secret)]
-        # What secrets are as they stand comes first, should there be more than is looked for.
+        # Secrets as written come first, should there be more than is looked for.
         found = dict.fromkeys(spelling for each in known for spelling in _as_text(each))
         found |= dict.fromkeys(spelling for each in known for spelling in _encoded(each))
         self._texts = tuple(sorted(list(found)[:SPELLING_LIMIT], key=len, reverse=True))
@@ -183,7 +183,7 @@ def no_redactor(server: ServerName) -> Redactor | None:
 
 
 def _parts(secret: str) -> Iterator[str]:
-    """The secret, without HTTP's scheme before it, and the login that it stands for; what is too short or a
+    """The secret, without HTTP's scheme before it, and the login that it encodes; what is too short or a
     common word is left out."""
     secret = secret.strip()
     scheme, _, rest = secret.partition(" ")
@@ -218,7 +218,7 @@ def _encoded(secret: str) -> Iterator[str]:
         yield from (written, _PERCENT.sub(lambda found: found.group().lower(), written))
     data = secret.encode("utf-8", "replace")
     yield from (data.hex(), data.hex().upper())
-    # In base64, what stands before it shifts the letters: its first and last few depend on the neighbours.
+    # In base64, what precedes it shifts the letters: its first and last few depend on the neighbours.
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         yield encode(data).decode().rstrip("=")
         for shift in range(3):
@@ -249,7 +249,7 @@ def _merged(spans: list[Span]) -> list[Span]:
 
 
 def _without(texts: list[str], between: int, spans: list[Span]) -> list[str]:
-    """The texts without the spans of them joined; the word for a secret stands where it begins."""
+    """The texts without the spans of them joined; the word for a secret is put where it begins."""
     found: list[str] = []
     start = 0
     for text in texts:

@@ -104,7 +104,7 @@ def read_result(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
         try:
             odd = decode_as(_Odd, raw)
         except Unreadable:
-            return read_large_now(raw)  # which tells what is odd from what is wrong
+            return read_large_now(raw)  # which distinguishes what is odd from what is wrong
         if len(odd.content) > BLOCK_LIMIT:
             return read_large_now(raw)
         return odd, tuple([read_block(block) for block in odd.content])

@@ -25,7 +25,7 @@ _SCALARS: Final = {b"t"[0]: "boolean", b"f"[0]: "boolean", b"n"[0]: "null"}
 
 def shape_of(view: memoryview) -> str:
     """The shape; empty if it is not JSON after all."""
-    looker = _Looker(view)
+    looker = _ShapeReader(view)
     try:
         text = looker.value(looker.walk.start(), 0)
     except (Broken, TooIntricate, UnicodeDecodeError):
@@ -33,7 +33,7 @@ def shape_of(view: memoryview) -> str:
     return one_line(text, LENGTH_LIMIT)
 
 
-class _Looker:
+class _ShapeReader:
     def __init__(self, view: memoryview) -> None:
         self.walk = Walk(view, STEP_LIMIT)
 
@@ -55,18 +55,18 @@ class _Looker:
         if depth >= DEPTH_LIMIT:
             return "{…}"
         limit = INNER_KEY_LIMIT if depth else KEY_LIMIT
-        told: list[str] = []
+        parts: list[str] = []
         count = 0
         try:
             for key, begin in self.walk.keys(at):
                 count += 1
                 if count <= limit:
-                    told.append(self._member(key, begin, depth))
+                    parts.append(self._member(key, begin, depth))
         except (TooIntricate, Broken):
-            told.append("…")
+            parts.append("…")
         if count > limit:
-            told.append(f"{count - limit} more keys")
-        return "{" + ", ".join(told) + "}"
+            parts.append(f"{count - limit} more keys")
+        return "{" + ", ".join(parts) + "}"
 
     def _member(self, key: str, begin: int, depth: int) -> str:
         name = key if key.isidentifier() else _quoted(key)

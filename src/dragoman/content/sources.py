@@ -38,13 +38,13 @@ class Escaped(Struct, frozen=True):
 
     @property
     def most_bytes(self) -> int:
-        return self.inside.nbytes  # no escape is shorter than what it stands for
+        return self.inside.nbytes  # no escape is shorter than the text it encodes
 
     def pieces(self) -> Iterator[bytes]:
         return unescaped(self.inside)
 
 
-class AsItCame(Struct, frozen=True):
+class RawJson(Struct, frozen=True):
     """Bytes that are text already: JSON as the server wrote it."""
 
     data: memoryview
@@ -58,7 +58,7 @@ class AsItCame(Struct, frozen=True):
             yield bytes(self.data[at : at + PIECE_BYTES])
 
 
-Source = Plain | Escaped | AsItCame
+Source = Plain | Escaped | RawJson
 
 
 class Joined(Struct, frozen=True):

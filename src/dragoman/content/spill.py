@@ -1,7 +1,7 @@
 """Writes a text that is too large for a model to a file, and examines it at the same time.
 
 Collects the beginning and end of the text, its size, its lines and its structure, and writes the notice that
-tells a model what it was given and how to read more. Slow: it runs in a worker thread.
+describes for a model what it was given and how to read more. Slow: it runs in a worker thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dragoman.content.saving import Saver, handle_of
 from dragoman.content.shape import shape_of
 
 SAMPLE_BYTES: Final = 8 * 1024 * 1024
-"""How much of JSON is looked at to tell its shape."""
+"""How much of JSON is looked at to describe its shape."""
 LINES_AT_ONCE: Final = 200
 FIRST_DEPTH: Final = 20
 _BYTES_PER_CHARACTER: Final = 4
@@ -51,8 +51,8 @@ class Spilled(Struct, frozen=True):
     """Of JSON, in one line; empty if it is other text."""
 
 
-class Passing:
-    """Remembers of a text what its pieces show as they go by."""
+class PieceStatistics:
+    """Head, tail and counts of a text, collected from its pieces as they are written."""
 
     def __init__(self, limits: Limits) -> None:
         self._head_bytes = _BYTES_PER_CHARACTER * limits.head_characters
@@ -104,21 +104,23 @@ def spill(
     owner: str = "",
 ) -> Spilled:
     """Saves the text; `NotSaved` if that is not possible. `owner`: the server in whose share it counts."""
-    passing = Passing(limits)
+    statistics = PieceStatistics(limits)
     # JSON or not shows at its end only; the name is needed before. Both endings open in an editor.
     first, rest = _first(pieces)
     may_be_json = kind == "json" or bool(_JSON_BEGINS.match(first))
-    watched = passing.watched(_again(first, rest))
+    watched = statistics.watched(_again(first, rest))
     path, size = saver.save_pieces_now(watched, most_bytes, ".json" if may_be_json else ".txt", owner=owner)
     shape = ""
-    if may_be_json and passing.looks_like_json:
+    if may_be_json and statistics.looks_like_json:
         shape = _shape_of_file(saver, handle_of(path.name), size)
     saved = Saved(handle_of(path.name), path, size, "json" if shape else "text")
-    return Spilled(saved, passing.head, passing.tail, passing.characters, passing.line_count, shape)
+    return Spilled(
+        saved, statistics.head, statistics.tail, statistics.characters, statistics.line_count, shape
+    )
 
 
 def note_of(spilled: Spilled) -> str:
-    """What a model is told between the ends that it is shown."""
+    """The note for a model between the two ends that it is shown."""
     saved, shown_lines = spilled.saved, spilled.head.count("\n") + 1
     ways = ['grep="some words"', f"offset={len(spilled.head.encode('utf-8', 'replace'))}"]
     if spilled.line_count > shown_lines:
@@ -166,7 +168,7 @@ def _is_json(sample: bytes, *, is_whole: bool) -> bool:
 
 
 def _first_value(walk: Walk) -> tuple[int, int]:
-    """Where the first value stands that holds no others."""
+    """The place of the first value that holds no others."""
     at = walk.start()
     for _ in range(FIRST_DEPTH):
         inner: int | None = None

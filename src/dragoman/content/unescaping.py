@@ -31,12 +31,12 @@ _LONGEST_UNFINISHED: Final = 12
 
 
 def unescaped(inside: memoryview, piece_bytes: int = PIECE_BYTES) -> Iterator[bytes]:
-    """The text in UTF-8. `inside` is what stands between the quotes."""
+    """The text in UTF-8. `inside` is the text between the quotes."""
     at, size = 0, len(inside)
     while at < size:
         piece = bytes(inside[at : at + piece_bytes])
         if at + len(piece) < size:
-            piece = _up_to_a_border(piece)
+            piece = _up_to_boundary(piece)
         at += len(piece)
         yield unescape(piece)
 
@@ -59,7 +59,7 @@ def _leniently(piece: bytes) -> bytes:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def _up_to_a_border(piece: bytes) -> bytes:
+def _up_to_boundary(piece: bytes) -> bytes:
     """The piece without what goes on after its end; never empty."""
     whole = whole_escapes(piece)
     for start in range(max(0, len(whole) - _LONGEST_UNFINISHED), len(whole)):

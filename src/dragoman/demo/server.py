@@ -73,21 +73,21 @@ def demo_server() -> InMemoryServer:
         title="Error",
         **read_only,
     )
-    server.shelf.add_resource(
+    server.contents.add_resource(
         "demo://services",
         "\n".join(_SERVICES),
         title="Services",
         description="The six services of the table.",
         mimeType="text/plain",
     )
-    server.shelf.add_template(
+    server.contents.add_template(
         "demo://services/{service}",
         lambda values: f"The service {values['service']} runs in {', '.join(_REGIONS)}.",
         {"service": _SERVICES},
         title="One service",
         description="The regions that a service runs in.",
     )
-    server.shelf.add_prompt(
+    server.contents.add_prompt(
         "release_notes",
         _release_notes,
         [

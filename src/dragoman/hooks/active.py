@@ -17,11 +17,11 @@ from msgspec import structs
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.events import HookReported
 from dragoman.hooks import merging
-from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import Hook
+from dragoman.hooks.events import EVENTS
 from dragoman.hooks.merging import After, Before
-from dragoman.hooks.runner import Occasion, Runner
-from dragoman.hooks.verdicts import Answer, HookDecision
+from dragoman.hooks.runner import EventInput, Runner
+from dragoman.hooks.verdicts import HookAnswer, HookDecision
 from dragoman.interaction import FormAnswer
 
 NO_ARGUMENTS: Final[Mapping[str, Any]] = {}
@@ -61,7 +61,7 @@ class ActiveHooks:
         names_of: NamesOf,
         report: Callable[[HookReported], None],
     ) -> None:
-        """`report`: told of each failure, and of what hooks have to say to the person."""
+        """`report`: receives each failure, and the messages of hooks to the person."""
         self._session = session
         self._report = report
         self._names_of = names_of
@@ -79,7 +79,7 @@ class ActiveHooks:
 
     def wants(self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> bool:
         """Whether any hook would run: cheap, and mostly no. The subject of events of calls is the tool (and
-        the arguments, which may name a server), of the others the text that `contract.EVENTS` says."""
+        the arguments, which may name a server), of the others the text that `events.EVENTS` says."""
         return event in self._of_event and bool(self._hooks_for(event, subject, arguments))
 
     def names(
@@ -104,7 +104,7 @@ class ActiveHooks:
         if not answers:
             return Before(arguments)
         before, conflicts = merging.before(arguments, answers)
-        self._tell_conflicts("PreToolUse", conflicts)
+        self._report_conflicts("PreToolUse", conflicts)
         return before
 
     async def after_call(
@@ -128,7 +128,7 @@ class ActiveHooks:
         if not answers:
             return _UNCHANGED
         after, conflicts = merging.after(answers)
-        self._tell_conflicts(event, conflicts)
+        self._report_conflicts(event, conflicts)
         return after
 
     async def permission_requested(
@@ -159,7 +159,7 @@ class ActiveHooks:
         facts = _of_elicitation(server, mode, url, elicitation_id, call_id)
         facts |= {"message": message, "requested_schema": dict(schema)}
         answer, conflicts = merging.elicited(await self._ask(hooks, "Elicitation", facts))
-        self._tell_conflicts("Elicitation", conflicts)
+        self._report_conflicts("Elicitation", conflicts)
         return answer
 
     async def elicitation_answered(
@@ -180,10 +180,10 @@ class ActiveHooks:
         facts |= {"action": answer.action, "content": dict(answer.content)}
         answers = await self._ask(hooks, "ElicitationResult", facts)
         changed, conflicts = merging.elicitation_answered(answer, answers)
-        self._tell_conflicts("ElicitationResult", conflicts)
+        self._report_conflicts("ElicitationResult", conflicts)
         return changed
 
-    async def tell(self, event: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
+    async def notify(self, event: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
         """Any other event; returns when every hook has ended. What is returned is context for the model,
         and only `SessionStart` has any."""
         spec = EVENTS[event]
@@ -224,7 +224,7 @@ class ActiveHooks:
                 found.append(structs.replace(hook, only_restricts=True))
         return _distinct(found)
 
-    async def _ask(self, hooks: Sequence[Hook], event: str, facts: Mapping[str, Any]) -> list[Answer]:
+    async def _ask(self, hooks: Sequence[Hook], event: str, facts: Mapping[str, Any]) -> list[HookAnswer]:
         given = {
             "session_id": self._session.session_id,
             "cwd": self._session.cwd,
@@ -232,18 +232,18 @@ class ActiveHooks:
             "permission_mode": self._session.permission_mode(),
             **facts,
         }
-        answers = self._runner.run(hooks, Occasion(event, given))
+        answers = self._runner.run(hooks, EventInput(event, given))
         if not isinstance(answers, list):
             answers = await answers
         for answer in answers:
             for problem in answer.problems:
                 self._report_failure(answer.hook, event, problem)
             if answer.message:
-                said = HookReported(event=event, hook=answer.hook, text=answer.message, is_failure=False)
-                self._report(said)
+                report = HookReported(event=event, hook=answer.hook, text=answer.message, is_failure=False)
+                self._report(report)
         return answers
 
-    def _tell_conflicts(self, event: str, conflicts: Sequence[merging.Conflict]) -> None:
+    def _report_conflicts(self, event: str, conflicts: Sequence[merging.Conflict]) -> None:
         for conflict in conflicts:
             self._report_failure(conflict.hook, event, conflict.problem)
 

@@ -25,7 +25,6 @@ from dragoman.config.expand import expand_entry, variables_in
 from dragoman.config.files import Part, Problems
 from dragoman.errors import ConfigError
 from dragoman.hooks import matchers
-from dragoman.hooks.contract import EVENTS
 from dragoman.hooks.declared import (
     LONGEST_TIMEOUT_SECONDS,
     TIMEOUT_SECONDS,
@@ -35,6 +34,7 @@ from dragoman.hooks.declared import (
     Unusable,
     name_of_command,
 )
+from dragoman.hooks.events import EVENTS
 from dragoman.urls import parse_url
 
 _SCOPES: Final = ("user", "enterprise")
@@ -65,7 +65,7 @@ def from_parts(parts: Iterable[Part], environ: Mapping[str, str] = os.environ) -
         if part.scope in _SCOPES and "hooks" in part.values:
             reader = _Reader(part, environ)
             hooks += reader.all(part.values["hooks"])
-            problems += reader.told()
+            problems += reader.problems()
     return Configured(tuple(hooks), tuple(problems))
 
 
@@ -81,19 +81,19 @@ class _Reader:
         self._is_managed = part.scope == "enterprise"
         self._problems = Problems()
 
-    def told(self) -> tuple[str, ...]:
-        return self._problems.told(self._path)
+    def problems(self) -> tuple[str, ...]:
+        return self._problems.texts(self._path)
 
     def all(self, block: object) -> Iterator[Hook]:
         events = _as_object(block)
-        if events is None:  # told where the file is read
-            yield from self._stand_ins("PreToolUse", _UNREADABLE)
+        if events is None:  # reported where the file is read
+            yield from self._blocking_hooks("PreToolUse", _UNREADABLE)
             return
         for event, groups in events.items():
             if event not in EVENTS:
                 self._complain(("hooks", event), lambda event=event: _unknown_event(event))
                 if self._is_managed and (near := _near(event)):
-                    yield from self._stand_ins(near[0], _UNREADABLE)
+                    yield from self._blocking_hooks(near[0], _UNREADABLE)
             else:
                 yield from self._event(event, groups)
 
@@ -101,7 +101,7 @@ class _Reader:
         place: Place = ("hooks", event)
         if not isinstance(groups, list):
             self._complain(place, f"hooks: {event} must be a list")
-            yield from self._stand_ins(event, _UNREADABLE)
+            yield from self._blocking_hooks(event, _UNREADABLE)
             return
         for number, group in enumerate(cast("list[object]", groups)):
             yield from self._group(event, group, (*place, number))
@@ -111,7 +111,7 @@ class _Reader:
         entries = None if fields is None else fields.get("hooks")
         if fields is None or not isinstance(entries, list):
             self._complain(place, f'hooks: each item of {event} must be an object with a list "hooks"')
-            yield from self._stand_ins(event, _UNREADABLE)
+            yield from self._blocking_hooks(event, _UNREADABLE)
             return
         self._unknown(fields, _GROUP_KEYS, place)
         matches = self._matcher(fields.get("matcher"), place)
@@ -138,7 +138,7 @@ class _Reader:
         if fields.get("if") is not None and event in _DECIDING:
             blocks = True
         if matches is None and not blocks:
-            return  # told already
+            return  # reported already
         seconds = self._seconds(fields, place)
         try:
             what, name = self._what(fields)
@@ -213,7 +213,7 @@ class _Reader:
         )
         return TIMEOUT_SECONDS
 
-    def _stand_ins(self, event: str, reason: str) -> Iterator[Hook]:
+    def _blocking_hooks(self, event: str, reason: str) -> Iterator[Hook]:
         """What keeps a person from doing what the administrator may have forbidden."""
         if self._is_managed:
             yield Hook(
@@ -247,8 +247,8 @@ def _as_object(value: object) -> Mapping[str, Any] | None:
 
 def _unknown_event(event: str) -> str:
     near = _near(event)
-    said = f"hooks: there is no event {one_line(event, 60)}"
-    return f"{said}; did you mean {near[0]}?" if near else f"{said}; it is ignored"
+    problem = f"hooks: there is no event {one_line(event, 60)}"
+    return f"{problem}; did you mean {near[0]}?" if near else f"{problem}; it is ignored"
 
 
 def _near(event: str) -> list[str]:

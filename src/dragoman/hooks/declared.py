@@ -15,14 +15,14 @@ from msgspec import Struct
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError
 from dragoman.hooks import matchers
-from dragoman.hooks.contract import EVENTS
+from dragoman.hooks.events import EVENTS
 
 TIMEOUT_SECONDS: Final = 60.0
 LONGEST_TIMEOUT_SECONDS: Final = 24 * 3600.0
 
-Given = dict[str, Any]
-Said = Mapping[str, Any] | None
-HookFunction = Callable[[Given], Said | Awaitable[Said]]
+HookInput = dict[str, Any]
+HookOutput = Mapping[str, Any] | None
+HookFunction = Callable[[HookInput], HookOutput | Awaitable[HookOutput]]
 """A function or coroutine function: takes what a command gets as JSON, returns what a command prints."""
 
 
@@ -51,7 +51,7 @@ class Function(Struct, frozen=True):
 
 
 class Unusable(Struct, frozen=True):
-    """Stands for a hook that is to block and cannot be understood."""
+    """Takes the place of a hook that is to block and cannot be understood."""
 
     reason: str
 
@@ -62,7 +62,7 @@ class Hook(Struct, frozen=True, kw_only=True):
     event: str
     what: Command | Post | Function | Unusable
     name: str
-    """As people and models are told."""
+    """As shown to people and models."""
     matches: matchers.Matcher = matchers.EVERYTHING
     timeout_seconds: float = TIMEOUT_SECONDS
     blocks_on_error: bool = False

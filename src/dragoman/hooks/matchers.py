@@ -1,7 +1,7 @@
 """Which names a hook's matcher means. Pure.
 
 A missing matcher, `*` and the empty text match every name. A text that consists of letters, digits,
-`_ - . * |` and characters beyond ASCII is a list of alternatives in which `*` (also written `.*`) stands for
+`_ - . * |` and characters beyond ASCII is a list of alternatives in which `*` (also written `.*`) matches
 any run of characters, and blanks around `|` do not count.
 Everything else is a regular expression that must match the whole name.
 

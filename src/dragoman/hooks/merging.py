@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from dragoman.hooks.verdicts import Answer, HookDecision
+from dragoman.hooks.verdicts import HookAnswer, HookDecision
 from dragoman.interaction import FormAnswer
 
 _STRICTNESS: Final = {"deny": 2, "ask": 1, "allow": 0}
@@ -47,16 +47,16 @@ class Conflict(NamedTuple):
     problem: str
 
 
-def before(arguments: Mapping[str, Any], answers: Sequence[Answer]) -> tuple[Before, list[Conflict]]:
+def before(arguments: Mapping[str, Any], answers: Sequence[HookAnswer]) -> tuple[Before, list[Conflict]]:
     final, conflicts = _updated(arguments, answers)
     speaking = answers
     if final is not arguments:
-        speaking = [each for each in answers if _speaks_for(each, arguments, final)]
+        speaking = [each for each in answers if _applies_to(each, arguments, final)]
     return Before(final, _word(speaking), contexts(answers)), conflicts
 
 
 def _updated(
-    arguments: Mapping[str, Any], answers: Sequence[Answer]
+    arguments: Mapping[str, Any], answers: Sequence[HookAnswer]
 ) -> tuple[Mapping[str, Any], list[Conflict]]:
     final, winner, conflicts = arguments, None, list[Conflict]()
     for answer in answers:
@@ -68,7 +68,7 @@ def _updated(
     return final, conflicts
 
 
-def _speaks_for(answer: Answer, arguments: Mapping[str, Any], final: Mapping[str, Any]) -> bool:
+def _applies_to(answer: HookAnswer, arguments: Mapping[str, Any], final: Mapping[str, Any]) -> bool:
     seen = arguments if answer.updated_input is None else answer.updated_input
     return answer.behaviour != "allow" or _is_same(seen, final)
 
@@ -83,11 +83,11 @@ def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         return False
 
 
-def permission(answers: Sequence[Answer]) -> HookDecision | None:
+def permission(answers: Sequence[HookAnswer]) -> HookDecision | None:
     return _word(answers)
 
 
-def _word(answers: Sequence[Answer]) -> HookDecision | None:
+def _word(answers: Sequence[HookAnswer]) -> HookDecision | None:
     spoken = [answer for answer in answers if answer.behaviour is not None]
     if not spoken:
         return None
@@ -103,14 +103,14 @@ _REASONS: Final = {
 }
 
 
-def after(answers: Sequence[Answer]) -> tuple[After, list[Conflict]]:
-    """A refusal comes too late here: its reason is told along with the result."""
-    told: list[str] = []
+def after(answers: Sequence[HookAnswer]) -> tuple[After, list[Conflict]]:
+    """A refusal comes too late here: its reason is given along with the result."""
+    texts: list[str] = []
     replacement, winner, conflicts = None, None, list[Conflict]()
     for answer in answers:
-        told += contexts([answer])
+        texts += contexts([answer])
         if answer.behaviour == "deny" and not answer.has_failed and answer.reason:
-            told.append(answer.reason)
+            texts.append(answer.reason)
         if answer.replacement is not None:
             if winner is not None and answer.replacement != replacement:
                 conflicts.append(Conflict(answer.hook, f"its text replaces that of {winner}"))
@@ -118,12 +118,12 @@ def after(answers: Sequence[Answer]) -> tuple[After, list[Conflict]]:
     failed = next((answer for answer in answers if answer.has_failed), None)
     if failed is not None:
         replacement = f"[the result is withheld: {failed.reason}]"
-    return After(tuple(told), replacement), conflicts
+    return After(tuple(texts), replacement), conflicts
 
 
-def elicited(answers: Sequence[Answer]) -> tuple[FormAnswer | None, list[Conflict]]:
+def elicited(answers: Sequence[HookAnswer]) -> tuple[FormAnswer | None, list[Conflict]]:
     """The answer in the person's place: the strictest, and of several that accept the last."""
-    chosen: Answer | None = None
+    chosen: HookAnswer | None = None
     conflicts: list[Conflict] = []
     for answer in answers:
         if (action := _action(answer)) is None:
@@ -138,7 +138,7 @@ def elicited(answers: Sequence[Answer]) -> tuple[FormAnswer | None, list[Conflic
     return _form(_action(chosen), chosen.content or {}), conflicts
 
 
-def _action(answer: Answer) -> str | None:
+def _action(answer: HookAnswer) -> str | None:
     return "decline" if answer.behaviour == "deny" else answer.action
 
 
@@ -152,7 +152,9 @@ def _form(action: str | None, content: Mapping[str, Any]) -> FormAnswer:
             return FormAnswer("decline")
 
 
-def elicitation_answered(answer: FormAnswer, answers: Sequence[Answer]) -> tuple[FormAnswer, list[Conflict]]:
+def elicitation_answered(
+    answer: FormAnswer, answers: Sequence[HookAnswer]
+) -> tuple[FormAnswer, list[Conflict]]:
     """The answer to send. A no stays a no: hooks may change what a person sends, and hold it back."""
     conflicts: list[Conflict] = []
     content, winner = answer.content, None
@@ -172,5 +174,5 @@ def elicitation_answered(answer: FormAnswer, answers: Sequence[Answer]) -> tuple
     return _form(action, content), conflicts
 
 
-def contexts(answers: Sequence[Answer]) -> tuple[str, ...]:
+def contexts(answers: Sequence[HookAnswer]) -> tuple[str, ...]:
     return tuple(answer.context for answer in answers if answer.context)

@@ -1,6 +1,6 @@
 """Runs the hooks of one event concurrently, each within its time limit.
 
-Whatever a hook does (it hangs, crashes, writes without end, answers nonsense) becomes an `Answer` with words.
+Whatever a hook does (it hangs, crashes, writes without end, answers nonsense) becomes a `HookAnswer`.
 None is left running when the caller is cancelled or the host closes. `active.py` finds the hooks that an
 event concerns; `merging.py` combines their answers.
 """
@@ -22,9 +22,9 @@ from msgspec import structs
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError
 from dragoman.hooks import commands, verdicts
-from dragoman.hooks.declared import Command, Function, Given, Hook, Post, Unusable
+from dragoman.hooks.declared import Command, Function, Hook, HookInput, Post, Unusable
 from dragoman.hooks.http import HttpHookFailure, HttpHooks
-from dragoman.hooks.verdicts import Answer
+from dragoman.hooks.verdicts import HookAnswer
 from dragoman.json_values import copied
 from dragoman.surrogates import replace_lone_surrogates
 from dragoman.wire.codec import Unreadable, decode_as
@@ -40,14 +40,14 @@ _CANCELLED: Final = "it was cancelled"
 T = TypeVar("T")
 
 
-class Occasion:
+class EventInput:
     """One event, as its hooks are given it."""
 
     def __init__(self, event: str, facts: Mapping[str, Any]) -> None:
         self.event = event
         self.facts = facts
 
-    def for_function(self) -> Given:
+    def for_function(self) -> HookInput:
         """Of its own for each function, so that one cannot change what the next, or the tool, is given."""
         given = dict(self.facts)
         if (arguments := given.get("tool_input")) is not None:
@@ -68,14 +68,14 @@ class _Work(NamedTuple):
 
     number: int
     hook: Hook
-    begin: Callable[[], Coroutine[Any, Any, Answer]]
-    said: object = None
+    begin: Callable[[], Coroutine[Any, Any, HookAnswer]]
+    output: object = None
     """What a function returned, if it must be awaited."""
 
     def drop(self) -> None:
         """Without the warning about coroutines that were never awaited."""
-        if inspect.iscoroutine(self.said):
-            self.said.close()
+        if inspect.iscoroutine(self.output):
+            self.output.close()
 
 
 class Runner:
@@ -84,32 +84,32 @@ class Runner:
         self._environ = environ
         self._places = asyncio.Semaphore(COMMANDS_AT_ONCE)
         self._postman = HttpHooks()
-        self._tasks: set[asyncio.Task[Answer]] = set()
+        self._tasks: set[asyncio.Task[HookAnswer]] = set()
         self._limits: dict[asyncio.Timeout, asyncio.Future[None]] = {}
         """Of hooks whose time runs, in tasks of their own or in their callers', and when each is over."""
         self._closed = False
 
     def run(
-        self, hooks: Sequence[Hook], occasion: Occasion
-    ) -> list[Answer] | Coroutine[Any, Any, list[Answer]]:
+        self, hooks: Sequence[Hook], event_input: EventInput
+    ) -> list[HookAnswer] | Coroutine[Any, Any, list[HookAnswer]]:
         """Their answers in declared order, without those that had nothing to say. Plain functions have
         answered when it returns; others have to be awaited."""
-        answers: dict[int, Answer] = {}
+        answers: dict[int, HookAnswer] = {}
         works: list[_Work] = []
         try:
             for number, hook in enumerate(hooks):
-                said = self._begin(number, hook, occasion)
-                if isinstance(said, _Work):
-                    works.append(said)
-                elif said is not None:
-                    answers[number] = said
+                output = self._begin(number, hook, event_input)
+                if isinstance(output, _Work):
+                    works.append(output)
+                elif output is not None:
+                    answers[number] = output
         except BaseException:  # a function ends the program
             for work in works:
                 work.drop()
             raise
         return self._finished(answers, works) if works else list(answers.values())
 
-    async def _finished(self, answers: dict[int, Answer], works: Sequence[_Work]) -> list[Answer]:
+    async def _finished(self, answers: dict[int, HookAnswer], works: Sequence[_Work]) -> list[HookAnswer]:
         if len(works) == 1:  # no task: the loop's turns cost more than most functions
             answers[works[0].number] = await self._contained(works[0])
         else:
@@ -129,31 +129,33 @@ class Runner:
             await asyncio.wait(ends, timeout=END_SECONDS)
         await self._postman.close()
 
-    def _begin(self, number: int, hook: Hook, occasion: Occasion) -> Answer | _Work | None:
+    def _begin(self, number: int, hook: Hook, event_input: EventInput) -> HookAnswer | _Work | None:
         """The answer of a plain function; the work that is left for whatever takes time."""
         if self._closed:
             return _failure(hook, _CLOSING)
         what = hook.what
         if isinstance(what, Function):
             try:
-                said = what.function(occasion.for_function())
+                output = what.function(event_input.for_function())
             except Exception as error:  # border: a program's own code
                 return _failure(hook, _raised(error))
-            if said is None:
+            if output is None:
                 return None
-            if type(said) is dict or isinstance(said, Mapping):  # the first is the common one, and quicker
-                return _read(hook, cast("Mapping[str, Any]", said))
-            return _Work(number, hook, lambda: self._awaited(hook, said), said)
+            if type(output) is dict or isinstance(
+                output, Mapping
+            ):  # the first is the common one, and quicker
+                return _read(hook, cast("Mapping[str, Any]", output))
+            return _Work(number, hook, lambda: self._awaited(hook, output), output)
         match what:
             case Command():
-                return _Work(number, hook, lambda: self._command(hook, what, occasion))
+                return _Work(number, hook, lambda: self._command(hook, what, event_input))
             case Post():
-                return _Work(number, hook, lambda: self._post(hook, what, occasion))
+                return _Work(number, hook, lambda: self._post(hook, what, event_input))
             case Unusable(reason):
                 return _failure(hook, reason)
 
-    async def _together(self, works: Sequence[_Work]) -> dict[int, Answer]:
-        tasks: dict[asyncio.Task[Answer], _Work] = {}
+    async def _together(self, works: Sequence[_Work]) -> dict[int, HookAnswer]:
+        tasks: dict[asyncio.Task[HookAnswer], _Work] = {}
         for work in works:
             task = asyncio.create_task(self._contained(work))
             tasks[task] = work
@@ -172,7 +174,7 @@ class Runner:
             for task, work in tasks.items()
         }
 
-    async def _contained(self, work: _Work) -> Answer:
+    async def _contained(self, work: _Work) -> HookAnswer:
         """Whatever a hook raises is an answer; only our own being cancelled is not."""
         try:
             return await work.begin()
@@ -197,21 +199,21 @@ class Runner:
                 del self._limits[limit]
                 over.set_result(None)
 
-    async def _awaited(self, hook: Hook, said: object) -> Answer:
-        result = said
-        if inspect.isawaitable(said):
+    async def _awaited(self, hook: Hook, output: object) -> HookAnswer:
+        result = output
+        if inspect.isawaitable(output):
             try:
-                result = await self._in_time(hook, _awaited(said))
+                result = await self._in_time(hook, _awaited(output))
             except _Raised as raised:
                 return _failure(hook, str(raised))
         if result is None or isinstance(result, Mapping):
-            return _read(hook, cast("Mapping[str, Any] | None", result)) or Answer(hook=hook.name)
+            return _read(hook, cast("Mapping[str, Any] | None", result)) or HookAnswer(hook=hook.name)
         return _failure(hook, f"it returned {type(result).__name__}, not a dict or None")
 
-    async def _command(self, hook: Hook, what: Command, occasion: Occasion) -> Answer:
-        given = occasion.as_json
+    async def _command(self, hook: Hook, what: Command, event_input: EventInput) -> HookAnswer:
+        given = event_input.as_json
         try:
-            env = commands.environment(self._environ, self._facts(occasion))
+            env = commands.environment(self._environ, self._facts(event_input))
             async with self._places:
                 if self._closed:
                     return _failure(hook, _CLOSING)
@@ -220,17 +222,17 @@ class Runner:
         except commands.CommandFailure as failure:
             return _failure(hook, str(failure))
 
-    async def _post(self, hook: Hook, what: Post, occasion: Occasion) -> Answer:
-        given = occasion.as_json
+    async def _post(self, hook: Hook, what: Post, event_input: EventInput) -> HookAnswer:
+        given = event_input.as_json
         try:
             return _decided(hook, await self._in_time(hook, self._postman.send(what, given)))
         except (HttpHookFailure, ConfigError) as failure:
             return _failure(hook, str(failure))
 
-    def _facts(self, occasion: Occasion) -> dict[str, str]:
+    def _facts(self, event_input: EventInput) -> dict[str, str]:
         return {
-            "DRAGOMAN_HOOK_EVENT": occasion.event,
-            "DRAGOMAN_SESSION_ID": str(occasion.facts.get("session_id", "")),
+            "DRAGOMAN_HOOK_EVENT": event_input.event,
+            "DRAGOMAN_SESSION_ID": str(event_input.facts.get("session_id", "")),
             "DRAGOMAN_PROJECT_DIR": self._cwd,
             # Hooks written for Claude Code find their files by this name.
             "CLAUDE_PROJECT_DIR": self._cwd,
@@ -241,9 +243,9 @@ class _Raised(Exception):
     """What a function raised, in words."""
 
 
-async def _awaited(said: Awaitable[object]) -> object:
+async def _awaited(output: Awaitable[object]) -> object:
     try:
-        return await said
+        return await output
     except Exception as error:  # border: a program's own code, which may raise TimeoutError itself
         raise _Raised(_raised(error)) from None
 
@@ -252,7 +254,7 @@ _NOT_JSON: Final = (TypeError, ValueError, OverflowError, RecursionError)
 """What encoding raises for values that JSON has no words for."""
 
 
-def _judged(hook: Hook, ended: commands.Ended) -> Answer:
+def _judged(hook: Hook, ended: commands.Ended) -> HookAnswer:
     """What a program's end means."""
     if ended.exit_code == 0:
         return _decided(hook, ended.stdout)
@@ -264,7 +266,7 @@ def _judged(hook: Hook, ended: commands.Ended) -> Answer:
     return _failure(hook, f"it ended with {how}" + (f": {last}" if last else ""))
 
 
-def _decided(hook: Hook, output: bytes) -> Answer:
+def _decided(hook: Hook, output: bytes) -> HookAnswer:
     """What a program printed, or a server answered: an object decides, other text is mere text."""
     try:
         output = _as_utf8(output).strip()
@@ -273,17 +275,17 @@ def _decided(hook: Hook, output: bytes) -> Answer:
     if output.startswith(b"{"):
         try:
             repaired = replace_lone_surrogates(output) or output
-            return _read(hook, decode_as(dict[str, Any], repaired)) or Answer(hook=hook.name)
+            return _read(hook, decode_as(dict[str, Any], repaired)) or HookAnswer(hook=hook.name)
         except Unreadable as error:
             return _unreadable(hook, output, f"its JSON cannot be read: {error.detail}")
     if any(key in output for key in _ANSWER_KEYS) or _SAYS_NO.search(output):
-        return _unreadable(hook, output, "it wrote something before its JSON, which must stand alone")
+        return _unreadable(hook, output, "it wrote something before its JSON, which must be its only output")
     if hook.event != "SessionStart" or not output:
-        return Answer(hook=hook.name)
-    return Answer(hook=hook.name, context=verdicts.cleaned_context(output.decode()))
+        return HookAnswer(hook=hook.name)
+    return HookAnswer(hook=hook.name, context=verdicts.cleaned_context(output.decode()))
 
 
-def _unreadable(hook: Hook, output: bytes, problem: str) -> Answer:
+def _unreadable(hook: Hook, output: bytes, problem: str) -> HookAnswer:
     """An answer that cannot be decoded; one that contains a deny denies."""
     answer = _failure(hook, problem)
     if answer.behaviour is None and _SAYS_NO.search(output):
@@ -303,16 +305,16 @@ def _as_utf8(output: bytes) -> bytes:
     return output.decode(json.detect_encoding(output)).encode()
 
 
-def _read(hook: Hook, said: Mapping[str, Any] | None) -> Answer | None:
-    if not said:
+def _read(hook: Hook, output: Mapping[str, Any] | None) -> HookAnswer | None:
+    if not output:
         return None
     answer = verdicts.read(
-        hook.event, hook.name, said, blocks=hook.blocks_on_error, is_managed=hook.is_managed
+        hook.event, hook.name, output, blocks=hook.blocks_on_error, is_managed=hook.is_managed
     )
     return verdicts.restricted(answer) if hook.only_restricts else answer
 
 
-def _failure(hook: Hook, problem: str) -> Answer:
+def _failure(hook: Hook, problem: str) -> HookAnswer:
     return verdicts.failed(hook.name, problem, blocks=hook.blocks_on_error, is_managed=hook.is_managed)
 
 

@@ -1,6 +1,6 @@
 """Reads the answer of one hook. Pure.
 
-Converts the JSON of a hook to an `Answer`, by the rules of the event. Of an answer that cannot be read in
+Converts the JSON of a hook to an `HookAnswer`, by the rules of the event. Of an answer that cannot be read in
 full, the strict parts (a deny, an ask) are kept and the permissive parts (an allow, a change) are dropped: a
 hook that allowed other arguments than Dragoman understood has not allowed these. `merging.py` combines
 several answers.
@@ -36,10 +36,10 @@ class HookDecision(Struct, frozen=True):
     behaviour: Behaviour
     reason: str
     hook: str
-    """Which hook said so, as people are told."""
+    """The hook that said so, as shown to people."""
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class HookAnswer(Struct, frozen=True, kw_only=True):
     """What one hook said of one event."""
 
     hook: str
@@ -59,24 +59,24 @@ class Answer(Struct, frozen=True, kw_only=True):
     """Whether it failed and is to block when it does."""
 
 
-def blocked(hook: str, reason: str, *, is_managed: bool = False) -> Answer:
+def blocked(hook: str, reason: str, *, is_managed: bool = False) -> HookAnswer:
     """The answer of a hook that says no without JSON."""
-    return Answer(hook=hook, is_managed=is_managed, behaviour="deny", reason=_reason(reason))
+    return HookAnswer(hook=hook, is_managed=is_managed, behaviour="deny", reason=_reason(reason))
 
 
-def failed(hook: str, problem: str, *, blocks: bool, is_managed: bool = False) -> Answer:
-    """What stands for the answer of a hook that gave none."""
-    answer = Answer(hook=hook, is_managed=is_managed, problems=(one_line(problem, 400),))
+def failed(hook: str, problem: str, *, blocks: bool, is_managed: bool = False) -> HookAnswer:
+    """The answer of a hook that gave none."""
+    answer = HookAnswer(hook=hook, is_managed=is_managed, problems=(one_line(problem, 400),))
     return _blocking(answer) if blocks else answer
 
 
 def read(
     event: str, hook: str, document: Mapping[str, Any], *, blocks: bool = False, is_managed: bool = False
-) -> Answer:
+) -> HookAnswer:
     """A hook's answer. `blocks`: whether one that cannot be read in full blocks."""
     reader = _Reader(event, document)
     found = reader.fields()
-    answer = Answer(hook=hook, is_managed=is_managed, problems=tuple(reader.problems), **found)
+    answer = HookAnswer(hook=hook, is_managed=is_managed, problems=tuple(reader.problems), **found)
     if not answer.problems:
         return answer
     strict = structs.replace(
@@ -90,7 +90,7 @@ def read(
     return _blocking(strict) if blocks else strict
 
 
-def restricted(answer: Answer) -> Answer:
+def restricted(answer: HookAnswer) -> HookAnswer:
     """The answer of a hook whose matcher does not mean the tool's exact name: without an allow."""
     if answer.behaviour != "allow":
         return answer
@@ -98,7 +98,7 @@ def restricted(answer: Answer) -> Answer:
     return structs.replace(answer, behaviour=None, reason="", problems=(*answer.problems, problem))
 
 
-def _blocking(answer: Answer) -> Answer:
+def _blocking(answer: HookAnswer) -> HookAnswer:
     # Nothing of the problem itself: the reason reaches the model, and a program's words may hold secrets.
     reason = f"the hook {answer.hook} failed, and what it watches is refused until it works"
     has_own = answer.behaviour == "deny" and answer.reason
@@ -136,7 +136,7 @@ class _Reader:
         return found
 
     def _top_level(self, found: dict[str, Any]) -> None:
-        """`decision` and `continue`, which every event knows. A no beats what stands deeper."""
+        """`decision` and `continue`, which every event knows. A no precedes nested fields."""
         document = self._document
         for key in _SPECIFIC_KEYS & document.keys():
             self.problems.append(f'"{key}" belongs in "hookSpecificOutput"')

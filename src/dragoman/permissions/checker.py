@@ -27,7 +27,7 @@ from dragoman.interaction import (
     LOCAL_CALLER,
     Caller,
     Interaction,
-    NobodyToAsk,
+    NoInteraction,
     PermissionAnswer,
     PermissionQuestion,
 )
@@ -98,7 +98,7 @@ class PermissionChecker:
         self._replacements[server] = self._replacements.get(server, 0) + 1
 
     def decide_by_rules_alone(self, tool: Tool, hook_decision: HookDecision | None) -> Decision | None:
-        """What `decide` comes to, where that is the same for every call of the tool; None if `decide` has to
+        """The result of `decide`, where that is the same for every call of the tool; None if `decide` has to
         be called. Quick: it looks at no arguments, and waits for nothing."""
         if hook_decision is not None:
             return None
@@ -107,7 +107,7 @@ class PermissionChecker:
         if self.mode == "plan" or not isinstance(tool, ServerTool):
             return None
         rule = self._book.about_tool(tool.name, tool.server, tool.definition.name).always_allows
-        return None if rule is None else Decision(True, rule.told, "rule", rule)
+        return None if rule is None else Decision(True, rule.description, "rule", rule)
 
     async def decide(
         self,
@@ -190,15 +190,15 @@ class PermissionChecker:
                 decision = Decision(classification.behaviour == "allow", classification.reason, "classifier")
                 return await self._confirmed(call, hook_decision, decision)
         if self._hooks.wants("PermissionRequest", tool, call.arguments):
-            said = await self._hooks.permission_requested(tool, copied(call.arguments), call_id=call_id)
-            if said is not None and said.behaviour == "deny":
-                return Decision(False, said.reason, "hook")
+            by_hook = await self._hooks.permission_requested(tool, copied(call.arguments), call_id=call_id)
+            if by_hook is not None and by_hook.behaviour == "deny":
+                return Decision(False, by_hook.reason, "hook")
             # Where an administrator wants a person to be asked, a hook cannot allow the call for the person.
-            if said is not None and said.behaviour == "allow" and not _is_managed(verdict):
-                return await self._confirmed(call, hook_decision, Decision(True, said.reason, "hook"))
+            if by_hook is not None and by_hook.behaviour == "allow" and not _is_managed(verdict):
+                return await self._confirmed(call, hook_decision, Decision(True, by_hook.reason, "hook"))
         interaction = self._questions.interaction
         if interaction is None:
-            return Decision(False, self._nobody(call, verdict), "mode", verdict.rule)
+            return Decision(False, self._without_person(call, verdict), "mode", verdict.rule)
         async with self._questions.turn(call.server):
             # The answer to the question before may have been one to this, too.
             verdict = await self._judged(call, hook_decision)
@@ -230,14 +230,14 @@ class PermissionChecker:
                 answer = PermissionAnswer(False, f"asking failed: {_wrong_answer(answer)}")
         except HostClosed:
             raise
-        except NobodyToAsk as why:
+        except NoInteraction as why:
             return Decision(False, f"{verdict.reason}; {why}", "mode", verdict.rule)
         except Exception as error:  # border: a front end's code
             answer = PermissionAnswer(False, f"asking failed: {type(error).__name__}: {one_line(str(error))}")
         if self._replacements.get(call.server, 0) == replacements:
             await self._remember(call, question, answer)  # otherwise the answer is about another server
-        said = "allowed by the person" if answer.allowed else "denied by the person"
-        decision = Decision(answer.allowed, f"{said}: {answer.message}" if answer.message else said, "person")
+        verb = "allowed by the person" if answer.allowed else "denied by the person"
+        decision = Decision(answer.allowed, f"{verb}: {answer.message}" if answer.message else verb, "person")
         self._bus.publish(
             PermissionAsked(
                 server=tool.server,
@@ -266,7 +266,7 @@ class PermissionChecker:
         except Exception as error:  # border: a model, or a program's own
             return Classification("ask", f"the classifier failed: {type(error).__name__}")
 
-    def _nobody(self, call: Call, verdict: Verdict) -> str:
+    def _without_person(self, call: Call, verdict: Verdict) -> str:
         if verdict.rule is not None:
             return f"{verdict.reason}, and no person can be asked"
         return f"no rule allows it, and no person can be asked; {_advice(call)}"

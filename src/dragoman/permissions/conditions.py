@@ -5,7 +5,7 @@ hold. In doubt the safe side of the rule counts: where an argument is unusual or
 not hold and a deny or an ask does. For an argument that is absent no `=` holds; `!=` holds in a deny or an
 ask, and not in an allow.
 
-Comparing is bounded: where more stands in the argument than is looked through, a deny or an ask holds and an
+Comparing is bounded: where an argument has more than is looked through, a deny or an ask holds and an
 allow does not.
 """
 
@@ -138,11 +138,11 @@ class ArgumentCondition(Struct, frozen=True, tag=True):
 Condition = HintCondition | ArgumentCondition
 
 _ABSENT: Final = object()
-"""Stands for a value that is not there, or that something beside it may replace."""
+"""Marks a value that is not there, or that something beside it may replace."""
 
 
 def _exactly(arguments: Mapping[str, Any], path: tuple[str, ...], budget: _Budget) -> Iterator[Any]:
-    """What stands at the path, by exactly these names; in a list of objects, of each. A dot may be a
+    """The value at the path, by exactly these names; in a list of objects, of each. A dot may be a
     name's own."""
     todo: list[tuple[Any, tuple[str, ...]]] = [(arguments, path)]
     while todo:
@@ -178,7 +178,7 @@ def _has_double(node: Mapping[str, Any], rest: tuple[str, ...], budget: _Budget)
 
 
 def _loosely(arguments: Mapping[str, Any], path: tuple[str, ...], budget: _Budget) -> Iterator[Any]:
-    """What stands at the path by any names that look like these."""
+    """The values at the path by any names that look like these."""
     todo: list[tuple[Any, tuple[str, ...]]] = [(arguments, path)]
     while todo:
         node, rest = todo.pop()
@@ -302,7 +302,7 @@ def _read_one(text: str, at: int) -> tuple[Condition, int]:
     if not _PATH.fullmatch(path) or "" in path.split("."):
         raise BadRule("an argument's name must come before each = (dots lead into objects): repo=org/*")
     if path.endswith(("~", "^", "$", "*", "<", ">", ":")) or text[at + 1 : at + 2] in ("=", "~"):
-        raise BadRule("conditions compare with = or != only, and * stands for any characters: name=text*")
+        raise BadRule("conditions compare with = or != only, and * matches any characters: name=text*")
     if path.lower().removesuffix("hint") in _HINT_OF:
         raise BadRule(f"a hint has no value (write {path} or !{path} without =)")
     glob, at = _read_value(text, at + 1)
@@ -350,7 +350,7 @@ _ESCAPED = re.compile(r'\\([\\*"])|(\*)')
 
 
 def read_escaped(text: str) -> tuple[str, ...]:
-    r"""The parts between wildcards. `\*`, `\\` and `\"` stand for the character itself."""
+    r"""The parts between wildcards. `\*`, `\\` and `\"` mean the character itself."""
     parts = [""]
     at = 0
     for match in _ESCAPED.finditer(text):

@@ -30,7 +30,7 @@ from dragoman.hooks.verdicts import HookDecision
 from dragoman.permissions.conditions import BadRule, HintCondition, is_larger
 from dragoman.permissions.grants import Granted, is_rememberable
 from dragoman.permissions.modes import PermissionMode
-from dragoman.permissions.rules import DIGEST_SHORTEST, Behaviour, Call, Concerning, Rule, key_of, parse
+from dragoman.permissions.rules import DIGEST_SHORTEST, Behaviour, Call, Rule, ToolRules, key_of, parse
 from dragoman.permissions.shell import compare as shell
 from dragoman.permissions.shell.pattern import pattern_for
 
@@ -62,7 +62,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     is_rememberable: bool = False
     """Whether a yes for longer than this call would keep it from being asked again."""
     call: Call
-    rules: Concerning
+    rules: ToolRules
 
     @property
     def considered(self) -> tuple[Considered, ...]:
@@ -79,39 +79,39 @@ def decide(
     hook_decision: HookDecision | None = None,
 ) -> Verdict:
     """`rules`: any; what `Rulebook.about` gives for the call is not searched again."""
-    mine = _concerning(rules, call)
-    rule = _hit(mine.deny, call)
+    tool_rules = _rules_of_tool(rules, call)
+    rule = _hit(tool_rules.deny, call)
     if rule is not None:
-        return _deny(call, mine, _because(rule, call), rule)
+        return _deny(call, tool_rules, _reason(rule, call), rule)
     if hook_decision is not None and hook_decision.behaviour == "deny":
-        return _deny(call, mine, _said(hook_decision))
+        return _deny(call, tool_rules, _hook_reason(hook_decision))
     if mode == "plan" and not (call.hints.read_only or call.is_own):
-        return _deny(call, mine, "permission mode plan allows only read-only tools")
+        return _deny(call, tool_rules, "permission mode plan allows only read-only tools")
     if call.is_own:
-        return _allow(call, mine, "it only reads the host's own data")
-    rule = _hit(mine.managed_ask, call)
+        return _allow(call, tool_rules, "it only reads the host's own data")
+    rule = _hit(tool_rules.managed_ask, call)
     if rule is not None:
-        return _ask(call, mine, mode, _because(rule, call), rule)
-    rule = _allowing(mine.managed_allow, call, mine)
+        return _ask(call, tool_rules, mode, _reason(rule, call), rule)
+    rule = _allowing(tool_rules.managed_allow, call, tool_rules)
     if rule is not None:
-        return _allow(call, mine, rule.told, rule)
-    rule = _hit(mine.ask, call)
+        return _allow(call, tool_rules, rule.description, rule)
+    rule = _hit(tool_rules.ask, call)
     if rule is not None:
-        return _ask(call, mine, mode, _because(rule, call), rule)
+        return _ask(call, tool_rules, mode, _reason(rule, call), rule)
     if hook_decision is not None and hook_decision.behaviour == "ask":
-        return _ask(call, mine, mode, _said(hook_decision))
-    rule = _allowing(mine.allow, call, mine)
+        return _ask(call, tool_rules, mode, _hook_reason(hook_decision))
+    rule = _allowing(tool_rules.allow, call, tool_rules)
     if rule is not None:
-        return _allow(call, mine, rule.told, rule)
+        return _allow(call, tool_rules, rule.description, rule)
     if hook_decision is not None:
-        return _allow(call, mine, _said(hook_decision))
+        return _allow(call, tool_rules, _hook_reason(hook_decision))
     if granted == "yes":
-        return _allow(call, mine, "allowed by the person for this session")
+        return _allow(call, tool_rules, "allowed by the person for this session")
     if call.is_own_request:
-        return _allow(call, mine, "a program's or person's own request needs no rule")
+        return _allow(call, tool_rules, "a program's or person's own request needs no rule")
     if call.reads_workspace:
-        return _allow(call, mine, "it only reads the folder that the person works in")
-    return _by_mode(call, mine, mode, granted)
+        return _allow(call, tool_rules, "it only reads the folder that the person works in")
+    return _by_mode(call, tool_rules, mode, granted)
 
 
 def is_heavy(call: Call, rules: Sequence[Rule]) -> bool:
@@ -119,30 +119,30 @@ def is_heavy(call: Call, rules: Sequence[Rule]) -> bool:
 
     Costs nothing where no rule looks at the arguments, and little for small calls.
     """
-    mine = _concerning(rules, call)
-    if mine.compares_commands and call.command is not None and len(call.command) > HEAVY_COMMAND:
+    tool_rules = _rules_of_tool(rules, call)
+    if tool_rules.compares_commands and call.command is not None and len(call.command) > HEAVY_COMMAND:
         return True
-    return mine.compares_arguments and is_larger(call.arguments, HEAVY_PARTS, HEAVY_TEXT)
+    return tool_rules.compares_arguments and is_larger(call.arguments, HEAVY_PARTS, HEAVY_TEXT)
 
 
-def _concerning(rules: Sequence[Rule], call: Call) -> Concerning:
-    if isinstance(rules, Concerning) and rules.key == key_of(call):
+def _rules_of_tool(rules: Sequence[Rule], call: Call) -> ToolRules:
+    if isinstance(rules, ToolRules) and rules.key == key_of(call):
         return rules
-    return Concerning.of(rules, call)
+    return ToolRules.of(rules, call)
 
 
-def _by_mode(call: Call, mine: Concerning, mode: PermissionMode, granted: Granted) -> Verdict:
+def _by_mode(call: Call, tool_rules: ToolRules, mode: PermissionMode, granted: Granted) -> Verdict:
     """What becomes of a call that nothing decided."""
-    has_changed = granted == "lapsed" or any(rule.digest and rule.is_stale(call) for rule in mine.allow)
-    doubt = None if call.command is None else shell.doubt(call.command, mine)
+    has_changed = granted == "lapsed" or any(rule.digest and rule.is_stale(call) for rule in tool_rules.allow)
+    doubt = None if call.command is None else shell.doubt(call.command, tool_rules)
     if mode == "bypassPermissions" and doubt is None:
-        return _allow(call, mine, "permission mode bypassPermissions")
+        return _allow(call, tool_rules, "permission mode bypassPermissions")
     if mode == "dontAsk":
         reason = "permission mode dontAsk refuses what no rule allows"
-        return _deny(call, mine, reason, has_changed=has_changed)
+        return _deny(call, tool_rules, reason, has_changed=has_changed)
     reason = "no rule allows it"
     if call.command is not None:
-        reason = doubt or shell.uncovered(call.command, mine)
+        reason = doubt or shell.uncovered(call.command, tool_rules)
     elif has_changed:
         reason = "its definition has changed since it was allowed"
     asks: Asks = "classifier" if mode == "auto" and doubt is None else "person"
@@ -153,39 +153,41 @@ def _by_mode(call: Call, mine: Concerning, mode: PermissionMode, granted: Grante
         asks=asks,
         is_rememberable=is_rememberable(call),
         call=call,
-        rules=mine,
+        rules=tool_rules,
     )
 
 
-def _allow(call: Call, mine: Concerning, reason: str, rule: Rule | None = None) -> Verdict:
-    return Verdict(behaviour="allow", reason=reason, rule=rule, call=call, rules=mine)
+def _allow(call: Call, tool_rules: ToolRules, reason: str, rule: Rule | None = None) -> Verdict:
+    return Verdict(behaviour="allow", reason=reason, rule=rule, call=call, rules=tool_rules)
 
 
 def _deny(
-    call: Call, mine: Concerning, reason: str, rule: Rule | None = None, *, has_changed: bool = False
+    call: Call, tool_rules: ToolRules, reason: str, rule: Rule | None = None, *, has_changed: bool = False
 ) -> Verdict:
-    return Verdict(behaviour="deny", reason=reason, rule=rule, has_changed=has_changed, call=call, rules=mine)
+    return Verdict(
+        behaviour="deny", reason=reason, rule=rule, has_changed=has_changed, call=call, rules=tool_rules
+    )
 
 
 def _ask(
-    call: Call, mine: Concerning, mode: PermissionMode, reason: str, rule: Rule | None = None
+    call: Call, tool_rules: ToolRules, mode: PermissionMode, reason: str, rule: Rule | None = None
 ) -> Verdict:
     """An ask rule or a hook wants a person asked; it would want so again, whatever is answered now."""
     if mode == "dontAsk":
-        return _deny(call, mine, f"permission mode dontAsk refuses what would be asked: {reason}", rule)
-    return Verdict(behaviour="ask", reason=reason, rule=rule, call=call, rules=mine)
+        return _deny(call, tool_rules, f"permission mode dontAsk refuses what would be asked: {reason}", rule)
+    return Verdict(behaviour="ask", reason=reason, rule=rule, call=call, rules=tool_rules)
 
 
-def _because(rule: Rule, call: Call) -> str:
-    reason = rule.because(call)
+def _reason(rule: Rule, call: Call) -> str:
+    reason = rule.reason(call)
     unread = shell.unread(call.command) if rule.shell is not None else None
     return reason if unread is None else f"{reason}; {unread}"
 
 
-def _said(hook_decision: HookDecision) -> str:
-    said = {"allow": "allowed", "ask": "to be asked", "deny": "refused"}[hook_decision.behaviour]
+def _hook_reason(hook_decision: HookDecision) -> str:
+    verb = {"allow": "allowed", "ask": "to be asked", "deny": "refused"}[hook_decision.behaviour]
     reason = f": {one_line(hook_decision.reason, 500)}" if hook_decision.reason else ""
-    return f"{said} by the hook {one_line(hook_decision.hook, 200)}{reason}"
+    return f"{verb} by the hook {one_line(hook_decision.hook, 200)}{reason}"
 
 
 def _hit(rules: tuple[Rule, ...], call: Call) -> Rule | None:
@@ -196,25 +198,27 @@ def _hit(rules: tuple[Rule, ...], call: Call) -> Rule | None:
     return None
 
 
-def _allowing(rules: tuple[Rule, ...], call: Call, mine: Concerning) -> Rule | None:
+def _allowing(rules: tuple[Rule, ...], call: Call, tool_rules: ToolRules) -> Rule | None:
     """The first allow that covers the call, or the first of those that cover it together."""
     if call.command is not None:
-        return _allowing_command(rules, call, call.command, mine)
+        return _allowing_command(rules, call, call.command, tool_rules)
     for rule in rules:
         if rule.shell is None and rule.applies(call):
             return rule
     return None
 
 
-def _allowing_command(rules: tuple[Rule, ...], call: Call, command: str, mine: Concerning) -> Rule | None:
+def _allowing_command(
+    rules: tuple[Rule, ...], call: Call, command: str, tool_rules: ToolRules
+) -> Rule | None:
     patterns = [rule for rule in rules if rule.shell is not None and rule.applies(call)]
-    covering = shell.covering(command, patterns, mine)
+    covering = shell.covering(command, patterns, tool_rules)
     if covering:
         return covering[0]
     for rule in rules:
         if rule.shell is None and _may_allow_commands(rule) and rule.applies(call):
             # Also where everything is allowed, what may be meant by a deny is not.
-            return rule if shell.doubt(command, mine) is None else None
+            return rule if shell.doubt(command, tool_rules) is None else None
     return None
 
 

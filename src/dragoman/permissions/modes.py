@@ -82,14 +82,14 @@ def _by_default(ranked: Sequence[Part], wanted: PermissionMode | None, problems:
     mode = mode or wanted
     is_persons = mode is not None
     holding: PermissionMode = mode or "default"
-    for scope, source, said in reversed(above):
-        if _counts(scope, said, holding, is_persons):
-            holding, is_persons = said, scope in _OF_A_PERSON
-        elif said not in _FOR_ANY_PROJECT:
-            problems.append(f"{one_line(source)}: defaultMode {said} counts only in your own settings")
-        elif said != holding:
+    for scope, source, found in reversed(above):
+        if _counts(scope, found, holding, is_persons):
+            holding, is_persons = found, scope in _OF_A_PERSON
+        elif found not in _FOR_ANY_PROJECT:
+            problems.append(f"{one_line(source)}: defaultMode {found} counts only in your own settings")
+        elif found != holding:
             problems.append(
-                f"{one_line(source)}: defaultMode {said} does not count: {holding} is at least as strict"
+                f"{one_line(source)}: defaultMode {found} does not count: {holding} is at least as strict"
             )
     return holding
 
@@ -108,13 +108,13 @@ def _persons(
     return above, None
 
 
-def _counts(scope: str, said: PermissionMode, holding: PermissionMode, is_persons: bool) -> bool:
+def _counts(scope: str, mode: PermissionMode, holding: PermissionMode, is_persons: bool) -> bool:
     """A project's file may make the mode stricter. Of two that are equally strict, the person's stays."""
-    if said not in _FOR_ANY_PROJECT:
+    if mode not in _FOR_ANY_PROJECT:
         return False
     if scope in _OF_A_PERSON:
         return True
-    more = _STRICTNESS[said] - _STRICTNESS[holding]
+    more = _STRICTNESS[mode] - _STRICTNESS[holding]
     return more > 0 or (more == 0 and not is_persons)
 
 

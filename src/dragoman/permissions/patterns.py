@@ -2,7 +2,7 @@ r"""Patterns with `*`, in the two ways permissions read them. Pure.
 
 `Glob` is a pattern; an allow compares it *carefully*, a deny or an ask *loosely*. Carefully: exactly the text
 that is sent; a `*` climbs out of no folder and, unless it ends the pattern, does not cross `/ \ ? # @ :`. In
-the host of a URL a `*` stands for letters, digits, dots, hyphens and underscores only, and one that ends the
+the host of a URL a `*` matches letters, digits, dots, hyphens and underscores only, and one that ends the
 pattern there does not lengthen the host. Loosely: letter case, look-alike Unicode, invisible characters,
 how many blanks there are, and ways to spell a path or a URL make no difference.
 

@@ -7,18 +7,18 @@ Contains the grammar, rules as values, whether one applies to a call, and the co
     tools      = subject , [ "@" , digest ] , [ "(" , condition , { "," , condition } , ")" ] ;
     shell      = "Bash" , [ "@" , digest ] , [ "(" , words of a command , ")" ] ;
     subject    = "mcp__" , server                        every tool of the server
-               | "mcp__" , server , "__" , tool          one tool; * anywhere stands for any run of characters
+               | "mcp__" , server , "__" , tool          one tool; * anywhere matches any run of characters
                | name of a built-in tool                 with * likewise
                | "*" ;                                   everything
     digest     = 32 or more hexadecimal digits ;         the beginning of the digest of the tool's definition
     condition  = [ "!" ] , ( "readOnly" | "destructive" | "idempotent" | "openWorld" )
                | argument , ( "=" | "!=" ) , value ;
     argument   = name , { "." , name } ;                 dots lead into objects, and through lists
-    value      = text without , ) "                      * stands for any run of characters
+    value      = text without , ) "                      * matches any run of characters
                | '"' , text with \" \\ \* for the characters themselves , '"' ;
 
-In doubt an allow does not apply, and a deny or an ask does: see `patterns`, `subjects`,
-`conditions`.
+`subjects.py`, `conditions.py` and `shell/pattern.py` read the parts. In doubt an allow does not apply, and a
+deny or an ask does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dragoman.permissions.shell.pattern import ShellPattern, read_pattern
 from dragoman.permissions.subject_form import SHELL, UNFINISHED, check_single, check_subject, subjects_meant
 from dragoman.permissions.subjects import Subject
 
-__all__ = ["BEHAVIOURS", "BadRule", "Behaviour", "Call", "Concerning", "Rule", "Rulebook", "parse"]
+__all__ = ["BEHAVIOURS", "BadRule", "Behaviour", "Call", "Rule", "Rulebook", "ToolRules", "parse"]
 
 Behaviour = Literal["allow", "ask", "deny"]
 BEHAVIOURS: Final[tuple[Behaviour, ...]] = ("deny", "ask", "allow")
@@ -49,7 +49,7 @@ LENGTH_LIMIT: Final = 20_000
 DIGEST_SHORTEST: Final = 32
 _CACHED_TOOLS: Final = 50_000
 _RULES_COMPARED: Final = 100
-"""How many rules are compared with the names of servers, to tell which have no effect."""
+"""How many rules are compared with the names of servers, to find those that have no effect."""
 
 _DIGEST = re.compile(r"@([0-9a-fA-F]+)\Z")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -89,10 +89,10 @@ class Rule(Struct, frozen=True):
     behaviour: Behaviour
     scope: str
     source: str
-    """The file it stands in, or "code"."""
+    """The file that contains it, or "code"."""
     subject: Subject
-    told: str
-    """How people are told of it."""
+    description: str
+    """The rule in messages to people: behaviour, text, scope and file."""
     digest: str = ""
     conditions: tuple[Condition, ...] = ()
     shell: ShellPattern | None = None
@@ -133,14 +133,14 @@ class Rule(Struct, frozen=True):
         is_allow = self.behaviour == "allow"
         for condition in self.conditions:
             if not condition.holds(call.arguments, call.hints, carefully=is_allow):
-                return f"{one_line(condition.spelled(), 200)} does not hold{self._size_told(call)}"
+                return f"{one_line(condition.spelled(), 200)} does not hold{self._size_note(call)}"
         return None
 
-    def because(self, call: Call) -> str:
-        """How people are told that it decided on the call."""
-        return self.told + self._size_told(call)
+    def reason(self, call: Call) -> str:
+        """The reason of a decision by this rule."""
+        return self.description + self._size_note(call)
 
-    def _size_told(self, call: Call) -> str:
+    def _size_note(self, call: Call) -> str:
         is_allow = self.behaviour == "allow"
         for each in self.conditions:
             if isinstance(each, ArgumentCondition) and each.is_beyond(call.arguments, carefully=is_allow):
@@ -187,9 +187,9 @@ def parse(text: str, behaviour: Behaviour, *, scope: str, source: str) -> Rule:
             shell = read_pattern(inside[:-1], is_allow=behaviour == "allow")
         else:
             conditions = read_conditions(inside)
-    told = _told(behaviour, text, scope, source)
+    description = _description(behaviour, text, scope, source)
     subject = Subject.of(name)
-    return Rule(written, behaviour, scope, source, subject, told, digest, conditions, shell)
+    return Rule(written, behaviour, scope, source, subject, description, digest, conditions, shell)
 
 
 def _read_head(head: str) -> tuple[str, str]:
@@ -209,14 +209,14 @@ def _read_head(head: str) -> tuple[str, str]:
     return name, digest
 
 
-def _told(behaviour: Behaviour, text: str, scope: str, source: str) -> str:
+def _description(behaviour: Behaviour, text: str, scope: str, source: str) -> str:
     return f"{behaviour} rule {one_line(text, 300)} of {scope} ({one_line(source, 300)})"
 
 
 Key = tuple[str, str, str]
 
 
-class Concerning(tuple[Rule, ...]):
+class ToolRules(tuple[Rule, ...]):
     """The rules about one tool, sorted by what they do."""
 
     key: Key
@@ -232,10 +232,10 @@ class Concerning(tuple[Rule, ...]):
     compares_commands: bool
 
     @staticmethod
-    def of(rules: Iterable[Rule], call: Call) -> Concerning:
+    def of(rules: Iterable[Rule], call: Call) -> ToolRules:
         about = [rule for rule in rules if rule.is_about(call)]
         about.sort(key=lambda rule: (BEHAVIOURS.index(rule.behaviour), not rule.is_managed))
-        self = Concerning(about)
+        self = ToolRules(about)
         self.key = key_of(call)
         self.deny = tuple(rule for rule in about if rule.behaviour == "deny")
         self.managed_ask = tuple(rule for rule in about if rule.behaviour == "ask" and rule.is_managed)
@@ -260,7 +260,7 @@ class Rulebook:
         self.rules = tuple(rules)
         self.problems = tuple(problems)
         """What could not be read, and what becomes of it, in words."""
-        self._about: dict[Key, Concerning] = {}
+        self._about: dict[Key, ToolRules] = {}
 
     @staticmethod
     def of(
@@ -281,18 +281,18 @@ class Rulebook:
                     _add(text, behaviour, scope, source, rules, problems, names)
         return Rulebook(rules, problems)
 
-    def about(self, call: Call) -> Concerning:
+    def about(self, call: Call) -> ToolRules:
         """The rules that could concern the tool, the strictest first."""
         return self.about_tool(call.tool, call.server, call.wire_name)
 
-    def about_tool(self, tool: str, server: str, wire_name: str) -> Concerning:
+    def about_tool(self, tool: str, server: str, wire_name: str) -> ToolRules:
         key = tool, server, wire_name
         found = self._about.get(key)
         if found is None:
             if len(self._about) >= _CACHED_TOOLS:
                 self._about.clear()
             call = Call(tool=tool, server=server, wire_name=wire_name)
-            found = self._about[key] = Concerning.of(self.rules, call)
+            found = self._about[key] = ToolRules.of(self.rules, call)
         return found
 
 
@@ -316,11 +316,13 @@ def _add(
         effect = f"until it is corrected it holds for {held}, too" if others else "it has no effect"
     except BadRule as error:
         reason = str(error)
-        stand_ins = [] if behaviour == "allow" else _standing_in(text, behaviour, scope, source)
-        stand_ins += [other for each in stand_ins for other in _meant_instead(each, chosen)]
-        rules.extend(stand_ins)
-        held = " and ".join(one_line(each.subject.text, 200) for each in stand_ins)
-        effect = f"until it is corrected it holds for all calls of {held}" if stand_ins else "it is left out"
+        replacements = [] if behaviour == "allow" else _replacements(text, behaviour, scope, source)
+        replacements += [other for each in replacements for other in _meant_instead(each, chosen)]
+        rules.extend(replacements)
+        held = " and ".join(one_line(each.subject.text, 200) for each in replacements)
+        effect = (
+            f"until it is corrected it holds for all calls of {held}" if replacements else "it is left out"
+        )
     problems.append(f"{one_line(source)}: {behaviour} rule {one_line(text, 200)!r}: {reason}; {effect}")
 
 
@@ -331,7 +333,7 @@ def _meant_instead(rule: Rule, chosen: Collection[str]) -> Iterator[Rule]:
         yield structs.replace(rule, subject=Subject.of(meant.subject))
 
 
-def _standing_in(text: str, behaviour: Behaviour, scope: str, source: str) -> list[Rule]:
+def _replacements(text: str, behaviour: Behaviour, scope: str, source: str) -> list[Rule]:
     """What holds in place of a deny or an ask that cannot be read: its tools, whatever the arguments.
 
     If not even those can be read, an administrator's holds for everything: they meant something by it. So
@@ -341,5 +343,5 @@ def _standing_in(text: str, behaviour: Behaviour, scope: str, source: str) -> li
     names = subjects_meant(text_read)
     if scope == "enterprise" and (text_read.startswith("!") or not names):
         names = ["*"]
-    told = _told(behaviour, f"{text!r} (which cannot be read)", scope, source)
-    return [Rule(text, behaviour, scope, source, Subject.of(each), told) for each in names]
+    description = _description(behaviour, f"{text!r} (which cannot be read)", scope, source)
+    return [Rule(text, behaviour, scope, source, Subject.of(each), description) for each in names]

@@ -38,7 +38,7 @@ def check_subject(name: str, *, is_allow: bool) -> None:
     if not seen.startswith(RESERVED) and _NEARLY_RESERVED.match(fold(name)):
         raise BadRule(f"the names of servers' tools begin with {RESERVED}{_suggested(name)}")
     if _REGULAR.search(seen):
-        raise BadRule(f"* alone stands for any characters{_suggested(name)}")
+        raise BadRule(f"* alone matches any characters{_suggested(name)}")
     if found := _FORBIDDEN.search(seen):
         raise BadRule(f"no name of a tool has the character {found[0]} in it{_suggested(name)}")
     if not seen.startswith(RESERVED) and not _BUILTIN.fullmatch(seen):
@@ -47,7 +47,7 @@ def check_subject(name: str, *, is_allow: bool) -> None:
 
 
 def check_single(inside: str) -> None:
-    """Raises `BadRule` if what stands between the parentheses of a shell rule is the end of one rule and the
+    """Raises `BadRule` if the text between the parentheses of a shell rule is the end of one rule and the
     beginning of another: `Bash(git push), Bash(rm *)`."""
     depth = 0
     for at, char in enumerate(inside):

@@ -94,7 +94,7 @@ class Meant(NamedTuple):
 
     subject: str
     is_certain: bool
-    """Certain enough to go by."""
+    """Whether it is certain enough to be applied."""
 
 
 def _names_server(reading: Pieces, server: str) -> bool:
@@ -131,7 +131,7 @@ def _readings(text: str) -> Iterator[str]:
 
 
 def _means_some(body: str, tool: str, server: str, wire_name: str) -> bool:
-    """Whether `body`, which stands behind `mcp__`, means this server, or tools of it that this is one of.
+    """Whether `body`, the text after `mcp__`, means this server, or tools of it that this is one of.
 
     Where the server's name ends is not written, and each `__` may be the place. A body with one is never a
     whole server's: `mcp__a__b`, meant for the tool `b` of `a`, says nothing of a server that is called

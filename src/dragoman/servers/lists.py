@@ -30,7 +30,7 @@ from dragoman.wire.codec import Unreadable
 from dragoman.wire.messages import ToolDefinition
 
 DEFAULT_TTL_SECONDS: Final = 60.0
-"""How long a list is valid whose server promises neither a time nor to tell of changes."""
+"""How long a list is valid whose server promises neither a time nor to report changes."""
 SHORTEST_TTL_SECONDS: Final = 30.0
 """A server that gives its list of tools less time, or none, is still not asked each time it is looked at."""
 PAUSE_SECONDS: Final = 0.5
@@ -66,7 +66,7 @@ class ListKind(Struct, Generic[T], frozen=True):
 class _Reading(NamedTuple, Generic[T]):
     task: asyncio.Task[Listing[T]]
     changes: int
-    """How many changes had been told when it began."""
+    """How many changes had been reported when it began."""
 
 
 class ListReader(Generic[T]):
@@ -82,9 +82,9 @@ class ListReader(Generic[T]):
         self.known: Listing[T] | None = None
         """What was read last, fresh or not."""
         self._changes = 0
-        """How often the server told of a change."""
+        """How often the server reported a change."""
         self._known_at = 0
-        """How many changes had been told when `known` was requested."""
+        """How many changes had been reported when `known` was requested."""
         self._fresh_until = -math.inf
         self._looked_at = -math.inf
         """When it was last decided whether to read again in the background."""
@@ -105,7 +105,7 @@ class ListReader(Generic[T]):
         """The list: what is kept while it is fresh, else what is read now.
 
         `within_seconds`: at the deadline, the pages received so far are the list. `promised`: the server will
-        tell if it changes. `fresh`: read in any case.
+        report changes of it. `fresh`: read in any case.
         """
         if fresh:
             self.changed()
@@ -196,7 +196,7 @@ def _valid_seconds(listing: Listing[Any], promised: bool) -> float:
 
 
 class BackgroundReading:
-    """Reads the lists of one capability in the background, after each change that the server tells of.
+    """Reads the lists of one capability in the background, after each change that the server reports.
 
     Changes that follow one another quickly cause one reading, and only one runs at a time.
     """
@@ -206,7 +206,7 @@ class BackgroundReading:
         self._readers = readers
         self._on_news = on_news
         self._wanted: tuple[Session, bool] | None = None
-        """The session to read over next, and whether the server tells of changes."""
+        """The session to read over next, and whether the server reports changes."""
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -273,10 +273,10 @@ class _ItemKind(Struct, Generic[S], frozen=True):
     async def __call__(self, context: ListContext, session: Session, fetch: FetchPage) -> Listing[S]:
         pages = await read_pages(fetch, self.key, self.what, undecoded)
         items, problems = await self._usable(context, pages.items)
-        told = (*_first(problems), *pages.problems)
+        described = (*_first(problems), *pages.problems)
         if context.redactor:  # an error of the server may repeat a secret
-            told = tuple(map(context.redactor.text, told))
-        return Listing(items, told, pages.is_whole, pages.ttl_seconds)
+            described = tuple(map(context.redactor.text, described))
+        return Listing(items, described, pages.is_whole, pages.ttl_seconds)
 
     async def _usable(self, context: ListContext, raws: list[Raw]) -> tuple[tuple[S, ...], list[str]]:
         found: dict[str, S] = {}
@@ -344,6 +344,6 @@ def offers(capabilities: Mapping[str, Any], capability: str) -> bool:
     return isinstance(capabilities.get(capability), dict)
 
 
-def tells_of_changes(capabilities: Mapping[str, Any], capability: str) -> bool:
+def notifies_changes(capabilities: Mapping[str, Any], capability: str) -> bool:
     declared: Any = capabilities.get(capability)
     return isinstance(declared, dict) and declared.get("listChanged") is True  # pyright: ignore[reportUnknownMemberType]

@@ -187,7 +187,7 @@ class ServerRegistry(Mapping[str, Server]):
         return known is not None and known.is_trusted
 
     def announce_roots(self) -> None:
-        """Tells servers that were offered roots that these have changed."""
+        """Notifies servers that were offered roots that these have changed."""
         for server in self._servers.values():
             server.announce_roots()
 

@@ -1,6 +1,6 @@
 """One server of a host: its configured entry, its connection, and everything that is known of it.
 
-A changed entry gets a new `Server`, so that comparing two of them tells whether a decision still holds for
+A changed entry gets a new `Server`, so that comparing two of them shows whether a decision still holds for
 the server that it was made for.
 """
 
@@ -20,7 +20,7 @@ from dragoman.catalog.tools import Tool
 from dragoman.config.masking import secrets_of
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import ServerConfig
-from dragoman.connections.connection import Connection, ConnectionHandlers, Held
+from dragoman.connections.connection import Connection, ConnectionHandlers, HeldBack
 from dragoman.connections.factory import (
     MakeTransport,
     TransportDependencies,
@@ -53,8 +53,8 @@ from dragoman.servers.lists import (
     BackgroundReading,
     ListContext,
     ListReader,
+    notifies_changes,
     offers,
-    tells_of_changes,
 )
 from dragoman.servers.read_cache import ReadCache
 from dragoman.servers.status import ServerStatus, status_of
@@ -185,8 +185,8 @@ class Server:
     def offers(self, capability: str) -> bool:
         return offers(self.capabilities, capability)
 
-    def tells_of_changes(self, capability: str) -> bool:
-        return tells_of_changes(self.capabilities, capability)
+    def notifies_changes(self, capability: str) -> bool:
+        return notifies_changes(self.capabilities, capability)
 
     @property
     def absence(self) -> str | None:
@@ -265,7 +265,7 @@ class Server:
         return takes_oauth(self.config)
 
     def announce_roots(self) -> None:
-        """Tells a server of the legacy era that the roots have changed, if it was offered any."""
+        """Notifies a server of the legacy era that the roots have changed, if it was offered any."""
         session = self.connection.session()
         if session is not None and session.driver.era == "legacy" and "roots" in self.requests.capabilities:
             session.notify("notifications/roots/list_changed")
@@ -357,7 +357,7 @@ class Server:
             self._setting_level = asyncio.create_task(self._set_log_level_again(session))
         for capability in ("resources", "prompts"):
             if self.offers(capability):
-                promised = self.tells_of_changes(capability)
+                promised = self.notifies_changes(capability)
                 self._background[capability].start(session, promised=promised)
         listing = await self._tool_list.get(session, fresh=True, within_seconds=seconds)
         # If the connection itself was lost, `Connection` raises an error with more detail.
@@ -377,7 +377,7 @@ class Server:
             if method == f"notifications/{capability}/list_changed" and (
                 capability == "tools" or self.offers(capability)
             ):
-                reading.changed(session, promised=self.tells_of_changes(capability) or capability == "tools")
+                reading.changed(session, promised=self.notifies_changes(capability) or capability == "tools")
 
     def _task_changed(self, params: Raw) -> None:
         with contextlib.suppress(Unreadable):
@@ -485,16 +485,16 @@ def _probe_of(config: ServerConfig) -> TcpProbe | None:
     return probe
 
 
-def _held(entry: ConfiguredServer) -> Held | None:
+def _held(entry: ConfiguredServer) -> HeldBack | None:
     """In which state a server is listed that is not to be started."""
     reason = entry.reason or ""
     match entry.eligibility:
         case "pending":
-            return Held(Hold(f"needs approval: {reason}"))
+            return HeldBack(Hold(f"needs approval: {reason}"))
         case "refused":
-            return Held(Disable(f"not admitted: {reason}"), PolicyRefused(entry.name, reason))
+            return HeldBack(Disable(f"not admitted: {reason}"), PolicyRefused(entry.name, reason))
         case "rejected" | "disabled":
-            return Held(Disable(reason))
+            return HeldBack(Disable(reason))
         case _:
             return None
 

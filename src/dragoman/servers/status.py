@@ -68,8 +68,8 @@ class ServerStatus(Struct, frozen=True, kw_only=True):
 def status_of(server: Server, catalog: Catalog) -> ServerStatus:
     """The status now, without secrets of the server's entry."""
     entry, connection, config = server.entry, server.connection, server.config
-    state, details, said = connection.state, connection.details, connection.handshake_result
-    info = said.server_info if said else None
+    state, details, handshake = connection.state, connection.details, connection.handshake_result
+    info = handshake.server_info if handshake else None
     status = ServerStatus(
         name=entry.name,
         scope=entry.scope,
@@ -81,10 +81,10 @@ def status_of(server: Server, catalog: Catalog) -> ServerStatus:
         since=state.since,
         attempt=state.attempt,
         error=connection.error,
-        protocol_version=said.revision if said else None,
+        protocol_version=handshake.revision if handshake else None,
         server_info={"name": info.name, "version": info.version, "title": info.title} if info else {},
-        capabilities=said.capabilities if said else {},
-        instructions=said.instructions if said else None,
+        capabilities=handshake.capabilities if handshake else {},
+        instructions=handshake.instructions if handshake else None,
         tool_count=catalog.count(server.tools),
         problems=(*entry.warnings, *_not_used(config), *catalog.problems(server.tools)),
         pid=details.pid,

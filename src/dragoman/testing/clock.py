@@ -1,4 +1,4 @@
-"""Time that moves only when told to."""
+"""Time that a test moves."""
 
 from __future__ import annotations
 

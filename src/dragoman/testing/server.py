@@ -1,6 +1,6 @@
 """A small MCP server made of Python functions, for tests, demos and built-in tools.
 
-`wire/server` speaks the protocol, in both eras; `shelf.py` has the resources and prompts. It runs in-process
+`wire/server` speaks the protocol, in both eras; `contents.py` has resources and prompts. It runs in-process
 (pass it to a host) or over stdio (`run_stdio`).
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from dragoman.protocol import INVALID_PARAMS, REVISIONS
-from dragoman.testing.shelf import Shelf
+from dragoman.testing.contents import ServerContents
 from dragoman.transports.inprocess import ServerEnd, standard_streams
 from dragoman.version import VERSION
 from dragoman.wire.server.connection import serve
@@ -48,7 +48,7 @@ class InMemoryServer:
         self._instructions = instructions
         self._revisions = revisions
         self._tools: dict[str, tuple[Json, ToolFunction]] = {}
-        self.shelf = Shelf()
+        self.contents = ServerContents()
 
     def add_tool(
         self,
@@ -80,7 +80,11 @@ class InMemoryServer:
         return Service(
             name=self.name,
             version=VERSION,
-            handlers={"tools/list": self._list, "tools/call": self._call, **self.shelf.handlers()},
+            handlers={
+                "tools/list": self._list,
+                "tools/call": self._call,
+                **self.contents.handlers(),
+            },
             instructions=self._instructions,
             revisions=self._revisions,
         )

@@ -3,7 +3,8 @@
 A transport carries whole messages and does not interpret them. `open` either succeeds or raises
 `ConnectError`. After it, `lost` is called at most once, when the connection ends although `close` was not
 called; it is never called after `close`. Where each request has a connection of its own, as over HTTP, a
-single request can fail while the others go on: `failed` reports that.
+single request can fail while the others go on: `failed` reports that. A new transport also needs a row in
+`transport_types.py` and a maker in `connections/factory.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ADDRESS_HINT: Final = "A page for people is not an MCP server: its url often end
 
 
 class Details(Struct, frozen=True):
-    """What a person wants to know of the far end, as far as the transport can tell."""
+    """What a person wants to know of the far end, as far as the transport knows."""
 
     pid: int | None = None
     exit_code: int | None = None
@@ -34,7 +35,7 @@ class Details(Struct, frozen=True):
 
 
 class About(Struct, frozen=True):
-    """What a transport with `wants_about` is told of a message besides its bytes."""
+    """What a transport with `wants_about` is given about a message besides its bytes."""
 
     request_id: int | None = None
     """None: a notification or an answer, which has no reply."""
@@ -43,7 +44,7 @@ class About(Struct, frozen=True):
     """What the protocol's era wants repeated where headers are carried."""
     timeout_seconds: float = 0.0
     """The time limit of the request; a transport's own limit is never shorter."""
-    is_standing: bool = False
+    is_long_lived: bool = False
     """A stream that is meant to stay open: its end says little about the link."""
 
 
@@ -67,7 +68,7 @@ class TransportFailure(Struct, frozen=True):
     """The beginning of what came with a status; it may hold an error of the protocol."""
     was_sent: bool = True
     """Whether the far end was asked at all, where the kind is `status`."""
-    is_standing: bool = False
+    is_long_lived: bool = False
     """See `About`."""
     in_session: bool = False
     """Whether the message named a session that the server had opened."""
@@ -103,7 +104,7 @@ class Sink(Receiver, Protocol):
     def oversized(self, head: bytes, tail: bytes) -> bool:
         """A message over the limit: its head, and its tail once it came (empty until then).
 
-        Returns whether it is clear whom the message concerns; if so, it is not told again.
+        Returns whether it is clear whom the message concerns; if so, it is not reported again.
         """
         ...
 
@@ -132,7 +133,7 @@ class Transport(Protocol):
 
     @property
     def carries_headers(self) -> bool:
-        """Whether the headers told in `About` reach the server."""
+        """Whether the headers in `About` reach the server."""
         ...
 
     async def open(self, sink: Sink) -> None: ...
@@ -149,7 +150,7 @@ class Transport(Protocol):
     async def drained(self) -> None: ...
 
     def abandon(self, request_id: int) -> bool:
-        """The reply is no longer needed. Returns whether this by itself tells the server so."""
+        """The reply is no longer needed. Returns whether this alone informs the server."""
         ...
 
     def negotiated(self, revision: str) -> None:

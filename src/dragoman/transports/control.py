@@ -45,7 +45,7 @@ class ServerLink(Protocol):
         """The server says something by itself."""
         ...
 
-    def hang_up(self, cause: str) -> None:
+    def disconnect(self, cause: str) -> None:
         """The server is gone."""
         ...
 
@@ -74,7 +74,7 @@ class ControlTransport(OneLink):
         self._server = server
         self._channel = channel
         self._sink: Sink | None = None
-        """Gone once the end has been told or asked for: nothing is delivered after that."""
+        """None once the end has been reported or requested: nothing is delivered after that."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._requests: dict[int, asyncio.Task[None]] = {}
         self._room = asyncio.Event()
@@ -128,7 +128,7 @@ class ControlTransport(OneLink):
         # On the next turn, as a reply is, so that the two keep their order.
         asyncio.get_running_loop().call_soon(self._deliver, message)
 
-    def hang_up(self, cause: str) -> None:
+    def disconnect(self, cause: str) -> None:
         asyncio.get_running_loop().call_soon(self._end, cause)
 
     def _end(self, cause: str) -> None:
@@ -227,7 +227,7 @@ class LineControlChannel:
             self._fail(request_id, TransportFailure("broken", cause))
         links, self._links = self._links, {}
         for link in links.values():
-            link.hang_up(cause)
+            link.disconnect(cause)
 
     def attach(self, server: str, link: ServerLink) -> None:
         if self._ended is not None:
@@ -280,9 +280,9 @@ class LineControlChannel:
             if not response.request_id.startswith(self._prefix):
                 self._pass_on(line)
         elif response.subtype == "error":
-            said = response.error if isinstance(response.error, str) else "no reason given"
+            cause = response.error if isinstance(response.error, str) else "no reason given"
             self._fail(
-                response.request_id, TransportFailure("broken", f"the program says: {one_line(said, 500)}")
+                response.request_id, TransportFailure("broken", f"the program says: {one_line(cause, 500)}")
             )
         else:
             self._resolve(response.request_id, response.response, line, readable)
@@ -381,7 +381,7 @@ def _wants_reply(message: bytes) -> bool:
 
 def mcp_request(request_id: str, server: str, message: bytes) -> bytes:
     """The line, without its end, that carries a message to the program's server."""
-    # Line ends can only stand between the parts of JSON, where a space means the same.
+    # Line ends can only be between the parts of JSON, where a space means the same.
     carried = Raw(message.replace(b"\r", b" ").replace(b"\n", b" "))
     request = {"subtype": "mcp_message", "server_name": server, "message": carried}
     return msgspec.json.encode({"type": "control_request", "request_id": request_id, "request": request})

@@ -4,6 +4,7 @@ Also covers the session id, the event stream of a legacy server (GET), resuming 
 (`Last-Event-ID`), and the DELETE request that ends a session. Messages are not interpreted: the headers that
 repeat parts of them are passed in. A failure of one request is reported for that request only. A redirect is
 not followed when credentials are sent. A response is read up to the limit, which counts decompressed bytes.
+Authentication and the answer to a 401 or 403 are in `credentials.py`; OAuth is in the package `auth`.
 """
 
 from __future__ import annotations
@@ -207,7 +208,7 @@ class HttpTransport:
                 return None
             if content_type_of(response) == EVENTS:
                 self._deadlines.clear(key)  # a stream may take as long as it takes
-                return await self._follow(response, request_id, about.is_standing)
+                return await self._follow(response, request_id, about.is_long_lived)
             return await self._take_reply(response, request_id)
         finally:
             # Closed, not released, unless it is read to its end: the rest is not needed.
@@ -280,7 +281,7 @@ class HttpTransport:
     # Streams of events.
 
     async def _follow(
-        self, response: aiohttp.ClientResponse, request_id: int, is_standing: bool
+        self, response: aiohttp.ClientResponse, request_id: int, is_long_lived: bool
     ) -> TransportFailure | None:
         """Delivers a stream until its request is answered, taking it up again where that is possible."""
         parser = SseParser(self._limit_bytes)
@@ -292,7 +293,7 @@ class HttpTransport:
             cause = failure_of(error).cause
         while self._is_awaited(request_id):
             if not parser.last_id or self._revision not in LEGACY_REVISIONS or failures >= RESUME_LIMIT:
-                return TransportFailure("broken", cause, is_standing=is_standing)
+                return TransportFailure("broken", cause, is_long_lived=is_long_lived)
             await asyncio.sleep(_pause(parser, failures))
             try:
                 async with self._get(parser.last_id) as resumed:
@@ -389,7 +390,7 @@ class HttpTransport:
             except NoCredentials:
                 return  # the next call fails with the reason
             except FAULTS as error:
-                self._tell_if_gone(failure_of(error))
+                self._report_if_gone(failure_of(error))
             failures = 0 if loop.time() - began > LASTING_SECONDS else failures + 1
             await asyncio.sleep(_pause(parser, failures - 1))
 
@@ -400,7 +401,7 @@ class HttpTransport:
             self._sink.failed(None, failure)
         return status >= 500 or status == 429
 
-    def _tell_if_gone(self, failure: TransportFailure) -> None:
+    def _report_if_gone(self, failure: TransportFailure) -> None:
         """The stream shows that a server has ended while no request is under way."""
         if failure.kind == "unreachable" and self._sink is not None:
             self._sink.failed(None, failure)

@@ -52,7 +52,7 @@ class ServerEnd:
 
     def close(self) -> None:
         """Closes the pair from the server's side."""
-        self._loop.call_soon(self.hang_up)
+        self._loop.call_soon(self.disconnect)
 
     def put(self, message: bytes) -> None:
         self._inbox.append(message)
@@ -66,7 +66,7 @@ class ServerEnd:
         if self._sink is not None:
             self._sink.received(message)
 
-    def hang_up(self, cause: str = "it closed the connection") -> None:
+    def disconnect(self, cause: str = "it closed the connection") -> None:
         sink = self._sink
         self.shut()
         if sink is not None:
@@ -113,7 +113,7 @@ class InProcessTransport(OneLink):
             await self._served.serve(end)
         except Exception as error:  # border: whatever a server's code raises ends only its own pair
             cause = f"it failed with {type(error).__name__}: {error}"
-        end.hang_up(cause)
+        end.disconnect(cause)
 
 
 async def standard_streams() -> ServerEnd:

@@ -2,7 +2,7 @@
 
 Cuts a byte stream at 0x0A (and nothing else: U+2028 or a lone CR inside a string are not line ends), and
 keeps the size limit. Of a line over the limit only head and tail are kept, so that the request it answers can
-be told. A line over `FLOOD_FACTOR` limits is a flood and raises. A long line is
+be found. A line over `FLOOD_FACTOR` limits is a flood and raises. A long line is
 never in memory twice, not even when its last part is put to the others.
 """
 
@@ -72,7 +72,7 @@ class LineFramer:
         return blank
 
     def end(self) -> None:
-        """The stream ended: what stands there without a line end is a last line."""
+        """The stream ended: bytes without a line end are the last line."""
         if self._size and (line := self._finish()):
             self._on_line(line)
 
@@ -94,7 +94,7 @@ class LineFramer:
         line = self._taken()
         if self._head is None:
             self._head = line[:END_BYTES]
-            # Told at once: the rest of the line may never come.
+            # Reported at once: the rest of the line may never come.
             self._settled = self._on_oversized(self._head, b"")
         self._parts = [line[-END_BYTES:]]
         if self._size > FLOOD_FACTOR * self._limit_bytes:

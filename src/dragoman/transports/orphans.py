@@ -85,7 +85,7 @@ class ProcessWatchdog:
         started = start_of(pid)
         with self._lock:
             self._groups[pid] = started
-            self._tell_watchdog(f"+ {pid} {started}\n")
+            self._write_to_watchdog(f"+ {pid} {started}\n")
             self._note(f"+ {pid} {started}\n")
 
     def release(self, pid: int) -> None:
@@ -93,13 +93,13 @@ class ProcessWatchdog:
         with self._lock:
             self._groups.pop(pid, None)
             if self._groups:
-                self._tell_watchdog(f"- {pid}\n")
+                self._write_to_watchdog(f"- {pid}\n")
                 self._note(f"- {pid}\n")
             else:
                 self._stop_watchdog()
                 self._drop_pid_file()
 
-    def _tell_watchdog(self, line: str) -> None:
+    def _write_to_watchdog(self, line: str) -> None:
         for _ in range(2):
             if self._watchdog is None:
                 self._watchdog = _start_watchdog(self._token, self._groups)

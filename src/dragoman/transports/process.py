@@ -33,7 +33,7 @@ INHERITED: Final = (
     "TZ",
     "USER",
 )
-"""All that a server gets of our environment; anything else must stand in its entry."""
+"""All that a server gets of our environment; anything else must be in its entry."""
 
 
 def minimal_environment(environ: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:

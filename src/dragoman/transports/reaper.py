@@ -24,7 +24,7 @@ SIGNAL_STEPS: Final = ((0.08, signal.SIGINT), (0.1, signal.SIGTERM), (0.4, KILL)
 GIVE_UP_SECONDS: Final = 1.0
 TICK_SECONDS: Final = 0.01
 RESULTS_A_TURN: Final = 8
-"""How many results the loop is told in one of its turns: each sets off the closing of pipes and more."""
+"""How many results are delivered in one turn of the loop: each causes the closing of pipes and more."""
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Job(Protocol):
     @property
     def loop(self) -> asyncio.AbstractEventLoop: ...
 
-    def tell(self) -> None:
+    def deliver(self) -> None:
         """Hands over the result, on the loop."""
         ...
 
@@ -65,7 +65,7 @@ class _AwaitedJob(Generic[T]):
         self.future: asyncio.Future[T] = self.loop.create_future()
         self.result = empty
 
-    def tell(self) -> None:
+    def deliver(self) -> None:
         if not self.future.done():
             self.future.set_result(self.result)
 
@@ -157,7 +157,7 @@ class Reaper:
             with self._lock:
                 self._jobs = [job for job in self._jobs if id(job) not in done]
             for loop in {job.loop for job in done.values()}:
-                _tell(loop, [job for job in done.values() if job.loop is loop])
+                _deliver(loop, [job for job in done.values() if job.loop is loop])
             time.sleep(TICK_SECONDS)
 
     def _jobs_or_none(self) -> list[Job]:
@@ -178,18 +178,18 @@ def _advance(job: Job, scan: Callable[[], Snapshot], now: float) -> bool:
         return True
 
 
-def _tell(loop: asyncio.AbstractEventLoop, jobs: list[Job]) -> None:
+def _deliver(loop: asyncio.AbstractEventLoop, jobs: list[Job]) -> None:
     try:
-        loop.call_soon_threadsafe(_tell_some, loop, jobs)
+        loop.call_soon_threadsafe(_deliver_some, loop, jobs)
     except RuntimeError:
         return  # the loop is closed, and no task waits
 
 
-def _tell_some(loop: asyncio.AbstractEventLoop, jobs: list[Job]) -> None:
+def _deliver_some(loop: asyncio.AbstractEventLoop, jobs: list[Job]) -> None:
     for job in jobs[:RESULTS_A_TURN]:
-        job.tell()
+        job.deliver()
     if rest := jobs[RESULTS_A_TURN:]:
-        loop.call_soon(_tell_some, loop, rest)
+        loop.call_soon(_deliver_some, loop, rest)
 
 
 reaper = Reaper()

@@ -90,7 +90,7 @@ class SseTransport:
         self._client: aiohttp.ClientSession | None = None
         self._stream: aiohttp.ClientResponse | None = None
         self._sink: Sink | None = None
-        """Gone once the end has been told or asked for: nothing is delivered after that."""
+        """None once the end has been reported or requested: nothing is delivered after that."""
         self._is_open = False
         self._early_end: str | None = None
         """Why the stream ended before `open` was done."""
@@ -132,7 +132,7 @@ class SseTransport:
         await self._room.wait()
 
     def abandon(self, request_id: int) -> bool:
-        """What still waits is not sent at all, so there is nothing the server needs to be told."""
+        """What still waits is not sent at all, so there is nothing to notify the server of."""
         for waiting in self._queue:
             if waiting[1].request_id == request_id:
                 self._queue.remove(waiting)

@@ -69,7 +69,7 @@ class _Oversized:
 class SseParser:
     """Feed it chunks; it returns events.
 
-    An event over the limit raises, unless there is an `on_oversized`: then that is told its head at once
+    An event over the limit raises, unless there is an `on_oversized`: then that is given its head at once
     and its head and tail at its end (unless it returned True before), and the stream goes on. An event
     over `FLOOD_FACTOR` limits raises all the same.
     """
@@ -220,19 +220,19 @@ class SseParser:
             line = bytes(self._pending)
             self._pending.clear()
             self._is_first_line = False
-            told = line.removeprefix(b"data:").removeprefix(b" ")
-            self._start_skipping(told, events, at_line_start=False)
+            data = line.removeprefix(b"data:").removeprefix(b" ")
+            self._start_skipping(data, events, at_line_start=False)
         return b""
 
-    def _start_skipping(self, told: bytes, events: list[SseEvent], *, at_line_start: bool) -> None:
+    def _start_skipping(self, data: bytes, events: list[SseEvent], *, at_line_start: bool) -> None:
         # Counted as seen: after resuming from the id before, the server would send the same event again.
         self.last_id = self._id
         self._reset()
-        head = told[:END_BYTES]
+        head = data[:END_BYTES]
         if self._on_oversized is None:
             raise EventTooLarge(events, head)
-        self._over = over = _Oversized(head, told[-END_BYTES:], len(told), at_line_start=at_line_start)
-        # Told at once: the rest may never come.
+        self._over = over = _Oversized(head, data[-END_BYTES:], len(data), at_line_start=at_line_start)
+        # Reported at once: the rest may never come.
         over.is_settled = self._on_oversized(head, b"")
         self._check_flood(over, events)
 

@@ -1,7 +1,8 @@
 """The transport to a server that is a child process and uses its standard streams.
 
 Covers the two pipes, batching of writes, back-pressure, and error messages for programs that cannot be
-started or that end. `process.py` starts and ends the process; `lines.py` splits the output into lines.
+started or that end. `lines.py` splits the output into lines; `process.py` starts the process, and ends it
+with `family.py`, `reaper.py` and `orphans.py`. These need POSIX, as does `processes.py` one folder above.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ LINES_AT_ONCE: Final = 64
 BATCH_MESSAGES: Final = 32
 """Written together at most: fewer writes cost less, but a server should not wait long for the first."""
 EXIT_GRACE_SECONDS: Final = 0.25
-"""How long the exit code and the last words may take to follow the end of the output."""
+"""How long the exit code and the last output may take to follow the end of the output."""
 
 
 class Program(Struct, frozen=True):
@@ -75,7 +76,7 @@ class StdioTransport(OneLink):
         self._stdin: asyncio.WriteTransport | None = None
         self._readers: list[asyncio.BaseTransport] = []
         self._sink: Sink | None = None
-        """Gone once the end has been told or asked for: nothing is delivered after that."""
+        """None once the end has been reported or requested: nothing is delivered after that."""
         self._stderr_sink: Sink | None = None
         """Also gets what a process writes while it is being ended."""
         self._search: asyncio.Task[int | None] | None = None
@@ -238,16 +239,16 @@ class StdioTransport(OneLink):
             self._search = self._loop.create_task(self._process.find_successor())
 
     def end_of_output(self, cause: str | None = None) -> None:
-        """The server will say no more. Tells why, once the exit code had a moment to arrive."""
+        """The server will send nothing more. Reports why, once the exit code had a moment to arrive."""
         if self._sink is None or self._process is None:
             return
         self._output_ended = True
         if cause is not None or self._is_end_known():
-            self._tell_lost(cause)
+            self._report_lost(cause)
             return
         # Whichever of the exit code and the end of stderr comes last; they are not waited for long.
-        self._process.on_exit(self._tell_if_known)
-        self._loop.call_later(EXIT_GRACE_SECONDS, self._tell_lost, None)
+        self._process.on_exit(self._report_if_known)
+        self._loop.call_later(EXIT_GRACE_SECONDS, self._report_lost, None)
 
     def _is_end_known(self) -> bool:
         return self._process is not None and self._process.exit_code is not None and self._stderr_ended
@@ -260,13 +261,13 @@ class StdioTransport(OneLink):
         self.stderr_came(b"")
         self._stderr_ended = True
         if self._output_ended:
-            self._tell_if_known()
+            self._report_if_known()
 
-    def _tell_if_known(self) -> None:
+    def _report_if_known(self) -> None:
         if self._is_end_known():
-            self._tell_lost(None)
+            self._report_lost(None)
 
-    def _tell_lost(self, cause: str | None) -> None:
+    def _report_lost(self, cause: str | None) -> None:
         sink, self._sink = self._sink, None
         self.resume()
         if sink is not None and self._process is not None:

@@ -21,7 +21,7 @@ FRAME_BYTES: Final = 64
 
 class WatchedConnection(ResponseHandler):
     on_tiny_frames: Callable[[int], None] | None = None
-    """Told how many nearly empty frames came, about."""
+    """Called with the approximate number of nearly empty frames."""
     _interim = 0
 
     def feed_data(self, data: Any, size: int = 0) -> None:

@@ -104,7 +104,7 @@ def proxy_for(url: str, environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def checked_proxy(proxy: str) -> str:
-    """A proxy's address in full. Its value is never told: it may hold a password."""
+    """A proxy's address in full. Its value is never shown: it may hold a password."""
     full = proxy if "://" in proxy else f"http://{proxy}"
     if not full.startswith(("http://", "https://")):
         raise ConfigError("only http and https proxies can be used", hint="Check `proxy` and HTTPS_PROXY.")
@@ -222,9 +222,9 @@ async def failure_of_status(
     if 300 <= status < 400:
         return _redirected(response)
     cause = f"HTTP {status} {one_line(response.reason or '', 80)}".rstrip()
-    said = "" if status in (401, 407) else _in_words(body, content_type_of(response), hide)
-    if said and said != response.reason:
-        cause += f": {said}"
+    explanation = "" if status in (401, 407) else _in_words(body, content_type_of(response), hide)
+    if explanation and explanation != response.reason:
+        cause += f": {explanation}"
     return TransportFailure(
         "status",
         cause,
@@ -313,7 +313,7 @@ def _in_words(body: bytes, content_type: str, hide: Iterable[str]) -> str:
 
 def answer_seconds(about: About, request_seconds: float) -> float | None:
     """How long an answer that is no stream may take; None: only the time limit of the request counts."""
-    if about.request_id is None or about.is_standing:
+    if about.request_id is None or about.is_long_lived:
         return request_seconds
     seconds = max(request_seconds, about.timeout_seconds)
     return None if seconds == math.inf else seconds

@@ -96,7 +96,7 @@ class WebSocketTransport(OneLink):
         self._response: aiohttp.ClientResponse | None = None
         """What the handshake was answered with: closing it ends the connection at once."""
         self._sink: Sink | None = None
-        """Gone once the end has been told or asked for: nothing is delivered after that."""
+        """None once the end has been reported or requested: nothing is delivered after that."""
         self._queue: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._queued = asyncio.Event()
@@ -145,7 +145,7 @@ class WebSocketTransport(OneLink):
             if self._loops:
                 await asyncio.wait(self._loops, timeout=CLOSE_SECONDS)
             if link is not None:
-                await self._hang_up(link)
+                await self._close_link(link)
         finally:
             if client is not None:
                 await client.close()
@@ -156,7 +156,7 @@ class WebSocketTransport(OneLink):
         client.trace_configs.append(_watching_the_handshake(self._answered, self._secrets))
         request = OutgoingRequest("GET", self._network.url)
         done = await send_signed(
-            self._signer, self._network.headers, request, partial(self._shake_hands, client)
+            self._signer, self._network.headers, request, partial(self._open_websocket, client)
         )
         return done.link
 
@@ -170,7 +170,7 @@ class WebSocketTransport(OneLink):
         if self._sink is not None:
             self._sink.unrequested(count)
 
-    async def _hang_up(self, link: _WebSocket) -> None:
+    async def _close_link(self, link: _WebSocket) -> None:
         """Sends a close frame and ends the connection, without waiting for the answer.
 
         aiohttp's own `close` waits for that answer, and reads what else comes without letting the loop turn.
@@ -187,7 +187,7 @@ class WebSocketTransport(OneLink):
     def _secrets(self) -> tuple[str, ...]:
         return secrets_of(self._network.headers, self._signer)
 
-    async def _shake_hands(self, client: aiohttp.ClientSession, headers: Mapping[str, str]) -> _Handshake:
+    async def _open_websocket(self, client: aiohttp.ClientSession, headers: Mapping[str, str]) -> _Handshake:
         try:
             return _Handshake(await self._link_to(client, headers))
         except _Refused as refused:
@@ -276,8 +276,8 @@ class WebSocketTransport(OneLink):
 
 
 def describe_close(code: object, reason: object) -> str:
-    said = one_line(str(reason or ""), 200)
-    return "it closed the connection" + (f" with code {code}" if code else "") + (f": {said}" if said else "")
+    text = one_line(str(reason or ""), 200)
+    return "it closed the connection" + (f" with code {code}" if code else "") + (f": {text}" if text else "")
 
 
 def describe_fault(error: BaseException | None, limit_bytes: int) -> str:
@@ -381,8 +381,8 @@ async def open_tunnel(proxy: URL, target: URL) -> socket.socket:
         head = await reader.readuntil(b"\r\n\r\n")
         status = head.split(b"\r\n", 1)[0].split(b" ")[1:2]
         if not head.startswith(b"HTTP/1.") or not status or not status[0].startswith(b"2"):
-            said = one_line(head.split(b"\r\n", 1)[0].decode("latin-1"), 100)
-            raise _proxy_failure(f"the proxy refused: {said}")
+            text = one_line(head.split(b"\r\n", 1)[0].decode("latin-1"), 100)
+            raise _proxy_failure(f"the proxy refused: {text}")
         # The streams read nothing beyond the head, because a server waits for the handshake to speak.
         return socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
     finally:

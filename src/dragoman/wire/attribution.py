@@ -32,7 +32,7 @@ _REPLY_KEY: Final = re.compile(rb"""["'](?:jsonrpc|result|error)["']\s*:""")
 
 
 class _Reply(Struct):
-    """The members that make an object a reply, whatever their values and whatever stands beside them."""
+    """The members that make an object a reply, whatever their values and whatever else it has."""
 
     id: Raw = ABSENT
     result: Raw = ABSENT
@@ -80,7 +80,7 @@ def ids_in_ends(head: bytes, tail: bytes) -> list[int]:
 
 
 def _top_level_ids(head: bytes) -> list[bytes] | None:
-    """The values of `id` at the top level; None if a `method` stands there: then it is not a reply."""
+    """The values of `id` at the top level; None if there is a `method`: then it is not a reply."""
     depth = 0
     found: list[bytes] = []
     for token in _TOKEN.finditer(head):

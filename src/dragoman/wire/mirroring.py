@@ -89,22 +89,22 @@ def _annotations(schema: Any, path: Path, depth: int) -> Iterator[tuple[Path, st
             for name, inner in cast("dict[str, Any]", part).items():
                 yield from _annotations(inner, (*path, name), depth + 1)
         elif _mentions(part, depth + 1):
-            raise BadMirror(f"{KEYWORD} stands under {key!r}, where only properties may lead to it")
+            raise BadMirror(f"{KEYWORD} is under {key!r}, where only properties may lead to it")
 
 
 def _checked(schema: Mapping[str, Any], path: Path, name: Any) -> str:
     if not path:
-        raise BadMirror(f"{KEYWORD} stands at the root of its schema")
+        raise BadMirror(f"{KEYWORD} is at the root of its schema")
     if not isinstance(name, str) or not _TOKEN.fullmatch(name):
         raise BadMirror(f"{KEYWORD} of {path[-1][:80]!r} is no name for a header")
     if schema.get("type") not in ("string", "integer", "boolean"):
-        raise BadMirror(f"{KEYWORD} stands on {path[-1][:80]!r}, which is no string, integer or boolean")
+        raise BadMirror(f"{KEYWORD} is on {path[-1][:80]!r}, which is no string, integer or boolean")
     return name
 
 
 def _mentions(part: Any, depth: int) -> bool:
     """Whether a schema holds the annotation anywhere below. Values such as defaults are no schemas, but a
-    tool that puts the word there is not worth telling apart."""
+    tool that puts the word there need not be distinguished."""
     if depth > DEPTH_LIMIT:
         raise BadMirror("its schema is nested too deeply to look for headers")
     if isinstance(part, dict):

@@ -57,13 +57,13 @@ class Waiter(Protocol):
 
 
 class Listener(Protocol):
-    """Who is told of what the server sends unasked."""
+    """Receives what the server sends unasked."""
 
     def notified(self, method: str, params: Raw) -> None: ...
     def asked(self, request_id: MessageId, method: str, params: Raw) -> None: ...
     def faulted(self, kind: str, sample: str) -> None: ...
     def unrequested(self, count: int) -> None:
-        """So many more messages came that answer no request; told every `REPORT_EVERY` messages."""
+        """So many more messages came that answer no request; reported every `REPORT_EVERY` messages."""
         ...
 
 
@@ -75,7 +75,7 @@ class Peer:
         self._first_id = first_id
         self._last_id = first_id - 1
         self._waiters: dict[int, Waiter] = {}
-        self._progress: dict[int, _ProgressGate] = {}
+        self._progress: dict[int, _ProgressReceiver] = {}
         self._unrequested = 0
         """How many messages came that answer no request."""
         self.accepts_batches = False
@@ -98,7 +98,7 @@ class Peer:
         request_id = self._last_id
         self._waiters[request_id] = waiter
         if on_progress is not None:
-            self._progress[request_id] = _ProgressGate(on_progress)
+            self._progress[request_id] = _ProgressReceiver(on_progress)
         return request_id
 
     def forget(self, request_id: int) -> bool:
@@ -109,7 +109,9 @@ class Peer:
 
     def forget_progress(self, on_progress: ProgressCallback) -> None:
         """Ends the progress that has outlived its reply."""
-        for token in [token for token, gate in self._progress.items() if gate.callback is on_progress]:
+        for token in [
+            token for token, receiver in self._progress.items() if receiver.callback is on_progress
+        ]:
             del self._progress[token]
 
     def waiters(self) -> list[Waiter]:
@@ -172,8 +174,8 @@ class Peer:
             self._unexpected_reply(envelope, message)
             return
         if self._progress:
-            gate = self._progress.get(request_id)  # type: ignore[arg-type]
-            if gate is not None and not gate.outlives_reply:
+            receiver = self._progress.get(request_id)  # type: ignore[arg-type]
+            if receiver is not None and not receiver.outlives_reply:
                 del self._progress[request_id]  # type: ignore[arg-type]
         if waiter.done():
             return
@@ -198,7 +200,7 @@ class Peer:
 
     def _unexpected_reply(self, envelope: Envelope, message: bytes) -> None:
         if envelope.id is UNSET and envelope.result is ABSENT and envelope.error is ABSENT:
-            self._heard_noise(message)
+            self._count_noise(message)
         elif envelope.id is None and envelope.error is not ABSENT:
             error = self._error_of(envelope)
             self._ignore("error without an id", str(error).encode())
@@ -254,7 +256,7 @@ class Peer:
         # Most output that is not a message holds no id, and needs no closer look.
         named = answered_ids(data) if b'"id"' in data else []
         if not self._fail_named(named, lambda: MalformedReply(self._server, problem.detail)):
-            self._heard_noise(data)
+            self._count_noise(data)
 
     def _fail_named(self, ids: list[int], make_error: Callable[[], DragomanError]) -> bool:
         """Fails the requests with these ids; false if none of the ids was ever given to a request."""
@@ -269,7 +271,7 @@ class Peer:
         if waiter is not None and not waiter.done():
             waiter.set_exception(error)
 
-    def _heard_noise(self, data: bytes) -> None:
+    def _count_noise(self, data: bytes) -> None:
         sample = data[:SAMPLE_BYTES]
         line = sample.decode("utf-8", "replace")
         self.noise.append(line)
@@ -289,7 +291,7 @@ class Peer:
             self._listener.faulted(kind, sample.decode("utf-8", "replace"))
 
 
-class _ProgressGate:
+class _ProgressReceiver:
     """Lets only growing progress through, as the specification demands of servers."""
 
     __slots__ = ("_last", "callback", "outlives_reply")

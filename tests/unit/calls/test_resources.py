@@ -25,7 +25,7 @@ from dragoman.errors import (
     RemoteError,
 )
 from dragoman.names import ServerName
-from dragoman.servers.lists import PROMPTS, RESOURCES, TEMPLATES, ListContext, ListReader, tells_of_changes
+from dragoman.servers.lists import PROMPTS, RESOURCES, TEMPLATES, ListContext, ListReader, notifies_changes
 from dragoman.servers.read_cache import ReadCache
 from dragoman.settings import Settings
 from dragoman.testing import FakeClock
@@ -87,8 +87,8 @@ class FakeServer:
     def offers(self, capability: str) -> bool:
         return capability in self._registry.capabilities
 
-    def tells_of_changes(self, capability: str) -> bool:
-        return tells_of_changes(self._registry.capabilities, capability)
+    def notifies_changes(self, capability: str) -> bool:
+        return notifies_changes(self._registry.capabilities, capability)
 
 
 class Servers(dict[str, Any]):

@@ -98,7 +98,7 @@ def test_descriptions_are_cut_on_a_terminal_and_whole_elsewhere():
 
 
 def test_descriptions_that_are_shown_whole_are_wrapped_beside_the_name():
-    assert shown([Row("name", "int", "one two three four five six")], 35, whole=True) == [
+    assert shown([Row("name", "int", "one two three four five six")], 35, full=True) == [
         "  name  int  one two three four",
         "             five six",
     ]

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.config import approval
-from dragoman.config.approval import Answer, Choices, decide, forget, forget_all, read_answers, remember
+from dragoman.config.approval import (
+    ApprovalAnswer,
+    Choices,
+    decide,
+    forget,
+    forget_all,
+    read_answers,
+    remember,
+)
 from dragoman.config.load import load
 from dragoman.config.model import fingerprint
 from dragoman.config.scopes import Scope, Sources
@@ -19,12 +27,12 @@ from tests.integration.desk import Desk
 ENTRY: dict[str, Any] = {"command": "tool", "args": ["a", "b"], "env": {"KEY": "${KEY}"}}
 OLD_ENTRY: dict[str, Any] = {**ENTRY, "args": ["a"]}
 
-ANSWERS: dict[str, Answer | None] = {
+ANSWERS: dict[str, ApprovalAnswer | None] = {
     "none": None,
-    "yes": Answer("approved", fingerprint(ENTRY), ENTRY),
-    "no": Answer("rejected", fingerprint(ENTRY), ENTRY),
-    "yes to another": Answer("approved", fingerprint(OLD_ENTRY), OLD_ENTRY),
-    "no to another": Answer("rejected", fingerprint(OLD_ENTRY), OLD_ENTRY),
+    "yes": ApprovalAnswer("approved", fingerprint(ENTRY), ENTRY),
+    "no": ApprovalAnswer("rejected", fingerprint(ENTRY), ENTRY),
+    "yes to another": ApprovalAnswer("approved", fingerprint(OLD_ENTRY), OLD_ENTRY),
+    "no to another": ApprovalAnswer("rejected", fingerprint(OLD_ENTRY), OLD_ENTRY),
 }
 
 
@@ -169,7 +177,9 @@ def test_what_is_remembered_is_read_again_by_file_and_name(
     answers, problems = read_answers(folder / "approvals.json")
     assert problems == ()
     for (file, name), (entry, decision) in rows.items():
-        assert answers.of(folder / file / ".mcp.json", name) == Answer(decision, fingerprint(entry), entry)  # type: ignore[arg-type]
+        assert answers.of(folder / file / ".mcp.json", name) == ApprovalAnswer(
+            decision, fingerprint(entry), entry
+        )  # type: ignore[arg-type]
     assert answers.of(folder / "three" / ".mcp.json", "x") is None
 
 

@@ -319,9 +319,11 @@ def test_of_all_that_is_said_about_a_setting_the_highest_counts(
     values["default"] = row.default
     settings = settle(desk, monkeypatch, row.name, {place: values[place] for place in said}).settings
     assert settings[row.name] == values[said[0]]
-    assert [each.value for each in settings.said(row.name)] == [values[place] for place in said]
+    assert [each.value for each in settings.values_of(row.name)] == [values[place] for place in said]
     files = {"managed": str(desk.managed_file), "user": str(desk.user_file)}
-    assert [each.source for each in settings.said(row.name)] == [files.get(place, place) for place in said]
+    assert [each.source for each in settings.values_of(row.name)] == [
+        files.get(place, place) for place in said
+    ]
 
 
 @pytest.mark.requirement("CFG-9")

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from dragoman import events
 from dragoman.connections.connect_limiter import ConnectLimiter
-from dragoman.connections.connection import Connection, ConnectionHandlers, Held
+from dragoman.connections.connection import Connection, ConnectionHandlers, HeldBack
 from dragoman.connections.eras import EraMemory
 from dragoman.connections.server_messages import QUESTIONS_LIMIT
 from dragoman.connections.session import Session
@@ -109,7 +109,7 @@ class Bench:
         *,
         kind: Place = "local",
         settings: dict[str, int] | None = None,
-        held: Held | None = None,
+        held: HeldBack | None = None,
         forms: Any = None,
         pages: Any = None,
         **more: Any,
@@ -194,7 +194,7 @@ async def test_starting_twice_is_starting_once(bench: Bench):
 
 @pytest.mark.parametrize("held", [Hold("waits for approval"), Disable("not admitted")], ids=str)
 async def test_what_is_held_is_never_started(bench: Bench, held: Hold | Disable):
-    connection = bench.connection(held=Held(held))
+    connection = bench.connection(held=HeldBack(held))
     for want in (connection.start, connection.enable, connection.reconnect, connection.disable):
         want()
     await connection.settled()

@@ -307,7 +307,7 @@ def test_an_endless_message_is_judged_quickly():
     ("trouble", "verdict"),
     [
         (TransportFailure("unreachable", "refused"), "renew"),
-        (TransportFailure("unreachable", "refused", is_standing=True), "renew"),
+        (TransportFailure("unreachable", "refused", is_long_lived=True), "renew"),
         (TransportFailure("broken", "reset"), "keep"),
         (TransportFailure("timeout", "slow"), "keep"),
         (TransportFailure("malformed", "html"), "keep"),
@@ -387,4 +387,4 @@ def test_what_is_not_terminal_neither_counts_nor_begins_the_count_anew(harmless:
 def test_the_end_of_a_standing_stream_is_never_terminal():
     health = Health()
 
-    assert {health.after(TransportFailure("broken", "", is_standing=True)) for _ in range(10)} == {"keep"}
+    assert {health.after(TransportFailure("broken", "", is_long_lived=True)) for _ in range(10)} == {"keep"}

@@ -35,12 +35,12 @@ class Session:
         self._room = room
 
     async def request(
-        self, method: str, params: Any, *, timeout_seconds: float, is_standing: bool = False
+        self, method: str, params: Any, *, timeout_seconds: float, is_long_lived: bool = False
     ) -> Raw:
         self.asked.append((method, params.get("uri", params)))
         if self.refuses is not None:
             raise self.refuses
-        if not is_standing:
+        if not is_long_lived:
             return Raw(b"{}")
         wanted = params["notifications"]
         self.open.append(wanted)
@@ -211,7 +211,7 @@ async def test_what_nobody_watches_is_told_to_nobody(room: Room):
         room.hear(f"x:{number}")
 
     assert room.subscriptions._news == {}
-    assert room.subscriptions._telling is None
+    assert room.subscriptions._timer is None
 
 
 async def test_several_changes_of_one_resource_come_as_one(room: Room):

@@ -335,7 +335,7 @@ def fail(web: Wire, trouble: TransportFailure, number: int = 1) -> None:
 
 
 async def test_a_transport_that_wants_to_know_is_told_about_each_request(remote: Session, web: Wire):
-    task = await started(remote, timeout_seconds=7, headers={"X": "1"}, is_standing=True)
+    task = await started(remote, timeout_seconds=7, headers={"X": "1"}, is_long_lived=True)
     answer(web)
     await task
     remote.notify("notifications/x")

@@ -64,9 +64,9 @@ class Streams:
         self._end: asyncio.Future[Raw] | None = None
 
     async def request(
-        self, method: str, params: Any, *, timeout_seconds: float, is_standing: bool = False
+        self, method: str, params: Any, *, timeout_seconds: float, is_long_lived: bool = False
     ) -> Raw:
-        self.asked.append((method, params, is_standing))
+        self.asked.append((method, params, is_long_lived))
         self._end = asyncio.get_running_loop().create_future()
         self.opened.release()
         return await self._end

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.content.dedupe_structured import is_said, is_said_at_length
-from dragoman.content.sources import AsItCame, Escaped, Plain
+from dragoman.content.dedupe_structured import is_in_large_texts, is_in_texts
+from dragoman.content.sources import Escaped, Plain, RawJson
 
 pytestmark = pytest.mark.requirement("CAL-7")
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.requirement("CAL-7")
     ids=lambda value: ascii(value)[:60],
 )
 def test_the_same_thing_is_not_said_twice(structured: Any, texts: list[str], said: bool):
-    assert is_said(structured, texts) is said
+    assert is_in_texts(structured, texts) is said
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -45,6 +45,6 @@ def test_large_ones_are_compared_as_they_came(indent: int | None, wrapped: bool)
     structured = json.dumps({"result": value}, ensure_ascii=False).encode()
     escaped = Escaped(memoryview(json.dumps(text).encode()[1:-1]))
 
-    assert is_said_at_length(AsItCame(memoryview(structured)), [Plain("x"), escaped])
-    assert not is_said_at_length(AsItCame(memoryview(structured)), [Plain(text[:-9] + "9" + text[-8:])])
-    assert not is_said_at_length(AsItCame(memoryview(structured)), [])
+    assert is_in_large_texts(RawJson(memoryview(structured)), [Plain("x"), escaped])
+    assert not is_in_large_texts(RawJson(memoryview(structured)), [Plain(text[:-9] + "9" + text[-8:])])
+    assert not is_in_large_texts(RawJson(memoryview(structured)), [])

@@ -8,8 +8,8 @@ import pytest
 
 from dragoman.events import HookReported
 from dragoman.hooks.active import REMEMBERED_NAMES, ActiveHooks, HookSession
-from dragoman.hooks.contract import COMMON, EVENTS
 from dragoman.hooks.declared import Hook, Unusable, hook
+from dragoman.hooks.events import COMMON, EVENTS
 from dragoman.hooks.merging import After, Before
 from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import FormAnswer
@@ -56,7 +56,7 @@ async def ask_all(hooks: ActiveHooks) -> list[Any]:
         await hooks.elicitation_answered("gh", FormAnswer("accept", {"a": 1})),
     ]
     for event, facts in TOLD.items():
-        answers.append(await hooks.tell(event, facts))
+        answers.append(await hooks.notify(event, facts))
     return answers
 
 
@@ -167,7 +167,7 @@ async def test_matchers_of_connection_events_look_at_the_servers_name():
     seen: list[str] = []
     desk = Desk(hook(lambda given: seen.append(given["mcp_server_name"]), "ServerFailed", matcher="db|x*"))
     for server in ("db", "gh", "x1"):
-        await desk.hooks.tell("ServerFailed", {"mcp_server_name": server, "reason": "r", "hint": None})
+        await desk.hooks.notify("ServerFailed", {"mcp_server_name": server, "reason": "r", "hint": None})
     assert seen == ["db", "x1"]
 
 
@@ -283,7 +283,7 @@ async def test_a_hook_answers_in_the_persons_place():
 
 async def test_the_start_of_a_session_may_have_context():
     desk = Desk(hook(answering(additionalContext="be kind"), "SessionStart"))
-    assert await desk.hooks.tell("SessionStart", {"source": "startup"}) == ("be kind",)
+    assert await desk.hooks.notify("SessionStart", {"source": "startup"}) == ("be kind",)
 
 
 async def test_other_hooks_can_take_their_place():

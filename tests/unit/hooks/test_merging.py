@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.hooks import merging, verdicts
-from dragoman.hooks.verdicts import Answer, HookDecision
+from dragoman.hooks.verdicts import HookAnswer, HookDecision
 from dragoman.interaction import FormAnswer
 
 ARGUMENTS = {"a": 1}
 
 
-def says(hook: str = "h", **more: Any) -> Answer:
-    return Answer(hook=hook, **more)
+def says(hook: str = "h", **more: Any) -> HookAnswer:
+    return HookAnswer(hook=hook, **more)
 
 
-def word(*answers: Answer) -> HookDecision | None:
+def word(*answers: HookAnswer) -> HookDecision | None:
     return merging.before(ARGUMENTS, answers)[0].hook_decision
 
 
@@ -143,7 +143,7 @@ def test_a_result_is_withheld_if_a_hook_that_must_not_fail_failed():
          FormAnswer("accept", {"a": 2})),
     ],
 )  # fmt: skip
-def test_a_question_is_answered_by_the_strictest(answers: list[Answer], expected: FormAnswer | None):
+def test_a_question_is_answered_by_the_strictest(answers: list[HookAnswer], expected: FormAnswer | None):
     assert merging.elicited(answers)[0] == expected
 
 
@@ -170,7 +170,7 @@ YES, NO = FormAnswer("accept", {"a": 1}), FormAnswer("decline")
     ],
 )
 def test_an_answer_may_be_changed_or_held_back(
-    answer: FormAnswer, answers: list[Answer], expected: FormAnswer
+    answer: FormAnswer, answers: list[HookAnswer], expected: FormAnswer
 ):
     assert merging.elicitation_answered(answer, answers)[0] == expected
 
@@ -182,7 +182,7 @@ def test_a_hook_that_would_accept_what_was_declined_is_told_of():
 
 ANSWERS = st.lists(
     st.builds(
-        Answer,
+        HookAnswer,
         hook=st.sampled_from("xyz"),
         is_managed=st.booleans(),
         behaviour=st.sampled_from([None, "allow", "ask", "deny"]),
@@ -194,7 +194,7 @@ ANSWERS = st.lists(
 
 
 @given(ANSWERS)
-def test_one_no_is_a_no_and_nobody_allows_who_did_not(answers: list[Answer]):
+def test_one_no_is_a_no_and_nobody_allows_who_did_not(answers: list[HookAnswer]):
     found = word(*answers)
     if any(answer.behaviour == "deny" for answer in answers):
         assert found is not None
@@ -204,5 +204,5 @@ def test_one_no_is_a_no_and_nobody_allows_who_did_not(answers: list[Answer]):
 
 
 @given(ANSWERS)
-def test_nothing_is_accepted_against_a_no(answers: list[Answer]):
+def test_nothing_is_accepted_against_a_no(answers: list[HookAnswer]):
     assert merging.elicitation_answered(NO, answers)[0].action == "decline"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.hooks import verdicts
-from dragoman.hooks.contract import EVENTS
-from dragoman.hooks.verdicts import Answer, read
+from dragoman.hooks.events import EVENTS
+from dragoman.hooks.verdicts import HookAnswer, read
 
 
 def pre(**specific: Any) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def pre(**specific: Any) -> dict[str, Any]:
 )
 def test_an_answer_means_this(event: str, document: dict[str, Any], expected: dict[str, Any]):
     answer = read(event, "h", document)
-    assert answer == Answer(hook="h", **({"reason": ""} | expected))
+    assert answer == HookAnswer(hook="h", **({"reason": ""} | expected))
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ def test_who_decides(written: str, subject: str, mode: PermissionMode, letter: s
     assert letter_of(verdict) == letter
     assert (verdict.rule and verdict.rule.text) == by
     assert verdict.reason
-    assert verdict.rule is None or verdict.rule.told in verdict.reason
+    assert verdict.rule is None or verdict.rule.description in verdict.reason
 
 
 SAYS: dict[str, HookDecision] = {

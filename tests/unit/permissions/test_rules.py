@@ -427,7 +427,7 @@ def test_a_book_finds_the_rules_about_a_tool_strictest_first():
     assert book.about(call("gh", "delete_repo")) is about
     assert about[0].is_managed
     assert not about[1].is_managed
-    assert about[1].told == "deny rule mcp__gh__delete_* of user (u.json)"
+    assert about[1].description == "deny rule mcp__gh__delete_* of user (u.json)"
 
 
 @pytest.mark.parametrize(
@@ -467,7 +467,7 @@ def test_a_deny_that_cannot_be_read_still_holds(
 def test_a_problem_shows_no_control_characters():
     book = Rulebook.of([("user", "f.json", PermissionRules(deny=("mcp__gh(\x1b[2J)",)))])
     assert "\x1b" not in book.problems[0]
-    assert "\x1b" not in book.rules[0].told
+    assert "\x1b" not in book.rules[0].description
 
 
 # The guide.

@@ -100,7 +100,7 @@ async def test_what_the_server_says_by_itself_arrives_until_the_close():
     await sink.until(lambda: sink.messages)
     await transport.close()
     link.push(b"too late")
-    link.hang_up("too late")
+    link.disconnect("too late")
     await asyncio.sleep(0)
 
     assert sink.messages == [b"hello"]
@@ -112,8 +112,8 @@ async def test_a_server_that_goes_away_is_told_once():
     program = Program()
     transport, sink = await opened(program)
     link = program.links["box"]
-    link.hang_up("it was \x1bremoved")
-    link.hang_up("again")
+    link.disconnect("it was \x1bremoved")
+    link.disconnect("again")
     await sink.until(lambda: sink.ends)
     with pytest.raises(ConnectionError):
         transport.send(b"{}")

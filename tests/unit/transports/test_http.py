@@ -254,10 +254,10 @@ async def test_a_stream_that_ends_without_the_reply_breaks_the_request():
         return await stream(request, event(reply("other")))
 
     async with line(Box(answer), revision=MODERN) as one:
-        trouble = await one.ask(is_standing=True)
+        trouble = await one.ask(is_long_lived=True)
 
     assert trouble is not None
-    assert (trouble.kind, trouble.may_have_run, trouble.is_standing) == ("broken", True, True)
+    assert (trouble.kind, trouble.may_have_run, trouble.is_long_lived) == ("broken", True, True)
 
 
 async def test_a_status_is_told_with_what_came_along():

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.transports.reaper import RESULTS_A_TURN, SIGNAL_STEPS, _tell_some, due_signals
+from dragoman.transports.reaper import RESULTS_A_TURN, SIGNAL_STEPS, _deliver_some, due_signals
 
 
 @pytest.mark.parametrize(
@@ -19,23 +19,23 @@ def test_the_last_signal_cannot_be_ignored():
     assert SIGNAL_STEPS[-1][1].name == "SIGKILL"
 
 
-async def test_many_results_are_told_over_several_turns():
-    told: list[int] = []
+async def test_many_results_are_delivered_over_several_turns():
+    delivered: list[int] = []
     loop = asyncio.get_running_loop()
 
     class Job:
         def __init__(self, number: int) -> None:
             self.number = number
 
-        def tell(self) -> None:
-            told.append(self.number)
+        def deliver(self) -> None:
+            delivered.append(self.number)
 
     jobs: list[Any] = [Job(number) for number in range(3 * RESULTS_A_TURN)]
-    _tell_some(loop, jobs)
-    counts = [len(told)]
+    _deliver_some(loop, jobs)
+    counts = [len(delivered)]
     for _ in range(3):
         await asyncio.sleep(0)
-        counts.append(len(told))
+        counts.append(len(delivered))
 
     assert counts == [RESULTS_A_TURN, 2 * RESULTS_A_TURN, 3 * RESULTS_A_TURN, 3 * RESULTS_A_TURN]
-    assert told == list(range(3 * RESULTS_A_TURN))
+    assert delivered == list(range(3 * RESULTS_A_TURN))

@@ -113,7 +113,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _fits(path: Path, pattern: str) -> bool:
-    """Whether a relative path fits a pattern, where `**` stands for any number of folders."""
+    """Whether a relative path fits a pattern, where `**` matches any number of folders."""
     return _parts_fit(path.parts, tuple(part for part in pattern.split("/") if part))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from dragoman.catalog.schemas.keywords import GONE, READERS, Json, pattern, types_of
-from dragoman.catalog.schemas.merging import add_words, tell_names
+from dragoman.catalog.schemas.merging import add_words, describe_names
 from dragoman.cleaning import is_safe
 
 DEPTH_LIMIT: Final = 72
@@ -25,7 +25,7 @@ OF_OBJECTS: Final = frozenset(
      "patternProperties", "propertyNames", "minProperties", "maxProperties", "dependentRequired",
      "deprecated"}
 )  # fmt: skip
-"""What may stand at the root."""
+"""Keywords that are allowed at the root."""
 
 
 def is_fit(root: Json) -> bool:
@@ -64,12 +64,12 @@ _ONLY_OBJECTS: Final = frozenset({"properties", "patternProperties", "additional
 
 
 def _settle_names(schema: Json) -> None:
-    """Names that an API would refuse are told in words; names that are required are there."""
+    """Names that an API would refuse are listed in the description; names that are required are there."""
     properties: Json = schema.get("properties", {})
     required: list[str] = schema.get("required", [])
     illegal = {name: None for name in (*properties, *required) if not LEGAL_NAME.fullmatch(name)}
     if illegal:
-        _tell_illegal(schema, list(illegal), required)
+        _describe_illegal(schema, list(illegal), required)
         for name in illegal:
             properties.pop(name, None)
         schema.pop("additionalProperties", None)  # it would forbid them
@@ -80,13 +80,13 @@ def _settle_names(schema: Json) -> None:
                 properties.setdefault(name, {})
 
 
-def _tell_illegal(schema: Json, illegal: list[str], required: list[str]) -> None:
+def _describe_illegal(schema: Json, illegal: list[str], required: list[str]) -> None:
     for sentence, is_needed in (("Also needs", True), ("Also takes", False)):
         names = [
             name for name in illegal if (name in required) is is_needed and is_safe(name) and name.strip()
         ]
         if names:
-            add_words(schema, f"{sentence}: {', '.join(tell_names(names))}.")
+            add_words(schema, f"{sentence}: {', '.join(describe_names(names))}.")
 
 
 # --- a whole schema ---

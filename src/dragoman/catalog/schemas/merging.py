@@ -15,7 +15,7 @@ from dragoman.catalog.schemas.keywords import Json, enum, same, types_of
 from dragoman.catalog.texts import DESCRIPTION_LIMIT, text
 
 WORDS_LIMIT: Final = 900
-TOLD_LIMIT: Final = 8
+LABEL_COUNT: Final = 8
 LABEL_LIMIT: Final = 80
 
 
@@ -52,9 +52,9 @@ def _conjoin_enum(one: Json, value: list[Any]) -> None:
 
 
 def _conjoin_type(one: Json, value: str | list[str]) -> None:
-    mine, theirs = _as_list(one["type"]), _as_list(value)
-    both = [name for name in mine if name in theirs or (name == "integer" and "number" in theirs)]
-    both += [name for name in theirs if name == "integer" and "number" in mine and name not in both]
+    ours, theirs = _as_list(one["type"]), _as_list(value)
+    both = [name for name in ours if name in theirs or (name == "integer" and "number" in theirs)]
+    both += [name for name in theirs if name == "integer" and "number" in ours and name not in both]
     if both:
         one["type"] = both[0] if len(both) == 1 else both
 
@@ -142,33 +142,33 @@ def fill(schema: Json, others: list[Json]) -> Json:
 def add_words(schema: Json, sentence: str) -> Json:
     """The schema with a sentence of ours at the end of its description."""
     sentence = text(sentence, WORDS_LIMIT)
-    said = text(schema.get("description", ""), DESCRIPTION_LIMIT - len(sentence) - 1)
-    schema["description"] = f"{said} {sentence}" if said else sentence
+    before = text(schema.get("description", ""), DESCRIPTION_LIMIT - len(sentence) - 1)
+    schema["description"] = f"{before} {sentence}" if before else sentence
     return schema
 
 
-def tell_options(options: list[Json]) -> str:
-    """A sentence on what there is to choose from; empty if there is nothing to tell."""
-    told = [label for label in map(_label, options[: TOLD_LIMIT + 1]) if label]
-    if len(told) < 2:
+def describe_options(options: list[Json]) -> str:
+    """A sentence on what there is to choose from; empty if there is nothing to describe."""
+    labels = [label for label in map(_label, options[: LABEL_COUNT + 1]) if label]
+    if len(labels) < 2:
         return ""
-    more = f"; or {len(options) - TOLD_LIMIT} more" if len(options) > TOLD_LIMIT else ""
-    return f"Give one of these: {'; or '.join(told[:TOLD_LIMIT])}{more}."
+    more = f"; or {len(options) - LABEL_COUNT} more" if len(options) > LABEL_COUNT else ""
+    return f"Give one of these: {'; or '.join(labels[:LABEL_COUNT])}{more}."
 
 
 def _label(option: Json) -> str:
     properties: dict[str, Json] = option.get("properties", {})
     fixed = {name: part["enum"][0] for name, part in properties.items() if len(part.get("enum", ())) == 1}
-    parts = [f"{name} = {value!r}" for name, value in list(fixed.items())[:TOLD_LIMIT]]
-    parts += tell_names([name for name in option.get("required", ()) if name not in fixed])
+    parts = [f"{name} = {value!r}" for name, value in list(fixed.items())[:LABEL_COUNT]]
+    parts += describe_names([name for name in option.get("required", ()) if name not in fixed])
     title = str(option.get("title", ""))[:LABEL_LIMIT]
     return " ".join(filter(None, (f"{title}:" if title and parts else title, ", ".join(parts))))
 
 
-def tell_names(names: list[str]) -> list[str]:
+def describe_names(names: list[str]) -> list[str]:
     """Names to be read in a sentence; not too many."""
-    more = [f"{len(names) - TOLD_LIMIT} more"] if len(names) > TOLD_LIMIT else []
-    return [*(f"`{' '.join(name[:LABEL_LIMIT].split())}`" for name in names[:TOLD_LIMIT]), *more]
+    more = [f"{len(names) - LABEL_COUNT} more"] if len(names) > LABEL_COUNT else []
+    return [*(f"`{' '.join(name[:LABEL_LIMIT].split())}`" for name in names[:LABEL_COUNT]), *more]
 
 
 def _as_list(value: str | list[str]) -> list[str]:

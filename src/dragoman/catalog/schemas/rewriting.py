@@ -24,7 +24,15 @@ import msgspec
 
 from dragoman.catalog.schemas.fitness import OF_OBJECTS, finish, is_fit, types
 from dragoman.catalog.schemas.keywords import GONE, VALUE_LIMIT, Json, pattern, read, size
-from dragoman.catalog.schemas.merging import add_words, conjoin, either, fill, tell_names, tell_options, unite
+from dragoman.catalog.schemas.merging import (
+    add_words,
+    conjoin,
+    describe_names,
+    describe_options,
+    either,
+    fill,
+    unite,
+)
 from dragoman.catalog.schemas.references import References
 from dragoman.cleaning import is_safe
 
@@ -107,7 +115,7 @@ class _Rewriting:
             if options := self._options(schema.get(keyword), depth):
                 conjoin(own, options[0] if len(options) == 1 else {"anyOf": options})
         if apart := _names_apart(schema.get("not")):
-            add_words(own, f"Not together: {', '.join(tell_names(apart))}.")
+            add_words(own, f"Not together: {', '.join(describe_names(apart))}.")
         return own
 
     def _options(self, value: Any, depth: int) -> list[Json]:
@@ -241,9 +249,9 @@ def _without_choices(schema: Json) -> Json:
     for choice in choices:
         options = [_without_choices(option) for option in choice if _may_be_object(option)]
         if options:
-            conjoin(schema, _without_surprises(schema, options))
-            if told := tell_options(options):
-                add_words(schema, told)
+            conjoin(schema, _closed_alternatives(schema, options))
+            if sentence := describe_options(options):
+                add_words(schema, sentence)
     return schema
 
 
@@ -251,7 +259,7 @@ def _may_be_object(schema: Json) -> bool:
     return "type" not in schema or "object" in types(schema)
 
 
-def _without_surprises(schema: Json, options: list[Json]) -> Json:
+def _closed_alternatives(schema: Json, options: list[Json]) -> Json:
     """The options united; not what only some of them say of a parameter that is described already."""
     united = unite(options)
     uses = Counter(name for option in options for name in option.get("properties", ()))

@@ -49,11 +49,11 @@ def command(as_json: bool) -> None:
     _check_policy(load(sources))
     # Running the tour allows its calls.
     user = CommandLineUser(sources, says_yes=True)
-    succeeded = _in_a_folder_that_goes_away(lambda: run_with_host(sources, tour, interaction=user))
+    succeeded = _in_temporary_folder(lambda: run_with_host(sources, tour, interaction=user))
     sys.exit(exit_codes.OK if succeeded else exit_codes.FAILED)
 
 
-def _in_a_folder_that_goes_away(work: Callable[[], bool]) -> bool:
+def _in_temporary_folder(work: Callable[[], bool]) -> bool:
     """Results that are saved, and whatever else a host keeps, are gone afterwards."""
     before = os.environ.get("DRAGOMAN_CONFIG_DIR")
     with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
@@ -112,7 +112,7 @@ def _table(outcome: CallOutcome) -> Iterator[str]:
 
 _STOPS = (
     _Stop("A sum, with structured content", "add", {"a": 40, "b": 2}, _sum),
-    _Stop("A slow count that tells how far it is", "count", {"to": 40, "seconds": 1.6}, _text),
+    _Stop("A slow count that reports its progress", "count", {"to": 40, "seconds": 1.6}, _text),
     _Stop("A picture", "picture", {"size": PICTURE_SIZE}, _picture),
     _Stop("A table too large for a model", "table", {"rows": TABLE_ROWS}, _table),
     _Stop("An error: something to work with, not a crash", "fail", {}, _text, fails=True),
@@ -125,7 +125,7 @@ async def _tour(host: Host) -> bool:
     click.echo(f"\n  {_bold(f'Dragoman {VERSION}')} · an MCP host for Python\n")
     succeeded = await _introduce(host)
     for stop in _STOPS:
-        succeeded &= await _visit(host, stop)
+        succeeded &= await _run_stop(host, stop)
     succeeded &= await _burst(host)
     seconds = time.perf_counter() - started
     click.echo(f"  {_bold('That is all')} ({seconds:.1f} s). Both servers end here; nothing stays behind.\n")
@@ -149,7 +149,7 @@ async def _introduce(host: Host) -> bool:
     return all(view.status == "connected" for view in views.values())
 
 
-async def _visit(host: Host, stop: _Stop) -> bool:
+async def _run_stop(host: Host, stop: _Stop) -> bool:
     name = f"mcp__demo__{stop.tool}"
     click.echo(f"  {_bold(stop.title)}\n  {_cyan('›')} {_cyan(name)} {_compact(stop.arguments)}")
     with ProgressLine("    ") as line:

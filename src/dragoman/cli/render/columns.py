@@ -30,7 +30,7 @@ class Row(NamedTuple):
     colour: str | None = None
     """Of the mark."""
     suffix: str = ""
-    """Stands behind what is typed, and is cut where there is no room for it: a tool's parameters."""
+    """Shown behind what is typed, and cut where there is no room for it: a tool's parameters."""
 
 
 USUAL_COLUMNS: Final = 80
@@ -44,9 +44,9 @@ def width(*, full: bool = False) -> int | None:
 
 def terminal_columns() -> int:
     """From COLUMNS, or the first standard stream that is a terminal."""
-    said = os.environ.get("COLUMNS", "")
-    if said.isascii() and said.isdigit() and int(said) > 0:
-        return int(said)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns) > 0:
+        return int(columns)
     for descriptor in (1, 2, 0):
         try:
             return os.get_terminal_size(descriptor).columns or USUAL_COLUMNS
@@ -56,9 +56,9 @@ def terminal_columns() -> int:
 
 
 def table(
-    rows: Sequence[Row], columns: int | None, *, indent: str = GAP, whole: bool = False
+    rows: Sequence[Row], columns: int | None, *, indent: str = GAP, full: bool = False
 ) -> Iterator[list[str]]:
-    """The lines of each row. Descriptions are cut to fit, or wrapped if they are to be shown `whole`."""
+    """The lines of each row. Descriptions are cut to fit, or wrapped if they are to be shown `full`."""
     facts = max((cells(row.fact) for row in rows), default=0)
     marks = max((cells(row.mark) + 1 for row in rows if row.mark), default=0)
     fixed = len(indent) + marks + len(GAP) + (facts and facts + len(GAP))
@@ -76,32 +76,32 @@ def table(
         if most is not None and size > most:
             rest = " · ".join(filter(None, (row.fact.strip(), row.about)))
             yield [
-                *_alone(row, start, columns, below, whole=whole),
-                *_block(rest, columns, below, whole=whole),
+                *_alone(row, start, columns, below, full=full),
+                *_block(rest, columns, below, full=full),
             ]
             continue
         blanks = " " * (names - size) if row.fact or row.about else ""
         fact = f"{GAP}{filled(row.fact, facts)}" if facts else ""
-        first, *more = _block(row.about, columns, aside, whole=whole) or [aside]
+        first, *more = _block(row.about, columns, aside, full=full) or [aside]
         typed = f"{_styled(row.typed)}{_dim(row.suffix)}{blanks}"
         yield [f"{start}{typed}{fact}{GAP}{first[len(aside) :]}".rstrip(), *more]
 
 
-def _alone(row: Row, start: str, columns: int | None, below: str, *, whole: bool) -> list[str]:
+def _alone(row: Row, start: str, columns: int | None, below: str, *, full: bool) -> list[str]:
     """What is typed on a line of its own, with as much of the suffix as fits, or all of it below."""
     taken = len(below) - len(GAP) + cells(row.typed)
     room = None if columns is None else max(1, columns - taken)
-    if whole and room is not None and cells(row.suffix) > room:
-        return [start + _styled(row.typed), *map(_dim, _block(row.suffix, columns, below, whole=True))]
+    if full and room is not None and cells(row.suffix) > room:
+        return [start + _styled(row.typed), *map(_dim, _block(row.suffix, columns, below, full=True))]
     suffix = "" if room == 1 else fitted(row.suffix, room)
     return [start + _styled(row.typed) + _dim(suffix)]
 
 
-def _block(text: str, columns: int | None, indent: str, *, whole: bool) -> list[str]:
+def _block(text: str, columns: int | None, indent: str, *, full: bool) -> list[str]:
     room = None if columns is None else max(LEAST_ROOM, columns - len(indent))
     if not text:
         return []
-    lines = wrapped(text, room) if whole else [fitted(text, room)]
+    lines = wrapped(text, room) if full else [fitted(text, room)]
     return [indent + line for line in lines]
 
 

@@ -62,7 +62,7 @@ def outcome(value: CallOutcome) -> dict[str, Any]:
 
 
 def _structured(value: CallOutcome) -> dict[str, Any]:
-    """One that holds what no program here can hold is told instead."""
+    """One with a value that Python cannot represent is described instead."""
     if not value.has_structured:
         return {}
     try:

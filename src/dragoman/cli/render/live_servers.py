@@ -81,7 +81,7 @@ async def _paint(host: Host, events: AsyncIterator[Event]) -> None:
     from rich.live import Live
 
     changed = asyncio.Event()
-    listening = asyncio.create_task(_note(events, changed))
+    reading = asyncio.create_task(_note(events, changed))
     try:
         console = Console(highlight=False)
         with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
@@ -94,7 +94,7 @@ async def _paint(host: Host, events: AsyncIterator[Event]) -> None:
                 except TimeoutError:
                     continue
     finally:
-        listening.cancel()
+        reading.cancel()
 
 
 async def _note(events: AsyncIterator[Event], changed: asyncio.Event) -> None:

@@ -22,7 +22,7 @@ CHOICE_LIMIT: Final = 50
 VALUE_LIMIT: Final = 300
 SIGNATURE_LIMIT: Final = 12
 SHORT: Final = 32
-"""Columns up to which a parameter's choices stand in the place of its type."""
+"""Columns up to which a parameter's choices are shown in place of its type."""
 
 Json = Mapping[str, Any]
 
@@ -85,9 +85,9 @@ def _kind(part: Json, root: References, depth: int) -> str:
         kinds = (_kind(_resolved(branch, root), root, depth - 1) for branch in branches[:CHOICE_LIMIT])
         return " | ".join(dict.fromkeys(kinds))
     kinds = as_list(part.get("type")) or [part.get("type")]
-    said = " | ".join(one_line(kind, 40) for kind in kinds[:CHOICE_LIMIT] if isinstance(kind, str)) or "any"
+    shown = " | ".join(one_line(kind, 40) for kind in kinds[:CHOICE_LIMIT] if isinstance(kind, str)) or "any"
     items = _resolved(part.get("items"), root)
-    return f"{said} of {_kind(items, root, depth - 1)}" if said == "array" and items and depth else said
+    return f"{shown} of {_kind(items, root, depth - 1)}" if shown == "array" and items and depth else shown
 
 
 def _value(value: Any) -> str:
@@ -100,4 +100,4 @@ def _resolved(value: Any, root: References) -> Json:
     if "$ref" not in part:
         return part
     found = as_object(root.find(part["$ref"]))
-    return {**found, **{key: said for key, said in part.items() if key != "$ref"}}
+    return {**found, **{key: value for key, value in part.items() if key != "$ref"}}

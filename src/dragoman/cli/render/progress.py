@@ -149,7 +149,7 @@ class Waiting:
 
     async def _show(self) -> None:
         while True:
-            await asyncio.sleep(WAIT_SECONDS)  # who is quick is not told of
+            await asyncio.sleep(WAIT_SECONDS)  # quick servers are not reported
             self._line.show(self._words())
 
     def _words(self) -> RenderableType:

@@ -30,7 +30,7 @@ def show_resources(
         click.echo("no server offers resources", err=True)
     for server, own in groupby(sorted(rows, key=itemgetter(0)), key=itemgetter(0)):
         click.echo(click.style(one_line(server), bold=True))
-        for lines in table([row for _, row in own], width(full=full), whole=full):
+        for lines in table([row for _, row in own], width(full=full), full=full):
             _echo(lines)
 
 
@@ -42,7 +42,7 @@ def show_prompts(prompts: Sequence[Prompt], *, arguments: bool = False, full: bo
         click.echo(click.style(one_line(server), bold=True))
         own = list(group)
         rows = [Row(each.usage, "", one_line(each.description or each.title or "")) for each in own]
-        for prompt, lines in zip(own, table(rows, width(full=full), whole=full)):
+        for prompt, lines in zip(own, table(rows, width(full=full), full=full)):
             _echo(lines)
             if arguments:
                 _show_arguments(prompt)
@@ -57,7 +57,7 @@ def _show_arguments(prompt: Prompt) -> None:
         )
         for each in prompt.arguments
     ]
-    for lines in table(rows, width(), indent="      ", whole=True):
+    for lines in table(rows, width(), indent="      ", full=True):
         _echo(lines)
 
 

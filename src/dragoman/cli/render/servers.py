@@ -14,7 +14,7 @@ from dragoman.cli.render.columns import cells, echo_wrapped, filled, fitted, wid
 from dragoman.config.load import Configuration
 from dragoman.config.masking import masked_entry, masked_url, masked_words
 from dragoman.config.merge import ConfiguredServer, Dropped
-from dragoman.config.model import in_our_words, type_in
+from dragoman.config.model import type_in, with_own_field_names
 from dragoman.transport_types import IN_PROCESS, transport_type
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def transport_of(server: ConfiguredServer) -> str:
 
 def target_of(server: ConfiguredServer) -> str:
     """What is started or reached by the type in effect, as written."""
-    entry = in_our_words(_entry(server))
+    entry = with_own_field_names(_entry(server))
     if not entry:
         return IN_PROCESS
     command, url = entry.get("command"), entry.get("url")

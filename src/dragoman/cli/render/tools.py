@@ -42,7 +42,7 @@ def show_table(
         )
         for tool, tokens in zip(tools, costs)
     ]
-    for tool, lines in zip(tools, table(rows, width(full=full), whole=full)):
+    for tool, lines in zip(tools, table(rows, width(full=full), full=full)):
         for line in lines:
             click.echo(line)
         if schema:
@@ -85,7 +85,7 @@ def _show_text(row: str) -> None:
 
 def _show_parameters(heading: str, rows: list[Row]) -> None:
     click.echo(click.style(f"\n  {heading}", bold=True) + ("" if rows else ": none"))
-    for lines in table(rows, width(), indent="    ", whole=True):
+    for lines in table(rows, width(), indent="    ", full=True):
         for line in lines:
             click.echo(line)
     if any(row.typed.endswith("*") for row in rows):
@@ -119,5 +119,5 @@ def _title(tool: ServerTool) -> str:
 def _about(tool: ServerTool) -> str:
     """The first line of its description, or else its title."""
     title = _title(tool)
-    said = (tool.definition.description or "").strip().partition("\n")[0]
-    return one_line(said or ("" if title == tool.wire_name else title))
+    first_line = (tool.definition.description or "").strip().partition("\n")[0]
+    return one_line(first_line or ("" if title == tool.wire_name else title))

@@ -30,7 +30,7 @@ from dragoman.config.interchange.shared import (
     texts_of,
 )
 
-DIALECT: Final = variables.none_at_all("Codex")
+DIALECT: Final = variables.no_variables("Codex")
 NAMES: Final = re.compile(r"[A-Za-z0-9_-]+")
 """Codex refuses servers with other names."""
 
@@ -184,8 +184,8 @@ def export_entry(given: Any, note: Noting) -> dict[str, Any]:
         raise Unusable("type", "Codex cannot reach servers of this type; the server is left out")
     _export_shared(entry, table, note)
     for field, value in entry.items():
-        said = field in taken or field == "timeout" or field in _TOOL_LISTS
-        if not said and not is_default(field, value):
+        is_read = field in taken or field == "timeout" or field in _TOOL_LISTS
+        if not is_read and not is_default(field, value):
             note(field, "Codex has no such field; it is left out")
     return table
 

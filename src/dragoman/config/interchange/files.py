@@ -100,7 +100,7 @@ KeyPath = tuple[str, ...]
 
 
 class NotABlock(Exception):
-    """What stands at the path cannot hold servers."""
+    """The value at the path cannot hold servers."""
 
     def __init__(self, path: KeyPath) -> None:
         super().__init__()
@@ -144,8 +144,8 @@ def with_project(servers: dict[str, Any], nearer: Mapping[str, Any], notes: Note
 
 def switched_off_for_project(document: Document, project: Path | None) -> set[str]:
     """Claude Code's lists for one project."""
-    mine = _project(document, project)
-    return _names(mine.get("disabledMcpServers")) | _names(mine.get("disabledMcpjsonServers"))
+    own = _project(document, project)
+    return _names(own.get("disabledMcpServers")) | _names(own.get("disabledMcpjsonServers"))
 
 
 def list_at(document: Document, path: KeyPath) -> list[Any]:
@@ -291,7 +291,7 @@ def _appended(text: str, path: tuple[str, ...], table: Mapping[str, Any]) -> str
 
 
 def _edited(text: str, path: tuple[str, ...], table: Mapping[str, Any]) -> str:
-    """Changes the table where it stands, member by member, so that comments beside them stay."""
+    """Changes the table in place, member by member, so that comments beside them stay."""
     import tomlkit
 
     document: Any = tomlkit.parse(text)

@@ -222,7 +222,7 @@ def _is_same(row: Format, there: Any, theirs: dict[str, Any]) -> bool:
 
 
 def _core(row: Format, entry: Any, note: Noting) -> dict[str, Any] | None:
-    """What a host's entry comes to: the same for two spellings of the same thing."""
+    """The meaning of a host's entry: the same for two spellings of it."""
     try:
         ours = row.import_entry(files.without_switch(entry), note)
     except Unusable:

@@ -95,7 +95,7 @@ class Format(Struct, frozen=True, kw_only=True):
 _ENV_FILE = "files of variables are not read: set what it holds, or write it under env"
 
 CLAUDE_CODE: Final = Dialect(
-    syntax=variables.like_ours("Claude Code"),
+    syntax=variables.dollar_braces("Claude Code"),
     addresses={"url": "http"},
     spelled={"http": "url", "sse": "url", "ws": "url"},
     # An address without a type is taken for a stdio server there, and skipped.
@@ -111,11 +111,11 @@ CLAUDE_CODE: Final = Dialect(
 )
 
 CLAUDE_DESKTOP: Final = Dialect(
-    syntax=variables.none_at_all("Claude Desktop"), spelled={}, typed="never", addresses={"url": ""}
+    syntax=variables.no_variables("Claude Desktop"), spelled={}, typed="never", addresses={"url": ""}
 )
 
 CURSOR: Final = Dialect(
-    syntax=variables.like_an_editor("Cursor"),
+    syntax=variables.editor_variables("Cursor"),
     addresses={"url": ""},
     spelled={"http": "url", "sse": "url"},
     sign_in=SignIn(
@@ -125,7 +125,7 @@ CURSOR: Final = Dialect(
 )
 
 VSCODE: Final = Dialect(
-    syntax=variables.like_an_editor("VS Code"),
+    syntax=variables.editor_variables("VS Code"),
     addresses={"url": "http"},
     spelled={"http": "url", "sse": "url"},
     typed="always",
@@ -141,7 +141,7 @@ VSCODE: Final = Dialect(
 )
 
 GEMINI: Final = Dialect(
-    syntax=variables.like_a_shell("Gemini CLI"),
+    syntax=variables.shell_variables("Gemini CLI"),
     # Both are read by every version; `url` alone was SSE first and is tried as HTTP since.
     addresses={"httpUrl": "http", "url": None},
     spelled={"http": "httpUrl", "sse": "url"},
@@ -159,7 +159,7 @@ GEMINI: Final = Dialect(
 )
 
 WINDSURF: Final = Dialect(
-    syntax=variables.like_an_editor_without_words("Windsurf"),
+    syntax=variables.plain_editor_variables("Windsurf"),
     addresses={"serverUrl": "", "url": ""},
     spelled={"http": "serverUrl", "sse": "serverUrl"},
     typed="never",

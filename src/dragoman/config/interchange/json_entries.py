@@ -48,7 +48,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     syntax: VariableSyntax
     addresses: Mapping[str, str | None]
     """Fields that hold an address → the transport they mean by themselves; "" looks at the address, None
-    is in doubt. What stands first wins."""
+    is in doubt. The first in the list is used."""
     spelled: Mapping[str, str]
     """Remote transports the host knows → the field their address is written in."""
     typed: Literal["always", "needed", "never"] = "needed"

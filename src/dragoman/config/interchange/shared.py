@@ -134,9 +134,9 @@ def map_of(value: Any, field: str) -> dict[str, str]:
 
 def kind_of(entry: Entry, remote: tuple[str, ...]) -> str | None:
     """The transport an entry says it uses; None if it has an address and says nothing."""
-    said = entry.get("type")
-    if isinstance(said, str) and said:
-        return TYPES.get(said, said)
+    kind = entry.get("type")
+    if isinstance(kind, str) and kind:
+        return TYPES.get(kind, kind)
     if entry.get("command") is not None:
         return "stdio"
     if any(entry.get(field) is not None for field in remote):
@@ -145,7 +145,7 @@ def kind_of(entry: Entry, remote: tuple[str, ...]) -> str | None:
 
 
 def kind_of_address(url: str) -> str:
-    """What a host that is told nothing more would most likely find at the address."""
+    """The transport that a host without other information would most likely find at the address."""
     return "sse" if _SSE_ADDRESS.fullmatch(url) else "http"
 
 

@@ -54,27 +54,27 @@ _EDITOR_WORDS = {
 }
 
 
-def like_ours(host: str) -> VariableSyntax:
+def dollar_braces(host: str) -> VariableSyntax:
     """`${X}` and `${X:-default}`: Claude Code."""
     return VariableSyntax(host=host, placeholder=OURS, spelling="${{{}}}", defaults=True)
 
 
-def like_an_editor(host: str) -> VariableSyntax:
+def editor_variables(host: str) -> VariableSyntax:
     """`${env:X}`, and words such as `${workspaceFolder}`: VS Code and Cursor."""
     return VariableSyntax(host=host, placeholder=_BRACES, spelling="${{env:{}}}", words=_EDITOR_WORDS)
 
 
-def like_an_editor_without_words(host: str) -> VariableSyntax:
+def plain_editor_variables(host: str) -> VariableSyntax:
     """`${env:X}` alone: Windsurf."""
     return VariableSyntax(host=host, placeholder=_BRACES, spelling="${{env:{}}}")
 
 
-def like_a_shell(host: str) -> VariableSyntax:
+def shell_variables(host: str) -> VariableSyntax:
     """`$X` and `${X}`: Gemini CLI. A variable that is not set stays as text there."""
     return VariableSyntax(host=host, placeholder=_SHELL, spelling="${{{}}}")
 
 
-def none_at_all(host: str) -> VariableSyntax:
+def no_variables(host: str) -> VariableSyntax:
     """Text is text: Claude Desktop and Codex."""
     return VariableSyntax(host=host, placeholder=None, spelling=None)
 
@@ -123,7 +123,7 @@ def _reader(syntax: VariableSyntax, note: Noting, field: str) -> Callable[[Match
         if OURS.fullmatch("${" + named + "}") is None:
             return _left(syntax, found.group(), note, field)
         if found.group()[1] != "{" and found.start() and found.string[found.start() - 1].isalnum():
-            # Its name is not told: it may as well be the end of a password with a $ in it.
+            # Its name is not shown: it may as well be the end of a password with a $ in it.
             note(field, f"a $ inside the text is read as a variable, as {syntax.host} does")
         return "${" + named + "}"
 
@@ -131,7 +131,7 @@ def _reader(syntax: VariableSyntax, note: Noting, field: str) -> Callable[[Match
 
 
 def _word(syntax: VariableSyntax, word: str, written: str, note: Noting, field: str) -> str:
-    """Whatever stands in `${…}` without `env:`."""
+    """Any text in `${…}` without `env:`."""
     if word in syntax.words:
         meant = syntax.words[word]
         note(field, f"{written} became {meant}")
@@ -140,7 +140,7 @@ def _word(syntax: VariableSyntax, word: str, written: str, note: Noting, field: 
         return _input(syntax, word.removeprefix("input:"), written, note, field)
     if syntax.placeholder is _SHELL and whole_variable(written):
         return written
-    if ours := whole_variable(written):  # its default may be secret, so only the name is told
+    if ours := whole_variable(written):  # its default may be secret, so only the name is shown
         note(field, f"${{{ours[0]}}} has no meaning in {syntax.host}; here it is a variable")
         return written
     return _left(syntax, written, note, field)
@@ -165,7 +165,7 @@ def _left(syntax: VariableSyntax, written: str, note: Noting, field: str) -> str
 
 
 def input_variable(identifier: str) -> str:
-    """The environment variable that stands for an input VS Code would ask for."""
+    """The environment variable in place of an input that VS Code would ask for."""
     return "INPUT_" + re.sub(r"[^A-Z0-9]+", "_", identifier.upper()).strip("_")
 
 

@@ -42,7 +42,7 @@ _EVALUATORS: Final = _names(
 """Programs that run what they are given in ways of their own. Builtins that assign are among them: bash runs
 the substitutions in an index, as in `read 'a[$(x)]'`."""
 _TAKE_VARIABLES: Final = _names("unset wait getopts test [")
-"""Builtins that take names of variables. bash also runs what stands in a subscript: `unset 'a[$(x)]'`."""
+"""Builtins that take names of variables. bash also runs commands in a subscript: `unset 'a[$(x)]'`."""
 _LOADER = re.compile(r"ld[\w.-]*\.so[\d.]*")
 """The dynamic loader, which runs the program it is given: `ld-linux-x86-64.so.2 /bin/rm`."""
 _SETTERS: Final = _names("set export shopt")
@@ -60,7 +60,7 @@ class _Options(Struct, frozen=True):
     names: tuple[str, ...] = ()
     """Long options. A beginning of one counts, too."""
     letters: str = ""
-    """Short options, wherever they stand in a cluster."""
+    """Short options, anywhere in a cluster."""
     words: re.Pattern[str] | None = None
     """Other words, from their beginning."""
 
@@ -141,7 +141,7 @@ _GIT_COMMANDS: Final = _names(
     """config filter-branch difftool mergetool merge-index remote-ext remote-fd send-email daemon instaweb
     shell"""
 )
-"""git's commands that run what they are told to, or write down what others will run."""
+"""git's commands that run programs given to them, or write down what others will run."""
 _GIT_MAKES: Final = _Options((*_GIT_NAMES, "config", "template"), "uc", _GIT_WORDS)
 _GIT_OPTIONS: Final[dict[str, _Options]] = {
     "rebase": _Options(_GIT_NAMES, "x", _GIT_WORDS),
@@ -240,7 +240,7 @@ def carries(words: Sequence[str]) -> bool:
 
 def _may_have_subscript(words: Sequence[str]) -> bool:
     """Whether a word may name an element of an array. One that is not known may become `-v` and such a
-    name, wherever it stands."""
+    name, in any place."""
     return any("[" in word or not is_known(word) for word in words[1:])
 
 
@@ -295,10 +295,10 @@ def runs_unseen(words: tuple[str, ...], depth: int = 0) -> bool:
 
 def assigns_unseen(assignments: Sequence[str]) -> bool:
     """Whether an assignment may decide what programs are or run: `PATH=…`, `BASH_ENV=…`, `GIT_SSH=…`."""
-    return not all(map(_is_harmless, assignments))
+    return not all(map(_is_ordinary, assignments))
 
 
-def _is_harmless(assignment: str) -> bool:
+def _is_ordinary(assignment: str) -> bool:
     match = _ASSIGNED.fullmatch(assignment)
     return match is not None and _HARMLESS_NAME.fullmatch(match["name"]) is not None
 
@@ -325,14 +325,14 @@ def _depends_on_options(program: str) -> bool:
 
 
 def _plainly_started(words: tuple[str, ...]) -> tuple[str, ...]:
-    """What a starter starts, if the program stands at once behind it: `sudo make`, `xargs grep x`."""
+    """What a starter starts, if the program comes directly behind it: `sudo make`, `xargs grep x`."""
     is_plain = words[0] != "timeout" and len(words) > 1 and PROGRAM.fullmatch(words[1])
     return words[1:] if is_plain else ()
 
 
 def _find_runs_unseen(words: tuple[str, ...]) -> bool:
-    is_told = _OPTIONS["find"]
-    places = [at for at, word in enumerate(words) if at and is_told.has(word)]
+    options = _OPTIONS["find"]
+    places = [at for at, word in enumerate(words) if at and options.has(word)]
     if len(places) > _EXECUTED:
         return True
     executed = [words[at + 1 :] for at in places]

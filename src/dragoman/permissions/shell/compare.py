@@ -100,10 +100,12 @@ def doubt(command: str, rules: Sequence[Rule]) -> str | None:
     for each in script.commands:
         rule = _may_be_hit(each, strict)
         if rule is not None:
-            return f"parts of it are known only when it runs, and may be what a rule means: {rule.told}"
+            return (
+                f"parts of it are known only when it runs, and may be what a rule means: {rule.description}"
+            )
         if assigns_unseen(each.assignments) or runs_unseen(each.words):
-            told = strict[0].rule.told
-            return f"what {_told(each)} runs cannot be compared with the rules for the shell: {told}"
+            description = strict[0].rule.description
+            return f"what {_shown(each)} runs cannot be compared with the rules for the shell: {description}"
     return None
 
 
@@ -115,7 +117,7 @@ def uncovered(command: str, rules: Sequence[Rule]) -> str:
     allows = [rule for rule in rules if rule.behaviour == "allow" and rule.shell is not None]
     for each in script.commands:
         if _covering_one(each, allows) is None:
-            return f"no rule allows {_told(each)}"
+            return f"no rule allows {_shown(each)}"
     if script.redirection is not None:
         return f"no rule allows the redirection {one_line(script.redirection, 200)}"
     return "no rule allows it"
@@ -135,7 +137,7 @@ def why_not(rule: Rule, command: str | None) -> str | None:
     return "no part of the command is meant"
 
 
-def _told(command: SimpleCommand) -> str:
+def _shown(command: SimpleCommand) -> str:
     return one_line(" ".join(command.all_words).replace(UNKNOWN, "…").replace(FILES, "…"), 200)
 
 

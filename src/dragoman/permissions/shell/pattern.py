@@ -3,14 +3,14 @@ of a deny or an ask looks at the folders of `PATH`.
 
 Parses them, and compares them with the words of one command.
 
-- Words are separated by blanks; quotes keep blanks inside a word. `\*`, `\\` and `\"` stand for the
+- Words are separated by blanks; quotes keep blanks inside a word. `\*`, `\\` and `\"` mean the
   character itself.
-- A `*` that stands alone is one word or more; as a part of a word it stays inside that word.
+- A `*` alone is one word or more; as a part of a word it stays inside that word.
 - `npm run:*` is `npm run` alone or with anything behind it. `*` alone is every command.
 - Without any wildcard a pattern also means exactly this text, whatever is in it: `Bash(make && make
   install)`.
 - A deny or an ask also means its program by other spellings of the path, and by its bare name if the folder
-  is one that programs are started from; a variable in it stands for any text.
+  is one that programs are started from; a variable in it matches any text.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from dragoman.permissions.conditions import BadRule, escaped, read_escaped
 from dragoman.permissions.patterns import Glob, fits, fold
 
 UNKNOWN: Final = "\x1e"
-"""Stands in a word for what only the running shell knows: a variable or a substitution."""
+"""In a word: what only the running shell knows: a variable or a substitution."""
 FILES: Final = "\x1d"
-"""Stands in a word for a pattern of files, a list in braces, a home directory, a sum: for no option."""
+"""In a word: a pattern of files, a list in braces, a home directory, a sum; never an option."""
 BREAK: Final = "\x1f"
-"""Stands between words where they are compared as one text; no word of a command that is understood has
+"""Separates words where they are compared as one text; no word of a command that is understood has
 it."""
 
 BLANKS: Final = " \t\n"
@@ -81,14 +81,14 @@ class ShellPattern(Struct, frozen=True):
     def covers(self, words: Sequence[str], assignments: int) -> bool:
         """For an allow: whether a simple command, assignments first, is one of those meant.
 
-        Assignments change what a program is or does (`PATH=`, `GIT_SSH=`), so no `*` stands for one.
+        Assignments change what a program is or does (`PATH=`, `GIT_SSH=`), so no `*` matches one.
         """
-        mine = self.words
-        if not mine or any(not word.is_exact for word in mine[:assignments]) or len(mine) < assignments:
+        own = self.words
+        if not own or any(not word.is_exact for word in own[:assignments]) or len(own) < assignments:
             return False
-        if self.may_end and _in_order(mine[:-1], words):
+        if self.may_end and _in_order(own[:-1], words):
             return True
-        return _in_order(mine, words)
+        return _in_order(own, words)
 
     def hits(self, words: Sequence[str]) -> bool:
         """For a deny or an ask: whether a command fits, in any writing."""
@@ -141,7 +141,7 @@ def _check_program(text: str) -> None:
         raise BadRule("variables are not expanded in rules; write the name of the program")
     if program not in ("[", "[[", "{") and _OTHER_PATTERN.search(program):
         raise BadRule(
-            "* alone stands for any characters, and one rule is for one program; write a rule for each"
+            "* alone matches any characters, and one rule is for one program; write a rule for each"
         )
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from dragoman.permissions.shell.pattern import UNKNOWN, is_known
-from dragoman.permissions.shell.words import Holes, Unclear, read_word
+from dragoman.permissions.shell.words import Substitutions, Unclear, read_word
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Parser
@@ -32,7 +32,7 @@ class SimpleCommand(Struct, frozen=True):
     words: tuple[str, ...]
     """The program and its arguments, without quotes. Empty for an assignment alone."""
     assignments: tuple[str, ...] = ()
-    """What stands before the program: `PATH=/x`."""
+    """The assignments before the program: `PATH=/x`."""
 
     @property
     def all_words(self) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ _STATEMENTS: Final[dict[str, frozenset[str]]] = {
     "process_substitution": frozenset({"<(", ">(", ")", ";", "&", "\n"}),
     "variable_assignments": frozenset(),
 }
-"""Kinds of nodes that hold commands → the operators and words of the language that may stand in them."""
+"""Kinds of nodes that hold commands → the operators and words of the language that are allowed in them."""
 
 _COMMANDS: Final = frozenset({"command", "declaration_command", "unset_command", "variable_assignment"})
 _SUBSTITUTIONS: Final = frozenset({"command_substitution", "process_substitution", "arithmetic_expansion"})
@@ -154,7 +154,7 @@ class _Reader:
         return self.source[node.start_byte : node.end_byte]
 
     def outside(self, root: Node) -> None:
-        """Nothing but blanks stands before and behind what was read."""
+        """There is nothing but blanks before and behind what was read."""
         if self.source[: root.start_byte].strip(" \t\n") or self.source[root.end_byte :].strip(" \t\n"):
             raise Unclear("a text that was not read to its end")
 
@@ -210,7 +210,7 @@ class _Reader:
             raise Unclear("a word of the language that touches another")
 
     def _blank(self, start: int, end: int) -> str:
-        """What stands between two places, which must be blank, also when lines are joined."""
+        """The text between two places, which must be blank, also when lines are joined."""
         gap = self.source[start:end]
         if not _GAP.fullmatch(gap) or (gap and not _CONTINUED.sub("", gap)):
             raise Unclear("something between the words")
@@ -256,7 +256,7 @@ class _Reader:
         holes = self._holes(node, depth)
         return read_word(self.source, node.start_byte, node.end_byte, holes)
 
-    def _holes(self, node: Node, depth: int) -> Holes:
+    def _holes(self, node: Node, depth: int) -> Substitutions:
         """The substitutions of a word, each read for itself."""
         holes: dict[int, int] = {}
         sums: dict[int, int] = {}
@@ -273,7 +273,7 @@ class _Reader:
             else:
                 self.statements(inner, depth + 1)
             holes[start] = inner.end_byte
-        return Holes(holes, sums)
+        return Substitutions(holes, sums)
 
     def _redirection(self, node: Node, depth: int) -> None:
         if node.type == "herestring_redirect":
@@ -334,6 +334,6 @@ def _seen(root: Node, reader: _Reader) -> Iterator[SimpleCommand]:
 def _seen_word(node: Node, reader: _Reader) -> str:
     holes = {inner.start_byte: inner.end_byte for inner in _outermost(node, _SUBSTITUTIONS)}
     try:
-        return read_word(reader.source, node.start_byte, node.end_byte, Holes(holes))
+        return read_word(reader.source, node.start_byte, node.end_byte, Substitutions(holes))
     except Unclear:
         return UNKNOWN

@@ -23,7 +23,7 @@ _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _TILDE_BEFORE: Final = ("", "=", ":")
 
 
-class Holes(NamedTuple):
+class Substitutions(NamedTuple):
     """Where substitutions begin → where they end. What is inside them is read for itself."""
 
     commands: Mapping[int, int]
@@ -39,8 +39,8 @@ class Unclear(Exception):
     """Not understood; in words."""
 
 
-def read_word(source: str, start: int, end: int, holes: Holes) -> str:
-    """The word's text, `UNKNOWN` standing for what the shell fills in."""
+def read_word(source: str, start: int, end: int, holes: Substitutions) -> str:
+    """The word's text, with `UNKNOWN` where the shell fills something in."""
     if source[start : start + 1] == "#":
         raise Unclear("a word that begins with #")
     parts: list[str] = []
@@ -53,7 +53,7 @@ def read_word(source: str, start: int, end: int, holes: Holes) -> str:
     return _decoded("".join(parts))
 
 
-def _step(source: str, at: int, end: int, holes: Holes, before: str) -> tuple[int, str]:
+def _step(source: str, at: int, end: int, holes: Substitutions, before: str) -> tuple[int, str]:
     if hole := holes.at(at):
         return hole
     if match := _PLAIN.match(source, at, end):
@@ -88,7 +88,7 @@ def _escaped(source: str, at: int, end: int) -> tuple[int, str]:
     return at + 2, source[at + 1]
 
 
-def _quoted(source: str, at: int, end: int, holes: Holes) -> tuple[int, str]:
+def _quoted(source: str, at: int, end: int, holes: Substitutions) -> tuple[int, str]:
     parts: list[str] = []
     while at < end:
         char = source[at]

@@ -130,7 +130,7 @@ def _judge(answer: ProbeAnswer, tried: str, retried: bool) -> Step:
 
 
 def is_verdict(status: int) -> bool:
-    """Whether an HTTP status, in answer to the probe, tells the era; others say nothing of it."""
+    """Whether an HTTP status, in answer to the probe, shows the era; others say nothing about it."""
     return 400 <= status < 500 and status not in (401, 403, 407, 408, 425, 429)
 
 

@@ -162,11 +162,11 @@ class ClientConnection:
             self._send(encode_notification(method, params))
 
     def list_changed(self, kind: ListKind) -> None:
-        """Tells the client that a list has changed, if the service declares that and the client wants it."""
+        """Notifies the client of a changed list, if the service declares it and the client wants it."""
         self._subscriptions.list_changed(kind)
 
     def resource_updated(self, uri: str) -> None:
-        """Tells the client that a resource has changed, if it has subscribed to it or to what contains it."""
+        """Notifies the client of a changed resource, if it has subscribed to it or to what contains it."""
         self._subscriptions.resource_updated(uri)
 
     def end_subscriptions(self) -> None:

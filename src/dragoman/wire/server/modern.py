@@ -60,7 +60,7 @@ class RequestMeta(
 
 
 class Wanted(Struct, rename="camel"):
-    """Of what a client wants to be told."""
+    """The changes that a client wants to be notified of."""
 
     tools_list_changed: bool = False
     prompts_list_changed: bool = False
@@ -112,7 +112,7 @@ def input_required(client: Client, method: str, needed: InputRequired) -> Json:
 
 
 def honoured(service: Service, wanted: Wanted) -> Json:
-    """The part of it that the service tells of."""
+    """The part of it that the service reports."""
     capabilities = service.capabilities()
     found: Json = {
         f"{kind}ListChanged": True

@@ -97,7 +97,7 @@ def _report(method: str, error: Exception) -> None:
 
 
 class Service(Struct, kw_only=True):
-    """A program that has to tell its clients apart makes one for each connection."""
+    """A program that has to distinguish its clients makes one for each connection."""
 
     name: str
     version: str
@@ -110,10 +110,10 @@ class Service(Struct, kw_only=True):
     instructions: str | None = None
     revisions: tuple[str, ...] = REVISIONS
     list_changes: frozenset[ListKind] = frozenset()
-    """The lists whose changes are told."""
+    """The lists whose changes are reported."""
     more_capabilities: Mapping[str, Any] = {}
     report: Callable[[str, Exception], None] = _report
-    """Told of what a handler raises besides `RequestError`: the client only learns of an internal error.
+    """Receives what a handler raises besides `RequestError`: the client only learns of an internal error.
     By default, it is logged as an error of the event loop."""
 
     @property

@@ -1,4 +1,4 @@
-"""What one client wants to be told of changes: subscriptions of both eras, and the notifications for them."""
+"""The changes that one client subscribed to, in both eras, and the notifications of them."""
 
 from __future__ import annotations
 

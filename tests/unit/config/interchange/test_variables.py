@@ -9,11 +9,11 @@ from dragoman.config.interchange.shared import Notes
 from dragoman.config.interchange.variables import VariableSyntax, incoming, outgoing
 
 DIALECTS = {
-    "ours": variables.like_ours("Host"),
-    "editor": variables.like_an_editor("Host"),
-    "windsurf": variables.like_an_editor_without_words("Host"),
-    "shell": variables.like_a_shell("Host"),
-    "none": variables.none_at_all("Host"),
+    "ours": variables.dollar_braces("Host"),
+    "editor": variables.editor_variables("Host"),
+    "windsurf": variables.plain_editor_variables("Host"),
+    "shell": variables.shell_variables("Host"),
+    "none": variables.no_variables("Host"),
 }
 
 

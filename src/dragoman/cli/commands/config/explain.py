@@ -54,7 +54,7 @@ def command(name: str | None, as_json: bool) -> None:
     chosen = [find_server(configuration, name)] if name else list(configuration.servers.values())
     explained = [explain(configuration, server) for server in chosen]
     if as_json:
-        echo(_document(configuration, explained, whole=name is None))
+        echo(_document(configuration, explained, full=name is None))
         return
     for each in explained:
         _show_server(each)
@@ -97,8 +97,8 @@ def _place(source: str, line: int | None) -> str:
 def _show_rest(configuration: Configuration) -> None:
     click.echo(click.style("\nSettings", bold=True))
     for row in TABLE:
-        first, *others = configuration.settings.said(row.name)
-        values = ", ".join(f"{said.value} of {said.source}" for said in others)
+        first, *others = configuration.settings.values_of(row.name)
+        values = ", ".join(f"{other.value} of {other.source}" for other in others)
         overrides = f"  (overrides {values})" if others else ""
         unit = "" if row.unit == "0 or 1" else f" {row.unit}"
         click.echo(f"  {row.name} = {first.value}{unit}  {one_line(first.source)}{one_line(overrides)}")
@@ -127,15 +127,15 @@ def _show_rules(configuration: Configuration) -> None:
                 click.echo(f"  {kind:<5}  {one_line(rule)}  {part.scope} ({one_line(part.source)})")
 
 
-def _document(configuration: Configuration, explained: list[Explained], *, whole: bool) -> dict[str, Any]:
+def _document(configuration: Configuration, explained: list[Explained], *, full: bool) -> dict[str, Any]:
     document: dict[str, Any] = {"servers": [_server_json(each) for each in explained]}
     names = {each.server.name for each in explained}
     document["dropped"] = [
         servers.dropped_json(dropped)
         for dropped in configuration.dropped
-        if whole or dropped.candidate.name in names
+        if full or dropped.candidate.name in names
     ]
-    if whole:
+    if full:
         document |= {
             "settings": {row.name: _setting_json(configuration, row.name) for row in TABLE},
             "policy": {
@@ -168,5 +168,5 @@ def _server_json(explained: Explained) -> dict[str, Any]:
 
 
 def _setting_json(configuration: Configuration, name: str) -> dict[str, Any]:
-    first, *others = configuration.settings.said(name)
-    return {"value": first.value, "source": first.source, "replaced": [said._asdict() for said in others]}
+    first, *others = configuration.settings.values_of(name)
+    return {"value": first.value, "source": first.source, "replaced": [other._asdict() for other in others]}

@@ -17,7 +17,7 @@ from dragoman.transport_types import SELF_CONTAINED, transport_type
 
 
 class WordsAfterCommand(click.Command):
-    """Options stand anywhere before the server's own command; everything after it is the server's.
+    """Options are accepted anywhere before the server's own command; everything after it is the server's.
 
     After a URL nothing belongs to the server, so there options may follow as well.
     """
@@ -42,10 +42,10 @@ class WordsAfterCommand(click.Command):
 
     @staticmethod
     def _is_complete(words: list[str], options: list[str]) -> bool:
-        said = any(option in ("-t", "--transport") for option in options) and not any(
+        names_transport = any(option in ("-t", "--transport") for option in options) and not any(
             map(_is_command, options)
         )
-        return len(words) >= 2 and not said and not is_url(words[1])
+        return len(words) >= 2 and not names_transport and not is_url(words[1])
 
     def _wants_value(self, ctx: click.Context, word: str) -> bool:
         for parameter in self.get_params(ctx):

@@ -19,7 +19,7 @@ from dragoman.config import jsonc
 @check_option
 @json_option
 def command(name: str, entry: str, scope: str | None, force: bool, check: bool, as_json: bool) -> None:
-    """Adds the server NAME with ENTRY, a JSON object as it stands in configuration files.
+    """Adds the server NAME with ENTRY, a JSON object as in configuration files.
 
     \b
     dragoman mcp add-json api '{"type": "http", "url": "https://example.com/mcp"}'

@@ -50,7 +50,7 @@ def _what_else(result: dict[str, str]) -> str:
 
 
 def _switch_on(configuration: Configuration, server: ConfiguredServer) -> str:
-    """How it stands afterwards."""
+    """Its state afterwards."""
     files = switch_on(configuration, server.name)
     if not files and server.eligibility == "disabled":
         raise ConfigError(f"{server.name!r} is {server.reason}", hint="This command cannot change that file.")

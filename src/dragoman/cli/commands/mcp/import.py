@@ -63,15 +63,15 @@ def command(
             done.take(name, entry)
     if not dry_run:
         _switch_off(sources, imported, done.added)
-    told = [note for note in imported.notes if not names or note.server in (None, *names)]
-    told += done.notes
-    told += [
+    shown = [note for note in imported.notes if not names or note.server in (None, *names)]
+    shown += done.notes
+    shown += [
         Note(server=name, field=None, text=_for_all_projects(host, done.scope))
         for name in imported.of_project
         if name in done.added
     ]
     if as_json:
-        notes = [{"server": n.server, "field": n.field, "text": n.text} for n in told]
+        notes = [{"server": n.server, "field": n.field, "text": n.text} for n in shown]
         echo({"file": str(path), "added": done.added, "skipped": done.skipped, "notes": notes})
         return
     verb = "Would add" if dry_run else "Added"
@@ -83,7 +83,7 @@ def command(
         click.echo(f"  {click.style('+', fg='green')} {one_line(name)}{off}")
     for name, why in done.skipped.items():
         click.echo(f"  {click.style('–', fg='yellow')} {one_line(name)}: {one_line(why)}")
-    show_notes(told)
+    show_notes(shown)
 
 
 def _for_all_projects(host: str, scope: Scope) -> str:

@@ -109,7 +109,7 @@ def evaluate_call(name: str, words: tuple[str, ...], *, run_hooks: bool) -> Eval
             lambda host: _evaluate_in_host(host, name, words, fitting, run_hooks=run_hooks),
             only=fitting,
         )
-    else:  # otherwise the host tells them
+    else:  # otherwise the host reports them
         for problem in (*rules.problems, *hooks.problems):
             show_problem(problem)
         found = _Found(*_call_of_words(name, words, fitting, None))

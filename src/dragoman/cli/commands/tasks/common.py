@@ -91,8 +91,8 @@ def line_of(info: TaskInfo) -> str:
     status = {"unknown": "not asked"}.get(info.status, info.status)
     if info.status == "expired":
         left = ""
-    said = f": {one_line(info.message, 200)}" if info.message else ""
-    return f"{one_line(info.id, 40)}  {one_line(info.tool, 100)}  {status}{said}  (began {age} ago{left})"
+    message = f": {one_line(info.message, 200)}" if info.message else ""
+    return f"{one_line(info.id, 40)}  {one_line(info.tool, 100)}  {status}{message}  (began {age} ago{left})"
 
 
 def _duration(seconds: float) -> str:

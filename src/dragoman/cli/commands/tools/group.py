@@ -34,7 +34,7 @@ class ToolsGroup(LazyGroup):
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Commands, and the options of `list`, which may stand here too."""
+        """Commands, and the options of `list`, which are accepted here too."""
         found = super().shell_complete(ctx, incomplete)
         listing = self.get_command(ctx, LIST)
         if incomplete.startswith("-") and listing is not None:

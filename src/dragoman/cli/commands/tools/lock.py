@@ -70,8 +70,8 @@ def command(as_json: bool, server: str | None, check: bool) -> None:
             lock.write_lock(path, look.now)
         if as_json:
             servers = [json.server(view) for view in views]
-            said = {"changes": look.changes, "forgotten": look.forgotten, "servers": servers}
-            json.echo({"file": str(path), "isWritten": is_written, **said})
+            document = {"changes": look.changes, "forgotten": look.forgotten, "servers": servers}
+            json.echo({"file": str(path), "isWritten": is_written, **document})
         else:
             _show(look)
             click.echo(_summary(look, is_written=is_written, check=check), err=True)

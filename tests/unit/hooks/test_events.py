@@ -1,14 +1,14 @@
-"""The guide's tables are the contract. `python tests/unit/hooks/test_contract.py` writes them anew."""
+"""The guide's tables are the contract. `python tests/unit/hooks/test_events.py` writes them anew."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from dragoman.hooks.contract import ANSWERS, COMMON, EVENTS, EventSpec, Field
+from dragoman.hooks.events import ANSWERS, COMMON, EVENTS, EventSpec, Field
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "hooks.md"
-BEGIN, END = "<!-- events: made from hooks/contract.py -->\n", "<!-- end -->"
+BEGIN, END = "<!-- events: made from hooks/events.py -->\n", "<!-- end -->"
 
 
 def table(heading: str, fields: Sequence[Field]) -> Iterator[str]:

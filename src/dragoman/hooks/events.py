@@ -1,4 +1,4 @@
-"""The contract of hooks, as data: what a hook is given and what it may answer, for each event.
+"""The hook events, as data: what a hook is given and what it may answer, for each event.
 
 Contains the names of events, what their matchers are compared with, and the fields of their JSON in both
 directions. The tables of the guide are generated from it. Names and meanings are those of Claude Code's hooks
@@ -63,12 +63,12 @@ _ELICITATION: Final = (
     Field("elicitation_id", "text", "the server's id of the question; empty if it gave none"),
     Field("tool_use_id", "text", "the call that the question belongs to; empty if it is not known which"),
 )
-_CONTEXT: Final = Field("additionalContext", "text", "told to the model along with the result")
+_CONTEXT: Final = Field("additionalContext", "text", "given to the model along with the result")
 _OUTPUT: Final = Field(
     "updatedMCPToolOutput", "text or list of text blocks", "what the model sees instead of the result"
 )
 _REFUSES: Final = "the call is refused, with the reason"
-_DECLINES: Final = "the server is told that the question was declined"
+_DECLINES: Final = "the question is declined"
 
 _SPECS: Final = (
     EventSpec(
@@ -91,7 +91,7 @@ _SPECS: Final = (
         "tool_name",
         (*_TOOL, Field("tool_response", "text", "the result's text as the model is to see it")),
         (_CONTEXT, _OUTPUT),
-        "the model is told the reason along with the result",
+        "the model is given the reason along with the result",
         "the model is not given the result",
     ),
     EventSpec(
@@ -104,7 +104,7 @@ _SPECS: Final = (
             Field("error_code", "text or null", "what kind of error; null if it is the tool's own"),
         ),
         (_CONTEXT, _OUTPUT),
-        "the model is told the reason along with the error",
+        "the model is given the reason along with the error",
         "the model is not given the error",
     ),
     EventSpec(

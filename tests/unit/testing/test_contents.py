@@ -43,7 +43,7 @@ async def test_a_prompt_is_filled_in_and_completed(host: Host):
     assert (await host.prompts.complete("mcp__demo__release_notes", "version", "1")).values == ("1.0", "1.1")
 
 
-async def test_an_empty_shelf_is_not_mentioned():
+async def test_empty_contents_are_not_mentioned():
     async with Host({"bare": InMemoryServer("bare")}) as host:
         (view,) = (await host.ready()).values()
 

@@ -51,7 +51,7 @@ class _Offer(Struct, frozen=True):
     """What the gaps or arguments may be, as far as that is known."""
 
 
-class Shelf:
+class ServerContents:
     def __init__(self) -> None:
         self._resources: dict[str, _Offer] = {}
         self._templates: dict[str, _Offer] = {}
@@ -63,8 +63,8 @@ class Shelf:
     def add_template(
         self, uri_template: str, fill: Fill, values: Mapping[str, Iterable[str]], **definition: Any
     ) -> None:
-        said = {"uriTemplate": uri_template, "name": uri_template, **definition}
-        self._templates[uri_template] = _Offer(said, fill, values)
+        described = {"uriTemplate": uri_template, "name": uri_template, **definition}
+        self._templates[uri_template] = _Offer(described, fill, values)
 
     def add_prompt(
         self,
