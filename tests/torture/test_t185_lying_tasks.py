@@ -199,3 +199,13 @@ async def test_input_of_a_kind_that_was_not_declared_ends_the_task(arena):
         outcome = await a.outcome("run", created={"pollIntervalMs": 0}, states=states)
         assert isinstance(outcome.error, InputUnavailable)
         await is_cancelled(a)
+
+
+async def test_a_task_that_is_kept_for_a_million_years_is_told_without_a_time(arena, kind: str):
+    long = {"ttl": 1e300, "ttlMs": 1e300, "pollInterval": 0, "pollIntervalMs": 0}
+    async with arena(zoo("lies_about_tasks.py", kind)) as a:
+        outcome = await a.host.call(
+            "mcp__hostile__run", {"created": long, "states": [long]}, background_after_seconds=0
+        )
+        assert [task.id for task in await a.host.tasks.list()] == [outcome.task]
+        assert [task.expires for task in await a.host.tasks.list()] == [None]

@@ -31,7 +31,7 @@ from dragoman.calls.outcome import (
 from dragoman.calls.progress import OnProgress, ProgressRelay
 from dragoman.calls.recovery import Changed, react
 from dragoman.calls.task_steps import takes_task, wanted_ttl_ms
-from dragoman.calls.task_store import RunningTask, new_id
+from dragoman.calls.task_store import LONGEST_SECONDS, RunningTask, new_id
 from dragoman.calls.tasks import FollowOptions, MovedToBackground, TaskProgress, TaskRunner
 from dragoman.calls.url_elicitation import elicit_urls
 from dragoman.calls.validate import Checker
@@ -395,7 +395,8 @@ class Pipeline:
             task_id=state.task_id,
             era=session.driver.era,
             created=self._clock.now(),
-            ttl_seconds=state.ttl_seconds,
+            # A longer time is as good as none for a person.
+            ttl_seconds=None if (state.ttl_seconds or 0) > LONGEST_SECONDS else state.ttl_seconds,
         )
 
     async def _session(self, server: Server, seconds: float, check: Callable[[], None]) -> Session:
