@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dragoman import FormAnswer, FormElicitation, PermissionAnswer
 from dragoman.calls.task_steps import INPUT_LIMIT, LEAST_POLL_SECONDS
 from dragoman.calls.task_store import TaskStore
 from dragoman.errors import CallTimeout, InputUnavailable, MalformedReply, MessageTooLarge
@@ -209,3 +210,38 @@ async def test_a_task_that_is_kept_for_a_million_years_is_told_without_a_time(ar
         )
         assert [task.id for task in await a.host.tasks.list()] == [outcome.task]
         assert [task.expires for task in await a.host.tasks.list()] == [None]
+
+
+class Absent:
+    """A person who is shown forms, and answers none."""
+
+    def __init__(self) -> None:
+        self.shown = self.gone = 0
+
+    async def allow(self, question: Any) -> PermissionAnswer:
+        return PermissionAnswer(True)
+
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
+        self.shown += 1
+        try:
+            return await asyncio.Future()
+        finally:
+            self.gone += 1
+
+
+DONE = {"status": "completed", "result": {"content": [{"type": "text", "text": "done"}]}}
+ENDS: dict[str, list[Any]] = {
+    "completed": [DONE],
+    "working again": [{"status": "working", "pollIntervalMs": 0}, DONE],
+    "asking for something else": [{"status": "input_required", "inputRequests": {}}, DONE],
+}
+
+
+@pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS.keys())
+async def test_a_question_of_a_task_that_needs_no_answer_any_more_is_withdrawn(arena, ends: list[Any]):
+    person = Absent()
+    asks = {"status": "input_required", "inputRequests": {"a": FORM}, "pollIntervalMs": 100}
+    async with arena(zoo("lies_about_tasks.py", "modern"), interaction=person) as a:
+        async with at_once():
+            assert await a.call("run", created={"pollIntervalMs": 0}, states=[asks, asks, *ends]) == "done"
+        assert (person.shown, person.gone) == (1, 1)
