@@ -266,7 +266,7 @@ def _parsed_choice(field: FormField, text: str) -> str:
             return choice.value
     if word.isdecimal() and 0 < int(word) <= len(field.choices):
         return field.choices[int(word) - 1].value
-    raise ValueError("choose one of the list")
+    raise ValueError("must be one of the list")
 
 
 def _parsed_choices(field: FormField, text: str) -> FieldValue:

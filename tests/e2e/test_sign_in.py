@@ -242,6 +242,7 @@ def test_logout_while_the_authorization_server_is_away(browser: None, home: Path
 def test_whoami_and_auth_status(site: SignInSite, browser: None, home: Path) -> None:
     done = run("mcp", "whoami", "s")
     assert (done.returncode, done.stdout) == (4, "s: not signed in\n")
+    assert done.stderr == "  hint: Run `dragoman mcp login s`.\n"
     assert run("auth", "status").stdout == "! s  not signed in\n"
     run("mcp", "login", "s")
 

@@ -512,6 +512,10 @@ def _error_of(task: RunningTask, state: TaskState) -> CallError:
 
 
 def _not_found(task: RunningTask, error: RemoteError) -> TaskNotFound:
+    said = one_line(error.remote_message, 200)
     return TaskNotFound(
-        task.server, task.id, f"its server does not know it any more ({one_line(error.remote_message, 200)})"
+        task.server,
+        task.id,
+        f"its server does not know it any more ({said})",
+        hint="It has expired, or the server keeps tasks only while the connection lasts that created them.",
     )
