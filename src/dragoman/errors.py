@@ -400,7 +400,7 @@ class TaskNotFound(CallError):
 
     code = "task-not-found"
 
-    def __init__(self, server: str, task: str, reason: str) -> None:
+    def __init__(self, server: str, task: str, reason: str, hint: str | None = None) -> None:
         """`task`: the id that the host has given it."""
         self.task = one_line(task, 100)
         self.reason = one_line(reason, 500)
@@ -408,7 +408,7 @@ class TaskNotFound(CallError):
         super().__init__(
             server,
             f"there is no task {self.task}{whose}: {self.reason}",
-            hint="`dragoman tasks list` shows the tasks that are known.",
+            hint=hint or "`dragoman tasks list` shows the tasks that are known.",
         )
 
 

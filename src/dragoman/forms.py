@@ -7,6 +7,7 @@ untrusted: a form is refused that has another structure than the specification a
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
@@ -98,7 +99,7 @@ def _field(name: str, part: Any, is_required: bool) -> FormField:
         description=_text(schema, "description"),
         is_required=is_required and not may_be_null,
         choices=_choices(name, kind, schema),
-        format=schema["format"] if kind == "text" and schema.get("format") in FORMATS else None,
+        format=_format(schema) if kind == "text" else None,
         pattern=_text(schema, "pattern") or None if kind == "text" else None,
         minimum=_number(schema.get(lowest)),
         maximum=_number(schema.get(highest)),
@@ -118,9 +119,10 @@ _BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
 def _without_null(schema: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     """Libraries write an optional value as a choice between its type and null."""
     kinds: Any = schema.get("type")
-    if isinstance(kinds, list) and "null" in kinds and len(cast("list[Any]", kinds)) == 2:
-        (kind,) = [each for each in cast("list[Any]", kinds) if each != "null"]
-        return {**schema, "type": kind}, True
+    if isinstance(kinds, list) and len(cast("list[Any]", kinds)) == 2:
+        named = [each for each in cast("list[Any]", kinds) if each != "null"]
+        if len(named) == 1:
+            return {**schema, "type": named[0]}, True
     parts: Any = schema.get("anyOf")
     if "type" not in schema and isinstance(parts, list):
         others = [each for each in cast("list[Any]", parts) if each != {"type": "null"}]
@@ -191,8 +193,15 @@ def _text(schema: Mapping[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _format(schema: Mapping[str, Any]) -> Any:
+    name = _text(schema, "format")
+    return name if name in FORMATS else None
+
+
 def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """What is no number, or a larger one than can be written down, is no bound."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and abs(value) <= sys.float_info.max else None
 
 
 def _is_secret(name: str, title: str, schema: Mapping[str, Any]) -> bool:
@@ -257,7 +266,7 @@ def _parsed_choice(field: FormField, text: str) -> str:
             return choice.value
     if word.isdecimal() and 0 < int(word) <= len(field.choices):
         return field.choices[int(word) - 1].value
-    raise ValueError("choose one of the list")
+    raise ValueError("must be one of the list")
 
 
 def _parsed_choices(field: FormField, text: str) -> FieldValue:

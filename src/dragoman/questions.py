@@ -132,10 +132,11 @@ class Questions:
             raise
 
     def _leave(self, server: str, waiter: asyncio.Future[None]) -> None:
-        line = self._waiting[server]
-        line.remove(waiter)
-        if not line:
-            del self._waiting[server]
+        line = self._waiting.get(server, deque[asyncio.Future[None]]())
+        if waiter in line:  # not there if the turn has passed it by since it was cancelled
+            line.remove(waiter)
+            if not line:
+                del self._waiting[server]
 
     def _pass_turn_on(self) -> None:
         while self._waiting:

@@ -72,14 +72,16 @@ def test_a_form_is_filled_in_field_by_field_and_sent_after_a_look(home: Path, re
         person.type(b"\n")
         person.sees("! colour is required")
         person.type(b"blue\n")
-        person.sees("! colour choose one of the list")
+        person.sees("! colour must be one of the list")
         person.type(b"2\n")
         person.sees("[tea]: ")
         person.type(b"tea, 2\n")
         person.sees("gift (yes or no): ")
         person.type(b"\n")
         shown = person.answers(KEYS, "y")
-        assert "mail  (left out)" in shown
+        assert "mail       (left out)" in shown
+        assert "colour     b (Blue)" in shown
+        assert "extras     tea, bread" in shown
         code, rest = person.ends()
 
     assert code == exit_codes.OK
@@ -131,6 +133,27 @@ def test_the_end_of_input_leaves_a_form(home: Path):
         person.sees("Your name (required): ")
         person.type(b"\x04")
         assert answer_in(person.ends()[1]) == {"action": "cancel"}
+
+
+def test_a_default_is_shown_by_its_title_and_sent_by_its_value(home: Path):
+    places = [{"const": "in", "title": "Inside"}, {"const": "out", "title": "On the terrace"}]
+    name = "A field with quite a long title for so small a terminal"
+    fields = {
+        "place": {"type": "string", "oneOf": places, "default": "out"},
+        "places": {"type": "array", "title": name, "items": {"anyOf": places}, "default": ["in", "out"]},
+    }
+    form = {"message": "", "requestedSchema": {"type": "object", "properties": fields}}
+    with Person(*words("2025-11-25", "elicitation/create", form)) as person:
+        person.sees("place (a number or name from the list) [On the terrace]: ")
+        person.type(b"\n")
+        shown = person.sees("[Inside, On the terrace]: ").replace("\r", "")
+        assert max(len(line) for line in shown.splitlines()) < 100, "the terminal breaks no line"
+        person.type(b"\n")
+        shown = person.answers(KEYS, "y")
+        assert "out (On the terrace)" in shown
+        assert "in, out (Inside, On the terrace)" in shown
+        content = {"place": "out", "places": ["in", "out"]}
+        assert answer_in(person.ends()[1]) == {"action": "accept", "content": content}
 
 
 def test_what_was_entered_can_be_entered_again(home: Path):

@@ -243,6 +243,7 @@ def test_logout_while_the_authorization_server_is_away(browser: None, home: Path
 def test_whoami_and_auth_status(site: SignInSite, browser: None, home: Path) -> None:
     done = run("mcp", "whoami", "s")
     assert (done.returncode, done.stdout) == (4, "s: not signed in\n")
+    assert done.stderr == "  hint: Run `dragoman mcp login s`.\n"
     assert run("auth", "status").stdout == "! s  not signed in\n"
     run("mcp", "login", "s")
 
@@ -454,3 +455,41 @@ def test_a_client_secret_needs_a_client_id(site: SignInSite) -> None:
     done = run("mcp", "add", "x", f"{site.origin}/mcp", "--client-secret")
     assert done.returncode == 2
     assert "--client-secret needs --client-id" in done.stderr
+
+
+# --- A store that cannot be opened ---
+
+
+@pytest.fixture
+def locked_store(site: SignInSite, browser: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sign-in whose tokens are encrypted with a passphrase that is not known any more."""
+    monkeypatch.setenv("DRAGOMAN_SECRETS_PASSPHRASE", "canary of the passphrase")
+    assert run("mcp", "login", "s").returncode == 0
+    monkeypatch.setenv("DRAGOMAN_SECRETS_PASSPHRASE", "canary of another one")
+
+
+@pytest.mark.requirement("AUT-5")
+def test_logout_forgets_tokens_that_cannot_be_decrypted(locked_store: None, home: Path) -> None:
+    done = run("mcp", "logout", "s")
+    assert (done.returncode, done.stdout) == (0, "Signed out of s.\n")
+    assert words_of(done.stderr) == (
+        "! the tokens could not be revoked: the stored secret cannot be decrypted with "
+        "DRAGOMAN_SECRETS_PASSPHRASE"
+    )
+    assert secret_files(home) == []
+
+
+def test_remove_forgets_tokens_that_cannot_be_decrypted(locked_store: None, home: Path) -> None:
+    done = run("mcp", "remove", "s")
+    assert done.returncode == 0
+    assert "Removed s from user" in done.stdout
+    assert "the tokens could not be revoked" in words_of(done.stderr)
+    assert secret_files(home) == []
+
+
+@pytest.mark.parametrize("command", [("mcp", "whoami", "s"), ("auth", "status"), ("mcp", "list")])
+def test_a_store_that_cannot_be_opened_is_told(locked_store: None, command: tuple[str, ...]) -> None:
+    done = run(*command)
+    assert "Traceback" not in done.stderr
+    assert "cannot be decrypted with DRAGOMAN_SECRETS_PASSPHRASE" in words_of(done.stdout + done.stderr)
+    assert "canary" not in done.stdout + done.stderr

@@ -60,6 +60,17 @@ def test_a_call_is_left_listed_shown_and_fetched(server: None):
     assert f"there is no task {task}" in again.stderr
 
 
+def test_what_is_left_running_is_told_with_what_may_become_of_it(server: None):
+    done = run("call", "--detach", "mcp__desk__endless")
+    assert done.returncode == exit_codes.OK
+    (task,) = [each["id"] for each in listed()]
+    began, fetched = done.stdout.splitlines()
+    assert began.startswith(f"The call goes on at its server as {task}.")
+    assert fetched == f"Its result is not known yet: fetch it with `dragoman tasks resume {task}`."
+    assert "! desk runs on this computer and ends with this command." in done.stderr
+    run("tasks", "cancel", task)
+
+
 def test_a_task_is_cancelled(server: None):
     task = left_running("endless")
     done = run("tasks", "cancel", task)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dragoman import FormAnswer, FormElicitation, PermissionAnswer
 from dragoman.calls.task_steps import INPUT_LIMIT, LEAST_POLL_SECONDS
 from dragoman.calls.task_store import TaskStore
 from dragoman.errors import CallTimeout, InputUnavailable, MalformedReply, MessageTooLarge
@@ -199,3 +200,48 @@ async def test_input_of_a_kind_that_was_not_declared_ends_the_task(arena):
         outcome = await a.outcome("run", created={"pollIntervalMs": 0}, states=states)
         assert isinstance(outcome.error, InputUnavailable)
         await is_cancelled(a)
+
+
+async def test_a_task_that_is_kept_for_a_million_years_is_told_without_a_time(arena, kind: str):
+    long = {"ttl": 1e300, "ttlMs": 1e300, "pollInterval": 0, "pollIntervalMs": 0}
+    async with arena(zoo("lies_about_tasks.py", kind)) as a:
+        outcome = await a.host.call(
+            "mcp__hostile__run", {"created": long, "states": [long]}, background_after_seconds=0
+        )
+        assert [task.id for task in await a.host.tasks.list()] == [outcome.task]
+        assert [task.expires for task in await a.host.tasks.list()] == [None]
+
+
+class Absent:
+    """A person who is shown forms, and answers none."""
+
+    def __init__(self) -> None:
+        self.shown = self.gone = 0
+
+    async def allow(self, question: Any) -> PermissionAnswer:
+        return PermissionAnswer(True)
+
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
+        self.shown += 1
+        try:
+            return await asyncio.Future()
+        finally:
+            self.gone += 1
+
+
+DONE = {"status": "completed", "result": {"content": [{"type": "text", "text": "done"}]}}
+ENDS: dict[str, list[Any]] = {
+    "completed": [DONE],
+    "working again": [{"status": "working", "pollIntervalMs": 0}, DONE],
+    "asking for something else": [{"status": "input_required", "inputRequests": {}}, DONE],
+}
+
+
+@pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS.keys())
+async def test_a_question_of_a_task_that_needs_no_answer_any_more_is_withdrawn(arena, ends: list[Any]):
+    person = Absent()
+    asks = {"status": "input_required", "inputRequests": {"a": FORM}, "pollIntervalMs": 100}
+    async with arena(zoo("lies_about_tasks.py", "modern"), interaction=person) as a:
+        async with at_once():
+            assert await a.call("run", created={"pollIntervalMs": 0}, states=[asks, asks, *ends]) == "done"
+        assert (person.shown, person.gone) == (1, 1)

@@ -178,3 +178,17 @@ async def test_closing_ends_what_is_shown_and_what_waits(screen: Screen):
     with pytest.raises(HostClosed):
         await screen.ask("a", "a3")
     assert screen.shown == ["a1"]
+
+
+@pytest.mark.parametrize("steps", range(5))
+async def test_a_question_is_just_cancelled_whenever_the_turn_passes_it_by(screen: Screen, steps: int):
+    tasks = await screen.start("a1", "b1", "b2", "c1")
+    screen.open["a1"].set_result("yes")
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    tasks[1].cancel()
+    await settle()
+    await screen.answer_all()
+
+    assert [task.cancelled() for task in tasks] == [False, True, False, False]
+    assert sorted(set(screen.shown) - {"b1"}) == ["a1", "b2", "c1"]

@@ -154,7 +154,8 @@ def authenticated(credentials: OAuthCredentials, account: Account) -> tuple[dict
     from dragoman.auth.assertions import client_assertion
 
     entry = credentials.entry
-    assert entry.private_key is not None
+    if entry.private_key is None:
+        raise Refused("its entry has no oauth.privateKey any more")
     assertion = client_assertion(
         client.client_id, account.auth_server, entry.private_key, entry.signing_algorithm
     )

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from dragoman import paths
+from dragoman.private_files import CLOSE_ON_EXEC, NO_LINK, NO_WAIT
 
 LASTS_SECONDS: Final = 15 * 60.0
+_FLAGS: Final = os.O_WRONLY | os.O_CREAT | CLOSE_ON_EXEC | NO_LINK | NO_WAIT
 
 
 class NeedsAuthCache:
@@ -31,7 +33,7 @@ class NeedsAuthCache:
     def remember(self) -> None:
         try:
             paths.make_private(self._path.parent)
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            descriptor = os.open(self._path, _FLAGS, 0o600)
             os.close(descriptor)
             os.utime(self._path)
         except OSError:  # a convenience

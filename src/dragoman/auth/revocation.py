@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 async def sign_out(credentials: OAuthCredentials) -> str | None:
     """Revokes the refresh token, then the access token, then forgets both.
 
-    They are forgotten even if the server cannot be reached; then the reason is returned. Raises
-    `SignInFailed` if the store fails.
+    They are forgotten even if they cannot be read or the server cannot be reached; then the reason is
+    returned. Raises `SignInFailed` if the store cannot forget them.
     """
     try:
         return await _sign_out(credentials)
@@ -30,7 +30,11 @@ async def sign_out(credentials: OAuthCredentials) -> str | None:
 
 async def _sign_out(credentials: OAuthCredentials) -> str | None:
     async with locked(credentials.vault.lock_path(credentials.entry.key)):
-        account = await credentials.load(fresh=True)
+        try:
+            account = await credentials.load(fresh=True)
+        except AuthProblem as problem:  # such as a passphrase that is lost
+            await credentials.forget()
+            return f"the tokens could not be revoked: {problem.cause}"
         if account is None:
             return None
         problem = await _revoke(credentials, account)
@@ -48,7 +52,11 @@ async def _revoke(credentials: OAuthCredentials, account: Account) -> str | None
         return None
     if endpoint is None:
         return "its authorization server cannot revoke tokens; they stay valid until they expire"
-    fields, headers = authenticated(credentials, account)
+    try:
+        await credentials.resolve_secrets()
+        fields, headers = authenticated(credentials, account)
+    except AuthProblem as problem:
+        return f"the tokens could not be revoked: {problem.cause}"
     for kind in ("refresh_token", "access_token"):
         token: str | None = getattr(account.tokens, kind)
         if token is None:

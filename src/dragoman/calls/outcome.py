@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from dragoman.calls.task_store import RunningTask
-from dragoman.cleaning import value_for_model, visible
+from dragoman.cleaning import one_line, value_for_model, visible
 from dragoman.content.blocks import Block, TextBlock
 from dragoman.content.prepare import Prepared
 from dragoman.content.redact import Redactor
@@ -114,10 +114,13 @@ def outcome_of(
 
 def outcome_in_background(task: RunningTask, message: str, duration_seconds: float) -> CallOutcome:
     """A call that goes on at its server. `message`: what the server says of its state."""
-    said = f" It says: {visible(message, 500)}" if message else ""
+    said = f" It says: {one_line(message, 500)}" if message else ""
+    fetch = f"`dragoman tasks resume {task.id}`"
+    if not task.fingerprint:  # of a server without an entry, which only this process knows
+        fetch = f"`tasks.result({task.id!r})` of the host"
     text = (
-        f"The call goes on at its server as {task.id}.{said} Its result is not known yet: fetch it with "
-        f"`dragoman tasks resume {task.id}`, or `tasks.result({task.id!r})` of the host."
+        f"The call goes on at its server as {task.id}.{said}\n"
+        f"Its result is not known yet: fetch it with {fetch}."
     )
     return CallOutcome(
         server=task.server,

@@ -31,7 +31,7 @@ from dragoman.calls.outcome import (
 from dragoman.calls.progress import OnProgress, ProgressRelay
 from dragoman.calls.recovery import Changed, react
 from dragoman.calls.task_steps import takes_task, wanted_ttl_ms
-from dragoman.calls.task_store import RunningTask, new_id
+from dragoman.calls.task_store import LONGEST_SECONDS, RunningTask, new_id
 from dragoman.calls.tasks import FollowOptions, MovedToBackground, TaskProgress, TaskRunner
 from dragoman.calls.url_elicitation import elicit_urls
 from dragoman.calls.validate import Checker
@@ -194,7 +194,7 @@ class Pipeline:
                     if (named := _server_of(tool, arguments)) != name:
                         entry.server = name = named
                         server = self._servers.find(name)
-        except (UnknownTool, InvalidArguments) as error:
+        except (UnknownTool, InvalidArguments, TaskNotFound) as error:
             return outcome_of_error(error.server or "", request.name, error)
         permissions = self._permissions
         decision = permissions.decide_by_rules_alone(tool, hook_decision) or await permissions.decide(
@@ -237,17 +237,24 @@ class Pipeline:
         return arguments
 
     def _known(self, request: ToolCall) -> ServerTool | BuiltinTool | None:
+        if (task := request.resumes) is not None:  # its name may be another tool's by now
+            return self._catalog.tool_of(task.server, task.wire_name)
         builtins, name = request.builtin_tools, request.name
         return (builtins.get(name) if builtins else None) or self._catalog.find(name)
 
     async def _find(self, request: ToolCall) -> ServerTool:
         """A tool that is not known. A server that is still connecting is waited for; `NotConnected` if it is
         not."""
-        server = self._servers.server_in(request.name)
+        task = request.resumes
+        server = self._servers.server_in(request.name) if task is None else self.tasks.server_of(task)
         if server is not None and server.session() is None:
             seconds = request.timeout_seconds
             await server.wait_for_session(server.timeout_seconds if seconds is None else seconds)
-        return self._catalog.resolve(request.name)
+        if task is None:
+            return self._catalog.resolve(request.name)
+        if (tool := self._catalog.tool_of(task.server, task.wire_name)) is None:
+            raise TaskNotFound(task.server, task.id, "its tool is not offered any more")
+        return tool
 
     # The call itself, allowed by now.
 
@@ -390,7 +397,8 @@ class Pipeline:
             task_id=state.task_id,
             era=session.driver.era,
             created=self._clock.now(),
-            ttl_seconds=state.ttl_seconds,
+            # A longer time is as good as none for a person.
+            ttl_seconds=None if (state.ttl_seconds or 0) > LONGEST_SECONDS else state.ttl_seconds,
         )
 
     async def _session(self, server: Server, seconds: float, check: Callable[[], None]) -> Session:

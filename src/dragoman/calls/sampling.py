@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, cast
 
 from msgspec import Raw, Struct
 
-from dragoman.cleaning import for_model, one_line
+from dragoman.cleaning import for_model, one_line, value_for_model
 from dragoman.config.model import ServerConfig
 from dragoman.connections.server_requests import Refusal, RequestContext, RequestHandler
 from dragoman.errors import HostClosed
@@ -42,6 +42,7 @@ NESTING_LIMIT: Final = 2
 """Sampling within calls that are made to answer sampling."""
 MINUTE_SECONDS: Final = 60.0
 _BLOCKS: Final = frozenset({"text", "image", "audio", "tool_use", "tool_result"})
+_IDS: Final[Mapping[str, tuple[str, ...]]] = {"tool_use": ("id",), "tool_result": ("toolUseId",)}
 
 
 class _Hint(Struct):
@@ -104,8 +105,8 @@ def request_of(
         speed_priority=wanted.speed_priority,
         intelligence_priority=wanted.intelligence_priority,
         temperature=asked.temperature,
-        stop_sequences=tuple(asked.stop_sequences[:20]),
-        tools=tuple(asked.tools),
+        stop_sequences=tuple(for_model(each) for each in asked.stop_sequences[:20]),
+        tools=tuple(map(_cleaned, asked.tools)),
         tool_choice=asked.tool_choice.mode if asked.tool_choice is not None else "auto",
         calls=context.calls,
     )
@@ -119,13 +120,24 @@ def _message(message: _Message) -> SamplingMessage:
     return SamplingMessage(message.role, blocks)
 
 
-def _block(block: Mapping[str, Any]) -> Mapping[str, Any]:
+def _block(block: dict[str, Any]) -> Mapping[str, Any]:
     kind = block.get("type")
-    if kind not in _BLOCKS:
+    if not isinstance(kind, str) or kind not in _BLOCKS:
         raise _invalid(f"a message has content of the unknown type {one_line(str(kind), 50)!r}")
+    for name in _IDS.get(kind, ()):
+        if not isinstance(block.get(name), str):
+            raise _invalid(f"content of the type {kind} has no {name}")
     if kind != "text":
-        return block
+        return _cleaned(block)
     return {**block, "text": for_model(str(block.get("text", "")), TEXT_LIMIT)}
+
+
+def _cleaned(part: dict[str, Any]) -> dict[str, Any]:
+    """Without what a person would not see, at every depth."""
+    try:
+        return value_for_model(part)
+    except RecursionError:
+        raise _invalid("the request is nested too deeply") from None
 
 
 def _check_tool_results(messages: tuple[SamplingMessage, ...]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,10 @@ from dragoman.wire.codec import DECODE_ERRORS
 
 FILE: Final = "tasks.json"
 KEPT_TASKS: Final = 500
+KEPT_OF_SERVER: Final = 100
+"""So that one server with very many tasks does not drop those of others."""
+LONGEST_SECONDS: Final = 366 * 24 * 3600.0
+"""A task is not kept longer, whatever its server says."""
 KEPT_SECONDS: Final = 7 * 24 * 3600.0
 """How long a task is kept that no process has fetched, if its server names no time."""
 GRACE_SECONDS: Final = 24 * 3600.0
@@ -85,6 +90,7 @@ class TaskStore:
 
     def _is_over(self, task: RunningTask) -> bool:
         kept = KEPT_SECONDS if task.ttl_seconds is None else task.ttl_seconds + GRACE_SECONDS
+        kept = min(kept, LONGEST_SECONDS)
         return self._now() > task.created + kept
 
     def _change(self, change: Callable[[list[RunningTask]], list[RunningTask]]) -> None:
@@ -93,4 +99,14 @@ class TaskStore:
         with contextlib.suppress(OSError):  # border: the disk, or another process that holds the lock
             paths.make_private(self._path.parent)
             with FileLock(self._path.with_suffix(".lock"), timeout=LOCK_SECONDS, mode=0o600):
-                put_cache(self._path, msgspec.json.encode(change(self.all())[-KEPT_TASKS:]))
+                put_cache(self._path, msgspec.json.encode(_newest(change(self.all()))))
+
+
+def _newest(tasks: list[RunningTask]) -> list[RunningTask]:
+    """Those that are kept, oldest first."""
+    of_server, kept = Counter[str](), list[RunningTask]()
+    for task in reversed(tasks):
+        of_server[task.server] += 1
+        if of_server[task.server] <= KEPT_OF_SERVER:
+            kept.append(task)
+    return kept[:KEPT_TASKS][::-1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from typing import Any, Final
 
 from msgspec import Raw, Struct
@@ -40,6 +40,7 @@ from dragoman.errors import (
     CallError,
     CallTimeout,
     ConnectionLost,
+    HttpError,
     InputUnavailable,
     MalformedReply,
     NotConnected,
@@ -394,12 +395,35 @@ class _Following:
         if len(self._answered) + len(keys) > INPUT_LIMIT:
             raise MalformedReply(self._task.server, f"a task asks for input more than {INPUT_LIMIT} times")
         self._answered.update(keys)
-        requests = self._server.requests
-        context = input_context(self._related_call)
-        answers = {
-            key: await answer_input(self._task.server, questions[key], requests, context) for key in keys
+        asking = asyncio.create_task(self._ask({key: questions[key] for key in keys}))
+        try:
+            with session.in_use():
+                await self._until_answered(asking, keys)
+            if asking.done():
+                await self._update(asking.result())
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    async def _ask(self, questions: Mapping[str, Question]) -> dict[str, Mapping[str, Any]]:
+        requests, context = self._server.requests, input_context(self._related_call)
+        return {
+            key: await answer_input(self._task.server, question, requests, context)
+            for key, question in questions.items()
         }
-        await self._update(answers)
+
+    async def _until_answered(self, asking: asyncio.Task[Any], keys: Collection[str]) -> None:
+        """Returns also when the task needs none of the answers any more: its questions are withdrawn."""
+        polls = 0
+        while not asking.done():
+            await asyncio.wait([asking], timeout=poll_wait(self._state.poll_seconds, polls))
+            polls += 1
+            if asking.done() or (session := self._server.session()) is None:
+                continue
+            with contextlib.suppress(ConnectionLost, CallTimeout, HttpError):  # the person may still answer
+                self._changed(await _state(session, self._task, self._server.request_seconds))
+            if not set(keys) & set(_wanted(self._task, self._state)):
+                return
 
     async def _update(self, answers: Mapping[str, Any]) -> None:
         """Sends the answers, once more after a lost connection: a server takes each key once."""
@@ -467,6 +491,11 @@ def _questions(task: RunningTask, raw: Raw) -> dict[str, Question]:
     return found
 
 
+def _wanted(task: RunningTask, state: TaskState) -> Collection[str]:
+    """The keys of the input requests that a task waits for."""
+    return _questions(task, state.input_requests) if state.status == "input_required" else ()
+
+
 def _error_of(task: RunningTask, state: TaskState) -> CallError:
     """The error that a failed task of the modern era has."""
     try:
@@ -483,6 +512,10 @@ def _error_of(task: RunningTask, state: TaskState) -> CallError:
 
 
 def _not_found(task: RunningTask, error: RemoteError) -> TaskNotFound:
+    said = one_line(error.remote_message, 200)
     return TaskNotFound(
-        task.server, task.id, f"its server does not know it any more ({one_line(error.remote_message, 200)})"
+        task.server,
+        task.id,
+        f"its server does not know it any more ({said})",
+        hint="It has expired, or the server keeps tasks only while the connection lasts that created them.",
     )

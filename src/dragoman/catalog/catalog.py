@@ -119,6 +119,12 @@ class Catalog:
         tools = self._tools
         return (self._pool() if tools is None else tools).get(name)
 
+    def tool_of(self, server: str, wire_name: str) -> ServerTool | None:
+        """The tool that this server calls so, whatever its name is now."""
+        pool, source = self._pool(), self._sources.get(ServerName(server))
+        tool = None if source is None else source.named.get(wire_name)
+        return None if tool is None else pool.get(tool.name)
+
     def resolve(self, name: str) -> ServerTool:
         pool = self._pool()
         tool = pool.get(name)

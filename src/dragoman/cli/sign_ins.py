@@ -44,11 +44,15 @@ def company_credentials(configuration: Configuration) -> OAuthCredentials | None
 
 def sign_out_and_report(name: str, credentials: OAuthCredentials, *, as_json: bool) -> None:
     """Signs out, and says of what."""
+    from dragoman.auth.errors import AuthProblem
     from dragoman.auth.revocation import sign_out
 
     async def work() -> tuple[bool, str | None]:
-        account = await credentials.load(fresh=True)
-        was_signed_in = account is not None and account.tokens is not None
+        try:
+            account = await credentials.load(fresh=True)
+            was_signed_in = account is not None and account.tokens is not None
+        except AuthProblem:  # something is stored that cannot be read
+            was_signed_in = True
         return was_signed_in, await sign_out(credentials)
 
     was_signed_in, problem = asyncio.run(work())

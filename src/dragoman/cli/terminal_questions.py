@@ -15,6 +15,7 @@ from msgspec import UNSET, structs
 
 from dragoman.browser import open_page, opener
 from dragoman.cleaning import one_line, visible
+from dragoman.cli.render.columns import cells, filled
 from dragoman.cli.terminal_input import ask_key, cut, indented, quoted, read_answer, show_keys
 from dragoman.forms import FormField, value_of
 from dragoman.interaction import (
@@ -34,7 +35,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "integer": "a whole number",
     "boolean": "yes or no",
     "choice": "a number or name from the list",
-    "choices": "numbers or names from the list, with commas between them",
+    "choices": "numbers or names from the list, with commas",
 }
 _FORMATS: Final[Mapping[str, str]] = {
     "email": "an e-mail address",
@@ -72,9 +73,12 @@ async def fill_in(question: FormElicitation) -> FormAnswer:
                 return FormAnswer("cancel")
         if fields:
             click.echo("  This will be sent:", err=True)
-        for field in fields:
-            value = _written(entered[field.name]) if field.name in entered else "(left out)"
-            click.echo(f"    {click.style(one_line(field.label, 60), fg='cyan')}  {value}", err=True)
+        labels = [one_line(field.label, 60) for field in fields]
+        room = max((cells(label) for label in labels), default=0)
+        for field, label in zip(fields, labels, strict=True):
+            value = _sent(field, entered[field.name]) if field.name in entered else "(left out)"
+            name = click.style(filled(label, room), fg="cyan")
+            click.echo(f"    {name}  {indented(value, room + 6)}", err=True)
         meanings = {"y": "send this", "n": "no, decline", LEFT: "leave without an answer"}
         if fields:
             meanings = {"y": "send this", "e": "enter it again", **meanings}
@@ -94,9 +98,9 @@ async def _enter(field: FormField, entered: dict[str, Any]) -> bool:
     """Reads one field into `entered`; false if the person leaves the form."""
     _show_field(field)
     default = entered.get(field.name, field.default)
-    brackets = "" if default is UNSET else f" [{_written(default)}]"
+    brackets = "" if default is UNSET else f" [{_titles(field, default)}]"
     while True:
-        click.echo(f"    {_label(field)}{brackets}: ", nl=False, err=True)
+        click.echo(f"    {_prompt(field, brackets)} ", nl=False, err=True)
         text = await read_answer()
         if text is None:
             click.echo(err=True)
@@ -124,10 +128,28 @@ def _show_field(field: FormField) -> None:
         click.echo(f"      {number:>2}  {indented(one_line(choice.title, 100), 10)}", err=True)
 
 
-def _label(field: FormField) -> str:
+def _prompt(field: FormField, brackets: str) -> str:
+    """The label, what is expected, and the default, in lines that fit."""
     kind = _FORMATS.get(field.format or "", _KINDS.get(field.kind, ""))
     about = ", ".join(filter(None, (kind, "required" if field.is_required else "")))
-    return click.style(one_line(field.label, 60), fg="cyan") + (f" ({about})" if about else "")
+    label = one_line(field.label, 60)
+    text = indented(f"{label}{f' ({about})' if about else ''}{brackets}:", 4)
+    return click.style(label, fg="cyan") + text.removeprefix(label) if text.startswith(label) else text
+
+
+def _titles(field: FormField, value: Any) -> str:
+    """A default as a person knows it: choices by the titles of the list."""
+    titles = {choice.value: one_line(choice.title, 100) for choice in field.choices}
+    values = value if isinstance(value, list | tuple) else (value,)
+    if not titles:
+        return _written(value)
+    return cut(", ".join(titles.get(each, str(each)) for each in cast("tuple[str, ...]", values)))
+
+
+def _sent(field: FormField, value: Any) -> str:
+    """A value as it is sent, with the titles of choices behind it, where they are others."""
+    written, titles = _written(value), _titles(field, value)
+    return written if written == titles else f"{written} ({titles})"
 
 
 def _written(value: Any) -> str:

@@ -15,10 +15,11 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
+from dragoman.errors import HostClosed
 from dragoman.interaction import RelatedCall
-from dragoman.protocol import INVALID_REQUEST, METHOD_NOT_FOUND
+from dragoman.protocol import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND
 from dragoman.questions import OpenQuestion
-from dragoman.wire.codec import encode_error, encode_result
+from dragoman.wire.codec import can_be_encoded, encode_error, encode_result
 from dragoman.wire.messages import MessageId
 
 RECENT_LIMIT: Final = 32
@@ -132,7 +133,15 @@ class ServerRequests:
         handler = self._handlers.get(method)
         if handler is None:
             raise Refusal(METHOD_NOT_FOUND, _not_offered(method))
-        return await handler.answer(params, context)
+        try:
+            result = await handler.answer(params, context)
+        except (Refusal, HostClosed):
+            raise
+        except Exception:  # border: a program's model or front end, or a request that nothing was made for
+            raise Refusal(INTERNAL_ERROR, f"{method} could not be answered") from None
+        if not can_be_encoded(result):
+            raise Refusal(INTERNAL_ERROR, f"the answer to {method} cannot be written as JSON")
+        return result
 
 
 def _not_offered(method: str) -> str:

@@ -72,6 +72,15 @@ def encode_error(request_id: object, code: int, message: str, data: object = Non
     return _encode({"jsonrpc": "2.0", "id": request_id, "error": error})
 
 
+def can_be_encoded(value: object) -> bool:
+    """Whether a value of a program can be sent: half of a surrogate pair cannot, nor can an object."""
+    try:
+        _encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return False
+    return True
+
+
 def decode_envelope(data: bytes) -> Envelope:
     try:
         return _decode_envelope(data)

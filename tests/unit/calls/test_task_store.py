@@ -3,6 +3,7 @@
 import stat
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,3 +86,18 @@ def test_stores_of_several_threads_lose_nothing(tmp_path: Path):
 
 def test_ids_differ():
     assert len({new_id() for _ in range(1000)}) == 1000
+
+
+def test_one_server_with_very_many_tasks_does_not_drop_those_of_others(tmp_path: Path, monkeypatch: Any):
+    monkeypatch.setattr(task_store, "KEPT_TASKS", 6)
+    monkeypatch.setattr(task_store, "KEPT_OF_SERVER", 4)
+    store(tmp_path).add(task(0, server="calm"))
+    for number in range(1, 10):
+        store(tmp_path).add(task(number))
+    assert [each.id for each in store(tmp_path).all()] == ["task_0", "task_6", "task_7", "task_8", "task_9"]
+
+
+def test_a_task_is_not_kept_for_ever_whatever_its_server_says(tmp_path: Path):
+    store(tmp_path).add(task(ttl_seconds=1e300))
+    assert store(tmp_path, 1000.0 + task_store.LONGEST_SECONDS).all() == [task(ttl_seconds=1e300)]
+    assert store(tmp_path, 1001.0 + task_store.LONGEST_SECONDS).all() == []

@@ -33,6 +33,7 @@ from dragoman.cli.options import (
     yes_option,
 )
 from dragoman.cli.render import json, text
+from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.progress import ProgressLine
 from dragoman.cli.render.servers import counted
 from dragoman.cli.terminal_interaction import CommandLineUser
@@ -130,6 +131,8 @@ def command(
             )
         # Before the host is closed: a server may take its time to end.
         show_result(outcome, as_json=as_json, output=output)
+        if outcome.task is not None and host.servers[outcome.server].transport == "stdio":
+            _warn_of_end(outcome.server)
         return outcome
 
     user = CommandLineUser(sources, says_yes=yes)
@@ -138,6 +141,12 @@ def command(
     )
     if outcome is not None:
         sys.exit(exit_code_of(outcome))
+
+
+def _warn_of_end(server: str) -> None:
+    why = f"{one_line(server)} runs on this computer and ends with this command."
+    then = "The task goes on, or its result is kept, only if the server itself takes care of that."
+    echo_wrapped(f"{why} {then}", label="! ", colour="yellow", err=True)
 
 
 def exit_code_of(outcome: CallOutcome) -> int:
@@ -182,6 +191,9 @@ def _chosen(
 
 
 def show_result(outcome: CallOutcome, *, as_json: bool, output: Path | None) -> None:
+    if outcome.task is not None and not as_json:
+        echo_wrapped(outcome.text)
+        return
     if outcome.error is not None:
         if as_json:
             json.echo(json.outcome(outcome))

@@ -18,6 +18,7 @@ from dragoman.config.edits import places_of, remove_server
 from dragoman.errors import ConfigError, DragomanError, NotFound
 
 if TYPE_CHECKING:
+    from dragoman.auth.oauth import OAuthCredentials
     from dragoman.config.load import Configuration
 
 
@@ -60,22 +61,30 @@ def _forget_secrets(configuration: Configuration, name: str) -> str | None:
     if credentials is None or not credentials.vault.folder.exists():
         return None
     from dragoman.auth.client_secrets import forget_client_secret
-    from dragoman.auth.revocation import sign_out
     from dragoman.auth.stores.base import StoreFailed
 
-    async def forget() -> str | None:
-        problems: list[str | None] = []
-        for identity in credentials.stored_identities():
-            account = credentials.for_identity(identity)
-            problems.append(await sign_out(account))
-            await account.forget()
-        return next((problem for problem in problems if problem is not None), None)
+    entry = credentials.entry  # before its references are replaced by what they stand for
 
+    async def forget() -> list[str | None]:
+        accounts = [credentials.for_identity(identity) for identity in credentials.stored_identities()]
+        return [await _forget_account(account) for account in accounts]
+
+    problems = asyncio.run(forget())
     try:
-        problem = asyncio.run(forget())
-        entry = credentials.entry
         for reference in (entry.client.client_secret, entry.private_key, entry.workload_token):
             forget_client_secret(credentials.vault, reference, entry.server, entry.url)
-    except (StoreFailed, DragomanError) as error:
+    except StoreFailed as error:
+        problems.append(str(error))
+    return next((problem for problem in problems if problem is not None), None)
+
+
+async def _forget_account(account: OAuthCredentials) -> str | None:
+    from dragoman.auth.errors import AuthProblem
+    from dragoman.auth.revocation import sign_out
+
+    try:
+        problem = await sign_out(account)
+        await account.forget()
+    except (AuthProblem, DragomanError) as error:
         return str(error)
     return problem

@@ -41,4 +41,8 @@ def command(name: str, identity: str | None, as_json: bool) -> None:
         for label, value in rows.items():
             if value is not None:
                 echo_wrapped(f"  {label}: {one_line(value, 300)}")
+        if state.status != "signed-in" and state.problem is None:
+            option = "" if identity is None else f" --identity {one_line(identity)}"
+            hint = f"Run `dragoman mcp login {one_line(name)}{option}`."
+            echo_wrapped(hint, label="  hint: ", colour="cyan", err=True)
     sys.exit(exit_codes.OK if state.status == "signed-in" else exit_codes.NOT_CONNECTED)

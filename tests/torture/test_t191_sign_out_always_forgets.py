@@ -1,0 +1,51 @@
+"""T191: a sign-out forgets the tokens whatever has become of the entry's secrets and of the store."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.auth.needs_auth import NeedsAuthCache
+from dragoman.auth.revocation import sign_out
+from dragoman.auth.stores.base import Vault
+from dragoman.auth.tokens import Client, encode_account
+from tests.servers.web.auth_world import AuthWorld
+from tests.torture.signed_in import account_of, credentials_of, entry_of
+
+pytestmark = pytest.mark.requirement("AUT-5")
+
+KEYS = {
+    "no key any more": None,
+    "a reference to nothing": "secret-store:0123456789abcdef",
+    "no key at all": "not a key",
+}
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
+async def test_t191_a_client_that_cannot_sign_any_more_is_signed_out_all_the_same(
+    home: Path, key: str | None
+):
+    async with AuthWorld() as world:
+        client = Client("client-1", auth_method="private_key_jwt")
+        account = replace(account_of(world), client=client)
+        Vault().put(entry_of(world).key, encode_account(account))
+        problem = await sign_out(credentials_of(world, private_key=key))
+    assert problem is not None
+    assert problem.startswith("the tokens could not be revoked: ")
+    assert Vault().keys() == []
+    assert world.revoked == []
+
+
+def test_t191_a_link_in_place_of_a_mark_is_not_followed(tmp_path: Path):
+    target = tmp_path / "precious.json"
+    target.write_text(json.dumps({"precious": True}))
+    (tmp_path / "x.needs-auth").symlink_to(target)
+    NeedsAuthCache(tmp_path, "x").remember()
+    assert json.loads(target.read_text()) == {"precious": True}
+
+
+def test_t191_a_pipe_in_place_of_a_mark_holds_nothing_up(tmp_path: Path):
+    os.mkfifo(tmp_path / "x.needs-auth")
+    NeedsAuthCache(tmp_path, "x").remember()
