@@ -131,7 +131,7 @@ def command(
             )
         # Before the host is closed: a server may take its time to end.
         show_result(outcome, as_json=as_json, output=output)
-        if outcome.task is not None and host.servers[outcome.server].transport == "stdio":
+        if outcome.task is not None and host.servers[outcome.server].pid is not None:
             _warn_of_end(outcome.server)
         return outcome
 
