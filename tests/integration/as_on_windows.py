@@ -20,7 +20,10 @@ from typing import Any
 
 import aiohttp  # noqa: F401
 import filelock
+import platformdirs.unix  # noqa: F401
 import rich.console  # noqa: F401
+import textual.app
+import textual.widgets  # noqa: F401
 
 MODULES = ("fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty")
 OF_OS = (

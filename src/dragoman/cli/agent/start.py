@@ -47,13 +47,13 @@ class Wanted(NamedTuple):
 
 def start(wanted: Wanted) -> int:
     """Runs the conversation; returns the exit code."""
+    if not wanted.is_print and not sys.stdin.isatty():
+        raise click.UsageError("there is no terminal to talk in; give a prompt with -p, or a command")
     options = _options(wanted)
     if wanted.is_print:
         from dragoman.cli.agent.headless import answer
 
         return answer(wanted, options)
-    if not sys.stdin.isatty():
-        raise click.UsageError("there is no terminal to talk in; give a prompt with -p")
     from dragoman.cli.agent.plain import converse
 
     return converse(wanted, options)
