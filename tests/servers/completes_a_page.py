@@ -12,10 +12,10 @@ PAGE = {"mode": "url", "elicitationId": "e1", "url": "https://pay.example/1", "m
 is_complete = False
 for message in messages():
     if is_call(message, "buy") and not is_complete:
-        send(error_of(message, -32042, "pay first", {"elicitations": [PAGE]}))
-        if "late" not in sys.argv:
-            is_complete = True
-            send(notification("notifications/elicitation/complete", elicitationId="other"), COMPLETE)
+        refusal = error_of(message, -32042, "pay first", {"elicitations": [PAGE]})
+        is_complete = "late" not in sys.argv
+        other = notification("notifications/elicitation/complete", elicitationId="other")
+        send(refusal, *((other, COMPLETE) if is_complete else ()))
     elif is_call(message, "buy"):
         send(text_of(message, "bought"))
     elif is_call(message, "finish"):
