@@ -140,10 +140,10 @@ def _prompt(field: FormField, brackets: str) -> str:
 def _titles(field: FormField, value: Any) -> str:
     """A default as a person knows it: choices by the titles of the list."""
     titles = {choice.value: one_line(choice.title, 100) for choice in field.choices}
-    values = value if isinstance(value, list | tuple) else (value,)
     if not titles:
         return _written(value)
-    return cut(", ".join(titles.get(each, str(each)) for each in cast("tuple[str, ...]", values)))
+    values: Any = (value,) if isinstance(value, str) else value
+    return cut(", ".join(titles.get(each, str(each)) for each in values))
 
 
 def _sent(field: FormField, value: Any) -> str:
