@@ -101,6 +101,11 @@ class SignInTool(BuiltinTool):
         lines = [f"Ask the user to open this page and sign in to {name}:", screen.pages[-1], *screen.notices]
         return "\n".join([*lines, "The sign-in is complete when the page says so."])
 
+    def abandon(self) -> None:
+        """Ends an attempt whose server is another one now."""
+        if self._task is not None:
+            self._task.cancel()
+
     async def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
@@ -152,6 +157,8 @@ class SignInTools:
     def _tool_of(self, name: str, server: Server) -> SignInTool:
         known = self._tools.get(name)
         if known is None or known[0] is not server:
+            if known is not None:
+                known[1].abandon()
             known = self._tools[name] = (server, SignInTool(server, self._sign_in))
         return known[1]
 
