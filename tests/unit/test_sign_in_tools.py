@@ -1,4 +1,4 @@
-"""The pseudo-tools by which a model starts a sign-in: what becomes of an attempt when its server is replaced."""
+"""Pseudo-tools by which a model starts a sign-in: an attempt ends when its server is replaced."""
 
 import asyncio
 from types import SimpleNamespace
