@@ -12,11 +12,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from dragoman.catalog.naming import prefix
+from dragoman.catalog.naming import assign, qualify
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.errors import ConfigError, DragomanError, SignInFailed, reworded
 from dragoman.interaction import SignInScreen
-from dragoman.names import QualifiedName, ServerName
+from dragoman.names import ServerName, WireToolName
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 from dragoman.servers.status import ServerStatus
@@ -94,7 +94,7 @@ class SignInTool(BuiltinTool):
             input_schema={"type": "object", "properties": {}, "additionalProperties": False},
             needs_permission=False,
         )
-        self.name = QualifiedName(f"{prefix(server.name)}{SIGN_IN}")
+        self.name = qualify(server.name, SIGN_IN)
         self.signs_in_to = server.name
         self._sign_in = sign_in
         self._screen: CollectingScreen | None = None
@@ -153,6 +153,11 @@ class SignInTool(BuiltinTool):
         lines = [f"Ask the user to open this page and sign in to {name}:", screen.pages[-1], *screen.notices]
         return "\n".join([*lines, "The sign-in is complete when the page says so."])
 
+    def abandon(self) -> None:
+        """Ends an attempt whose server is another one now."""
+        if self._task is not None:
+            self._task.cancel()
+
     async def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
@@ -194,16 +199,24 @@ class SignInTools:
 
     def tools(self) -> dict[str, SignInTool]:
         """By qualified name, those of the servers that wait for a sign-in."""
+        waiting = {
+            name: server
+            for name, server in self._servers.items()
+            if server.connection.state.status == "needs-auth" and server.takes_sign_in
+        }
+        # Those who would share a name get a hash, as tools do: none gets the sign-in of another.
+        names = assign((ServerName(name), WireToolName(SIGN_IN)) for name in waiting)
         found: dict[str, SignInTool] = {}
-        for name, server in self._servers.items():
-            if server.connection.state.status == "needs-auth" and server.takes_sign_in:
-                tool = self._tool_of(name, server)
-                found[tool.name] = tool
+        for (name, _), called in names.of.items():
+            tool = found[called] = self._tool_of(name, waiting[name])
+            tool.name = called
         return found
 
     def _tool_of(self, name: str, server: Server) -> SignInTool:
         known = self._tools.get(name)
         if known is None or known[0] is not server:
+            if known is not None:
+                known[1].abandon()
             known = self._tools[name] = (server, SignInTool(server, self._sign_in))
         return known[1]
 

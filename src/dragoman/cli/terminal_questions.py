@@ -142,8 +142,8 @@ def _titles(field: FormField, value: Any) -> str:
     titles = {choice.value: one_line(choice.title, 100) for choice in field.choices}
     if not titles:
         return _written(value)
-    values = cast("tuple[str, ...]", value if isinstance(value, list | tuple) else (value,))
-    return cut(", ".join(titles.get(each, each) for each in values))
+    values: Any = (value,) if isinstance(value, str) else value
+    return cut(", ".join(titles.get(each, str(each)) for each in values))
 
 
 def _sent(field: FormField, value: Any) -> str:

@@ -27,6 +27,7 @@ from dragoman.connections.server_messages import LOG_TEXT_LIMIT, ServerMessages
 from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import End, Session, SessionEvents
 from dragoman.connections.state import (
+    CLOSED,
     AuthNeeded,
     Disable,
     Failed,
@@ -312,7 +313,7 @@ class Connection:
             await self._drop(None)
             self.subscriptions.finish()
             if self._state.status in ("pending", "connected"):
-                self._signal(Disable("the connection was closed"))
+                self._signal(Disable(CLOSED))
             self._settled.set()
 
     async def _until_request_changes(self, work: Coroutine[Any, Any, None]) -> None:
@@ -326,7 +327,7 @@ class Connection:
                 task.cancel()
             if self._state.status == "connected":
                 # No caller gets the session that is about to be closed: it waits for the next one.
-                closing = Disable("the connection was closed") if self._closed else None
+                closing = Disable(CLOSED) if self._closed else None
                 self._signal(closing or self._disabled_by or Lost("it is reconnecting"))
             # Gathered so that asyncio does not report an unread error.
             await asyncio.gather(living, changed, return_exceptions=True)

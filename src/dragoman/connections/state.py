@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct, structs
 
@@ -84,8 +84,14 @@ class Hold(Struct, frozen=True):
 Signal = Start | Opened | Ready | Failed | Lost | AuthNeeded | Disable | Hold | Rest
 
 
+CLOSED: Final = "the connection was closed"
+"""The reason of a state that a host's end brings about."""
+
+
 def in_words(state: ServerState) -> tuple[str, str]:
     """For the server's log: how severe the state is, and the state."""
+    if state.reason == CLOSED:
+        return "info", "closed"
     name = state.phase or state.status
     attempt = f" (attempt {state.attempt})" if state.attempt > 1 else ""
     level = {"failed": "error", "needs-auth": "warning"}.get(state.status, "info")

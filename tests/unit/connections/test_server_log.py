@@ -152,6 +152,7 @@ def test_at_least_keeps_the_level_and_more_severe_ones():
             ("warning", "reconnecting (attempt 2): it ended"),
         ),
         (ServerState("disabled", None, "by the person"), ("info", "disabled: by the person")),
+        (ServerState("disabled", None, "the connection was closed"), ("info", "closed")),
     ],
 )
 def test_states_in_words(state: ServerState, expected: tuple[str, str]):
