@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.forms import Choice as Choice
 from dragoman.forms import FormField, fields_of
@@ -171,6 +171,28 @@ class SamplingReview(Struct, frozen=True):
 
     request: SamplingRequest
     answer: SamplingAnswer | None = None
+
+    @property
+    def text(self) -> str:
+        """The text that a person may change: of the answer, or of the last message of the request."""
+        return "\n".join(str(block["text"]) for block in self._content if block.get("type") == "text")
+
+    def with_text(self, text: str) -> SamplingReview:
+        """With another text there; images, tool calls and results stay."""
+        others = tuple(block for block in self._content if block.get("type") != "text")
+        content = (*others, {"type": "text", "text": text})
+        if self.answer is not None:
+            return structs.replace(self, answer=structs.replace(self.answer, content=content))
+        messages = self.request.messages
+        role = messages[-1].role if messages else "user"
+        changed = (*messages[:-1], SamplingMessage(role, content))
+        return structs.replace(self, request=structs.replace(self.request, messages=changed))
+
+    @property
+    def _content(self) -> tuple[Mapping[str, Any], ...]:
+        if self.answer is not None:
+            return self.answer.content
+        return self.request.messages[-1].content if self.request.messages else ()
 
 
 class Sampler(Protocol):

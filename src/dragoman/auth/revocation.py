@@ -57,6 +57,7 @@ async def _revoke(credentials: OAuthCredentials, account: Account) -> str | None
         fields, headers = authenticated(credentials, account)
     except AuthProblem as problem:
         return f"the tokens could not be revoked: {problem.cause}"
+    failures: list[str] = []
     for kind in ("refresh_token", "access_token"):
         token: str | None = getattr(account.tokens, kind)
         if token is None:
@@ -64,8 +65,9 @@ async def _revoke(credentials: OAuthCredentials, account: Account) -> str | None
         try:
             form = {"token": token, "token_type_hint": kind, **fields}
             answer = await credentials.http.post_form(endpoint, form, headers)
+            cause = None if answer.status == 200 else f"HTTP {answer.status}"
         except AuthProblem as problem:
-            return f"the {kind.replace('_', ' ')} could not be revoked: {problem.cause}"
-        if answer.status != 200:
-            return f"the {kind.replace('_', ' ')} could not be revoked: HTTP {answer.status}"
-    return None
+            cause = problem.cause
+        if cause is not None:
+            failures.append(f"the {kind.replace('_', ' ')} could not be revoked: {cause}")
+    return "; ".join(failures) or None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, cast
 
 import click
-from msgspec import UNSET, structs
+from msgspec import UNSET
 
 from dragoman.browser import open_page, opener
 from dragoman.cleaning import one_line, visible
@@ -22,7 +22,6 @@ from dragoman.interaction import (
     FormAnswer,
     FormElicitation,
     RelatedCall,
-    SamplingMessage,
     SamplingReview,
     UrlElicitation,
 )
@@ -252,10 +251,4 @@ async def _edited(sampling: SamplingReview) -> SamplingReview:
     text = await read_answer()
     if not text:
         return sampling
-    content = ({"type": "text", "text": text},)
-    if sampling.answer is not None:
-        return structs.replace(sampling, answer=structs.replace(sampling.answer, content=content))
-    request = sampling.request
-    last = SamplingMessage("user", content)
-    messages = (*request.messages[:-1], last)
-    return structs.replace(sampling, request=structs.replace(request, messages=messages))
+    return sampling.with_text(text)

@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from msgspec import structs
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -18,7 +17,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static, TextArea
 
 from dragoman.cleaning import one_line, visible
-from dragoman.interaction import SamplingMessage, SamplingReview
+from dragoman.interaction import SamplingReview
 from dragoman.tui.heading import heading
 
 
@@ -34,7 +33,7 @@ class SamplingScreen(Screen["SamplingReview | None"]):
     def __init__(self, review: SamplingReview) -> None:
         super().__init__()
         self._review = review
-        self._written = text_of(review)
+        self._written = review.text
 
     def compose(self) -> ComposeResult:
         request, answer = self._review.request, self._review.answer
@@ -53,7 +52,7 @@ class SamplingScreen(Screen["SamplingReview | None"]):
     def action_send(self) -> None:
         changed = self.query_one(TextArea).text
         is_same = changed == visible(self._written, 100_000)
-        self.dismiss(self._review if is_same else with_text(self._review, changed))
+        self.dismiss(self._review if is_same else self._review.with_text(changed))
 
     def action_refuse(self) -> None:
         self.dismiss(None)
@@ -63,30 +62,14 @@ def _rows(review: SamplingReview) -> Iterable[tuple[str, str]]:
     """What is shown above the text that can be changed."""
     request, answer = review.request, review.answer
     if answer is not None:
-        return [("model", one_line(answer.model, 100))]
+        rows = [("model", one_line(answer.model, 100)), ("besides", others_text(answer.content))]
+        return [(name, text) for name, text in rows if text]
     rows = [("system", request.system_prompt)]
     rows += [(message.role, blocks_text(message.content)) for message in request.messages[:-1]]
+    rows += [("besides", others_text(message.content)) for message in request.messages[-1:]]
     rows += [("tools", ", ".join(str(tool.get("name", "")) for tool in request.tools))]
     rows += [("limit", f"{request.max_tokens} tokens")]
     return [(name, text) for name, text in rows if text]
-
-
-def text_of(review: SamplingReview) -> str:
-    """The text that the person may change."""
-    if review.answer is not None:
-        return blocks_text(review.answer.content)
-    messages = review.request.messages
-    return blocks_text(messages[-1].content) if messages else ""
-
-
-def with_text(review: SamplingReview, text: str) -> SamplingReview:
-    """With another text in the last message of the request, or in the answer."""
-    content = ({"type": "text", "text": text},)
-    if review.answer is not None:
-        return structs.replace(review, answer=structs.replace(review.answer, content=content))
-    request = review.request
-    messages = (*request.messages[:-1], SamplingMessage("user", content))
-    return structs.replace(review, request=structs.replace(request, messages=messages))
 
 
 def blocks_text(blocks: Iterable[Mapping[str, Any]]) -> str:
@@ -94,3 +77,8 @@ def blocks_text(blocks: Iterable[Mapping[str, Any]]) -> str:
         str(block["text"]) if block.get("type") == "text" else json.dumps(block, default=str)
         for block in blocks
     )
+
+
+def others_text(blocks: Iterable[Mapping[str, Any]]) -> str:
+    """What is sent besides the text that can be changed."""
+    return blocks_text(block for block in blocks if block.get("type") != "text")

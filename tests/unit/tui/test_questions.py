@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import structs
 from textual.screen import Screen
 from textual.widgets import Static, TextArea
 
@@ -172,6 +173,17 @@ async def test_a_request_to_the_model_is_sent_changed_or_refused():
     text, _ = await shown(SamplingScreen(review))
     assert "system    Be short." in text
     assert text.endswith("Sum up")
+
+
+@pytest.mark.requirement("ASK-4")
+async def test_what_is_no_text_stays_when_the_text_is_changed():
+    result = {"type": "tool_result", "toolUseId": "t1", "content": [{"type": "text", "text": "seen"}]}
+    blocks = (result, {"type": "text", "text": "Go on"})
+    review = SamplingReview(structs.replace(REQUEST, messages=(SamplingMessage("user", blocks),)))
+    changed = await typed(SamplingScreen(review), "end", "'!", "ctrl+s")
+    assert changed.request.messages[-1].content == (result, {"type": "text", "text": "Go on!"})
+    text, _ = await shown(SamplingScreen(review))
+    assert '"toolUseId": "t1"' in text
 
 
 @pytest.mark.requirement("ASK-4")
