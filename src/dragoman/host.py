@@ -678,7 +678,7 @@ class Host:
             clock=self._options.get("clock"),
             tool_lock=self._options.get("tool_lock"),
             sampler=self._options.get("sampler"),
-            roots=self._roots.folders,
+            roots=self._roots.named,
             extensions=self._options.get("extensions"),
         )
         self._live.add_child(child._live)

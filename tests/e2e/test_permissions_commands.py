@@ -183,7 +183,7 @@ def test_a_call_is_judged_as_a_host_would_and_not_made(
     found = as_json("permissions", "test", f"mcp__s__{name}", *words, *SERVER, code=code)
 
     assert why in found["reason"]
-    assert not (home / ".dragoman" / "logs").exists(), "nothing was called"
+    assert not (home / ".dragoman" / "logs" / "audit.jsonl").exists(), "nothing was called"
 
 
 @pytest.mark.requirement("PRM-4")

@@ -455,8 +455,14 @@ async def test_a_local_server_is_told_the_working_directory_and_other_folders(er
 
 @pytest.mark.requirement("ASK-5")
 @both_eras
-async def test_a_server_whose_entry_says_so_is_told_no_roots(era: str):
-    async with host_of(era, entry={"roots": False}) as host:
+@pytest.mark.parametrize(
+    ("entry", "named"), [({"roots": False}, True), ({}, False)], ids=["its entry says so", "none were named"]
+)
+async def test_a_local_server_is_given_no_roots_if(
+    era: str, entry: dict[str, Any], named: bool, tmp_path: Path
+):
+    """A filesystem server takes roots in place of the folders that its own entry names."""
+    async with host_of(era, entry=entry, roots=[tmp_path] if named else ()) as host:
         await host.ready(timeout=20)
         assert "this client does not offer roots/list" in await refusal(host, era, "roots/list")
 

@@ -261,4 +261,4 @@ def test_t41_nor_does_the_question_about_a_page():
     page = {"url": "https://pay.example/a?b=c", "message": WORSE}
     given = ("--mcp-config", config(shop=zoo("wants_a_page.py", json.dumps([page]), "1")))
 
-    assert_harmless_talk(says_no("y/n"), "call", "mcp__shop__buy", *given, harm="0x1b")
+    assert_harmless_talk(says_no("y/n/c"), "call", "mcp__shop__buy", *given, harm="0x1b")

@@ -23,6 +23,8 @@ class Roots:
     def __init__(self, cwd: Path, extra: Sequence[Path | str] = ()) -> None:
         self._cwd = cwd
         self._folders = _checked(cwd, extra)
+        self.named = tuple(extra)
+        """The folders that the program or the person named."""
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -31,23 +33,24 @@ class Roots:
     def set(self, extra: Sequence[Path | str]) -> bool:
         """Other folders besides the working directory from now on; whether anything changed."""
         before, self._folders = self._folders, _checked(self._cwd, extra)
+        self.named = tuple(extra)
         return before != self._folders
+
+    def _is_offered(self, config: ServerConfig) -> bool:
+        """Where the entry says nothing: to servers on this machine, if folders were named. A server may take
+        roots in place of the folders of its own command line, as the filesystem server does; and names of
+        folders reveal something of the person."""
+        return bool(self.named) and config.transport.place != "remote"
 
     async def _answer(self, params: Raw, context: RequestContext) -> Mapping[str, Any]:
         return {"roots": [{"uri": each.as_uri(), "name": each.name or str(each)} for each in self._folders]}
 
     def handlers(self, config: ServerConfig) -> tuple[RequestHandler, ...]:
         """The handler of `roots/list` for a server with this entry; none if it is not offered roots."""
-        if not are_offered(config):
+        if not (self._is_offered(config) if config.roots is None else config.roots):
             return ()
         capabilities = {"roots": {"listChanged": True}}
         return (RequestHandler("roots/list", capabilities, self._answer, needs_call=False),)
-
-
-def are_offered(config: ServerConfig) -> bool:
-    """As the entry says; otherwise to servers on this machine only. Names of folders reveal something of the
-    person, and a remote server has no use for them that it could not ask for."""
-    return config.transport.place != "remote" if config.roots is None else config.roots
 
 
 def _checked(cwd: Path, extra: Sequence[Path | str]) -> tuple[Path, ...]:

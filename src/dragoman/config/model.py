@@ -150,7 +150,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     roots: Annotated[
         bool | None,
         Meta(
-            description="Whether it is given the working directory as a root. Default: unless it is remote."
+            description="Whether it is given the working directory as a root. Default: a local server, if "
+            "folders are named (`--add-dir`)."
         ),
     ] = None
     lazy: Annotated[bool, Meta(description="Started at first use and stopped when idle (local servers).")] = (

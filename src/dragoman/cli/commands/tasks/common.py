@@ -13,7 +13,13 @@ from dragoman.calls.task_access import TaskInfo
 from dragoman.calls.task_store import RunningTask, TaskStore
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
-from dragoman.cli.common import load_with_servers, raise_if_not_connected, run_with_host, wait_for_servers
+from dragoman.cli.common import (
+    load_and_report,
+    load_with_servers,
+    raise_if_not_connected,
+    run_with_host,
+    wait_for_servers,
+)
 from dragoman.cli.render.document import echo
 from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.errors import DragomanError, TaskNotFound
@@ -29,6 +35,7 @@ task_argument = click.argument("task", metavar="TASK", shell_complete=complete_t
 
 def known_task(task: str) -> RunningTask:
     """The task of this id; `TaskNotFound` if there is none."""
+    load_and_report()
     found = TaskStore(time.time).find(task)
     if found is None:
         raise TaskNotFound("", task, "no running task has this id")

@@ -9,6 +9,7 @@ import click
 from dragoman.calls.task_access import info_of
 from dragoman.calls.task_store import TaskStore
 from dragoman.cli.commands.tasks.common import as_document, line_of
+from dragoman.cli.common import load_and_report
 from dragoman.cli.options import json_option, server_option
 from dragoman.cli.render.document import echo
 
@@ -18,6 +19,7 @@ from dragoman.cli.render.document import echo
 @json_option
 def command(server: str | None, as_json: bool) -> None:
     """Lists calls that were left running at their servers, oldest first. Contacts no server."""
+    load_and_report()
     now = time.time()
     found = [info_of(task, now) for task in TaskStore(time.time).all() if server in (None, task.server)]
     if as_json:
