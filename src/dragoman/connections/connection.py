@@ -19,7 +19,7 @@ from dragoman.cleaning import one_line
 from dragoman.connections.connector import Connector
 from dragoman.connections.failures import connect_error_of
 from dragoman.connections.handshake import HandshakeResult
-from dragoman.connections.reachability import pause
+from dragoman.connections.reachability import TcpProbe, pause
 from dragoman.connections.reconnect_backoff import ReconnectBackoff
 from dragoman.connections.resource_subscriptions import UPDATED, ResourceSubscriptions
 from dragoman.connections.server_log import ServerLog
@@ -447,10 +447,17 @@ class Connection:
         else:
             self._fail(error)
             self._settle()
-        await self._drop(wait)
         # With an HTTP status the server was reached: probing for a connection would show nothing new.
         is_away = isinstance(error, ConnectError) and error.status is None
-        await pause(wait, self._target.probe if is_away else None)
+        probe = self._target.probe if is_away else None
+        # At once: while replies under way are waited for, a server may already be started again.
+        probing = None if probe is None or wait == 0 else asyncio.create_task(_is_gone(probe))
+        try:
+            await self._drop(wait)
+            await pause(wait, probe, was_gone=probing is not None and await probing)
+        finally:
+            if probing is not None:
+                probing.cancel()
         return True
 
     async def _connect(self) -> None:
@@ -574,6 +581,10 @@ class Connection:
             self._context.bus.publish(events.ServerLost(server=self.name, reason=cause))
         if self._end is not None and not self._end.done():
             self._end.set_result((cause, how))
+
+
+async def _is_gone(probe: TcpProbe) -> bool:
+    return not await probe()
 
 
 def _reason(error: DragomanError) -> str:

@@ -15,14 +15,14 @@ PROBE_INTERVAL_SECONDS: Final = 1.0
 TcpProbe = Callable[[], Awaitable[bool]]
 
 
-async def pause(seconds: float, probe: TcpProbe | None) -> None:
-    """Waits for this time, or until a server that could not be connected to can be again."""
+async def pause(seconds: float, probe: TcpProbe | None, *, was_gone: bool = False) -> None:
+    """Waits for this time, or until a server that could not be connected to can be again. `was_gone`: it is
+    known that it could not."""
     if probe is None:
         await asyncio.sleep(seconds)
         return
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
-    was_gone = False
     while (left := deadline - loop.time()) > 0:
         if left > PROBE_INTERVAL_SECONDS:
             is_there = await probe()
