@@ -43,13 +43,16 @@ ONCE = {"not-offered", "not-found", "page", "never"}
 """Answers after which there is nothing to be tried again."""
 
 
-async def call_for_a_while(a: Arena, names: list[str]) -> None:
-    """Every server's tools are used all the time, and always work."""
-    deadline = time.monotonic() + WINDOW_SECONDS
+async def call_for_a_while(a: Arena, names: list[str]) -> float:
+    """Every server's tools are used all the time, and always work. Returns for how many windows that was: on
+    a busy machine, the last calls may end late."""
+    began = time.monotonic()
+    deadline = began + WINDOW_SECONDS
     while time.monotonic() < deadline:
         ends = await asyncio.gather(*(end_of(a, "echo", server=name, text=name) for name in names))
         assert ends == names
         await asyncio.sleep(0.02)
+    return (time.monotonic() - began) / WINDOW_SECONDS
 
 
 def asks_of(server: Streamable, what: str) -> int:
@@ -69,10 +72,11 @@ async def test_t25_a_stream_that_will_not_stand_costs_no_call_and_is_not_reopene
             asked_for[name] = (server, what)
         limits = {**COMES_BACK, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE": len(entries)}
         async with arena(others=entries, settings=limits) as a:
-            await call_for_a_while(a, list(entries))
+            await until(lambda: all(asks_of(server, what) for server, what in asked_for.values()))
+            windows = await call_for_a_while(a, list(entries))
             counts = {name: asks_of(server, what) for name, (server, what) in asked_for.items()}
             again = {name: asks_of(server, "initialize") for name, (server, _) in asked_for.items()}
-    assert all(1 <= count <= STORM for count in counts.values()), counts
+    assert all(count <= STORM * windows for count in counts.values()), (windows, counts)
     assert {count for name, count in counts.items() if name.partition("-")[2] in ONCE} == {1}, counts
     assert max(again.values()) == 1, "none of it cost the connection"
 
