@@ -105,7 +105,8 @@ async def test_finding_6_a_sign_out_revokes_both_tokens_and_forgets_them():
     [
         (
             answering({}, 503),
-            "the refresh token could not be revoked: HTTP 503; the access token could not be revoked: HTTP 503",
+            "the refresh token could not be revoked: HTTP 503; "
+            "the access token could not be revoked: HTTP 503",
         ),
         (None, "its authorization server cannot revoke tokens; they stay valid until they expire"),
     ],
