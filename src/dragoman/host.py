@@ -480,6 +480,7 @@ class Host:
         builtin_tools: Mapping[str, BuiltinTool] | None = None,
         reset_timeout_on_progress: bool = False,
         raw: bool = False,
+        forward: bool = False,
         background_after_seconds: float | None = None,
         call_id: str | None = None,
         caller: Caller = LOCAL_CALLER,
@@ -488,7 +489,8 @@ class Host:
 
         `reset_timeout_on_progress`: the time limit starts again with each progress notification. `raw`: the
         result as the server sent it, not cleaned and cut to fit a model; only secrets of the server's entry
-        are taken out. `background_after_seconds`: a call that its server runs as a task ends after that time
+        are taken out. `forward`: the same, and a result that needs no change is not even decoded: it is
+        `CallOutcome.forwarded`. `background_after_seconds`: a call that its server runs as a task ends after that time
         without a result; the task goes on, and `tasks` fetches its result by the `task` of the outcome. Calls
         that are not tasks are not affected. `call_id`: identifies this call in events and hooks, for instance
         the id of a model's tool use; one is generated if it is missing. `caller`: the party that makes the
@@ -509,7 +511,8 @@ class Host:
                 on_progress,
                 builtin_tools,
                 reset_timeout_on_progress,
-                raw,
+                raw or forward,
+                forward,
                 background_after_seconds=background_after_seconds,
                 call_id=call_id or new_call_id(),
                 caller=caller,

@@ -5,18 +5,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from msgspec import Raw
 
-from dragoman.calls.input_rounds import request_with_input
+from dragoman.calls.input_rounds import Read, request_with_input
 from dragoman.catalog.tools import ServerTool
 from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
-from dragoman.content.result import ToolResult, is_large, read_large, read_result
+from dragoman.content.result import ToolResult, is_large, read_forwarded, read_large, read_result
 from dragoman.interaction import RelatedCall
 from dragoman.protocol import Era
 from dragoman.wire.client.tasks import TaskState, read_created
@@ -42,9 +43,10 @@ def invoke(
     reset_timeout_on_progress: bool = False,
     call: RelatedCall | None = None,
     task_ttl_ms: int | None = None,
+    forward: bool = False,
 ) -> Awaitable[Result | TaskState]:
     """The result, or the task that the server makes of the call. `task_ttl_ms`: a task is asked for, in the
-    form of the legacy era, and is to be kept for so long."""
+    form of the legacy era, and is to be kept for so long. `forward`: the result is passed on undecoded."""
     name = tool.definition.name
     params: dict[str, Any] = {"name": name, "arguments": arguments}
     era = session.driver.era
@@ -54,7 +56,7 @@ def invoke(
         session,
         "tools/call",
         params,
-        _read if era == "legacy" and task_ttl_ms is None else partial(_read_or_task, era),
+        _reader(era, is_task=task_ttl_ms is not None, forward=forward),
         name,
         timeout_seconds,
         answerer,
@@ -64,6 +66,31 @@ def invoke(
         reset_timeout_on_progress,
         call,
     )
+
+
+def _reader(era: Era, *, is_task: bool, forward: bool) -> Read[Result | TaskState]:
+    if era == "legacy" and not is_task:
+        return _forwarded if forward else _read
+    return partial(_forwarded_or_task if forward and era == "modern" else _read_or_task, era)
+
+
+def _forwarded(raw: Raw) -> tuple[str, Result] | Awaitable[tuple[str, Result]]:
+    return asyncio.to_thread(_forwarded_now, raw) if is_large(raw) else _forwarded_now(raw)
+
+
+def _forwarded_now(raw: Raw) -> tuple[str, Result]:
+    result = read_forwarded(raw)
+    return result[0].result_type, result
+
+
+async def _forwarded_or_task(era: Era, raw: Raw) -> tuple[str, Result | TaskState]:
+    found = _forwarded(raw)
+    kind, result = found if isinstance(found, tuple) else await found
+    if kind != TASK:
+        return kind, result
+    created = read_created(raw, era)
+    assert created is not None
+    return "complete", created
 
 
 def _read_or_task(

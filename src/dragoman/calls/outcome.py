@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
-from msgspec import UNSET, Struct, UnsetType, structs
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from dragoman.calls.task_store import RunningTask
 from dragoman.cleaning import one_line, value_for_model, visible
@@ -43,6 +43,8 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
     task: str | None = None
     """Set when the call goes on at its server: the id by which `Host.tasks` and `dragoman tasks` fetch the
     result later."""
+    forwarded: Raw | None = None
+    """The whole result as it came, undecoded, where that was wanted; `content` is empty then."""
     problems: tuple[str, ...] = ()
     """What is wrong with the result though the call went well: it does not fit its own schema …"""
 

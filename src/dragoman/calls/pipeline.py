@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct, field, structs
 
 from dragoman.calls.audit import AuditLog, Entry
 from dragoman.calls.elicitation import Elicitor
-from dragoman.calls.invoke import Result, invoke
+from dragoman.calls.invoke import Result, invoke, read_complete
 from dragoman.calls.outcome import (
     CallOutcome,
     outcome_in_background,
@@ -41,7 +41,7 @@ from dragoman.connections.session import Session
 from dragoman.content.blocks import Block, TextBlock
 from dragoman.content.prepare import Prepared, Preparer
 from dragoman.content.redact import Redactor
-from dragoman.content.result import ToolResult
+from dragoman.content.result import ForwardedResult, ToolResult
 from dragoman.errors import (
     CallError,
     ConnectionLost,
@@ -92,6 +92,8 @@ class ToolCall(Struct, frozen=True):
     """Whether the time limit starts again with each progress notification."""
     raw: bool = False
     """Whether the result is wanted as the server sent it, whatever its size: for people and programs."""
+    forward: bool = False
+    """With `raw`: a result that needs no change stays undecoded, as `CallOutcome.forwarded`."""
     perform: Run | None = None
     """Carries out a request that a program or person makes itself, in place of the built-in tool that it is
     judged as (see `requests.py`)."""
@@ -274,6 +276,18 @@ class Pipeline:
                     return CallOutcome(server=judged.server_name, tool=tool.name, content=content)
             else:
                 result, content = await self._deliver(tool, judged, request, started)
+            if isinstance(result, ForwardedResult):
+                if self._is_passed_on(judged, result, redact):
+                    is_error, error_code = result.is_error, None
+                    took = self._clock.monotonic() - started
+                    return CallOutcome(
+                        server=tool.server,
+                        tool=tool.name,
+                        is_error=is_error,
+                        duration_seconds=took,
+                        forwarded=result.raw,
+                    )
+                result, content = await read_complete(result.raw)
             prepared = None
             if not redact:  # asked now: secrets may have become known during the call
                 redact = None
@@ -311,6 +325,13 @@ class Pipeline:
                         error_code=error_code,
                     )
                 )
+
+    def _is_passed_on(self, judged: _Judged, result: ForwardedResult, redact: Redactor | None) -> bool:
+        """Whether the result can stay undecoded: no hook wants it, and it has no secret of the entry."""
+        event = "PostToolUseFailure" if result.is_error else "PostToolUse"
+        if self._hooks.wants(event, judged.tool, judged.arguments):
+            return False
+        return not redact or not redact.is_in(bytes(result.raw))
 
     async def _deliver(self, tool: ServerTool, judged: _Judged, request: ToolCall, started: float) -> Result:
         """Gets the session, sends the call, and again where `recovery` decides so."""
@@ -353,6 +374,7 @@ class Pipeline:
                         reset_timeout_on_progress=request.reset_timeout_on_progress,
                         call=call,
                         task_ttl_ms=ttl_ms,
+                        forward=request.forward,
                     )
                     if request.reset_timeout_on_progress:
                         deadline = self._clock.monotonic() + limit_seconds

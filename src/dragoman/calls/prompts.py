@@ -28,6 +28,7 @@ from dragoman.catalog.prompts import (
 )
 from dragoman.content.blocks import TextBlock
 from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
+from dragoman.interaction import Caller
 from dragoman.names import ServerName, WireToolName
 from dragoman.servers.lists import ListReader
 from dragoman.servers.registry import ServerRegistry
@@ -42,15 +43,25 @@ class Prompts:
         self._requests = requests
         self._sender = Sender(servers)
 
+    def for_caller(self, caller: Caller) -> Prompts:
+        """The same prompts, requested on behalf of another caller."""
+        return Prompts(self._servers, self._requests.for_caller(caller))
+
     async def list(self, server: str | None = None, *, fresh: bool = False) -> Listed[Prompt]:
         """The prompts of one server, or of all. `fresh`: requested now, not taken from memory."""
         listed = await self._requests.listed(LIST_PROMPTS, self._sender, _prompts_of, server, fresh=fresh)
         return Listed(self._named(listed.items), listed.problems)
 
     async def get(
-        self, name: str, arguments: Mapping[str, str] | None = None, *, timeout_seconds: float | None = None
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        call_id: str | None = None,
     ) -> PromptResult:
-        """The prompt's messages, for a model. `CallError` if there is no such prompt."""
+        """The prompt's messages, for a model. `CallError` if there is no such prompt. `call_id`: identifies
+        the request in hooks and questions."""
         prompt, given = await self.find(name), arguments or {}
         prompt.check(given)
 
@@ -58,7 +69,7 @@ class Prompts:
             return await self._get(prompt, asked, timeout_seconds)
 
         asked = {"server": prompt.server, "name": prompt.wire_name, "arguments": dict(given)}
-        return await self._requests.make(GET_PROMPT, asked, perform, PROMPT)
+        return await self._requests.make(GET_PROMPT, asked, perform, PROMPT, call_id)
 
     async def _get(
         self, prompt: Prompt, asked: Mapping[str, Any], timeout_seconds: float | None

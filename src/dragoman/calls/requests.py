@@ -16,14 +16,15 @@ import msgspec
 from msgspec import Struct, structs
 
 from dragoman.calls.outcome import CallOutcome
-from dragoman.calls.pipeline import ToolCall
-from dragoman.calls.sending import Listed, Sender
+from dragoman.calls.pipeline import ToolCall, new_call_id
+from dragoman.calls.sending import Listed, Sender, current_request
 from dragoman.catalog.prompts import Completion, PromptMessage, PromptResult
 from dragoman.catalog.resources import ResourceContents
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.content.blocks import Block, Resource, TextBlock
 from dragoman.errors import DragomanError, PermissionRefused
 from dragoman.hooks.active import ActiveHooks
+from dragoman.interaction import LOCAL_CALLER, Caller
 from dragoman.permissions.checker import PermissionChecker
 from dragoman.servers.lists import ListReader
 from dragoman.servers.server import Server
@@ -109,10 +110,16 @@ class Requests:
         call: Callable[[ToolCall], Awaitable[CallOutcome]],
         hooks: ActiveHooks,
         permissions: PermissionChecker,
+        caller: Caller = LOCAL_CALLER,
     ) -> None:
         self._call = call
         self._hooks = hooks
         self._permissions = permissions
+        self._caller = caller
+
+    def for_caller(self, caller: Caller) -> Requests:
+        """Makes the same requests on behalf of another caller."""
+        return Requests(self._call, self._hooks, self._permissions, caller)
 
     async def make(
         self,
@@ -120,19 +127,32 @@ class Requests:
         arguments: Mapping[str, Any],
         perform: Callable[[Mapping[str, Any]], Awaitable[T]],
         shape: Shape[T],
+        call_id: str | None = None,
     ) -> T:
         """The result of `perform`, which is given the arguments as hooks leave them. `PermissionRefused` if
-        it may not be made."""
+        it may not be made. `call_id`: as in events and hooks, and in questions of the server."""
         made: list[tuple[T, tuple[Block, ...]]] = []
+        call_id = call_id or new_call_id()
 
         async def run(given: Mapping[str, Any]) -> tuple[Block, ...]:
-            result = await perform(given)
+            token = current_request.set((call_id, self._caller))
+            try:
+                result = await perform(given)
+            finally:
+                current_request.reset(token)
             shown = shape.shown(result) if self._hooks.wants("PostToolUse", kind, given) else ()
             made.append((result, shown))
             return shown
 
         outcome = await self._call(
-            ToolCall(kind.name, arguments, builtin_tools={kind.name: kind}, perform=run)
+            ToolCall(
+                kind.name,
+                arguments,
+                builtin_tools={kind.name: kind},
+                perform=run,
+                caller=self._caller,
+                call_id=call_id,
+            )
         )
         if outcome.error is not None:
             raise outcome.error

@@ -29,6 +29,7 @@ from dragoman.catalog.resources import (
 from dragoman.connections.resource_subscriptions import ResourceSubscriptions, Updates
 from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
 from dragoman.errors import CallError, InvalidArguments, RemoteError
+from dragoman.interaction import Caller
 from dragoman.names import ServerName
 from dragoman.protocol import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from dragoman.servers.lists import ListReader
@@ -120,6 +121,12 @@ class Resources:
         self._requests = requests
         self._subscriptions: dict[Updates, ResourceSubscriptions] = {}
 
+    def for_caller(self, caller: Caller) -> Resources:
+        """The same resources, requested on behalf of another caller."""
+        view = Resources(self._reader, self._requests.for_caller(caller))
+        view._subscriptions = self._subscriptions
+        return view
+
     async def list(self, server: str | None = None, *, fresh: bool = False) -> Listed[Resource]:
         """The resources of one server, or of all. `fresh`: requested now, not taken from memory."""
         return await self._listed(lambda each: each.resources, server, fresh)
@@ -135,13 +142,17 @@ class Resources:
             LIST_RESOURCES, self._reader.sender, reader_of, server, fresh=fresh
         )
 
-    async def read(self, server: str, uri: str, *, timeout_seconds: float | None = None) -> ResourceContents:
-        """What a resource holds. It need not be listed; `RemoteError` if its server does not have it."""
+    async def read(
+        self, server: str, uri: str, *, timeout_seconds: float | None = None, call_id: str | None = None
+    ) -> ResourceContents:
+        """What a resource holds. It need not be listed; `RemoteError` if its server does not have it.
+        `call_id`: identifies the request in hooks and questions."""
         return await self._requests.make(
             READ_RESOURCE,
             self._about(server, uri),
             lambda given: self._reader.read(given["server"], given["uri"], timeout_seconds),
             CONTENTS,
+            call_id,
         )
 
     async def server_of(self, uri: str) -> ServerName:

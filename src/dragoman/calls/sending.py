@@ -8,6 +8,7 @@ server's entry is another by the time a session is there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Raw, Struct
@@ -16,13 +17,16 @@ from dragoman.calls.input_rounds import Read, request_with_input
 from dragoman.calls.recovery import Changed, react
 from dragoman.connections.session import Session
 from dragoman.errors import ConnectionLost, NotConnected
-from dragoman.interaction import RelatedCall
+from dragoman.interaction import LOCAL_CALLER, Caller, RelatedCall
 from dragoman.servers.lists import ListReader
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 
 _MAY_BE_ASKED_ABOUT: Final = frozenset({"resources/read", "prompts/get"})
 """Requests in the course of which a server may ask questions."""
+
+current_request: ContextVar[tuple[str, Caller]] = ContextVar("dragoman request", default=("", LOCAL_CALLER))
+"""The call id of the request that the running code makes, and its caller."""
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Struct)
@@ -100,7 +104,7 @@ class Sender:
                     timeout_seconds=self._left(deadline),
                     answerer=server.requests,
                     check=lambda: self.check(server),
-                    call=RelatedCall(method, about) if method in _MAY_BE_ASKED_ABOUT else None,
+                    call=RelatedCall(method, about, *current_request.get()) if method in _MAY_BE_ASKED_ABOUT else None,
                 )
             except ConnectionLost as error:
                 if react(error, attempt=attempt, retry_safe=True).reaction == "give up":

@@ -70,6 +70,20 @@ class ToolResult(Struct, kw_only=True, gc=False, rename=_WIRE_NAMES):
     result_type: str = "complete"
 
 
+class ForwardedResult(ToolResult, kw_only=True, gc=False):
+    """A result that is passed on as it came; only its kind and whether it is an error were read."""
+
+    raw: Raw = ABSENT
+
+
+class _Head(Struct, gc=False, rename=_WIRE_NAMES):
+    """What is read of a result that is passed on."""
+
+    content: Raw = ABSENT
+    is_error: bool = False
+    result_type: str = "complete"
+
+
 class _Shaped(ToolResult, gc=False, rename=_WIRE_NAMES):
     meta: dict[str, Any] | None = None
 
@@ -83,6 +97,7 @@ class _Odd(_Shaped, gc=False, rename=_WIRE_NAMES):
 
 
 _decode_known = msgspec.json.Decoder(_Known).decode
+_decode_head = msgspec.json.Decoder(_Head).decode
 
 
 def decoded(part: Any) -> Any:
@@ -109,6 +124,17 @@ def read_result(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
             return read_large_now(raw)
         return odd, tuple([read_block(block) for block in odd.content])
     return known, known.content
+
+
+def read_forwarded(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
+    """A result to pass on. One that is not the usual shape is read whole, as by `read_result`."""
+    try:
+        head = _decode_head(raw)
+    except DECODE_ERRORS:
+        return read_large_now(raw)
+    if head.content is not ABSENT and bytes(memoryview(head.content)[:1]) != b"[":
+        return read_large_now(raw)
+    return ForwardedResult(is_error=head.is_error, result_type=head.result_type, raw=raw), ()
 
 
 async def read_large(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:

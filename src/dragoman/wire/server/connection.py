@@ -7,7 +7,7 @@ left to the caller; `serve` connects both to a stream of messages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from msgspec import UNSET, Raw, Struct
@@ -87,11 +87,14 @@ class ClientConnection:
 
     # What the client sends.
 
-    def receive(self, message: bytes, send: Send | None = None) -> None:
-        """Takes one message. `send`: to where all that concerns it goes, if it has a channel of its own."""
+    def receive(
+        self, message: bytes, send: Send | None = None, done: Callable[[], None] | None = None
+    ) -> None:
+        """Takes one message. `send`: to where all that concerns it goes, if it has a channel of its own.
+        `done` is called when nothing more will be sent there."""
         send = send or self._send
         members = batch_members(message) if legacy.accepts_batches(self.session) else []
-        replies = _Replies(send, as_batch=bool(members))
+        replies = _Replies(send, done, as_batch=bool(members))
         replies.add_pending()  # until all members are taken
         for member in members or [message]:
             self._take(member, send, replies)
@@ -255,8 +258,9 @@ class ClientConnection:
 class _Replies:
     """Where the replies to one message go: each at once, or those to a batch together when all are there."""
 
-    def __init__(self, send: Send, *, as_batch: bool) -> None:
+    def __init__(self, send: Send, done: Callable[[], None] | None, *, as_batch: bool) -> None:
         self._send = send
+        self._done = done
         self._as_batch = as_batch
         self._gathered: list[bytes] = []
         self._awaited = 0
@@ -273,6 +277,8 @@ class _Replies:
             self._gathered.append(reply)
         if self._gathered and not self._awaited:
             self._send(b"[" + b",".join(self._gathered) + b"]")
+        if not self._awaited and self._done is not None:
+            self._done()
 
 
 class _Running(Struct, eq=False):
