@@ -64,6 +64,8 @@ class ServerLogged(ServerEvent, frozen=True, kw_only=True):
     text: str
     logger: str = ""
     """The part of the server that says so, by the server's own name for it."""
+    is_message: bool = False
+    """Whether it is a log message of the server; otherwise the host noticed it."""
 
 
 class ToolsChanged(ServerEvent, frozen=True, kw_only=True):

@@ -169,7 +169,7 @@ class Host:
             self._logs = ServerLogs(self._access.report_problem)
         access = self._access
         elicitor = Elicitor(access.questions, access.hooks, self._redactor_of, self._allows_secret_fields)
-        self._roots = Roots(self._sources.cwd, options.get("roots", ()))
+        self._roots = Roots(self._sources.cwd, options.get("roots", ()), options.get("interaction"))
         sampling = Sampling(
             options.get("sampler"), access.questions, lambda: self.configuration.settings, clock.monotonic
         )

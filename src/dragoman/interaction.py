@@ -8,7 +8,7 @@ shows it gets `asyncio.CancelledError`. `dragoman.testing.ScriptedUser` is an `I
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct, structs
@@ -248,6 +248,15 @@ class ReviewsSampling(Protocol):
     async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
         """Asked twice: before the model is asked (`review.answer` is None), and before its answer is sent.
         Returns what to continue with, perhaps with another request or answer; None: refused."""
+        ...
+
+
+@runtime_checkable
+class ListsRoots(Protocol):
+    """An `Interaction` that knows the roots of the party that makes a call."""
+
+    async def list_roots(self, calls: tuple[RelatedCall, ...]) -> Sequence[Mapping[str, Any]] | None:
+        """The roots, each with `uri` and perhaps `name`; None: those of the host."""
         ...
 
 

@@ -15,13 +15,17 @@ from msgspec import Raw
 from dragoman.config.model import ServerConfig
 from dragoman.connections.server_requests import RequestContext, RequestHandler
 from dragoman.errors import ConfigError
+from dragoman.interaction import Interaction, ListsRoots
 
 
 class Roots:
     """The roots of one host."""
 
-    def __init__(self, cwd: Path, extra: Sequence[Path | str] = ()) -> None:
+    def __init__(
+        self, cwd: Path, extra: Sequence[Path | str] = (), interaction: Interaction | None = None
+    ) -> None:
         self._cwd = cwd
+        self._interaction = interaction
         self._folders = _checked(cwd, extra)
         self.named = tuple(extra)
         """The folders that the program or the person named."""
@@ -43,6 +47,10 @@ class Roots:
         return bool(self.named) and config.transport.place != "remote"
 
     async def _answer(self, params: Raw, context: RequestContext) -> Mapping[str, Any]:
+        if isinstance(self._interaction, ListsRoots):
+            found = await self._interaction.list_roots(context.calls)
+            if found is not None:
+                return {"roots": found}
         return {"roots": [{"uri": each.as_uri(), "name": each.name or str(each)} for each in self._folders]}
 
     def handlers(self, config: ServerConfig) -> tuple[RequestHandler, ...]:

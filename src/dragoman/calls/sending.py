@@ -104,7 +104,9 @@ class Sender:
                     timeout_seconds=self._left(deadline),
                     answerer=server.requests,
                     check=lambda: self.check(server),
-                    call=RelatedCall(method, about, *current_request.get()) if method in _MAY_BE_ASKED_ABOUT else None,
+                    call=RelatedCall(method, about, *current_request.get())
+                    if method in _MAY_BE_ASKED_ABOUT
+                    else None,
                 )
             except ConnectionLost as error:
                 if react(error, attempt=attempt, retry_safe=True).reaction == "give up":

@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "prompts": "List the prompts of the configured servers.",
     "read": "Read one resource of a server.",
     "resources": "List the resources of the configured servers.",
+    "serve": "Serve all tools, resources and prompts to other programs, as one MCP server.",
     "tasks": "List, fetch and cancel calls that go on at their servers.",
     "tools": "List, search, show and lock the tools of the configured servers.",
 }

@@ -74,7 +74,12 @@ def ignore_broken_settings_option(function: F) -> F:
 
 def mcp_config_option(function: F) -> F:
     """The options that add servers; their values are kept in the context, for `sources_of`."""
-    function = stdio_option(ignore_broken_settings_option(function))
+    return added_servers_option(stdio_option(function))
+
+
+def added_servers_option(function: F) -> F:
+    """The same, without a server that is given as a command."""
+    function = ignore_broken_settings_option(function)
     function = click.option(
         "--add-dir",
         multiple=True,

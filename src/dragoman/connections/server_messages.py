@@ -156,6 +156,7 @@ class ServerMessages:
                     level=level,
                     text=one_line(text, LOG_TEXT_LIMIT),
                     logger=one_line(logger, LOGGER_LIMIT),
+                    is_message=source == "message",
                 )
             )
 

@@ -1,0 +1,120 @@
+"""The HTTP server of the gateway: its paths, and the checks before each request.
+
+The order is the security model: the addresses that a request names, then its caller, then the handler. Only
+`/healthz` and `/readyz` need no token; they say nothing about servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from time import monotonic
+from typing import Final
+
+from aiohttp import web
+from msgspec import Struct
+
+from dragoman.gateway.access import Addresses, Refused, Verify, caller_of
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.http import Sessions, StreamableHttp
+from dragoman.gateway.sse import HttpWithSse
+from dragoman.gateway.websocket import WebSockets
+from dragoman.interaction import Caller
+
+BODY_LIMIT_BYTES: Final = 16 * 1024 * 1024
+CLEANING_SECONDS: Final = 60.0
+DRAIN_SECONDS: Final = 10.0
+"""How long requests that are being answered may take when the gateway ends."""
+
+Answer = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
+
+
+class HttpOptions(Struct, frozen=True, kw_only=True):
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0: one that is free."""
+    verify: Verify
+    more_hosts: tuple[str, ...] = ()
+    """Public names of the gateway, as they are in the header `Host`."""
+
+
+@contextlib.asynccontextmanager
+async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[int]:
+    """Serves clients over HTTP for as long as the block lasts; gives the port."""
+    front = _Front(gateway, options)
+    runner = web.AppRunner(
+        front.app(), handler_cancellation=True, access_log=None, shutdown_timeout=DRAIN_SECONDS
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, options.host, options.port, reuse_address=True)
+        await site.start()
+        port: int = runner.addresses[0][1]
+        front.addresses = Addresses.of(options.host, port, options.more_hosts)
+        cleaning = asyncio.create_task(front.clean())
+        try:
+            yield port
+        finally:
+            cleaning.cancel()
+            await gateway.close()
+            await front.sessions.close()
+    finally:
+        await runner.cleanup()
+
+
+class _Front:
+    def __init__(self, gateway: Gateway, options: HttpOptions) -> None:
+        self._gateway = gateway
+        self._options = options
+        self.addresses = Addresses(frozenset(), frozenset())
+        self.sessions = Sessions(gateway, monotonic)
+
+    def app(self) -> web.Application:
+        app = web.Application(client_max_size=BODY_LIMIT_BYTES)
+        streamable, sse = StreamableHttp(self._gateway, self.sessions), HttpWithSse(self._gateway)
+        sockets = WebSockets(self._gateway, BODY_LIMIT_BYTES)
+        routes: Mapping[str, Mapping[str, Answer]] = {
+            "/mcp": {"POST": streamable.post, "GET": streamable.get, "DELETE": streamable.delete},
+            "/sse": {"GET": sse.get},
+            "/messages": {"POST": sse.post},
+            "/ws": {"GET": sockets.get},
+        }
+        for path, methods in routes.items():
+            app.router.add_route("*", path, self._checked(methods))
+        app.router.add_get("/healthz", self._healthy, allow_head=True)
+        app.router.add_get("/readyz", self._ready, allow_head=True)
+        return app
+
+    async def clean(self) -> None:
+        while True:
+            await asyncio.sleep(CLEANING_SECONDS)
+            await self.sessions.end_idle()
+
+    def _checked(
+        self, methods: Mapping[str, Answer]
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            try:
+                self.addresses.check(request.headers.get("Host"), request.headers.get("Origin"))
+                caller = await caller_of(request.headers.getall("Authorization", []), self._options.verify)
+                answer = methods.get(request.method)
+                if answer is None:
+                    raise Refused(405, "the method is not allowed", {"Allow": ", ".join(methods)})
+                return await answer(request, caller)
+            except Refused as refused:
+                return web.json_response(
+                    {"error": refused.reason}, status=refused.status, headers=refused.headers
+                )
+
+        return handle
+
+    async def _healthy(self, request: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _ready(self, request: web.Request) -> web.Response:
+        """Ready when every server is connected, or has failed."""
+        is_connecting = any(view.status == "pending" for view in self._gateway.host.servers.values())
+        return web.Response(
+            status=503 if is_connecting else 200, text="connecting\n" if is_connecting else "ok\n"
+        )

@@ -1,0 +1,63 @@
+"""The names and URIs under which clients of the gateway see tools, prompts and resources. Pure.
+
+A tool `mcp__files__read` is `files__read` for clients, which add the name of the gateway themselves; with
+plain names it is `read`, where no other server has a tool of that name. A resource keeps its URI unless two
+servers have the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol, TypeVar
+
+PREFIX: Final = "mcp__"
+_SERVER_URI: Final = "mcp-server:"
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def wire_name(self) -> str: ...
+
+
+class Located(Protocol):
+    @property
+    def server(self) -> str: ...
+
+
+N = TypeVar("N", bound=Named)
+L = TypeVar("L", bound=Located)
+
+
+def exposed(things: Iterable[N], *, plain: bool) -> dict[str, N]:
+    """By the name that clients use, in the same order."""
+    things = list(things)
+    counts = Counter(thing.wire_name for thing in things)
+    found: dict[str, N] = {}
+    for thing in things:
+        is_plain = plain and counts[thing.wire_name] == 1
+        found[thing.wire_name if is_plain else thing.name.removeprefix(PREFIX)] = thing
+    return found
+
+
+def exposed_uris(things: Iterable[L], uri_of: Callable[[L], str]) -> dict[str, L]:
+    """Resources or templates by the URI that clients use: their own, or one that names the server as well."""
+    things = list(things)
+    counts = Counter(map(uri_of, things))
+    return {_uri(thing.server, uri_of(thing), counts): thing for thing in things}
+
+
+def _uri(server: str, uri: str, counts: Mapping[str, int]) -> str:
+    return uri if counts[uri] == 1 else with_server(server, uri)
+
+
+def with_server(server: str, uri: str) -> str:
+    return f"{_SERVER_URI}{server}:{uri}"
+
+
+def server_in(uri: str) -> tuple[str, str] | None:
+    """The server and the resource's own URI in one that names both; None if it does not."""
+    server, colon, rest = uri.removeprefix(_SERVER_URI).partition(":")
+    return (server, rest) if uri.startswith(_SERVER_URI) and colon else None

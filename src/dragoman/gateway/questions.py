@@ -1,0 +1,282 @@
+"""Questions of servers, and of the host itself, passed to the client that makes the call.
+
+A client of the legacy era is sent a request. One of the modern era gets the question as the result of its own
+request (`input_required`) and sends that again with the answer: meanwhile the call goes on here, waiting, and
+`requestState` is the key to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final, Literal, cast
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.interaction import (
+    Caller,
+    FormAnswer,
+    FormElicitation,
+    NoInteraction,
+    PermissionAnswer,
+    PermissionQuestion,
+    RelatedCall,
+    SamplingAnswer,
+    SamplingRequest,
+    SamplingReview,
+    UrlElicitation,
+)
+from dragoman.protocol import INVALID_PARAMS
+from dragoman.wire.server.request import ClientRequest, missing_capability
+from dragoman.wire.server.service import InputRequired, Json, RequestError, Result
+
+KEPT_SECONDS: Final = 600.0
+"""How long a call waits for a client of the modern era to send its request again with the answer."""
+KEPT_LIMIT: Final = 32
+"""Calls of one caller that wait so."""
+_ONCE, _SESSION, _NO = "allow this call", "allow while the gateway runs", "refuse"
+
+
+class _Continued(Struct, rename="camel"):
+    """What a request carries that is sent again with answers."""
+
+    input_responses: dict[str, Json] = {}
+    request_state: str | None = None
+
+
+class RunningRequest:
+    """One request of a client, while it is being answered."""
+
+    def __init__(self, request: ClientRequest, caller: Caller) -> None:
+        self.request = request
+        """For a request that was sent again, the newest."""
+        self.caller = caller
+        self.about = _about(request) if request.client.era == "modern" else None
+        self.task: asyncio.Task[Result] | None = None
+        self._asked: dict[str, tuple[Json, asyncio.Future[Json]]] = {}
+        self._changed = asyncio.Event()
+        self._keys = itertools.count(1)
+
+    def offers(self, method: str, params: Mapping[str, Any]) -> bool:
+        """Whether the client has declared that it answers this."""
+        return missing_capability(self.request.client.capabilities, method, params) is None
+
+    async def ask(self, method: str, params: Json) -> Json:
+        """The client's answer; `NoInteraction` if it has not declared that it answers this."""
+        if not self.offers(method, params):
+            raise NoInteraction(f"the client that makes the call does not offer {method}")
+        if self.request.client.era == "legacy":
+            return await self.request.ask(method, params)
+        key, future = str(next(self._keys)), asyncio.get_running_loop().create_future()
+        self._asked[key] = ({"method": method, "params": params}, future)
+        self._changed.set()
+        try:
+            return await future
+        finally:
+            self._asked.pop(key, None)
+
+    def answer(self, answers: Mapping[str, Json]) -> None:
+        for key, answer in answers.items():
+            question = self._asked.pop(key, None)
+            if question is not None and not question[1].done():
+                question[1].set_result(answer)
+
+    async def settled(self, task: asyncio.Task[Result]) -> Mapping[str, Json]:
+        """Waits until the task has ended or asks something: the open questions by their keys."""
+        while not task.done() and not self._asked:
+            self._changed.clear()
+            changing = asyncio.ensure_future(self._changed.wait())
+            try:
+                await asyncio.wait((task, changing), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                changing.cancel()
+        return {} if task.done() else {key: question for key, (question, _) in self._asked.items()}
+
+
+class ClientQuestions:
+    """The `Interaction` and the `Sampler` of a gateway's host: the clients."""
+
+    supports_tools = True
+
+    def __init__(self) -> None:
+        self._running: dict[str, RunningRequest] = {}
+        """By call id."""
+        self._kept: dict[str, RunningRequest] = {}
+        """By `requestState`, those of the modern era whose client has been asked something."""
+
+    # Requests of clients.
+
+    async def run(self, call_id: str, running: RunningRequest, work: Coroutine[Any, Any, Result]) -> Result:
+        """The result of the work; meanwhile questions of this call go to the client."""
+        if running.request.client.era == "legacy":
+            self._running[call_id] = running
+            try:
+                return await work
+            finally:
+                del self._running[call_id]
+        self._running[call_id] = running
+        running.task = task = asyncio.create_task(work)
+        task.add_done_callback(lambda _: self._running.pop(call_id, None))
+        return await self._settled(running, task)
+
+    def is_continued(self, request: ClientRequest) -> bool:
+        return request.client.era == "modern" and request.decode(_Continued).request_state is not None
+
+    async def continue_(self, request: ClientRequest, caller: Caller) -> Result:
+        """The result of a request that is sent again with answers."""
+        given = request.decode(_Continued)
+        running = self._kept.get(given.request_state or "")
+        if running is None or running.caller != caller or running.about != _about(request):
+            raise RequestError(INVALID_PARAMS, "requestState: no such call is waiting for an answer")
+        del self._kept[given.request_state or ""]
+        running.request = request
+        running.answer(given.input_responses)
+        assert running.task is not None
+        return await self._settled(running, running.task)
+
+    async def _settled(self, running: RunningRequest, task: asyncio.Task[Result]) -> Result:
+        try:
+            questions = await running.settled(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if not questions:
+            return await task
+        raise InputRequired(questions, self._keep(running, task))
+
+    def _keep(self, running: RunningRequest, task: asyncio.Task[Result]) -> str:
+        own = [state for state, kept in self._kept.items() if kept.caller == running.caller]
+        if len(own) >= KEPT_LIMIT:
+            self._drop(own[0])
+        state = secrets.token_urlsafe(24)
+        self._kept[state] = running
+        timer = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._drop, state)
+        task.add_done_callback(lambda _: (timer.cancel(), self._kept.pop(state, None)))
+        return state
+
+    def _drop(self, state: str) -> None:
+        running = self._kept.pop(state, None)
+        if running is not None and running.task is not None:
+            running.task.cancel()
+
+    def close(self) -> None:
+        for state in list(self._kept):
+            self._drop(state)
+
+    # The interface of `Interaction` and `Sampler`.
+
+    async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
+        running = self._running.get(question.call_id)
+        if running is None or not running.offers("elicitation/create", {}):
+            raise NoInteraction(f"the client cannot be asked; an allow rule {question.rule!r} would help")
+        message = f"May {question.tool} be called? ({question.reason})" if question.reason else question.tool
+        choices = [_ONCE, *([_SESSION] if question.is_rememberable else []), _NO]
+        schema = {
+            "type": "object",
+            "properties": {"answer": {"type": "string", "title": "Permission", "enum": choices}},
+            "required": ["answer"],
+        }
+        answer = await running.ask("elicitation/create", {"message": message, "requestedSchema": schema})
+        content = answer.get("content")
+        chosen = cast("dict[str, Any]", content).get("answer") if isinstance(content, dict) else None
+        if answer.get("action") != "accept" or chosen not in choices:
+            return PermissionAnswer(False)
+        return PermissionAnswer(chosen != _NO, for_session=chosen == _SESSION)
+
+    async def elicit_form(self, question: FormElicitation) -> FormAnswer:
+        params: Json = {"message": question.message, "requestedSchema": dict(question.schema)}
+        answer = await self._client_of(question.calls).ask("elicitation/create", params)
+        content = answer.get("content")
+        values = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+        return FormAnswer(_action(answer), values)
+
+    async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
+        params: Json = {"mode": "url", "message": question.message, "url": question.url}
+        params["elicitationId"] = question.elicitation_id or secrets.token_urlsafe(12)
+        return _action(await self._client_of(question.calls).ask("elicitation/create", params))
+
+    async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
+        """The client's own review counts: the specification wants one there."""
+        return review if self._client_of(review.request.calls) else None
+
+    async def sample(self, request: SamplingRequest) -> SamplingAnswer:
+        running = self._client_of(request.calls)
+        answer = await running.ask("sampling/createMessage", _sampling_params(request))
+        try:
+            return msgspec.convert(answer, _Sampled).answer()
+        except msgspec.ValidationError as error:
+            raise NoInteraction(f"the client's answer cannot be read: {error}") from None
+
+    async def list_roots(self, calls: tuple[RelatedCall, ...]) -> list[Json] | None:
+        """The roots of the client that makes the call; None if it is not known, or has none."""
+        running = self._running.get(calls[0].call_id) if len(calls) == 1 else None
+        if running is None or not running.offers("roots/list", {}):
+            return None
+        found: Any = (await running.ask("roots/list", {})).get("roots")
+        return cast("list[Json]", found) if isinstance(found, list) else []
+
+    def _client_of(self, calls: tuple[RelatedCall, ...]) -> RunningRequest:
+        """A question that may belong to one of several calls is put to nobody: it may be another client's."""
+        running = self._running.get(calls[0].call_id) if len(calls) == 1 else None
+        if running is None:
+            raise NoInteraction("it is not known which client's call the question belongs to")
+        return running
+
+
+class _Sampled(Struct, rename="camel"):
+    content: dict[str, Any] | list[dict[str, Any]]
+    model: str = ""
+    stop_reason: str | None = None
+
+    def answer(self) -> SamplingAnswer:
+        content = self.content if isinstance(self.content, list) else [self.content]
+        return SamplingAnswer(
+            content=tuple(content), model=self.model, stop_reason=self.stop_reason or "endTurn"
+        )
+
+
+def _sampling_params(request: SamplingRequest) -> Json:
+    def content(blocks: tuple[Mapping[str, Any], ...]) -> Any:
+        return blocks[0] if len(blocks) == 1 else list(blocks)
+
+    params: Json = {
+        "messages": [
+            {"role": message.role, "content": content(message.content)} for message in request.messages
+        ],
+        "maxTokens": request.max_tokens,
+    }
+    priorities = {
+        "costPriority": request.cost_priority,
+        "speedPriority": request.speed_priority,
+        "intelligencePriority": request.intelligence_priority,
+    }
+    preferences: Json = {key: value for key, value in priorities.items() if value is not None}
+    if request.model_hints:
+        preferences["hints"] = [{"name": name} for name in request.model_hints]
+    optional = {
+        "systemPrompt": request.system_prompt or None,
+        "modelPreferences": preferences or None,
+        "temperature": request.temperature,
+        "stopSequences": list(request.stop_sequences) or None,
+        "tools": list(request.tools) or None,
+        "toolChoice": {"mode": request.tool_choice} if request.tools else None,
+    }
+    return {**params, **{key: value for key, value in optional.items() if value is not None}}
+
+
+def _action(answer: Json) -> Literal["accept", "decline", "cancel"]:
+    action = answer.get("action")
+    return action if action in ("accept", "decline") else "cancel"
+
+
+def _about(request: ClientRequest) -> tuple[str, bytes]:
+    """What a request is about, without what differs when it is sent again."""
+    params = {
+        key: value
+        for key, value in request.params.items()
+        if key not in ("_meta", "inputResponses", "requestState")
+    }
+    return request.method, msgspec.json.encode(params, order="sorted")

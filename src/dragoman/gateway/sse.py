@@ -1,0 +1,42 @@
+"""The transport of revision 2024-11-05, from the server's side: a stream at `/sse`, and POST to `/messages`."""
+
+from __future__ import annotations
+
+import secrets
+
+from aiohttp import web
+
+from dragoman.gateway.access import Refused
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.http import QUEUE_LIMIT, Outbox, check_content, event_stream
+from dragoman.interaction import Caller
+from dragoman.wire.server.connection import ClientConnection
+
+
+class HttpWithSse:
+    """Handles `/sse` and `/messages`. The caller of each request is known by then."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._connections: dict[str, tuple[Caller, ClientConnection]] = {}
+
+    async def get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        key, outbox = secrets.token_urlsafe(24), Outbox(QUEUE_LIMIT)
+        async with self._gateway.client(caller, outbox.put) as connection:
+            self._connections[key] = (caller, connection)
+            try:
+                async with event_stream(request) as write:
+                    await write.response.write(f"event: endpoint\ndata: /messages?session={key}\n\n".encode())
+                    while (message := await outbox.get()) is not None:
+                        await write(message)
+                return write.response
+            finally:
+                del self._connections[key]
+
+    async def post(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        check_content(request)
+        owner, connection = self._connections.get(request.query.get("session", ""), (None, None))
+        if connection is None or owner != caller:
+            raise Refused(404, "there is no such session; open /sse first")
+        connection.receive(await request.read())
+        return web.Response(status=202, text="Accepted")
