@@ -37,6 +37,8 @@ class RelatedCall(Struct, frozen=True):
     call_id: str = ""
     """As in events and hooks; empty if it is no call."""
     caller: Caller = LOCAL_CALLER
+    input_key: str = ""
+    """The server's key for the question, if it came in an `input_required` result."""
 
 
 class PermissionQuestion(Struct, frozen=True, kw_only=True):
@@ -205,7 +207,11 @@ class Sampler(Protocol):
 
 
 class Interaction(Protocol):
-    """Asks a person. What a program passes as `interaction` to a host."""
+    """Asks a person. What a program passes as `interaction` to a host.
+
+    One with an attribute `asks_in_parallel` that is true reaches several people, and is asked several
+    questions at the same time.
+    """
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         """Asks whether a call may be made. One question at a time."""

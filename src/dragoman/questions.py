@@ -1,8 +1,9 @@
 """The queue of all questions that a host puts to its person: permission, forms, URLs, sampling.
 
-One question is shown at a time to each caller. Servers take turns, so that a server with many questions does
-not delay those of others. A question leaves the queue, or the screen, when the task that asks it is
-cancelled, and all leave when the host closes.
+One question is shown at a time. Servers take turns, so that a server with many questions does not delay those
+of others. An interaction that reaches several people (`asks_in_parallel`) is given all questions at once. A
+question leaves the queue, or the screen, when the task that asks it is cancelled, and all leave when the host
+closes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
 from dragoman.errors import HostClosed
-from dragoman.interaction import LOCAL_CALLER, Caller, Interaction, RelatedCall
+from dragoman.interaction import Interaction
 
 T = TypeVar("T")
 
@@ -46,50 +47,37 @@ def current_question() -> OpenQuestion | None:
     return question if question is not None and question.is_open else None
 
 
-def asked_caller(calls: tuple[RelatedCall, ...]) -> Caller | None:
-    """The caller that a question of a server is for; None if it may be for one of several."""
-    callers = {call.caller for call in calls}
-    return callers.pop() if len(callers) == 1 else None if callers else LOCAL_CALLER
-
-
 class Questions:
-    """The person of a host, or the clients of a gateway, and the queues of questions to them."""
+    """The person of a host, and the queue of questions to them."""
 
     def __init__(self, interaction: Interaction | None) -> None:
         self.interaction = interaction
-        self._queues: dict[Caller | None, _Queue] = {}
-        """By caller, while there are questions for it."""
+        self._asks_in_parallel = bool(getattr(interaction, "asks_in_parallel", False))
+        self._is_busy = False
+        """Whether a question has its turn."""
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        """By server, those who wait for a turn. The first server is next."""
         self._shown: set[asyncio.Task[Any]] = set()
         self._is_closed = False
 
     @asynccontextmanager
     async def turn(
-        self,
-        server: str,
-        *,
-        caller: Caller | None = LOCAL_CALLER,
-        within: OpenQuestion | None = None,
-        limit: int | None = None,
+        self, server: str, *, within: OpenQuestion | None = None, limit: int | None = None
     ) -> AsyncGenerator[None]:
         """Waits until the question may be shown. `limit`: raises `TooManyQuestions` if so many of this server
-        wait. `within`: a question whose answer depends on this one; if it, or the one that the code helps
+        wait. `within`: a question whose answer depends on this one; if it, or the one that the caller helps
         to answer, is shown now, the turn comes at once, for waiting would never end."""
         if self._is_closed:
             raise HostClosed
         outer = within if within is not None and within.is_open else current_question()
-        if outer is not None:
+        if outer is not None or self._asks_in_parallel:
             yield
             return
-        queue = self._queues.setdefault(caller, _Queue())
+        await self._take_turn(server, limit)
         try:
-            await queue.take_turn(server, limit)
-            try:
-                yield
-            finally:
-                queue.pass_turn_on()
+            yield
         finally:
-            if queue.is_empty:
-                self._queues.pop(caller, None)
+            self._pass_turn_on()
 
     async def show(self, asked: Coroutine[Any, Any, T]) -> T:
         """The answer; `HostClosed` if the host is closed before it comes."""
@@ -123,29 +111,11 @@ class Questions:
         self._is_closed = True
         for task in list(self._shown):
             task.cancel()
-        for queue in self._queues.values():
-            queue.close()
-
-
-class _Queue:
-    """The questions to one caller."""
-
-    def __init__(self) -> None:
-        self._is_busy = False
-        """Whether a question has its turn."""
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By server, those who wait for a turn. The first server is next."""
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._is_busy and not self._waiting
-
-    def close(self) -> None:
         for waiter in [waiter for line in self._waiting.values() for waiter in line]:
             if not waiter.done():
                 waiter.set_exception(HostClosed())
 
-    async def take_turn(self, server: str, limit: int | None) -> None:
+    async def _take_turn(self, server: str, limit: int | None) -> None:
         if not self._is_busy:
             self._is_busy = True
             return
@@ -160,7 +130,7 @@ class _Queue:
             if waiter.cancelled():
                 self._leave(server, waiter)
             elif waiter.done():
-                self.pass_turn_on()  # it was given in the same moment
+                self._pass_turn_on()  # it was given in the same moment
             raise
 
     def _leave(self, server: str, waiter: asyncio.Future[None]) -> None:
@@ -170,7 +140,7 @@ class _Queue:
             if not line:
                 del self._waiting[server]
 
-    def pass_turn_on(self) -> None:
+    def _pass_turn_on(self) -> None:
         while self._waiting:
             server, line = next(iter(self._waiting.items()))
             del self._waiting[server]

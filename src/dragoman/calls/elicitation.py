@@ -33,7 +33,7 @@ from dragoman.interaction import (
 )
 from dragoman.names import ServerName
 from dragoman.protocol import INTERNAL_ERROR, INVALID_PARAMS
-from dragoman.questions import WAITING_LIMIT, OpenQuestion, Questions, TooManyQuestions, asked_caller
+from dragoman.questions import WAITING_LIMIT, OpenQuestion, Questions, TooManyQuestions
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT
 
@@ -131,8 +131,7 @@ class Elicitor:
     ) -> Any:
         """The person's answer, when it is this question's turn."""
         server: str = question.server
-        caller = asked_caller(question.calls)
-        async with self._questions.turn(server, caller=caller, within=within, limit=WAITING_LIMIT):
+        async with self._questions.turn(server, within=within, limit=WAITING_LIMIT):
             if is_new:
                 self._notices.give("elicitation_dialog", "A server asks", f"{server} asks something")
             return await self._questions.show(ask())

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from time import monotonic
 from typing import Any, Final, TypeVar
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from dragoman.connections.server_requests import NO_CONTEXT, Refusal, RequestContext, ServerRequests
 from dragoman.connections.session import Session
@@ -172,15 +172,33 @@ async def next_round(
         raise MalformedReply(server, "it requires input, but has neither inputRequests nor requestState")
     carried: dict[str, Any] = {}
     if asked.input_requests:
-        carried["inputResponses"] = {
-            key: await answer_input(server, question, answerer, context)
-            for key, question in asked.input_requests.items()
-        }
+        carried["inputResponses"] = await _answers(server, asked.input_requests, answerer, context)
     else:
         await asyncio.sleep(PAUSE_SECONDS)
     if asked.request_state is not ABSENT:
         carried["requestState"] = exactly(raw, "requestState", asked.request_state)
     return carried
+
+
+async def _answers(
+    server: str, questions: Mapping[str, Question], answerer: ServerRequests, context: RequestContext
+) -> dict[str, Mapping[str, Any]]:
+    """The answers by key. All are asked for at once; the queue of questions has its own order."""
+    asking = [
+        asyncio.ensure_future(answer_input(server, question, answerer, _with_key(context, key)))
+        for key, question in questions.items()
+    ]
+    try:
+        return dict(zip(questions, await asyncio.gather(*asking)))
+    finally:
+        for each in asking:
+            each.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+
+def _with_key(context: RequestContext, key: str) -> RequestContext:
+    calls = tuple(structs.replace(call, input_key=key) for call in context.calls)
+    return structs.replace(context, calls=calls)
 
 
 async def answer_input(

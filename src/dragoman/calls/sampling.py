@@ -28,7 +28,7 @@ from dragoman.interaction import (
     SamplingReview,
 )
 from dragoman.protocol import INTERNAL_ERROR, INVALID_PARAMS
-from dragoman.questions import WAITING_LIMIT, Questions, TooManyQuestions, asked_caller, sampling_depth
+from dragoman.questions import WAITING_LIMIT, Questions, TooManyQuestions, sampling_depth
 from dragoman.settings import Settings
 from dragoman.wire.codec import Unreadable, decode_as
 
@@ -259,10 +259,7 @@ class Sampling:
         person = cast("ReviewsSampling", self._questions.interaction)
         try:
             async with self._questions.turn(
-                review.request.server,
-                caller=asked_caller(context.calls),
-                within=context.within,
-                limit=WAITING_LIMIT,
+                review.request.server, within=context.within, limit=WAITING_LIMIT
             ):
                 found = await self._questions.show(person.review_sampling(review))
         except (asyncio.CancelledError, HostClosed):

@@ -61,6 +61,8 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" if address is None else address.is_loopback
 
 
+Identify = Callable[[Collection[str]], Awaitable[Caller]]
+"""The caller of a request, from its headers `Authorization`; raises `Refused` if there is none."""
 Verify = Callable[[str], Awaitable["Caller | None"]]
 """The caller that a token stands for; None if it stands for none."""
 
@@ -78,16 +80,20 @@ class BearerTokens:
         return Caller(found[0]) if found else None
 
 
-async def caller_of(authorization: Collection[str], verify: Verify, challenge: str = "Bearer") -> Caller:
-    """The caller of a request with these headers `Authorization`; `Refused` if it has no valid token."""
+def with_token(verify: Verify, challenge: str = "Bearer") -> Identify:
+    """Admits requests with a valid bearer token."""
     headers = {"WWW-Authenticate": challenge}
-    if len(authorization) != 1:
-        raise Refused(401, "one header Authorization with a bearer token is needed", headers)
-    scheme, _, token = next(iter(authorization)).partition(" ")
-    try:
-        caller = await verify(token.strip()) if scheme.lower() == "bearer" else None
-    except Exception:  # border: whatever the check of a token raises admits no request
-        raise Refused(503, "tokens cannot be checked now") from None
-    if caller is None:
-        raise Refused(401, "the bearer token is not valid", headers)
-    return caller
+
+    async def identify(authorization: Collection[str]) -> Caller:
+        if len(authorization) != 1:
+            raise Refused(401, "one header Authorization with a bearer token is needed", headers)
+        scheme, _, token = next(iter(authorization)).partition(" ")
+        try:
+            caller = await verify(token.strip()) if scheme.lower() == "bearer" else None
+        except Exception:  # border: whatever the check of a token raises admits no request
+            raise Refused(503, "tokens cannot be checked now") from None
+        if caller is None:
+            raise Refused(401, "the bearer token is not valid", headers)
+        return caller
+
+    return identify

@@ -15,9 +15,10 @@ from typing import Final
 from aiohttp import web
 from msgspec import Struct
 
-from dragoman.gateway.access import Addresses, Refused, Verify, caller_of
+from dragoman.gateway.access import Addresses, Identify, Refused
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.http import Sessions, StreamableHttp
+from dragoman.gateway.http import StreamableHttp
+from dragoman.gateway.sessions import Sessions
 from dragoman.gateway.sse import HttpWithSse
 from dragoman.gateway.websocket import WebSockets
 from dragoman.interaction import Caller
@@ -34,7 +35,7 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 0
     """0: one that is free."""
-    verify: Verify
+    identify: Identify
     more_hosts: tuple[str, ...] = ()
     """Public names of the gateway, as they are in the header `Host`."""
 
@@ -97,7 +98,7 @@ class _Front:
         async def handle(request: web.Request) -> web.StreamResponse:
             try:
                 self.addresses.check(request.headers.get("Host"), request.headers.get("Origin"))
-                caller = await caller_of(request.headers.getall("Authorization", []), self._options.verify)
+                caller = await self._options.identify(request.headers.getall("Authorization", []))
                 answer = methods.get(request.method)
                 if answer is None:
                     raise Refused(405, "the method is not allowed", {"Allow": ", ".join(methods)})

@@ -12,6 +12,7 @@ from dragoman.events import (
     Event,
     PromptsChanged,
     ResourcesChanged,
+    ServerConnected,
     ServerLogged,
     ServerStateChanged,
     ToolsChanged,
@@ -21,6 +22,7 @@ from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.questions import ClientQuestions, RunningRequest
 from dragoman.host import Host
 from dragoman.interaction import Caller
+from dragoman.protocol import era_of
 from dragoman.version import VERSION
 from dragoman.wire.server.connection import ClientConnection
 from dragoman.wire.server.request import Send
@@ -114,6 +116,8 @@ class Gateway:
         async for event in self.host.events():
             if isinstance(event, ServerLogged):
                 self._logged(event)
+            elif isinstance(event, ServerConnected):
+                await self._ask_for_messages(event)
             elif kinds := _KINDS.get(type(event)):
                 if not changed:
                     timer = loop.call_later(PAUSE_SECONDS, report)
@@ -127,6 +131,11 @@ class Gateway:
         requests = self._running.get(event.server, ())
         if event.is_message and len(requests) == 1:
             requests[0].request.log(event.level, event.text, event.logger or event.server)
+
+    async def _ask_for_messages(self, event: ServerConnected) -> None:
+        """A server of the modern era sends log messages only where they are wanted."""
+        if era_of(event.protocol_version) == "modern":
+            await self.host.set_log_level(event.server, "info")
 
     async def close(self) -> None:
         """Ends subscriptions with their results, and calls that wait for answers."""

@@ -20,11 +20,11 @@ from dragoman.catalog.resources import Resource, ResourceTemplate
 from dragoman.catalog.tools import ServerTool
 from dragoman.content.blocks import LargeBlock, UnknownBlock
 from dragoman.content.result import Undecoded
-from dragoman.errors import DragomanError, InvalidArguments, RemoteError, UnknownTool
+from dragoman.errors import DragomanError, InputUnavailable, InvalidArguments, RemoteError, UnknownTool
 from dragoman.gateway.exposed import exposed, exposed_uris, server_in
 from dragoman.gateway.questions import RunningRequest
 from dragoman.interaction import Caller
-from dragoman.protocol import INTERNAL_ERROR, INVALID_PARAMS
+from dragoman.protocol import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MISSING_CLIENT_CAPABILITY
 from dragoman.wire.peer import Progress
 from dragoman.wire.server.request import ClientRequest
 from dragoman.wire.server.service import Handler, Json, RequestError, ResourceNotFound, Result
@@ -58,7 +58,7 @@ class _Argument(Struct):
     value: str
 
 
-class _Given(Struct):
+class _Given(Struct, frozen=True):
     arguments: dict[str, str] = {}
 
 
@@ -131,6 +131,13 @@ class ClientHandlers:
             )
         except DragomanError as error:
             return _failed(str(error) + (f" {error.hint}" if error.hint else ""))
+        if isinstance(outcome.error, InputUnavailable) and running.missing:
+            raise RequestError(
+                MISSING_CLIENT_CAPABILITY,
+                str(outcome.error),
+                {"requiredCapabilities": running.missing},
+                legacy_code=INVALID_REQUEST,
+            )
         return _result_of(outcome, running.request.client.era == "modern")
 
     # Resources.
@@ -306,7 +313,7 @@ def _is_plain(part: Any) -> bool:
 
 
 def _forwarded(raw: Raw, is_modern: bool) -> Raw:
-    """The result as it came. In the modern era it names its kind, which a server of the legacy era did not."""
+    """The result as it came. In the modern era it names its kind, which servers of the legacy era do not."""
     if not is_modern or b'"resultType"' in bytes(raw):
         return raw
     body = bytes(raw).lstrip()[1:].lstrip()

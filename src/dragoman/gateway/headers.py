@@ -8,87 +8,111 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 
 from msgspec import Raw, Struct
+from multidict import MultiMapping
 
+from dragoman.catalog.tools import ServerTool
 from dragoman.protocol import HEADER_MISMATCH, META_PROTOCOL_VERSION, MODERN_REVISIONS
+from dragoman.version import VERSION as OWN_VERSION
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT
-from dragoman.wire.server.service import RequestError
+from dragoman.wire.mirroring import argument_headers, request_headers
+from dragoman.wire.server import incoming
+from dragoman.wire.server.service import RequestError, Service
 
 VERSION: Final = "MCP-Protocol-Version"
-METHOD: Final = "Mcp-Method"
-NAME: Final = "Mcp-Name"
 SESSION: Final = "Mcp-Session-Id"
-_NAMED_BY: Final[Mapping[str, str]] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_PARAMETER: Final = "mcp-param-"
 _BEGIN, _END = "=?base64?", "?="
+_EMPTY: Final = Service(name="dragoman", version=OWN_VERSION, handlers={})
 
 
 class _Params(Struct, rename={"meta": "_meta"}):
     meta: dict[str, Any] | None = None
     name: Any = None
     uri: Any = None
+    arguments: Any = None
 
 
 class Headers(Struct, frozen=True):
     """Those that repeat something of the body; each may be there several times."""
 
     version: tuple[str, ...] = ()
-    method: tuple[str, ...] = ()
-    name: tuple[str, ...] = ()
+    standard: Mapping[str, tuple[str, ...]] = {}
+    """`Mcp-Method` and `Mcp-Name`."""
+    arguments: Mapping[str, tuple[str, ...]] = {}
+    """`Mcp-Param-…` by their names in small letters."""
+
+    @classmethod
+    def of(cls, headers: MultiMapping[str]) -> Self:
+        def values(name: str) -> tuple[str, ...]:
+            return tuple(headers.getall(name, ()))
+
+        arguments = {name.lower() for name in headers if name.lower().startswith(_PARAMETER)}
+        return cls(
+            values(VERSION),
+            {name: values(name) for name in ("Mcp-Method", "Mcp-Name")},
+            {name: values(name) for name in arguments},
+        )
 
 
 def is_modern(headers: Headers, params: Raw) -> bool:
     """Whether the request is of the modern era: its header or its body says so."""
-    return bool(set(headers.version) & set(MODERN_REVISIONS)) or revision_in(params) is not None
+    return bool(set(headers.version) & set(MODERN_REVISIONS)) or _revision(params) is not None
 
 
-def revision_in(params: Raw) -> str | None:
-    """The revision that the parameters of a request of the modern era name."""
+def check(headers: Headers, method: str, params: Raw) -> None:
+    """`RequestError` unless a request of the modern era has valid metadata, and its headers repeat it."""
+    meta = incoming.read_meta(params)
+    if meta.protocol_version is not None:
+        _same(VERSION, headers.version, meta.protocol_version)
+    incoming.client_of(_EMPTY, None, method, meta)
+    body = _read(params)
+    wanted = request_headers(method, {"name": body.name, "uri": body.uri})
+    for name, given in headers.standard.items():
+        if given or name in wanted:
+            _same(name, given, wanted.get(name))
+
+
+def check_arguments(headers: Headers, params: Raw, tools: Mapping[str, ServerTool]) -> None:
+    """`RequestError` unless the headers repeat the arguments of a call that its tool wants repeated."""
+    body = _read(params)
+    tool = tools.get(body.name) if isinstance(body.name, str) else None
+    if tool is None or not tool.mirrored:
+        return
+    arguments = cast("dict[str, Any]", body.arguments) if isinstance(body.arguments, dict) else {}
+    wanted = {name.lower(): value for name, value in argument_headers(tool.mirrored, arguments).items()}
+    for name in {f"{_PARAMETER}{each.lower()}" for each in tool.mirrored.values()}:
+        given = headers.arguments.get(name, ())
+        if given or name in wanted:
+            _same(name, given, wanted.get(name))
+
+
+def _revision(params: Raw) -> str | None:
     found = (_read(params).meta or {}).get(META_PROTOCOL_VERSION)
     return found if isinstance(found, str) else None
 
 
-def check(headers: Headers, method: str, params: Raw) -> None:
-    """`RequestError` unless the headers of a request of the modern era repeat what its body says."""
-    body = _read(params)
-    _same(VERSION, headers.version, revision_in(params))
-    _same(METHOD, headers.method, method)
-    named_by = _NAMED_BY.get(method)
-    if named_by is not None:
-        named = getattr(body, named_by)
-        _same(NAME, tuple(map(_decoded, headers.name)), named if isinstance(named, str) else None)
-    elif headers.name:
-        raise RequestError(
-            HEADER_MISMATCH, f"{method[:100]} has no name: the header {NAME} does not belong here"
-        )
-
-
 def _read(params: Raw) -> _Params:
-    if params is ABSENT:
-        return _Params()
     try:
-        return decode_as(_Params, params)
+        return _Params() if params is ABSENT else decode_as(_Params, params)
     except Unreadable:
         return _Params()
 
 
 def _same(header: str, given: tuple[str, ...], wanted: str | None) -> None:
-    if len(given) != 1 or given[0] != wanted:
+    if len(given) != 1 or wanted is None or _decoded(header, given[0]) != _decoded(header, wanted):
         problem = "is missing" if not given else "is not what the body says"
         raise RequestError(HEADER_MISMATCH, f"the header {header} {problem}")
 
 
-def _decoded(value: str) -> str:
+def _decoded(header: str, value: str) -> str:
     """The value of a header that is perhaps in base64."""
     if not (value.startswith(_BEGIN) and value.endswith(_END)):
         return value
     try:
         return base64.b64decode(value[len(_BEGIN) : -len(_END)], validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
-        raise RequestError(HEADER_MISMATCH, f"the header {NAME} is not valid base64") from None
-
-
-def values(headers: Any, name: str) -> tuple[str, ...]:
-    return tuple(cast("list[str]", headers.getall(name, [])))
+        raise RequestError(HEADER_MISMATCH, f"the header {header} is not valid base64") from None

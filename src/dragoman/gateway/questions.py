@@ -56,6 +56,8 @@ class RunningRequest:
         self.caller = caller
         self.about = _about(request) if request.client.era == "modern" else None
         self.task: asyncio.Task[Result] | None = None
+        self.missing: Json = {}
+        """What the client would have had to declare to be asked something."""
         self._asked: dict[str, tuple[Json, asyncio.Future[Json]]] = {}
         self._changed = asyncio.Event()
         self._keys = itertools.count(1)
@@ -64,13 +66,18 @@ class RunningRequest:
         """Whether the client has declared that it answers this."""
         return missing_capability(self.request.client.capabilities, method, params) is None
 
-    async def ask(self, method: str, params: Json) -> Json:
-        """The client's answer; `NoInteraction` if it has not declared that it answers this."""
-        if not self.offers(method, params):
+    async def ask(self, method: str, params: Json, key: str = "") -> Json:
+        """The client's answer; `NoInteraction` if it has not declared that it answers this. `key`: the
+        server's own for the question."""
+        missing = missing_capability(self.request.client.capabilities, method, params)
+        if missing is not None:
+            self.missing = missing
             raise NoInteraction(f"the client that makes the call does not offer {method}")
         if self.request.client.era == "legacy":
             return await self.request.ask(method, params)
-        key, future = str(next(self._keys)), asyncio.get_running_loop().create_future()
+        if not key or key in self._asked:
+            key = f"{key}{next(self._keys)}"
+        future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._asked[key] = ({"method": method, "params": params}, future)
         self._changed.set()
         try:
@@ -100,6 +107,7 @@ class ClientQuestions:
     """The `Interaction` and the `Sampler` of a gateway's host: the clients."""
 
     supports_tools = True
+    asks_in_parallel = True
 
     def __init__(self) -> None:
         self._running: dict[str, RunningRequest] = {}
@@ -188,7 +196,7 @@ class ClientQuestions:
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:
         params: Json = {"message": question.message, "requestedSchema": dict(question.schema)}
-        answer = await self._client_of(question.calls).ask("elicitation/create", params)
+        answer = await self._ask(question.calls, "elicitation/create", params)
         content = answer.get("content")
         values = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
         return FormAnswer(_action(answer), values)
@@ -196,15 +204,14 @@ class ClientQuestions:
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
         params: Json = {"mode": "url", "message": question.message, "url": question.url}
         params["elicitationId"] = question.elicitation_id or secrets.token_urlsafe(12)
-        return _action(await self._client_of(question.calls).ask("elicitation/create", params))
+        return _action(await self._ask(question.calls, "elicitation/create", params))
 
     async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
         """The client's own review counts: the specification wants one there."""
         return review if self._client_of(review.request.calls) else None
 
     async def sample(self, request: SamplingRequest) -> SamplingAnswer:
-        running = self._client_of(request.calls)
-        answer = await running.ask("sampling/createMessage", _sampling_params(request))
+        answer = await self._ask(request.calls, "sampling/createMessage", _sampling_params(request))
         try:
             return msgspec.convert(answer, _Sampled).answer()
         except msgspec.ValidationError as error:
@@ -215,8 +222,11 @@ class ClientQuestions:
         running = self._running.get(calls[0].call_id) if len(calls) == 1 else None
         if running is None or not running.offers("roots/list", {}):
             return None
-        found: Any = (await running.ask("roots/list", {})).get("roots")
+        found: Any = (await running.ask("roots/list", {}, calls[0].input_key)).get("roots")
         return cast("list[Json]", found) if isinstance(found, list) else []
+
+    async def _ask(self, calls: tuple[RelatedCall, ...], method: str, params: Json) -> Json:
+        return await self._client_of(calls).ask(method, params, calls[0].input_key)
 
     def _client_of(self, calls: tuple[RelatedCall, ...]) -> RunningRequest:
         """A question that may belong to one of several calls is put to nobody: it may be another client's."""

@@ -1,4 +1,4 @@
-"""The transport of revision 2024-11-05, from the server's side: a stream at `/sse`, and POST to `/messages`."""
+"""The transport of revision 2024-11-05, from the server's side: a stream at `/sse`, POST to `/messages`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from aiohttp import web
 
 from dragoman.gateway.access import Refused
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.http import QUEUE_LIMIT, Outbox, check_content, event_stream
+from dragoman.gateway.http import check_content
+from dragoman.gateway.streams import Outbox, event_stream
 from dragoman.interaction import Caller
 from dragoman.wire.server.connection import ClientConnection
 
@@ -21,15 +22,15 @@ class HttpWithSse:
         self._connections: dict[str, tuple[Caller, ClientConnection]] = {}
 
     async def get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        key, outbox = secrets.token_urlsafe(24), Outbox(QUEUE_LIMIT)
+        key, outbox = secrets.token_urlsafe(24), Outbox()
         async with self._gateway.client(caller, outbox.put) as connection:
             self._connections[key] = (caller, connection)
             try:
-                async with event_stream(request) as write:
-                    await write.response.write(f"event: endpoint\ndata: /messages?session={key}\n\n".encode())
-                    while (message := await outbox.get()) is not None:
-                        await write(message)
-                return write.response
+                async with event_stream(request) as writer:
+                    endpoint = f"event: endpoint\ndata: /messages?session={key}\n\n"
+                    await writer.response.write(endpoint.encode())
+                    await writer.write_all(outbox)
+                return writer.response
             finally:
                 del self._connections[key]
 

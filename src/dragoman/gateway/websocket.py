@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import WSMsgType, web
 
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.http import QUEUE_LIMIT, Outbox
+from dragoman.gateway.streams import Outbox
 from dragoman.interaction import Caller
 
 SUBPROTOCOL: Final = "mcp"
@@ -27,7 +27,7 @@ class WebSockets:
             protocols=(SUBPROTOCOL,), heartbeat=PING_SECONDS, max_msg_size=self._limit_bytes
         )
         await socket.prepare(request)
-        outbox = Outbox(QUEUE_LIMIT)
+        outbox = Outbox()
         writing = asyncio.create_task(_write(socket, outbox))
         try:
             async with self._gateway.client(caller, outbox.put) as connection:

@@ -199,7 +199,7 @@ class PermissionChecker:
         interaction = self._questions.interaction
         if interaction is None:
             return Decision(False, self._without_person(call, verdict), "mode", verdict.rule)
-        async with self._questions.turn(call.server, caller=call.caller):
+        async with self._questions.turn(call.server):
             # The answer to the question before may have been one to this, too.
             verdict = await self._judged(call, hook_decision)
             if verdict.behaviour != "ask":

@@ -133,7 +133,7 @@ async def _serve_http(
     public_hosts: tuple[str, ...],
     token_file: Path | None,
 ) -> None:
-    from dragoman.gateway.access import BearerTokens
+    from dragoman.gateway.access import BearerTokens, with_token
     from dragoman.gateway.app import HttpOptions, serve_http
     from dragoman.gateway.gateway import Gateway
 
@@ -141,7 +141,7 @@ async def _serve_http(
     gateway = Gateway(host, questions, plain_names=plain_names)
     reporting = asyncio.create_task(gateway.run())
     options = HttpOptions(
-        host=where.host, port=where.port, verify=BearerTokens(tokens), more_hosts=public_hosts
+        host=where.host, port=where.port, identify=with_token(BearerTokens(tokens)), more_hosts=public_hosts
     )
     try:
         async with serve_http(gateway, options) as port:

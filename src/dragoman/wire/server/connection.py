@@ -122,7 +122,7 @@ class ClientConnection:
             return
         try:
             meta = incoming.read_meta(params)
-            if method == "initialize":
+            if method == "initialize" and meta.protocol_version is None:
                 replies.put(encode_result(request_id, self._initialize(params)))
                 return
             client = incoming.client_of(self._service, self.session, method, meta)
