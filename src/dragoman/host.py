@@ -355,6 +355,14 @@ class Host:
             tools = [tool for tool in tools if tool.name not in denied]
         return tools
 
+    def tool(self, name: str) -> ServerTool | None:
+        """The tool of this qualified name, if a model can call it; as in `tools`."""
+        tool = self._catalog.find(name)
+        if tool is None or not tool.is_for_models or self.denied((tool,)):
+            return None
+        server = self._servers.find(tool.server)
+        return tool if server is not None and server.connection.offers_tools else None
+
     def sign_in_tools(self) -> Mapping[str, SignInTool]:
         """By name, the pseudo-tools that start a sign-in: one for each server that waits for one."""
         return self._sign_in_tools.tools()
@@ -481,6 +489,7 @@ class Host:
         reset_timeout_on_progress: bool = False,
         raw: bool = False,
         forward: bool = False,
+        meta: Mapping[str, Any] | None = None,
         background_after_seconds: float | None = None,
         call_id: str | None = None,
         caller: Caller = LOCAL_CALLER,
@@ -490,11 +499,12 @@ class Host:
         `reset_timeout_on_progress`: the time limit starts again with each progress notification. `raw`: the
         result as the server sent it, not cleaned and cut to fit a model; only secrets of the server's entry
         are taken out. `forward`: the same, and a result that needs no change is not even decoded: it is
-        `CallOutcome.forwarded`. `background_after_seconds`: a call that its server runs as a task ends after that time
-        without a result; the task goes on, and `tasks` fetches its result by the `task` of the outcome. Calls
-        that are not tasks are not affected. `call_id`: identifies this call in events and hooks, for instance
-        the id of a model's tool use; one is generated if it is missing. `caller`: the party that makes the
-        call, if it is not the local one; grants and the audit log distinguish callers.
+        `CallOutcome.forwarded`. `meta`: sent as `_meta`, for instance a trace context.
+        `background_after_seconds`: a call that its server runs as a task ends after that time without a
+        result; the task goes on, and `tasks` fetches its result by the `task` of the outcome. Calls that are
+        not tasks are not affected. `call_id`: identifies this call in events and hooks, for instance the id
+        of a model's tool use; one is generated if it is missing. `caller`: the party that makes the call, if
+        it is not the local one; grants and the audit log distinguish callers.
 
         What the tool or its server answers, errors included, is the outcome. Raised are only
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
@@ -513,6 +523,7 @@ class Host:
                 reset_timeout_on_progress,
                 raw or forward,
                 forward,
+                meta,
                 background_after_seconds=background_after_seconds,
                 call_id=call_id or new_call_id(),
                 caller=caller,

@@ -19,7 +19,7 @@ from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
 from dragoman.content.result import ToolResult, is_large, read_forwarded, read_large, read_result
 from dragoman.interaction import RelatedCall
-from dragoman.protocol import Era
+from dragoman.protocol import META_CLIENT_CAPABILITIES, Era
 from dragoman.wire.client.tasks import TaskState, read_created
 from dragoman.wire.codec import Unreadable
 from dragoman.wire.mirroring import argument_headers
@@ -44,12 +44,21 @@ def invoke(
     call: RelatedCall | None = None,
     task_ttl_ms: int | None = None,
     forward: bool = False,
+    meta: Mapping[str, Any] | None = None,
 ) -> Awaitable[Result | TaskState]:
     """The result, or the task that the server makes of the call. `task_ttl_ms`: a task is asked for, in the
-    form of the legacy era, and is to be kept for so long. `forward`: the result is passed on undecoded."""
+    form of the legacy era, and is to be kept for so long. `forward`: the result is passed on undecoded.
+    `meta`: see `ToolCall`."""
     name = tool.definition.name
     params: dict[str, Any] = {"name": name, "arguments": arguments}
     era = session.driver.era
+    if meta:
+        kept = (
+            meta.items()
+            if era == "modern"
+            else [(k, v) for k, v in meta.items() if k != META_CLIENT_CAPABILITIES]
+        )
+        params["_meta"] = dict(kept)
     if task_ttl_ms is not None:
         params["task"] = {"ttl": task_ttl_ms}
     return request_with_input(

@@ -94,6 +94,8 @@ class ToolCall(Struct, frozen=True):
     """Whether the result is wanted as the server sent it, whatever its size: for people and programs."""
     forward: bool = False
     """With `raw`: a result that needs no change stays undecoded, as `CallOutcome.forwarded`."""
+    meta: Mapping[str, Any] | None = None
+    """`_meta` of the request: a trace context, or fewer capabilities than the host declares."""
     perform: Run | None = None
     """Carries out a request that a program or person makes itself, in place of the built-in tool that it is
     judged as (see `requests.py`)."""
@@ -375,6 +377,7 @@ class Pipeline:
                         call=call,
                         task_ttl_ms=ttl_ms,
                         forward=request.forward,
+                        meta=request.meta,
                     )
                     if request.reset_timeout_on_progress:
                         deadline = self._clock.monotonic() + limit_seconds

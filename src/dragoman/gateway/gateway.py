@@ -50,14 +50,32 @@ class Gateway:
         self._connections: set[ClientConnection] = set()
         self._running: dict[str, list[RunningRequest]] = {}
         """By server, the requests of clients that it is answering."""
-        self._known: tuple[list[ServerTool], dict[str, ServerTool]] | None = None
+        self._names: dict[str, str] = {}
+        """By the name that clients use, the qualified name of a tool."""
+        self._instructions: str | None = None
+        self._is_current = False
+        """Whether names and instructions are those of now."""
 
     def tools(self) -> Mapping[str, ServerTool]:
         """By the name that clients use, every tool of which no rule denies every call."""
-        tools = self.host.tools()
-        if self._known is None or self._known[0] != tools:
-            self._known = (tools, exposed(tools, plain=self.plain_names))
-        return self._known[1]
+        tools = exposed(self.host.tools(), plain=self.plain_names)
+        self._names = {name: tool.name for name, tool in tools.items()}
+        return tools
+
+    def tool(self, name: str) -> ServerTool | None:
+        """The tool that clients call so; None if `tools` does not have it."""
+        self._update()
+        qualified = self._names.get(name)
+        tool = None if qualified is None else self.host.tool(qualified)
+        # A name may have come to be another tool's by a change that is not known yet.
+        return tool if tool is not None or qualified is None else self.tools().get(name)
+
+    def _update(self) -> None:
+        if not self._is_current:
+            self._is_current = True
+            self.tools()
+            texts = [f"## {name}\n{text}" for name, text in self.host.instructions().items()]
+            self._instructions = "\n\n".join(texts) or None
 
     @contextlib.asynccontextmanager
     async def client(
@@ -76,13 +94,12 @@ class Gateway:
             await handlers.close()
 
     def _service(self, handlers: ClientHandlers) -> Service:
-        instructions = self.host.instructions()
-        texts = [f"## {name}\n{text}" for name, text in instructions.items()]
+        self._update()
         return Service(
             name="dragoman",
             version=VERSION,
             handlers=handlers.table(),
-            instructions="\n\n".join(texts) or None,
+            instructions=self._instructions,
             list_changes=frozenset({"tools", "resources", "prompts"}),
         )
 
@@ -119,6 +136,7 @@ class Gateway:
             elif isinstance(event, ServerConnected):
                 await self._ask_for_messages(event)
             elif kinds := _KINDS.get(type(event)):
+                self._is_current = False
                 if not changed:
                     timer = loop.call_later(PAUSE_SECONDS, report)
                 changed.update(kinds)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -24,7 +24,13 @@ from dragoman.errors import DragomanError, InputUnavailable, InvalidArguments, R
 from dragoman.gateway.exposed import exposed, exposed_uris, server_in
 from dragoman.gateway.questions import RunningRequest
 from dragoman.interaction import Caller
-from dragoman.protocol import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MISSING_CLIENT_CAPABILITY
+from dragoman.protocol import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    META_CLIENT_CAPABILITIES,
+    MISSING_CLIENT_CAPABILITY,
+)
 from dragoman.wire.peer import Progress
 from dragoman.wire.server.request import ClientRequest
 from dragoman.wire.server.service import Handler, Json, RequestError, ResourceNotFound, Result
@@ -109,7 +115,7 @@ class ClientHandlers:
 
     async def _call(self, request: ClientRequest) -> Result:
         asked = request.decode(_Call)
-        tool = self._gateway.tools().get(asked.name)
+        tool = self._gateway.tool(asked.name)
         if tool is None:
             raise RequestError(INVALID_PARAMS, f"Unknown tool: {asked.name[:200]}")
         return await self._run(
@@ -126,6 +132,7 @@ class ClientHandlers:
                 asked.arguments,
                 forward=True,
                 on_progress=progressed,
+                meta=_passed_on(running.request),
                 call_id=call_id,
                 caller=self._caller,
             )
@@ -260,6 +267,20 @@ class ClientHandlers:
         call_id, running = new_call_id(), RunningRequest(request, self._caller)
         with self._gateway.running(server, running):
             return await questions.run(call_id, running, _as_coroutine(made(running, call_id)))
+
+
+class _Meta(Struct, rename={"meta": "_meta"}):
+    meta: dict[str, Any] = {}
+
+
+_TRACE: Final = ("traceparent", "tracestate", "baggage")
+
+
+def _passed_on(request: ClientRequest) -> Json:
+    """What the server is given of a request's `_meta`: the trace context, and what the client declares."""
+    given = request.decode(_Meta).meta
+    trace = {key: given[key] for key in _TRACE if isinstance(given.get(key), str)}
+    return {**trace, META_CLIENT_CAPABILITIES: request.client.capabilities}
 
 
 def _ignore(uri: str) -> None: ...

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Self, cast
 
 from msgspec import Raw, Struct
@@ -76,13 +76,14 @@ def check(headers: Headers, method: str, params: Raw) -> None:
             _same(name, given, wanted.get(name))
 
 
-def check_arguments(headers: Headers, params: Raw, tools: Mapping[str, ServerTool]) -> None:
+def check_arguments(headers: Headers, params: Raw, find: Callable[[str], ServerTool | None]) -> None:
     """`RequestError` unless the headers repeat the arguments of a call that its tool wants repeated."""
     body = _read(params)
-    tool = tools.get(body.name) if isinstance(body.name, str) else None
+    tool = find(body.name) if isinstance(body.name, str) else None
     if tool is None or not tool.mirrored:
         return
-    arguments = cast("dict[str, Any]", body.arguments) if isinstance(body.arguments, dict) else {}
+    given_arguments: Any = body.arguments
+    arguments = cast("dict[str, Any]", given_arguments) if isinstance(given_arguments, dict) else {}
     wanted = {name.lower(): value for name, value in argument_headers(tool.mirrored, arguments).items()}
     for name in {f"{_PARAMETER}{each.lower()}" for each in tool.mirrored.values()}:
         given = headers.arguments.get(name, ())

@@ -88,7 +88,7 @@ class StreamableHttp:
         try:
             header_rules.check(headers, str(envelope.method), envelope.params)
             if envelope.method == "tools/call":
-                header_rules.check_arguments(headers, envelope.params, self._gateway.tools())
+                header_rules.check_arguments(headers, envelope.params, self._gateway.tool)
         except RequestError as error:
             return _error(400, error.code_in("modern"), error.message, envelope.id, error.data)  # type: ignore[arg-type]
         async with self._gateway.client(caller, _nowhere) as connection:

@@ -54,10 +54,15 @@ class RunningRequest:
         self.request = request
         """For a request that was sent again, the newest."""
         self.caller = caller
-        self.about = _about(request) if request.client.era == "modern" else None
+        self.about: tuple[str, bytes] | None = None
         self.task: asyncio.Task[Result] | None = None
         self.missing: Json = {}
         """What the client would have had to declare to be asked something."""
+        self._given: dict[str, Json] = {}
+        """Answers that came with the request itself, to questions that were not asked yet."""
+        if request.client.era == "modern":
+            self.about = _about(request)
+            self._given = dict(request.decode(_Continued).input_responses)
         self._asked: dict[str, tuple[Json, asyncio.Future[Json]]] = {}
         self._changed = asyncio.Event()
         self._keys = itertools.count(1)
@@ -75,6 +80,8 @@ class RunningRequest:
             raise NoInteraction(f"the client that makes the call does not offer {method}")
         if self.request.client.era == "legacy":
             return await self.request.ask(method, params)
+        if key in self._given:
+            return self._given.pop(key)
         if not key or key in self._asked:
             key = f"{key}{next(self._keys)}"
         future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()

@@ -207,7 +207,8 @@ def client_entry(client: str, url: str, token: str, over_stdio: bool) -> str:
         case "codex":
             if over_stdio:
                 return '[mcp_servers.dragoman]\ncommand = "dragoman"\nargs = ["serve", "--stdio"]'
-            return f'[mcp_servers.dragoman]\nurl = "{url}"\nhttp_headers = {{ Authorization = "{header["Authorization"]}" }}'
+            headers = f'{{ Authorization = "{header["Authorization"]}" }}'
+            return f'[mcp_servers.dragoman]\nurl = "{url}"\nhttp_headers = {headers}'
         case "vscode":
             return json.dumps({"servers": {"dragoman": entry}}, indent=2)
         case "cursor":

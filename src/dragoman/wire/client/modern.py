@@ -37,7 +37,7 @@ class ModernDriver:
         if "roots" in capabilities:  # changes of roots are announced in the legacy era only
             capabilities = {**capabilities, "roots": {}}
         # The same on every request, so it is encoded once.
-        self._fixed = {
+        self._fixed: dict[str, Any] = {
             META_PROTOCOL_VERSION: revision,
             META_CLIENT_INFO: client_info,
             META_CLIENT_CAPABILITIES: _with_tasks(capabilities),
@@ -63,14 +63,25 @@ class ModernDriver:
             )
         given: Mapping[str, Any] = (params or {}).get("_meta", {})
         # What the caller gives (a trace context, a related task, a level) is kept; the protocol's own keys
-        # win.
+        # win, but a request may declare fewer capabilities.
         meta = {
             **self._level,
             **given,
             **self._meta,
             **({"progressToken": request_id} if wants_progress else {}),
         }
+        if META_CLIENT_CAPABILITIES in given:
+            meta[META_CLIENT_CAPABILITIES] = self._narrowed(given[META_CLIENT_CAPABILITIES])
         return encode_request(request_id, method, {**(params or {}), "_meta": meta})
+
+    def _narrowed(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The capabilities that are both declared and wanted; extensions stay."""
+        own: Mapping[str, Any] = self._fixed[META_CLIENT_CAPABILITIES]
+        found: dict[str, Any] = {name: part for name, part in own.items() if name == "extensions"}
+        for name, part in own.items():
+            if name in wanted and name != "extensions":
+                found[name] = {key: part[key] for key in part if not wanted[name] or key in wanted[name]}
+        return found
 
     def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]:
         """What a request repeats of itself where headers are carried."""
