@@ -8,15 +8,15 @@ import json
 import sys
 from collections.abc import Collection
 
+from dragoman.gateway.access import LOCAL, KnownCaller
 from dragoman.gateway.app import HttpOptions, serve_http
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.questions import ClientQuestions
 from dragoman.host import Host
-from dragoman.interaction import LOCAL_CALLER, Caller
 
 
-async def anyone(authorization: Collection[str]) -> Caller:
-    return LOCAL_CALLER
+async def anyone(authorization: Collection[str]) -> KnownCaller:
+    return LOCAL
 
 
 async def main() -> None:

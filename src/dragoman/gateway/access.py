@@ -1,5 +1,4 @@
-"""Who may use the gateway over HTTP: which hosts and origins a request may name, and which caller a token
-stands for. Pure but for the creation of tokens.
+"""Who may use the gateway over HTTP: which hosts and origins a request may name, and who its caller is.
 
 Everything fails closed: a request without a valid token is refused before it is read.
 """
@@ -7,15 +6,18 @@ Everything fails closed: a request without a valid token is refused before it is
 from __future__ import annotations
 
 import hmac
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
 from msgspec import Struct
 
 from dragoman.addresses import parse_address
-from dragoman.interaction import Caller
+from dragoman.gateway.settings import EVERYTHING, CallerEntry, Selection
+from dragoman.interaction import LOCAL_CALLER, Caller
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+MINUTE_SECONDS: Final = 60.0
 
 
 class Refused(Exception):
@@ -28,12 +30,24 @@ class Refused(Exception):
         self.headers = dict(headers or {})
 
 
+class KnownCaller(Struct, frozen=True):
+    """A caller that was identified, and what it may use."""
+
+    caller: Caller
+    selections: tuple[Selection, ...] = (EVERYTHING,)
+    """What it may use is in one of these."""
+    calls_per_minute: int | None = None
+
+
+LOCAL: Final = KnownCaller(LOCAL_CALLER)
+
+
 class Addresses(Struct, frozen=True):
     """The names by which the gateway is reached."""
 
-    hosts: frozenset[str]
+    hosts: frozenset[str] = frozenset()
     """Values of the header `Host`, in small letters, with the port."""
-    origins: frozenset[str]
+    origins: frozenset[str] = frozenset()
     """Values of the header `Origin` of pages that may use it."""
 
     @classmethod
@@ -47,12 +61,12 @@ class Addresses(Struct, frozen=True):
         origins = {f"{scheme}://{name}" for name in hosts for scheme in ("http", "https")}
         return cls(frozenset(hosts), frozenset(origins))
 
-    def check(self, host: str | None, origin: str | None) -> None:
+    def check(self, hosts: Collection[str], origins: Collection[str]) -> None:
         """`Refused` for a request that names another host, or comes from another page: one that was made to
         reach this machine by DNS rebinding, or by a page that a person has open."""
-        if host is None or host.lower() not in self.hosts:
+        if len(hosts) != 1 or next(iter(hosts)).lower() not in self.hosts:
             raise Refused(421, "the header Host names another server")
-        if origin is not None and origin.lower() not in self.origins:
+        if any(origin.lower() not in self.origins for origin in origins):
             raise Refused(403, "the header Origin names a page that may not use this gateway")
 
 
@@ -61,39 +75,64 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" if address is None else address.is_loopback
 
 
-Identify = Callable[[Collection[str]], Awaitable[Caller]]
+Identify = Callable[[Collection[str]], Awaitable[KnownCaller]]
 """The caller of a request, from its headers `Authorization`; raises `Refused` if there is none."""
-Verify = Callable[[str], Awaitable["Caller | None"]]
+Verify = Callable[[str], Awaitable[KnownCaller | None]]
 """The caller that a token stands for; None if it stands for none."""
 
 
-class BearerTokens:
+def fixed_tokens(callers: Mapping[str, CallerEntry]) -> Verify:
     """Callers that are known by a fixed token each."""
+    known = [
+        (entry.token.encode(), KnownCaller(Caller(name), (entry,), entry.calls_per_minute))
+        for name, entry in callers.items()
+    ]
 
-    def __init__(self, tokens: Mapping[str, str]) -> None:
-        """`tokens`: the caller's id → its token."""
-        self._tokens = {caller: token.encode() for caller, token in tokens.items()}
-
-    async def __call__(self, token: str) -> Caller | None:
+    async def verify(token: str) -> KnownCaller | None:
         given = token.encode(errors="surrogateescape")
-        found = [caller for caller, known in self._tokens.items() if hmac.compare_digest(known, given)]
-        return Caller(found[0]) if found else None
+        found = [caller for own, caller in known if hmac.compare_digest(own, given)]
+        return found[0] if found else None
+
+    return verify
 
 
-def with_token(verify: Verify, challenge: str = "Bearer") -> Identify:
-    """Admits requests with a valid bearer token."""
+def with_token(*verifiers: Verify, challenge: str = "Bearer") -> Identify:
+    """Admits requests with a bearer token that one of these knows."""
     headers = {"WWW-Authenticate": challenge}
 
-    async def identify(authorization: Collection[str]) -> Caller:
+    async def identify(authorization: Collection[str]) -> KnownCaller:
         if len(authorization) != 1:
             raise Refused(401, "one header Authorization with a bearer token is needed", headers)
         scheme, _, token = next(iter(authorization)).partition(" ")
-        try:
-            caller = await verify(token.strip()) if scheme.lower() == "bearer" else None
-        except Exception:  # border: whatever the check of a token raises admits no request
-            raise Refused(503, "tokens cannot be checked now") from None
-        if caller is None:
-            raise Refused(401, "the bearer token is not valid", headers)
-        return caller
+        if scheme.lower() == "bearer":
+            try:
+                for verify in verifiers:
+                    found = await verify(token.strip())
+                    if found is not None:
+                        return found
+            except Exception:  # border: whatever the check of a token raises admits no request
+                raise Refused(503, "tokens cannot be checked now") from None
+        raise Refused(401, "the bearer token is not valid", headers)
 
     return identify
+
+
+class RateLimits:
+    """Counts the calls of each caller in the last minute."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._times: dict[Caller, deque[float]] = {}
+
+    def wait_seconds(self, known: KnownCaller) -> float:
+        """Notes a call; how long the caller has to wait before it may be made, 0 if it may be made now."""
+        limit = known.calls_per_minute
+        if limit is None:
+            return 0.0
+        now, times = self._monotonic(), self._times.setdefault(known.caller, deque())
+        while times and times[0] <= now - MINUTE_SECONDS:
+            times.popleft()
+        if len(times) >= limit:
+            return times[0] + MINUTE_SECONDS - now if times else MINUTE_SECONDS
+        times.append(now)
+        return 0.0

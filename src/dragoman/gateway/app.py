@@ -15,20 +15,19 @@ from typing import Final
 from aiohttp import web
 from msgspec import Struct
 
-from dragoman.gateway.access import Addresses, Identify, Refused
+from dragoman.gateway.access import Addresses, Identify, KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.http import StreamableHttp
 from dragoman.gateway.sessions import Sessions
 from dragoman.gateway.sse import HttpWithSse
 from dragoman.gateway.websocket import WebSockets
-from dragoman.interaction import Caller
 
 BODY_LIMIT_BYTES: Final = 16 * 1024 * 1024
 CLEANING_SECONDS: Final = 60.0
 DRAIN_SECONDS: Final = 10.0
 """How long requests that are being answered may take when the gateway ends."""
 
-Answer = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
+Answer = Callable[[web.Request, KnownCaller], Awaitable[web.StreamResponse]]
 
 
 class HttpOptions(Struct, frozen=True, kw_only=True):
@@ -38,6 +37,8 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     identify: Identify
     more_hosts: tuple[str, ...] = ()
     """Public names of the gateway, as they are in the header `Host`."""
+    documents: Mapping[str, Mapping[str, object]] = {}
+    """By path: JSON documents that everyone may read."""
 
 
 @contextlib.asynccontextmanager
@@ -68,19 +69,28 @@ class _Front:
     def __init__(self, gateway: Gateway, options: HttpOptions) -> None:
         self._gateway = gateway
         self._options = options
-        self.addresses = Addresses(frozenset(), frozenset())
+        self.addresses = Addresses()
         self.sessions = Sessions(gateway, monotonic)
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=BODY_LIMIT_BYTES)
-        streamable, sse = StreamableHttp(self._gateway, self.sessions), HttpWithSse(self._gateway)
-        sockets = WebSockets(self._gateway, BODY_LIMIT_BYTES)
-        routes: Mapping[str, Mapping[str, Answer]] = {
-            "/mcp": {"POST": streamable.post, "GET": streamable.get, "DELETE": streamable.delete},
+        sse, sockets = HttpWithSse(self._gateway), WebSockets(self._gateway, BODY_LIMIT_BYTES)
+        routes: dict[str, Mapping[str, Answer]] = {
             "/sse": {"GET": sse.get},
             "/messages": {"POST": sse.post},
             "/ws": {"GET": sockets.get},
+            "/metrics": {"GET": self._metrics},
         }
+        for view in self._gateway.views:
+            streamable = StreamableHttp(self._gateway, self.sessions, view)
+            methods: Mapping[str, Answer] = {
+                "POST": streamable.post,
+                "GET": streamable.get,
+                "DELETE": streamable.delete,
+            }
+            routes[f"/mcp/{view}" if view else "/mcp"] = methods
+        for path, document in self._options.documents.items():
+            app.router.add_get(path, self._document(document))
         for path, methods in routes.items():
             app.router.add_route("*", path, self._checked(methods))
         app.router.add_get("/healthz", self._healthy, allow_head=True)
@@ -97,18 +107,32 @@ class _Front:
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             try:
-                self.addresses.check(request.headers.get("Host"), request.headers.get("Origin"))
+                self.addresses.check(request.headers.getall("Host", []), request.headers.getall("Origin", []))
                 caller = await self._options.identify(request.headers.getall("Authorization", []))
                 answer = methods.get(request.method)
                 if answer is None:
                     raise Refused(405, "the method is not allowed", {"Allow": ", ".join(methods)})
                 return await answer(request, caller)
             except Refused as refused:
+                self._gateway.metrics.refused[refused.status] += 1
                 return web.json_response(
                     {"error": refused.reason}, status=refused.status, headers=refused.headers
                 )
 
         return handle
+
+    async def _metrics(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
+        gateway = self._gateway
+        text = gateway.metrics.text(gateway.host.servers, gateway.client_count, len(self.sessions))
+        return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4"})
+
+    def _document(
+        self, document: Mapping[str, object]
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def show(request: web.Request) -> web.StreamResponse:
+            return web.json_response(document)
+
+        return show
 
     async def _healthy(self, request: web.Request) -> web.Response:
         return web.Response(text="ok\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Generator, Mapping
+from time import monotonic
 from typing import Final
 
 from dragoman.catalog.tools import ServerTool
@@ -17,16 +18,18 @@ from dragoman.events import (
     ServerStateChanged,
     ToolsChanged,
 )
-from dragoman.gateway.exposed import exposed
+from dragoman.gateway.access import KnownCaller, RateLimits
+from dragoman.gateway.exposed import PREFIX, exposed
 from dragoman.gateway.handlers import ClientHandlers
+from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.questions import ClientQuestions, RunningRequest
+from dragoman.gateway.settings import View
 from dragoman.host import Host
-from dragoman.interaction import Caller
 from dragoman.protocol import era_of
 from dragoman.version import VERSION
 from dragoman.wire.server.connection import ClientConnection
 from dragoman.wire.server.request import Send
-from dragoman.wire.server.service import Client, ListKind, Service
+from dragoman.wire.server.service import ListKind, Service
 
 PAUSE_SECONDS: Final = 0.05
 """Changes of lists within this time are reported together."""
@@ -42,48 +45,69 @@ _KINDS: Final[Mapping[type[Event], tuple[ListKind, ...]]] = {
 class Gateway:
     """Serves the tools, resources and prompts of one host to many clients."""
 
-    def __init__(self, host: Host, questions: ClientQuestions, *, plain_names: bool = False) -> None:
+    def __init__(
+        self,
+        host: Host,
+        questions: ClientQuestions,
+        *,
+        plain_names: bool = False,
+        views: Mapping[str, View] | None = None,
+    ) -> None:
         """`questions`: the host's interaction and sampler. `plain_names`: see `exposed.py`."""
         self.host = host
         self.questions = questions
         self.plain_names = plain_names
+        self.views = {"": View(), **(views or {})}
+        self.limits = RateLimits(monotonic)
+        self.metrics = Metrics()
         self._connections: set[ClientConnection] = set()
         self._running: dict[str, list[RunningRequest]] = {}
         """By server, the requests of clients that it is answering."""
-        self._names: dict[str, str] = {}
-        """By the name that clients use, the qualified name of a tool."""
+        self._names: dict[str, dict[str, str]] = {}
+        """By view, and by the name that clients use: the qualified name of a tool."""
         self._instructions: str | None = None
         self._is_current = False
         """Whether names and instructions are those of now."""
 
-    def tools(self) -> Mapping[str, ServerTool]:
-        """By the name that clients use, every tool of which no rule denies every call."""
-        tools = exposed(self.host.tools(), plain=self.plain_names)
-        self._names = {name: tool.name for name, tool in tools.items()}
-        return tools
+    def view(self, name: str) -> View:
+        return self.views[name]
 
-    def tool(self, name: str) -> ServerTool | None:
-        """The tool that clients call so; None if `tools` does not have it."""
+    def name_of(self, tool: ServerTool) -> str:
+        """The name by which patterns in the gateway's settings know a tool."""
+        return tool.name.removeprefix(PREFIX)
+
+    def tools(self, view: str = "") -> Mapping[str, ServerTool]:
+        """By the name that clients of the view use, every tool of which no rule denies every call."""
+        chosen = self.views[view]
+        found: dict[str, ServerTool] = {}
+        for name, tool in exposed(self.host.tools(), plain=self.plain_names).items():
+            if chosen.offers_tool(tool.server, self.name_of(tool)):
+                found[chosen.rename.get(name, name)] = tool
+        self._names[view] = {name: tool.name for name, tool in found.items()}
+        return found
+
+    def tool(self, name: str, view: str = "") -> ServerTool | None:
+        """The tool that clients of the view call so; None if `tools` does not have it."""
         self._update()
-        qualified = self._names.get(name)
-        tool = None if qualified is None else self.host.tool(qualified)
-        # A name may have come to be another tool's by a change that is not known yet.
-        return tool if tool is not None or qualified is None else self.tools().get(name)
+        if view not in self._names:
+            self.tools(view)
+        qualified = self._names[view].get(name)
+        return None if qualified is None else self.host.tool(qualified)
 
     def _update(self) -> None:
         if not self._is_current:
             self._is_current = True
-            self.tools()
+            self._names.clear()
             texts = [f"## {name}\n{text}" for name, text in self.host.instructions().items()]
             self._instructions = "\n\n".join(texts) or None
 
     @contextlib.asynccontextmanager
     async def client(
-        self, caller: Caller, send: Send, session: Client | None = None
+        self, caller: KnownCaller, send: Send, view: str = ""
     ) -> AsyncGenerator[ClientConnection]:
         """One client's connection, for as long as the block lasts. `send`: takes its messages."""
-        handlers = ClientHandlers(self, caller)
-        connection = ClientConnection(self._service(handlers), send, session)
+        handlers = ClientHandlers(self, caller, view)
+        connection = ClientConnection(self._service(handlers), send)
         handlers.updated = connection.resource_updated
         self._connections.add(connection)
         try:
@@ -115,6 +139,10 @@ class Gateway:
             if not requests:
                 self._running.pop(server, None)
 
+    @property
+    def client_count(self) -> int:
+        return len(self._connections)
+
     # What servers report.
 
     async def run(self) -> None:
@@ -131,6 +159,7 @@ class Gateway:
                     connection.list_changed(kind)
 
         async for event in self.host.events():
+            self.metrics.note(event)
             if isinstance(event, ServerLogged):
                 self._logged(event)
             elif isinstance(event, ServerConnected):

@@ -7,23 +7,34 @@ denies is not listed, and is answered like what does not exist.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import new_call_id
-from dragoman.catalog.prompts import Completion, Prompt
+from dragoman.calls.prompts import Prompts
+from dragoman.calls.resources import Resources
+from dragoman.catalog.prompts import Prompt
 from dragoman.catalog.resources import Resource, ResourceTemplate
 from dragoman.catalog.tools import ServerTool
-from dragoman.content.blocks import LargeBlock, UnknownBlock
-from dragoman.content.result import Undecoded
 from dragoman.errors import DragomanError, InputUnavailable, InvalidArguments, RemoteError, UnknownTool
+from dragoman.gateway.access import KnownCaller
 from dragoman.gateway.exposed import exposed, exposed_uris, server_in
 from dragoman.gateway.questions import RunningRequest
-from dragoman.interaction import Caller
+from dragoman.gateway.results import (
+    block,
+    completion_result,
+    failed_result,
+    listed_prompt,
+    listed_resource,
+    listed_tool,
+    result_of,
+    template_of,
+    uri_of,
+    without_nulls,
+)
 from dragoman.protocol import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -37,6 +48,10 @@ from dragoman.wire.server.service import Handler, Json, RequestError, ResourceNo
 
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
+
+
+TOO_MANY: Final = -32029
+"""The code for a caller that makes too many calls."""
 
 
 class _Call(Struct):
@@ -77,16 +92,24 @@ class _Complete(Struct):
 class ClientHandlers:
     """The handlers for the requests of one client."""
 
-    def __init__(self, gateway: Gateway, caller: Caller) -> None:
+    def __init__(self, gateway: Gateway, known: KnownCaller, view: str) -> None:
         self._gateway = gateway
         self._host = gateway.host
-        self._caller = caller
-        self._resources = gateway.host.resources.for_caller(caller)
-        self._prompts = gateway.host.prompts.for_caller(caller)
+        self._known = known
+        self._caller = known.caller
+        self._view = view
         self._watching: dict[str, asyncio.Task[None]] = {}
         """By the URI as the client spells it."""
         self.updated: Callable[[str], None] = _ignore
         """Called with the URI of a resource that has changed."""
+
+    @cached_property
+    def _resources(self) -> Resources:
+        return self._host.resources.for_caller(self._caller)
+
+    @cached_property
+    def _prompts(self) -> Prompts:
+        return self._host.prompts.for_caller(self._caller)
 
     def table(self) -> Mapping[str, Handler]:
         return {
@@ -111,12 +134,31 @@ class ClientHandlers:
     # Tools.
 
     async def _list_tools(self, request: ClientRequest) -> Result:
-        return {"tools": [_listed(name, tool) for name, tool in self._gateway.tools().items()]}
+        view = self._gateway.view(self._view)
+        found = self._gateway.tools(self._view).items()
+        return {
+            "tools": [
+                listed_tool(name, tool, view.arguments.get(name, {}))
+                for name, tool in found
+                if self._may_call(tool)
+            ]
+        }
+
+    def _may_call(self, tool: ServerTool) -> bool:
+        name = self._gateway.name_of(tool)
+        return any(each.offers_tool(tool.server, name) for each in self._known.selections)
+
+    def _may_use(self, server: str) -> bool:
+        """Whether the caller may use the resources and prompts of the server, and the view has them."""
+        view = self._gateway.view(self._view)
+        return view.offers_server(server) and any(
+            each.offers_server(server) for each in self._known.selections
+        )
 
     async def _call(self, request: ClientRequest) -> Result:
         asked = request.decode(_Call)
-        tool = self._gateway.tool(asked.name)
-        if tool is None:
+        tool = self._gateway.tool(asked.name, self._view)
+        if tool is None or not self._may_call(tool):
             raise RequestError(INVALID_PARAMS, f"Unknown tool: {asked.name[:200]}")
         return await self._run(
             request, tool.server, lambda running, call_id: self._made(asked, tool, running, call_id)
@@ -129,7 +171,7 @@ class ClientHandlers:
         try:
             outcome = await self._host.call(
                 tool.name,
-                asked.arguments,
+                {**asked.arguments, **self._gateway.view(self._view).arguments.get(asked.name, {})},
                 forward=True,
                 on_progress=progressed,
                 meta=_passed_on(running.request),
@@ -137,7 +179,7 @@ class ClientHandlers:
                 caller=self._caller,
             )
         except DragomanError as error:
-            return _failed(str(error) + (f" {error.hint}" if error.hint else ""))
+            return failed_result(str(error) + (f" {error.hint}" if error.hint else ""))
         if isinstance(outcome.error, InputUnavailable) and running.missing:
             raise RequestError(
                 MISSING_CLIENT_CAPABILITY,
@@ -145,17 +187,23 @@ class ClientHandlers:
                 {"requiredCapabilities": running.missing},
                 legacy_code=INVALID_REQUEST,
             )
-        return _result_of(outcome, running.request.client.era == "modern")
+        return result_of(outcome, running.request.client.era == "modern")
 
     # Resources.
 
     async def _list_resources(self, request: ClientRequest) -> Result:
-        found = exposed_uris(await self._resources.list(), _uri_of)
-        return {"resources": [_described(each, uri=uri) for uri, each in found.items()]}
+        found = exposed_uris(await self._listed_resources(), uri_of)
+        return {"resources": [listed_resource(each, uri=uri) for uri, each in found.items()]}
 
     async def _list_templates(self, request: ClientRequest) -> Result:
-        found = exposed_uris(await self._resources.templates(), _template_of)
-        return {"resourceTemplates": [_described(each, uriTemplate=uri) for uri, each in found.items()]}
+        found = exposed_uris(await self._listed_templates(), template_of)
+        return {"resourceTemplates": [listed_resource(each, uriTemplate=uri) for uri, each in found.items()]}
+
+    async def _listed_resources(self) -> list[Resource]:
+        return [each for each in await self._resources.list() if self._may_use(each.server)]
+
+    async def _listed_templates(self) -> list[ResourceTemplate]:
+        return [each for each in await self._resources.templates() if self._may_use(each.server)]
 
     async def _read(self, request: ClientRequest) -> Result:
         uri = request.decode(_Read).uri
@@ -164,19 +212,21 @@ class ClientHandlers:
         async def made(running: RunningRequest, call_id: str) -> Result:
             with _errors_about(uri):
                 found = await self._resources.read(server, own, call_id=call_id)
-            return {"contents": [_without_nulls(part) for part in found.contents]}
+            return {"contents": [without_nulls(part) for part in found.contents]}
 
         return await self._run(request, server, made)
 
     async def _located(self, uri: str) -> tuple[str, str]:
         """The server of a resource, and the URI that it has there; `ResourceNotFound` if there is none."""
-        named = server_in(uri)
-        if named is not None and named[0] in self._host.servers:
-            return named
-        try:
-            return await self._resources.server_of(uri), uri
-        except InvalidArguments:
-            raise ResourceNotFound(uri[:1000]) from None
+        found = server_in(uri)
+        if found is None or found[0] not in self._host.servers:
+            try:
+                found = await self._resources.server_of(uri), uri
+            except InvalidArguments:
+                raise ResourceNotFound(uri[:1000]) from None
+        if not self._may_use(found[0]):
+            raise ResourceNotFound(uri[:1000])
+        return found
 
     async def _subscribe(self, request: ClientRequest) -> Result:
         uri = request.decode(_Read).uri
@@ -211,11 +261,12 @@ class ClientHandlers:
     # Prompts and completion.
 
     async def _exposed_prompts(self) -> Mapping[str, Prompt]:
-        return exposed(await self._prompts.list(), plain=self._gateway.plain_names)
+        found = [each for each in await self._prompts.list() if self._may_use(each.server)]
+        return exposed(found, plain=self._gateway.plain_names)
 
     async def _list_prompts(self, request: ClientRequest) -> Result:
         found = await self._exposed_prompts()
-        return {"prompts": [_listed_prompt(name, prompt) for name, prompt in found.items()]}
+        return {"prompts": [listed_prompt(name, prompt) for name, prompt in found.items()]}
 
     async def _get_prompt(self, request: ClientRequest) -> Result:
         asked = request.decode(_GetPrompt)
@@ -226,7 +277,7 @@ class ClientHandlers:
         async def made(running: RunningRequest, call_id: str) -> Result:
             with _errors_about(asked.name):
                 found = await self._prompts.get(prompt.name, asked.arguments, call_id=call_id)
-            messages = [{"role": each.role, "content": _block(each.content)} for each in found.messages]
+            messages = [{"role": each.role, "content": block(each.content)} for each in found.messages]
             return {"messages": messages, **({"description": found.description} if found.description else {})}
 
         return await self._run(request, prompt.server, made)
@@ -239,14 +290,14 @@ class ClientHandlers:
                 prompt = (await self._exposed_prompts()).get(asked.ref.name)
                 if prompt is None:
                     raise _unknown_prompt(asked.ref.name)
-                return _completion(
+                return completion_result(
                     await self._prompts.complete(prompt.name, argument.name, argument.value, given=given)
                 )
-            templates = exposed_uris(await self._resources.templates(), _template_of)
+            templates = exposed_uris(await self._listed_templates(), template_of)
             template = templates.get(asked.ref.uri)
             if template is None:
                 raise ResourceNotFound(asked.ref.uri[:1000])
-            return _completion(
+            return completion_result(
                 await self._resources.complete(
                     template.server, template.uri_template, argument.name, argument.value, given=given
                 )
@@ -258,15 +309,24 @@ class ClientHandlers:
     # All of them.
 
     async def _run(
-        self, request: ClientRequest, server: str, made: Callable[[RunningRequest, str], Awaitable[Result]]
+        self,
+        request: ClientRequest,
+        server: str,
+        made: Callable[[RunningRequest, str], Coroutine[Any, Any, Result]],
     ) -> Result:
         """The result of a request in the course of which the server may ask the client something."""
+        wait = self._gateway.limits.wait_seconds(self._known)
+        if wait:
+            self._gateway.metrics.limited += 1
+            raise RequestError(
+                TOO_MANY, f"too many calls: wait {wait:.0f} seconds", {"retryAfter": round(wait)}
+            )
         questions = self._gateway.questions
         if questions.is_continued(request):
             return await questions.continue_(request, self._caller)
         call_id, running = new_call_id(), RunningRequest(request, self._caller)
         with self._gateway.running(server, running):
-            return await questions.run(call_id, running, _as_coroutine(made(running, call_id)))
+            return await questions.run(call_id, running, made(running, call_id))
 
 
 class _Meta(Struct, rename={"meta": "_meta"}):
@@ -284,10 +344,6 @@ def _passed_on(request: ClientRequest) -> Json:
 
 
 def _ignore(uri: str) -> None: ...
-
-
-async def _as_coroutine(work: Awaitable[Result]) -> Result:
-    return await work
 
 
 class _errors_about:
@@ -309,116 +365,3 @@ class _errors_about:
 
 def _unknown_prompt(name: str) -> RequestError:
     return RequestError(INVALID_PARAMS, f"Unknown prompt: {name[:200]}")
-
-
-# Results.
-
-
-def _result_of(outcome: CallOutcome, is_modern: bool) -> Result:
-    if isinstance(outcome.error, RemoteError):
-        error = outcome.error
-        raise RequestError(error.remote_code, error.remote_message, error.remote_data)
-    if outcome.forwarded is not None:
-        return _forwarded(outcome.forwarded, is_modern)
-    result: Json = {"content": [_block(block) for block in outcome.content], "isError": outcome.is_error}
-    structured = outcome.structured_content
-    if outcome.has_structured:
-        result["structuredContent"] = structured.raw if _is_plain(structured) else outcome.structured
-    if outcome.meta:
-        result["_meta"] = dict(outcome.meta)
-    return result
-
-
-def _is_plain(part: Any) -> bool:
-    return isinstance(part, Undecoded) and not part.redact
-
-
-def _forwarded(raw: Raw, is_modern: bool) -> Raw:
-    """The result as it came. In the modern era it names its kind, which servers of the legacy era do not."""
-    if not is_modern or b'"resultType"' in bytes(raw):
-        return raw
-    body = bytes(raw).lstrip()[1:].lstrip()
-    return Raw(b'{"resultType":"complete"' + (b"" if body[:1] == b"}" else b",") + body)
-
-
-def _failed(text: str) -> Json:
-    return {"content": [{"type": "text", "text": text}], "isError": True}
-
-
-def _block(block: Any) -> Any:
-    if isinstance(block, UnknownBlock):
-        return block.value
-    if isinstance(block, LargeBlock):
-        return block.raw
-    return _without_nulls(block)
-
-
-def _without_nulls(struct: Any) -> Any:
-    """The members of a block or of a resource's contents, without those that are not there."""
-    value: Json = msgspec.to_builtins(struct)
-    if isinstance(value.get("resource"), dict):
-        value["resource"] = {key: each for key, each in value["resource"].items() if each is not None}
-    return {key: each for key, each in value.items() if each is not None}
-
-
-# Lists.
-
-
-def _listed(name: str, tool: ServerTool) -> Json:
-    """The definition as its server gave it, with the name that clients use; tasks are not offered."""
-    definition = {**tool.as_listed(), "name": name, "inputSchema": tool.input_schema}
-    definition.pop("execution", None)
-    if tool.output_schema is None:
-        definition.pop("outputSchema", None)
-    if definition.get("description"):
-        definition["description"] = tool.description
-    return definition
-
-
-def _listed_prompt(name: str, prompt: Prompt) -> Json:
-    arguments = [
-        {
-            "name": each.name,
-            **({"title": each.title} if each.title else {}),
-            **({"description": each.description} if each.description else {}),
-            "required": each.required,
-        }
-        for each in prompt.arguments
-    ]
-    return _given(
-        name=name,
-        title=prompt.title,
-        description=prompt.description,
-        arguments=arguments,
-        _meta=dict(prompt.meta),
-    )
-
-
-def _described(thing: Resource | ResourceTemplate, **address: str) -> Json:
-    return _given(
-        **address,
-        name=thing.name,
-        title=thing.title,
-        description=thing.description,
-        mimeType=thing.mime_type,
-        size=thing.size if isinstance(thing, Resource) else None,
-        annotations=thing.annotations,
-        _meta=thing.meta,
-    )
-
-
-def _given(**members: Any) -> Json:
-    return {key: value for key, value in members.items() if value not in (None, "", {}, [])}
-
-
-def _uri_of(resource: Resource) -> str:
-    return resource.uri
-
-
-def _template_of(template: ResourceTemplate) -> str:
-    return template.uri_template
-
-
-def _completion(found: Completion) -> Json:
-    more = {} if found.total is None else {"total": found.total}
-    return {"completion": {"values": list(found.values), "hasMore": found.has_more, **more}}

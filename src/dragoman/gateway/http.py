@@ -13,12 +13,12 @@ from typing import Final
 from aiohttp import web
 from msgspec import UNSET, Struct
 
+from dragoman.catalog.tools import ServerTool
 from dragoman.gateway import headers as header_rules
-from dragoman.gateway.access import Refused
+from dragoman.gateway.access import KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.sessions import Session, Sessions
 from dragoman.gateway.streams import Outbox, event_stream, position_in
-from dragoman.interaction import Caller
 from dragoman.protocol import (
     HEADER_MISMATCH,
     INVALID_REQUEST,
@@ -48,13 +48,15 @@ _STATUSES: Final = {
 
 
 class StreamableHttp:
-    """Handles `/mcp`. The caller of each request is known by then."""
+    """Handles `/mcp`, or `/mcp/VIEW`. The caller of each request is known by then."""
 
-    def __init__(self, gateway: Gateway, sessions: Sessions) -> None:
+    def __init__(self, gateway: Gateway, sessions: Sessions, view: str = "") -> None:
+        """`view`: the name of the view that is served; empty: everything."""
         self._gateway = gateway
         self._sessions = sessions
+        self._view = view
 
-    async def post(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def post(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         check_content(request)
         message = await request.read()
         try:
@@ -70,7 +72,7 @@ class StreamableHttp:
         session_id = request.headers.get(header_rules.SESSION)
         if envelope.method == "initialize" and session_id is None:
             return await self._initialize(request, caller, message)
-        session = self._sessions.find(session_id, caller)
+        session = self._sessions.find(session_id, caller, self._view)
         session.open_requests += 1
         try:
             return await _answered_in(session, request, message)
@@ -80,7 +82,7 @@ class StreamableHttp:
     async def _modern(
         self,
         request: web.Request,
-        caller: Caller,
+        caller: KnownCaller,
         message: bytes,
         envelope: Envelope,
         headers: header_rules.Headers,
@@ -88,30 +90,35 @@ class StreamableHttp:
         try:
             header_rules.check(headers, str(envelope.method), envelope.params)
             if envelope.method == "tools/call":
-                header_rules.check_arguments(headers, envelope.params, self._gateway.tool)
+                header_rules.check_arguments(headers, envelope.params, self._find)
         except RequestError as error:
             return _error(400, error.code_in("modern"), error.message, envelope.id, error.data)  # type: ignore[arg-type]
-        async with self._gateway.client(caller, _nowhere) as connection:
+        async with self._gateway.client(caller, _nowhere, self._view) as connection:
             outbox = Outbox()
             connection.receive(message, outbox.put, outbox.end)
             return await _answered(request, outbox, has_status=True)
 
-    async def _initialize(self, request: web.Request, caller: Caller, message: bytes) -> web.StreamResponse:
-        session = await self._sessions.open(caller)
+    def _find(self, name: str) -> ServerTool | None:
+        return self._gateway.tool(name, self._view)
+
+    async def _initialize(
+        self, request: web.Request, caller: KnownCaller, message: bytes
+    ) -> web.StreamResponse:
+        session = await self._sessions.open(caller, self._view)
         try:
             return await _answered_in(session, request, message, {header_rules.SESSION: session.id})
         finally:
             if session.connection is None or session.connection.session is None:  # it was refused
                 await self._sessions.end(session)
 
-    async def get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def get(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         accepts = request.headers.get("Accept", "*/*")
         if "text/event-stream" not in accepts and "*/*" not in accepts:
             raise Refused(406, "a GET is answered with an event stream")
         session_id = request.headers.get(header_rules.SESSION)
         if session_id is None:
             raise Refused(405, "without a session there is no stream", {"Allow": "POST"})
-        session = self._sessions.find(session_id, caller)
+        session = self._sessions.find(session_id, caller, self._view)
         lost = position_in(request.headers.get("Last-Event-ID", ""))
         if lost is not None:
             return await self._continued(request, session, *lost)
@@ -138,8 +145,9 @@ class StreamableHttp:
         session.drop_stream(stream)
         return writer.response
 
-    async def delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        await self._sessions.end(self._sessions.find(request.headers.get(header_rules.SESSION), caller))
+    async def delete(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
+        session_id = request.headers.get(header_rules.SESSION)
+        await self._sessions.end(self._sessions.find(session_id, caller, self._view))
         return web.Response(status=204)
 
 

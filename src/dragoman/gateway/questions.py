@@ -64,7 +64,7 @@ class RunningRequest:
             self.about = _about(request)
             self._given = dict(request.decode(_Continued).input_responses)
         self._asked: dict[str, tuple[Json, asyncio.Future[Json]]] = {}
-        self._changed = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
         self._keys = itertools.count(1)
 
     def offers(self, method: str, params: Mapping[str, Any]) -> bool:
@@ -86,7 +86,7 @@ class RunningRequest:
             key = f"{key}{next(self._keys)}"
         future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._asked[key] = ({"method": method, "params": params}, future)
-        self._changed.set()
+        self._wake()
         try:
             return await future
         finally:
@@ -100,14 +100,18 @@ class RunningRequest:
 
     async def settled(self, task: asyncio.Task[Result]) -> Mapping[str, Json]:
         """Waits until the task has ended or asks something: the open questions by their keys."""
-        while not task.done() and not self._asked:
-            self._changed.clear()
-            changing = asyncio.ensure_future(self._changed.wait())
-            try:
-                await asyncio.wait((task, changing), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                changing.cancel()
+        task.add_done_callback(self._wake)
+        try:
+            while not task.done() and not self._asked:
+                self._waiter = asyncio.get_running_loop().create_future()
+                await self._waiter
+        finally:
+            task.remove_done_callback(self._wake)
         return {} if task.done() else {key: question for key, (question, _) in self._asked.items()}
+
+    def _wake(self, _: object = None) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
 
 class ClientQuestions:

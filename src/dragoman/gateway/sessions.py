@@ -8,10 +8,9 @@ import secrets
 from collections.abc import Callable
 from typing import Final
 
-from dragoman.gateway.access import Refused
+from dragoman.gateway.access import KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.streams import Outbox
-from dragoman.interaction import Caller
 from dragoman.wire.server.connection import ClientConnection
 
 IDLE_SECONDS: Final = 3600.0
@@ -25,9 +24,9 @@ STREAM_LIMIT: Final = 100
 class Session:
     """A client of the legacy era."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: KnownCaller, view: str) -> None:
         self.id = secrets.token_urlsafe(24)
-        self.caller = caller
+        self.owner = (caller.caller, view)
         self.outbox = Outbox()
         """What is sent without a request."""
         self.connection: ClientConnection | None = None
@@ -70,32 +69,33 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    async def open(self, caller: Caller) -> Session:
-        own = [session for session in self._sessions.values() if session.caller == caller]
+    async def open(self, caller: KnownCaller, view: str) -> Session:
+        own = [each for each in self._sessions.values() if each.owner[0] == caller.caller]
         if len(own) >= SESSION_LIMIT:
             idle = next((each for each in own if each.is_idle), None)
             if idle is None:
                 raise Refused(503, "too many sessions are in use")
             await self.end(idle)
-        session = Session(caller)
+        session = Session(caller, view)
         self._sessions[session.id] = session
         session.last_used = self._monotonic()
         started = asyncio.Event()
-        session.task = asyncio.create_task(self._serve(session, started))
+        session.task = asyncio.create_task(self._serve(session, caller, started))
         await started.wait()
         return session
 
-    async def _serve(self, session: Session, started: asyncio.Event) -> None:
-        async with self._gateway.client(session.caller, session.outbox.put) as session.connection:
+    async def _serve(self, session: Session, caller: KnownCaller, started: asyncio.Event) -> None:
+        view = session.owner[1]
+        async with self._gateway.client(caller, session.outbox.put, view) as session.connection:
             started.set()
             await session.ended.wait()
 
-    def find(self, session_id: str | None, caller: Caller) -> Session:
-        """The caller's session; `Refused` if there is none. Another caller's is not there."""
+    def find(self, session_id: str | None, caller: KnownCaller, view: str) -> Session:
+        """The caller's session; `Refused` if there is none. Another caller's or view's is not there."""
         if session_id is None:
             raise Refused(400, "the header Mcp-Session-Id is missing")
         session = self._sessions.get(session_id)
-        if session is None or session.caller != caller:
+        if session is None or session.owner != (caller.caller, view):
             raise Refused(404, "there is no such session; begin with initialize")
         self._sessions[session_id] = self._sessions.pop(session_id)
         session.last_used = self._monotonic()

@@ -6,11 +6,10 @@ import secrets
 
 from aiohttp import web
 
-from dragoman.gateway.access import Refused
+from dragoman.gateway.access import KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.http import check_content
 from dragoman.gateway.streams import Outbox, event_stream
-from dragoman.interaction import Caller
 from dragoman.wire.server.connection import ClientConnection
 
 
@@ -19,9 +18,9 @@ class HttpWithSse:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._connections: dict[str, tuple[Caller, ClientConnection]] = {}
+        self._connections: dict[str, tuple[KnownCaller, ClientConnection]] = {}
 
-    async def get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def get(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         key, outbox = secrets.token_urlsafe(24), Outbox()
         async with self._gateway.client(caller, outbox.put) as connection:
             self._connections[key] = (caller, connection)
@@ -34,10 +33,10 @@ class HttpWithSse:
             finally:
                 del self._connections[key]
 
-    async def post(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def post(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         check_content(request)
         owner, connection = self._connections.get(request.query.get("session", ""), (None, None))
-        if connection is None or owner != caller:
+        if connection is None or owner is None or owner.caller != caller.caller:
             raise Refused(404, "there is no such session; open /sse first")
         connection.receive(await request.read())
         return web.Response(status=202, text="Accepted")

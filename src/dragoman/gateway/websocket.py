@@ -7,9 +7,9 @@ from typing import Final
 
 from aiohttp import WSMsgType, web
 
+from dragoman.gateway.access import KnownCaller
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.streams import Outbox
-from dragoman.interaction import Caller
 
 SUBPROTOCOL: Final = "mcp"
 PING_SECONDS: Final = 20.0
@@ -22,7 +22,7 @@ class WebSockets:
         self._gateway = gateway
         self._limit_bytes = limit_bytes
 
-    async def get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def get(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         socket = web.WebSocketResponse(
             protocols=(SUBPROTOCOL,), heartbeat=PING_SECONDS, max_msg_size=self._limit_bytes
         )

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 import click
 
 from dragoman import paths
-from dragoman.cli.common import load_with_servers, run_with_host
+from dragoman.cli.common import find_server, load_with_servers, run_with_host
 from dragoman.cli.options import added_servers_option
 from dragoman.errors import ConfigError
 from dragoman.permissions.modes import PermissionMode
 
 if TYPE_CHECKING:
-    from dragoman.gateway.questions import ClientQuestions
+    from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.settings import GatewaySettings
     from dragoman.host import Host
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:8931"
@@ -49,23 +50,22 @@ class Address(NamedTuple):
 )
 @click.option("--public-host", multiple=True, metavar="NAME[:PORT]", help="A name by which clients reach it.")
 @click.option(
-    "--token-file",
+    "--config",
+    "settings_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help='The callers: a JSON file, {"name": "token"}.',
+    help="The callers and views: a JSON file, see docs/guides/gateway.md.",
 )
+@click.option("--plain-names", is_flag=True, help="Names of tools without the server's, where unique.")
 @click.option(
-    "--plain-names", is_flag=True, help="Names of tools without the server's, where they are unique."
+    "--permission-mode", type=click.Choice(get_args(PermissionMode)), help="For calls that no rule decides."
 )
-@click.option(
-    "--permission-mode", type=click.Choice(get_args(PermissionMode)), help="For calls without a rule."
-)
-@click.option("--print-config", type=click.Choice(CLIENTS), help="Print the entry for a client, and end.")
+@click.option("--print-config", type=click.Choice(CLIENTS), help="Print the entry for a client, and exit.")
 def command(
     servers: tuple[str, ...],
     over_stdio: bool,
     address: str,
     public_host: tuple[str, ...],
-    token_file: Path | None,
+    settings_file: Path | None,
     plain_names: bool,
     permission_mode: PermissionMode | None,
     print_config: str | None,
@@ -73,34 +73,50 @@ def command(
     """Serves the tools, resources and prompts of all servers, or of SERVERS, as one MCP server.
 
     Rules, hooks, policy and the audit log apply as everywhere. Questions go to the client that makes the
-    call. Over HTTP every request needs a token; without --token-file one is generated, and kept.
+    call. Over HTTP every request needs a token; without --config one is generated, and kept.
     """
     where = _address(address)
     if print_config is not None:
-        click.echo(client_entry(print_config, where.url, "" if token_file else own_token(), over_stdio))
+        token = "" if settings_file or over_stdio else own_token()
+        click.echo(client_entry(print_config, where.url, token, over_stdio))
         return
     from dragoman.gateway.access import is_loopback
     from dragoman.gateway.questions import ClientQuestions
+    from dragoman.gateway.settings import CallerEntry, GatewaySettings, read_settings
 
-    if not over_stdio and token_file is None and not is_loopback(where.host):
+    if settings_file is not None:
+        settings = read_settings(settings_file)
+    elif over_stdio:
+        settings = GatewaySettings()
+    elif is_loopback(where.host):
+        settings = GatewaySettings(callers={"local": CallerEntry(token=own_token())})
+    else:
         raise ConfigError(
-            f"{where.host} can be reached from other machines, and the callers are not named",
-            hint="Give --token-file, or listen on 127.0.0.1.",
+            f"{where.host} can be reached from other machines, and no callers are named",
+            hint="Give --config with the callers, or listen on 127.0.0.1.",
         )
     loaded = load_with_servers()
+    for name in servers:
+        find_server(loaded.configuration, name)
     questions = ClientQuestions()
-    only = list(servers) or loaded.only
 
     async def work(host: Host) -> None:
-        if over_stdio:
-            await _serve_stdio(host, questions, plain_names)
-        else:
-            await _serve_http(host, questions, plain_names, where, public_host, token_file)
+        from dragoman.gateway.gateway import Gateway
+
+        gateway = Gateway(host, questions, plain_names=plain_names, views=settings.views)
+        reporting = asyncio.create_task(gateway.run())
+        try:
+            if over_stdio:
+                await _serve_stdio(gateway)
+            else:
+                await _serve_http(gateway, settings, where, public_host)
+        finally:
+            reporting.cancel()
 
     run_with_host(
         loaded.sources,
         work,
-        only=only,
+        only=list(servers) or loaded.only,
         watch=True,
         interaction=questions,
         sampler=questions,
@@ -108,54 +124,62 @@ def command(
     )
 
 
-async def _serve_stdio(host: Host, questions: ClientQuestions, plain_names: bool) -> None:
-    from dragoman.gateway.gateway import Gateway
-    from dragoman.interaction import LOCAL_CALLER
+async def _serve_stdio(gateway: Gateway) -> None:
+    from dragoman.gateway.access import LOCAL
     from dragoman.transports.inprocess import standard_streams
 
-    gateway = Gateway(host, questions, plain_names=plain_names)
-    reporting = asyncio.create_task(gateway.run())
     stream = await standard_streams()
-    await host.ready()
-    try:
-        async with gateway.client(LOCAL_CALLER, stream.send) as connection:
-            while (message := await stream.receive()) is not None:
-                connection.receive(message)
-    finally:
-        reporting.cancel()
+    await gateway.host.ready()
+    async with gateway.client(LOCAL, stream.send) as connection:
+        while (message := await stream.receive()) is not None:
+            connection.receive(message)
 
 
 async def _serve_http(
-    host: Host,
-    questions: ClientQuestions,
-    plain_names: bool,
-    where: Address,
-    public_hosts: tuple[str, ...],
-    token_file: Path | None,
+    gateway: Gateway, settings: GatewaySettings, where: Address, public_hosts: tuple[str, ...]
 ) -> None:
-    from dragoman.gateway.access import BearerTokens, with_token
+    from time import monotonic
+
+    from dragoman.gateway.access import fixed_tokens, with_token
     from dragoman.gateway.app import HttpOptions, serve_http
-    from dragoman.gateway.gateway import Gateway
 
-    tokens = {"local": own_token()} if token_file is None else _tokens(token_file)
-    gateway = Gateway(host, questions, plain_names=plain_names)
-    reporting = asyncio.create_task(gateway.run())
+    verifiers = [fixed_tokens(settings.callers)]
+    challenge, documents = "Bearer", {}
+    if settings.oauth is not None:
+        from dragoman.gateway import jwt
+
+        verifiers.append(jwt.JwtVerifier(settings.oauth, monotonic))
+        challenge = jwt.challenge(settings.oauth)
+        path, document = jwt.resource_metadata(settings.oauth)
+        documents = {path: document}
     options = HttpOptions(
-        host=where.host, port=where.port, identify=with_token(BearerTokens(tokens)), more_hosts=public_hosts
+        host=where.host,
+        port=where.port,
+        identify=with_token(*verifiers, challenge=challenge),
+        more_hosts=public_hosts,
+        documents=documents,
     )
-    try:
-        async with serve_http(gateway, options) as port:
-            await host.ready()
-            _say_what_is_served(gateway, Address(where.host, port), tokens, token_file)
-            await asyncio.Event().wait()
-    finally:
-        reporting.cancel()
+    async with serve_http(gateway, options) as port:
+        await gateway.host.ready()
+        _say_what_is_served(gateway, Address(where.host, port), settings)
+        await asyncio.Event().wait()
 
 
-def _say_what_is_served(
-    gateway: object, where: Address, tokens: dict[str, str], token_file: Path | None
-) -> None:
-    click.echo(f"serving at {where.url}", err=True)
+def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySettings) -> None:
+    views = gateway.host.servers.values()
+    connected = sum(view.status == "connected" for view in views)
+    tools = len(gateway.tools())
+    callers = [*settings.callers, *(["access tokens of " + settings.oauth.issuer] if settings.oauth else [])]
+    lines = [
+        f"Serving {tools} tools of {connected} servers at {where.url}",
+        *(f"  {view.name}: {view.status}, {view.reason}" for view in views if view.status != "connected"),
+        *(f"  view {name}: {where.url}/{name}" for name in settings.views),
+        f"Callers: {', '.join(callers)}. Each request needs a token.",
+        "Connect a client: dragoman serve --print-config claude-code (or codex, cursor, vscode).",
+        "Calls, and why they were allowed or denied: dragoman logs --audit. Stop: Ctrl-C.",
+    ]
+    for line in lines[:10]:
+        click.echo(line, err=True)
 
 
 def own_token() -> str:
@@ -172,21 +196,6 @@ def own_token() -> str:
         paths.make_private(path.parent)
         put(path, token.encode() + b"\n", private=True)
     return token
-
-
-def _tokens(file: Path) -> dict[str, str]:
-    import msgspec
-
-    try:
-        tokens = msgspec.json.decode(file.read_bytes(), type=dict[str, str])
-    except msgspec.DecodeError as error:
-        raise ConfigError(f'{file} is not {{"name": "token"}}: {error}') from None
-    weak = [name for name, token in tokens.items() if len(token) < 16]
-    if not tokens or weak:
-        raise ConfigError(
-            f"{file}: each token needs at least 16 characters", hint=f"Too short: {', '.join(weak)}"
-        )
-    return tokens
 
 
 def _address(text: str) -> Address:

@@ -1,0 +1,102 @@
+"""Access tokens of an authorization server: the gateway as an OAuth resource server (RFC 9728, RFC 9068).
+
+A token is verified with the keys that its issuer publishes. Issuer, audience and expiry are checked; the
+signature must be made with a key pair. Tokens are used for nothing else, and sent nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from dragoman.auth.assertions import SIGNING_ALGORITHMS, without_warnings
+from dragoman.auth.discovery import read_issuer
+from dragoman.auth.http import NetworkAccess, OAuthHttp
+from dragoman.auth.metadata import PROTECTED_RESOURCE, Rules
+from dragoman.gateway.access import KnownCaller
+from dragoman.gateway.settings import EVERYTHING, OAuthEntry
+from dragoman.interaction import Caller
+from dragoman.urls import parse_url
+
+KEYS_SECONDS: Final = 600.0
+"""How long the keys of the issuer count before they are read again."""
+RETRY_SECONDS: Final = 10.0
+"""Unknown keys have the issuer asked again, not more often than this."""
+LEEWAY_SECONDS: Final = 30
+
+
+class JwtVerifier:
+    def __init__(self, entry: OAuthEntry, monotonic: Callable[[], float]) -> None:
+        self._entry = entry
+        self._monotonic = monotonic
+        self._http = OAuthHttp(entry.issuer, NetworkAccess())
+        self._keys: KeySet | None = None
+        self._read_at = 0.0
+
+    async def __call__(self, token: str) -> KnownCaller | None:
+        """The caller of a valid token; None for any other. Raises if the issuer cannot be reached."""
+        if token.count(".") != 2:
+            return None
+        now = self._monotonic()
+        if self._keys is None or now - self._read_at > KEYS_SECONDS:
+            await self._read_keys()
+        claims = self._claims(token)
+        if claims is None and now - self._read_at > RETRY_SECONDS:  # perhaps signed with a new key
+            await self._read_keys()
+            claims = self._claims(token)
+        return None if claims is None else self._caller(claims)
+
+    async def _read_keys(self) -> None:
+        issuer = await read_issuer(self._http, self._entry.issuer, Rules(needs_pkce=False))
+        if issuer.jwks_uri is None:
+            raise ValueError("the issuer publishes no keys")
+        answer = await self._http.get(issuer.jwks_uri)
+        with without_warnings():
+            self._keys = KeySet.import_key_set(cast("Any", answer.document() or {}))
+        self._read_at = self._monotonic()
+
+    def _claims(self, token: str) -> Mapping[str, Any] | None:
+        assert self._keys is not None
+        try:
+            with without_warnings():
+                claims = jwt.decode(token, self._keys, algorithms=list(SIGNING_ALGORITHMS)).claims
+            jwt.JWTClaimsRegistry(
+                leeway=LEEWAY_SECONDS,
+                iss={"essential": True, "value": self._entry.issuer},
+                aud={"essential": True, "value": self._entry.audience},
+                exp={"essential": True},
+                sub={"essential": True},
+            ).validate(claims)
+        except (JoseError, ValueError, TypeError, KeyError):
+            return None
+        return claims
+
+    def _caller(self, claims: Mapping[str, Any]) -> KnownCaller:
+        entry = self._entry
+        words = claims.get("scope")
+        scopes = words.split() if isinstance(words, str) else []
+        selections = tuple(entry.scopes[scope] for scope in scopes if scope in entry.scopes)
+        if not entry.scopes:
+            selections = (EVERYTHING,)
+        return KnownCaller(Caller(f"{claims['sub']}@{entry.issuer}"), selections, entry.calls_per_minute)
+
+
+def resource_metadata(entry: OAuthEntry) -> tuple[str, dict[str, Any]]:
+    """The path at which clients find who gives out tokens (RFC 9728), and the document."""
+    path = f"{PROTECTED_RESOURCE}{parse_url(entry.audience).path.rstrip('/')}"
+    return path, {
+        "resource": entry.audience,
+        "authorization_servers": [entry.issuer],
+        "scopes_supported": sorted(entry.scopes),
+        "bearer_methods_supported": ["header"],
+    }
+
+
+def challenge(entry: OAuthEntry) -> str:
+    """What a client without a token is told."""
+    path, _ = resource_metadata(entry)
+    return f'Bearer resource_metadata="{parse_url(entry.audience).origin}{path}"'

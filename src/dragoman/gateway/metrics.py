@@ -1,0 +1,75 @@
+"""Counts what the gateway does, in the text format of Prometheus."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from dragoman.events import CallFinished, Event, ServerLost
+from dragoman.servers.status import ServerStatus
+
+BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Upper bounds of durations, in seconds."""
+
+
+class Metrics:
+    """What happened since the start."""
+
+    def __init__(self) -> None:
+        self._calls: Counter[tuple[str, str]] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._buckets: Counter[tuple[str, float]] = Counter()
+        self._lost: Counter[str] = Counter()
+        self.refused: Counter[int] = Counter()
+        """Requests that were refused before they were read, by status."""
+        self.limited = 0
+        """Calls of callers that made too many."""
+
+    def note(self, event: Event) -> None:
+        if isinstance(event, CallFinished):
+            outcome = event.error_code or ("tool-error" if event.is_error else "ok")
+            self._calls[event.server, outcome] += 1
+            self._seconds[event.server] += event.duration_seconds
+            for bound in BUCKETS:
+                if event.duration_seconds <= bound:
+                    self._buckets[event.server, bound] += 1
+        elif isinstance(event, ServerLost):
+            self._lost[event.server] += 1
+
+    def text(self, servers: Mapping[str, ServerStatus], clients: int, sessions: int) -> str:
+        """All metrics now."""
+        return "\n".join(self._lines(servers, clients, sessions)) + "\n"
+
+    def _lines(self, servers: Mapping[str, ServerStatus], clients: int, sessions: int) -> Iterable[str]:
+        yield "# TYPE dragoman_calls_total counter"
+        for (server, outcome), count in sorted(self._calls.items()):
+            yield f'dragoman_calls_total{{server="{_label(server)}",outcome="{_label(outcome)}"}} {count}'
+        yield "# TYPE dragoman_call_duration_seconds histogram"
+        for server in sorted(self._seconds):
+            name, total = _label(server), sum(n for (each, _), n in self._calls.items() if each == server)
+            for bound in BUCKETS:
+                count = self._buckets[server, bound]
+                yield f'dragoman_call_duration_seconds_bucket{{server="{name}",le="{bound:g}"}} {count}'
+            yield f'dragoman_call_duration_seconds_bucket{{server="{name}",le="+Inf"}} {total}'
+            yield f'dragoman_call_duration_seconds_sum{{server="{name}"}} {self._seconds[server]:.6f}'
+            yield f'dragoman_call_duration_seconds_count{{server="{name}"}} {total}'
+        yield "# TYPE dragoman_server_connected gauge"
+        for name, view in sorted(servers.items()):
+            yield f'dragoman_server_connected{{server="{_label(name)}"}} {int(view.status == "connected")}'
+        yield "# TYPE dragoman_server_lost_total counter"
+        for server, count in sorted(self._lost.items()):
+            yield f'dragoman_server_lost_total{{server="{_label(server)}"}} {count}'
+        yield "# TYPE dragoman_requests_refused_total counter"
+        for status, count in sorted(self.refused.items()):
+            yield f'dragoman_requests_refused_total{{status="{status}"}} {count}'
+        yield "# TYPE dragoman_calls_limited_total counter"
+        yield f"dragoman_calls_limited_total {self.limited}"
+        yield "# TYPE dragoman_clients gauge"
+        yield f"dragoman_clients {clients}"
+        yield "# TYPE dragoman_sessions gauge"
+        yield f"dragoman_sessions {sessions}"
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

@@ -1,0 +1,129 @@
+"""The file of a gateway: its callers, where their tokens come from, and its views.
+
+```json
+{
+  "callers": {"ci": {"token": "…", "tools": ["files__read*"], "callsPerMinute": 60}},
+  "oauth": {"issuer": "https://login.example.com", "audience": "https://tools.example.com/mcp",
+            "scopes": {"files": {"servers": ["files"]}}},
+  "views": {"support": {"servers": ["tickets"], "rename": {"tickets__search": "find_ticket"},
+                        "arguments": {"find_ticket": {"project": "SUP"}}}}
+}
+```
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.errors import ConfigError
+from dragoman.private_files import is_open_to
+from dragoman.urls import parse_url
+from dragoman.wildcards import fits
+
+TOKEN_CHARACTERS: Final = 16
+"""A shorter token can be guessed."""
+
+
+class Selection(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A part of what the gateway offers."""
+
+    servers: tuple[str, ...] | None = None
+    """Only these servers; None: all, unless `tools` is given."""
+    tools: tuple[str, ...] | None = None
+    """Only tools whose name fits one of these patterns (`*`). Without `servers`, no resources and prompts."""
+
+    def offers_server(self, server: str) -> bool:
+        """Whether resources and prompts of the server are in it."""
+        return server in self.servers if self.servers is not None else self.tools is None
+
+    def offers_tool(self, server: str, name: str) -> bool:
+        """`name`: as clients know it."""
+        if self.servers is not None and server not in self.servers:
+            return False
+        return self.tools is None or any(fits(tuple(each.split("*")), name) for each in self.tools)
+
+
+EVERYTHING: Final = Selection()
+
+
+class CallerEntry(Selection, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A caller with a fixed token."""
+
+    token: str = ""
+    calls_per_minute: int | None = None
+
+
+class OAuthEntry(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Callers with access tokens of an authorization server."""
+
+    issuer: str
+    audience: str
+    """The URL of the gateway, as tokens name it."""
+    scopes: Mapping[str, Selection] = {}
+    """What a token with a scope may use. Without any entry, each valid token may use everything."""
+    calls_per_minute: int | None = None
+
+
+class View(Selection, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A part of what is offered, at a path of its own."""
+
+    rename: Mapping[str, str] = {}
+    """The name of a tool → the name that it has in this view."""
+    arguments: Mapping[str, Mapping[str, Any]] = {}
+    """By the name of a tool in this view: arguments that are fixed. Clients do not see them."""
+
+
+class GatewaySettings(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    callers: Mapping[str, CallerEntry] = {}
+    oauth: OAuthEntry | None = None
+    views: Mapping[str, View] = {}
+
+
+def read_settings(path: Path) -> GatewaySettings:
+    """The settings in a file; `ConfigError` if they cannot be used."""
+    try:
+        if is_open_to(0o077, os.stat(path)):
+            raise ConfigError(f"{path} contains tokens, and others can read it", hint=f"chmod 600 {path}")
+        found = msgspec.json.decode(path.read_bytes(), type=GatewaySettings)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be used: {error}") from None
+    for problem in _problems(found):
+        raise ConfigError(f"{path}: {problem}")
+    return found
+
+
+def _problems(settings: GatewaySettings) -> list[str]:
+    problems = [
+        f"the token of caller {name!r} has fewer than {TOKEN_CHARACTERS} characters"
+        for name, caller in settings.callers.items()
+        if len(caller.token) < TOKEN_CHARACTERS
+    ]
+    tokens = [caller.token for caller in settings.callers.values()]
+    if len(set(tokens)) < len(tokens):
+        problems.append("two callers have the same token")
+    if not settings.callers and settings.oauth is None:
+        problems.append("it names neither callers nor oauth")
+    if settings.oauth is not None:
+        try:
+            parse_url(settings.oauth.issuer)
+            parse_url(settings.oauth.audience)
+        except ConfigError as error:
+            problems.append(f"oauth: {error}")
+    problems += [
+        f"the view {name!r} needs a name of letters, digits, - and _"
+        for name in settings.views
+        if not _is_path(name)
+    ]
+    return problems
+
+
+def _is_path(name: str) -> bool:
+    return bool(name) and all(each.isascii() and (each.isalnum() or each in "-_") for each in name)
