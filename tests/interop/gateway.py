@@ -1,4 +1,4 @@
-"""A gateway in front of one server, for clients that cannot send a token: everybody on this machine is admitted.
+"""A gateway in front of one server, for clients that cannot send a token: all of this machine are admitted.
 
 Run with the server's entry as JSON; prints the port, and ends with its standard input.
 """

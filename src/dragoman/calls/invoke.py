@@ -19,7 +19,7 @@ from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
 from dragoman.content.result import ToolResult, is_large, read_forwarded, read_large, read_result
 from dragoman.interaction import RelatedCall
-from dragoman.protocol import META_CLIENT_CAPABILITIES, Era
+from dragoman.protocol import META_CLIENT_CAPABILITIES, META_LOG_LEVEL, Era
 from dragoman.wire.client.tasks import TaskState, read_created
 from dragoman.wire.codec import Unreadable
 from dragoman.wire.mirroring import argument_headers
@@ -27,6 +27,7 @@ from dragoman.wire.peer import ProgressCallback
 
 Result = tuple[ToolResult, tuple[Block, ...]]
 
+_OF_MODERN_ERA: Final = frozenset({META_CLIENT_CAPABILITIES, META_LOG_LEVEL})
 TASK: Final = "task"
 """The `resultType` of a task of the modern era."""
 

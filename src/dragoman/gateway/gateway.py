@@ -13,7 +13,6 @@ from dragoman.events import (
     Event,
     PromptsChanged,
     ResourcesChanged,
-    ServerConnected,
     ServerLogged,
     ServerStateChanged,
     ToolsChanged,
@@ -25,7 +24,6 @@ from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.questions import ClientQuestions, RunningRequest
 from dragoman.gateway.settings import View
 from dragoman.host import Host
-from dragoman.protocol import era_of
 from dragoman.version import VERSION
 from dragoman.wire.server.connection import ClientConnection
 from dragoman.wire.server.request import Send
@@ -162,8 +160,6 @@ class Gateway:
             self.metrics.note(event)
             if isinstance(event, ServerLogged):
                 self._logged(event)
-            elif isinstance(event, ServerConnected):
-                await self._ask_for_messages(event)
             elif kinds := _KINDS.get(type(event)):
                 self._is_current = False
                 if not changed:
@@ -178,11 +174,6 @@ class Gateway:
         requests = self._running.get(event.server, ())
         if event.is_message and len(requests) == 1:
             requests[0].request.log(event.level, event.text, event.logger or event.server)
-
-    async def _ask_for_messages(self, event: ServerConnected) -> None:
-        """A server of the modern era sends log messages only where they are wanted."""
-        if era_of(event.protocol_version) == "modern":
-            await self.host.set_log_level(event.server, "info")
 
     async def close(self) -> None:
         """Ends subscriptions with their results, and calls that wait for answers."""

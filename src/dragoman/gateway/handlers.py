@@ -24,7 +24,7 @@ from dragoman.gateway.access import KnownCaller
 from dragoman.gateway.exposed import exposed, exposed_uris, server_in
 from dragoman.gateway.questions import RunningRequest
 from dragoman.gateway.results import (
-    block,
+    block_value,
     completion_result,
     failed_result,
     listed_prompt,
@@ -40,6 +40,7 @@ from dragoman.protocol import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     META_CLIENT_CAPABILITIES,
+    META_LOG_LEVEL,
     MISSING_CLIENT_CAPABILITY,
 )
 from dragoman.wire.peer import Progress
@@ -277,7 +278,7 @@ class ClientHandlers:
         async def made(running: RunningRequest, call_id: str) -> Result:
             with _errors_about(asked.name):
                 found = await self._prompts.get(prompt.name, asked.arguments, call_id=call_id)
-            messages = [{"role": each.role, "content": block(each.content)} for each in found.messages]
+            messages = [{"role": each.role, "content": block_value(each.content)} for each in found.messages]
             return {"messages": messages, **({"description": found.description} if found.description else {})}
 
         return await self._run(request, prompt.server, made)
@@ -337,10 +338,11 @@ _TRACE: Final = ("traceparent", "tracestate", "baggage")
 
 
 def _passed_on(request: ClientRequest) -> Json:
-    """What the server is given of a request's `_meta`: the trace context, and what the client declares."""
+    """What the server is given of a request's `_meta`: the trace context, and what the client wants."""
     given = request.decode(_Meta).meta
     trace = {key: given[key] for key in _TRACE if isinstance(given.get(key), str)}
-    return {**trace, META_CLIENT_CAPABILITIES: request.client.capabilities}
+    level = {} if request.client.log_level is None else {META_LOG_LEVEL: request.client.log_level}
+    return {**trace, **level, META_CLIENT_CAPABILITIES: request.client.capabilities}
 
 
 def _ignore(uri: str) -> None: ...

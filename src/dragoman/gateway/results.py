@@ -24,7 +24,7 @@ def result_of(outcome: CallOutcome, is_modern: bool) -> Result:
         raise RequestError(error.remote_code, error.remote_message, error.remote_data)
     if outcome.forwarded is not None:
         return _forwarded(outcome.forwarded, is_modern)
-    result: Json = {"content": [block(block) for block in outcome.content], "isError": outcome.is_error}
+    result: Json = {"content": [block_value(each) for each in outcome.content], "isError": outcome.is_error}
     structured = outcome.structured_content
     if outcome.has_structured:
         result["structuredContent"] = structured.raw if _is_plain(structured) else outcome.structured
@@ -49,7 +49,7 @@ def failed_result(text: str) -> Json:
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
-def block(block: Any) -> Any:
+def block_value(block: Any) -> Any:
     if isinstance(block, UnknownBlock):
         return block.value
     if isinstance(block, LargeBlock):

@@ -13,6 +13,7 @@ import click
 from dragoman import paths
 from dragoman.cli.common import find_server, load_with_servers, run_with_host
 from dragoman.cli.options import added_servers_option
+from dragoman.cli.render.servers import counted
 from dragoman.errors import ConfigError
 from dragoman.permissions.modes import PermissionMode
 
@@ -171,7 +172,7 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
     tools = len(gateway.tools())
     callers = [*settings.callers, *(["access tokens of " + settings.oauth.issuer] if settings.oauth else [])]
     lines = [
-        f"Serving {tools} tools of {connected} servers at {where.url}",
+        f"Serving {counted(tools, 'tool')} of {counted(connected, 'server')} at {where.url}",
         *(f"  {view.name}: {view.status}, {view.reason}" for view in views if view.status != "connected"),
         *(f"  view {name}: {where.url}/{name}" for name in settings.views),
         f"Callers: {', '.join(callers)}. Each request needs a token.",
