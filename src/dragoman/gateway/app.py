@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from time import monotonic
 from typing import Final
@@ -21,9 +22,12 @@ from dragoman.gateway.http import StreamableHttp
 from dragoman.gateway.sessions import Sessions
 from dragoman.gateway.sse import HttpWithSse
 from dragoman.gateway.websocket import WebSockets
+from dragoman.interaction import Caller
 
 BODY_LIMIT_BYTES: Final = 16 * 1024 * 1024
 CLEANING_SECONDS: Final = 60.0
+REQUEST_LIMIT: Final = 2000
+"""Requests and streams of one caller that are open at the same time."""
 DRAIN_SECONDS: Final = 10.0
 """How long requests that are being answered may take when the gateway ends."""
 
@@ -71,6 +75,7 @@ class _Front:
         self._options = options
         self.addresses = Addresses()
         self.sessions = Sessions(gateway, monotonic)
+        self._open: Counter[Caller] = Counter()
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=BODY_LIMIT_BYTES)
@@ -112,7 +117,7 @@ class _Front:
                 answer = methods.get(request.method)
                 if answer is None:
                     raise Refused(405, "the method is not allowed", {"Allow": ", ".join(methods)})
-                return await answer(request, caller)
+                return await self._counted(answer, request, caller)
             except Refused as refused:
                 self._gateway.metrics.refused[refused.status] += 1
                 return web.json_response(
@@ -120,6 +125,18 @@ class _Front:
                 )
 
         return handle
+
+    async def _counted(self, answer: Answer, request: web.Request, known: KnownCaller) -> web.StreamResponse:
+        caller = known.caller
+        if self._open[caller] >= REQUEST_LIMIT:
+            raise Refused(429, "too many requests are open", {"Retry-After": "1"})
+        self._open[caller] += 1
+        try:
+            return await answer(request, known)
+        finally:
+            self._open[caller] -= 1
+            if not self._open[caller]:
+                del self._open[caller]
 
     async def _metrics(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         gateway = self._gateway

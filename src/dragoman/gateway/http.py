@@ -35,6 +35,8 @@ from dragoman.wire.server.service import RequestError
 
 STREAM_AFTER_SECONDS: Final = 2.0
 """A reply that takes longer is sent as a stream, which proxies do not close."""
+BODY_SECONDS: Final = 30.0
+"""How long a client may take to send a message."""
 RESUMABLE_SINCE: Final = "2025-11-25"
 """The first revision whose clients expect events without data."""
 _STATUSES: Final = {
@@ -58,7 +60,7 @@ class StreamableHttp:
 
     async def post(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         check_content(request)
-        message = await request.read()
+        message = await read_message(request)
         try:
             envelope = _first(message)
         except Unreadable as problem:
@@ -195,6 +197,17 @@ async def _answered(
     async with event_stream(request, stream, headers) as writer:
         await writer.write_all(outbox)
     return writer.response
+
+
+async def read_message(request: web.Request) -> bytes:
+    """The body; `Refused` if it is too large, or takes too long."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await request.read()
+    except TimeoutError:
+        raise Refused(408, "the body took too long") from None
+    except web.HTTPRequestEntityTooLarge:
+        raise Refused(413, "the body is too large") from None
 
 
 def check_content(request: web.Request) -> None:

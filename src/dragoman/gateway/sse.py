@@ -8,7 +8,7 @@ from aiohttp import web
 
 from dragoman.gateway.access import KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.http import check_content
+from dragoman.gateway.http import check_content, read_message
 from dragoman.gateway.streams import Outbox, event_stream
 from dragoman.wire.server.connection import ClientConnection
 
@@ -38,5 +38,5 @@ class HttpWithSse:
         owner, connection = self._connections.get(request.query.get("session", ""), (None, None))
         if connection is None or owner is None or owner.caller != caller.caller:
             raise Refused(404, "there is no such session; open /sse first")
-        connection.receive(await request.read())
+        connection.receive(await read_message(request))
         return web.Response(status=202, text="Accepted")
