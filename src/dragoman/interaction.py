@@ -39,6 +39,8 @@ class RelatedCall(Struct, frozen=True):
     caller: Caller = LOCAL_CALLER
     input_key: str = ""
     """The server's key for the question, if it came in an `input_required` result."""
+    input_count: int = 1
+    """How many questions came together."""
 
 
 class PermissionQuestion(Struct, frozen=True, kw_only=True):

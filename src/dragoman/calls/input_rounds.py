@@ -185,7 +185,9 @@ async def _answers(
 ) -> dict[str, Mapping[str, Any]]:
     """The answers by key. All are asked for at once; the queue of questions has its own order."""
     asking = [
-        asyncio.ensure_future(answer_input(server, question, answerer, _with_key(context, key)))
+        asyncio.ensure_future(
+            answer_input(server, question, answerer, _with_key(context, key, len(questions)))
+        )
         for key, question in questions.items()
     ]
     try:
@@ -196,8 +198,8 @@ async def _answers(
         await asyncio.gather(*asking, return_exceptions=True)
 
 
-def _with_key(context: RequestContext, key: str) -> RequestContext:
-    calls = tuple(structs.replace(call, input_key=key) for call in context.calls)
+def _with_key(context: RequestContext, key: str, count: int) -> RequestContext:
+    calls = tuple(structs.replace(call, input_key=key, input_count=count) for call in context.calls)
     return structs.replace(context, calls=calls)
 
 

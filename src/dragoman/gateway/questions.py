@@ -37,6 +37,8 @@ KEPT_SECONDS: Final = 600.0
 """How long a call waits for a client of the modern era to send its request again with the answer."""
 KEPT_LIMIT: Final = 32
 """Calls of one caller that wait so."""
+TOGETHER_SECONDS: Final = 0.05
+"""How long the questions that a server asks together take to come, at most."""
 _ONCE, _SESSION, _NO = "allow this call", "allow while the gateway runs", "refuse"
 
 
@@ -64,6 +66,7 @@ class RunningRequest:
             self.about = _about(request)
             self._given = dict(request.decode(_Continued).input_responses)
         self._asked: dict[str, tuple[Json, asyncio.Future[Json]]] = {}
+        self._expected = 1
         self._waiter: asyncio.Future[None] | None = None
         self._keys = itertools.count(1)
 
@@ -71,9 +74,9 @@ class RunningRequest:
         """Whether the client has declared that it answers this."""
         return missing_capability(self.request.client.capabilities, method, params) is None
 
-    async def ask(self, method: str, params: Json, key: str = "") -> Json:
+    async def ask(self, method: str, params: Json, key: str = "", count: int = 1) -> Json:
         """The client's answer; `NoInteraction` if it has not declared that it answers this. `key`: the
-        server's own for the question."""
+        server's own for the question; `count`: how many questions it asks together."""
         missing = missing_capability(self.request.client.capabilities, method, params)
         if missing is not None:
             self.missing = missing
@@ -86,6 +89,7 @@ class RunningRequest:
             key = f"{key}{next(self._keys)}"
         future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._asked[key] = ({"method": method, "params": params}, future)
+        self._expected = count
         self._wake()
         try:
             return await future
@@ -105,6 +109,8 @@ class RunningRequest:
             while not task.done() and not self._asked:
                 self._waiter = asyncio.get_running_loop().create_future()
                 await self._waiter
+            if not task.done() and len(self._asked) < self._expected:
+                await asyncio.sleep(TOGETHER_SECONDS)  # those that are asked together come one by one
         finally:
             task.remove_done_callback(self._wake)
         return {} if task.done() else {key: question for key, (question, _) in self._asked.items()}
@@ -233,11 +239,11 @@ class ClientQuestions:
         running = self._running.get(calls[0].call_id) if len(calls) == 1 else None
         if running is None or not running.offers("roots/list", {}):
             return None
-        found: Any = (await running.ask("roots/list", {}, calls[0].input_key)).get("roots")
+        found: Any = (await self._ask(calls, "roots/list", {})).get("roots")
         return cast("list[Json]", found) if isinstance(found, list) else []
 
     async def _ask(self, calls: tuple[RelatedCall, ...], method: str, params: Json) -> Json:
-        return await self._client_of(calls).ask(method, params, calls[0].input_key)
+        return await self._client_of(calls).ask(method, params, calls[0].input_key, calls[0].input_count)
 
     def _client_of(self, calls: tuple[RelatedCall, ...]) -> RunningRequest:
         """A question that may belong to one of several calls is put to nobody: it may be another client's."""

@@ -1,6 +1,6 @@
 """The server scenarios of the official conformance suite, one at a time, with the gateway in front of the
-official SDK's everything-server. The rule is that of `test_conformance.py`: a check of its own succeeded, none
-failed, none warned.
+official SDK's everything-server. The rule is that of `test_conformance.py`: a check of its own succeeded, and
+none failed or warned.
 """
 
 import json
