@@ -2,8 +2,8 @@
 
 With `patient` false it does not wait for an answer, as where none may come. With `in_round` it asks by an
 `input_required` result, as servers of the modern era do. `complete`: the elicitation that it reports complete
-right after the question. `until`: a file; once it exists, the server cancels the question and goes on with the
-call, or, with `dies`, ends.
+right after the question. `until`: a file; once it exists, the server cancels the question and goes on with
+the call, or, with `dies`, ends.
 """
 
 import json

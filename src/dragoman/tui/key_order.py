@@ -1,9 +1,9 @@
 """Keys are handled one after another, however quickly they are typed.
 
-Textual gives each key to the widget that has the focus when the key arrives, although keys before it, which may
-move the focus or change a value, are still on their way through the widgets. Of keys that arrive in one piece
-(a quick person, a slow machine, a script) some would go to the wrong field, or a form would be sent without the
-last choice.
+Textual gives each key to the widget that has the focus when the key arrives, although keys before it, which
+may move the focus or change a value, are still on their way through the widgets. Of keys that arrive in one
+piece (a quick person, a slow machine, a script) some would go to the wrong field, or a form would be sent
+without the last choice.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class OrderedKeys(App[T]):
         for widget in receiver.ancestors_with_self:
             await _handled(widget)
         if self.screen_stack and not isinstance(self.focused, Input | TextArea):
-            await _handled(self.screen, after_refresh=True)  # a list that opens or closes moves the focus then
+            # A list that opens or closes moves the focus after the next refresh.
+            await _handled(self.screen, after_refresh=True)
             await _handled(self)
 
 

@@ -1,5 +1,5 @@
-"""The reference server from npm: its task with input, its progress, its log messages and its updates, over every
-transport; from the library and from the command line."""
+"""The reference server from npm: its task with input, its progress, its log messages and its updates, over
+every transport; from the library and from the command line."""
 
 import asyncio
 import json
