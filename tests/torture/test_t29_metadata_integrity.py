@@ -1,8 +1,8 @@
 """T29: metadata that lies. It is refused with its reason, before a browser opens and before a secret is sent.
 
 The first two tables have the fifteen inputs that the official Python client was measured with; in nine of
-them it did the wrong thing. Thirteen are in documents, and refused before a browser opens. The other two, `iss`
-and `state`, are in the answer that the browser brings: they are refused before the code is sent anywhere.
+them it did the wrong thing. Thirteen are in documents, and refused before a browser opens. The other two,
+`iss` and `state`, are in the answer that the browser brings: they are refused before the code is sent.
 """
 
 from collections.abc import Callable
