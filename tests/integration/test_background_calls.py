@@ -99,7 +99,12 @@ async def test_a_caller_who_wants_only_tasks_to_go_on_waits(revision: str):
 async def test_it_is_cancelled_by_its_id_at_its_server(revision: str):
     async with host_of(revision) as host:
         task = await moved(host)
+        events = host.events()
+        fetching = asyncio.create_task(host.tasks.result(task))
+        async with asyncio.timeout(LIMIT):
+            await anext(event async for event in events if isinstance(event, CallStarted))
         assert (await host.tasks.cancel(task)).status == "cancelled"
+        assert str((await fetching).error) == f"there is no task {task} of s: the call was cancelled"
         assert await host.tasks.list() == []
         assert (await host.call("mcp__s__cancelled")).text == "0"
 

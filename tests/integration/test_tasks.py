@@ -312,11 +312,15 @@ class InProcess(InMemoryServer):
         return {**task, "status": "completed", "result": {"content": [{"type": "text", "text": "done"}]}}
 
 
-async def test_a_task_of_a_server_in_this_process_can_be_fetched_while_the_host_is_open(home: Path):
+def in_process() -> InProcess:
     server = InProcess("own")
     created = {"resultType": "task", "taskId": "t", "status": "working", "ttlMs": None}
     server.add_tool("work", lambda arguments, context: created)
-    async with Host({"own": server}, permission_mode="bypassPermissions") as host:
+    return server
+
+
+async def test_a_task_of_a_server_in_this_process_can_be_fetched_while_the_host_is_open(home: Path):
+    async with Host({"own": in_process()}, permission_mode="bypassPermissions") as host:
         await host.ready()
         outcome = await host.call("mcp__own__work", background_after_seconds=0)
         assert outcome.task is not None
@@ -327,15 +331,13 @@ async def test_a_task_of_a_server_in_this_process_can_be_fetched_while_the_host_
 
 
 async def test_a_call_that_becomes_a_task_after_it_was_left_stays_one_entry(home: Path):
-    server = InProcess("own")
+    server = in_process()
     server.declares_tasks = False
-    created = {"resultType": "task", "taskId": "t", "status": "working", "ttlMs": None}
-    server.add_tool("work", lambda arguments, context: created)
     async with Host({"own": server}, permission_mode="bypassPermissions") as host:
         await host.ready()
-        outcome = await host.call("mcp__own__work", background_after_seconds=0)
-        assert outcome.task is not None
+        task = (await host.call("mcp__own__work", background_after_seconds=0)).task
+        assert task is not None
         await until(lambda: server.looks > 0)
-        assert [info.id for info in await host.tasks.list()] == [outcome.task]
-        assert (await host.tasks.result(outcome.task, timeout_seconds=LIMIT)).text == "done"
+        assert [info.id for info in await host.tasks.list()] == [task]
+        assert (await host.tasks.result(task, timeout_seconds=LIMIT)).text == "done"
         assert await host.tasks.list() == []

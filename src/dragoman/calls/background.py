@@ -15,12 +15,14 @@ from dragoman.calls.invoke import Result
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.recovery import Changed
 from dragoman.calls.task_store import RunningTask
-from dragoman.errors import CallTimeout, ConnectionLost, TaskCancelled
+from dragoman.errors import CallTimeout, ConnectionLost, TaskNotFound
 from dragoman.wire.client.tasks import TaskState
 from dragoman.wire.peer import Progress
 
 CALL_LIMIT: Final = 32
 """Calls of one host that go on, or whose results were not fetched. The oldest result makes way."""
+
+CLOSE_SECONDS: Final = 5.0
 
 
 class BackgroundCall:
@@ -77,7 +79,7 @@ class BackgroundCall:
         try:
             return self._running.result()
         except asyncio.CancelledError:
-            raise TaskCancelled(task.server, task.tool, "") from None
+            raise TaskNotFound(task.server, task.id, "the call was cancelled") from None
         except Changed:  # before it was sent: the call that was judged cannot be made any more
             raise ConnectionLost(task.server, "its entry has changed", may_have_run=False) from None
 
@@ -130,6 +132,8 @@ class BackgroundCalls:
             _ = self._calls.pop(task)[1].state
 
     async def close(self) -> None:
-        calls = [call for _, call in self._calls.values()]
+        """Cancels all calls; waits a bounded time for their ends."""
+        ends = [asyncio.create_task(call.cancel()) for _, call in self._calls.values()]
         self._calls.clear()
-        await asyncio.gather(*(call.cancel() for call in calls))
+        if ends:
+            await asyncio.wait(ends, timeout=CLOSE_SECONDS)
