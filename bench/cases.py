@@ -17,6 +17,8 @@ LABELS = {
     "import mcp": "import mcp",
     "version": "dragoman --version",
     "list": "dragoman mcp list --no-health, 200 servers",
+    "as it is": "Dragoman as it is",
+    "without sign-in": "without the modules of sign-in",
 }
 FIVE = ("raw", "session", "host", "official", "fastmcp")
 HTTP = ("post", "session", "host", "official", "fastmcp")
@@ -141,6 +143,16 @@ CASES = (
         clients=("nothing", "import dragoman", "import Host", "import mcp", "version", "list"),
         references=("import mcp",),
     ),
+    Case(
+        "sign-in",
+        (
+            Metric("import_ms", "`from dragoman import Host`, in all", "ms"),
+            Metric("memory_mb", "resident memory with a connected HTTP server that needs no sign-in", "MB"),
+            Metric("list_ms", "`mcp list --no-health`, 200 servers, in all", "ms"),
+        ),
+        clients=("as it is", "without sign-in"),
+        references=("without sign-in",),
+    ),
 )
 
 
@@ -185,5 +197,8 @@ BOUNDS = (
     Bound("memory", "per_connection_kb", "host", "official", 1.0),
     Bound("import", "net_ms", "import dragoman", "import mcp", 0.1, slack=0.10),
     Bound("import", "ms", "list", "import mcp", 0.25, slack=0.10),
+    Bound("sign-in", "import_ms", "as it is", "without sign-in", 1.0, slack=0.10),
+    Bound("sign-in", "memory_mb", "as it is", "without sign-in", 1.0, slack=0.03),
+    Bound("sign-in", "list_ms", "as it is", "without sign-in", 1.0, slack=0.10),
     Bound("results", "ms_16", "host", "raw", 2.0, slack=0.15),
 )

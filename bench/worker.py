@@ -303,6 +303,62 @@ def start_up(name: str, runs: int) -> dict[str, float]:
     return {"ms": whole[runs // 2], "net_ms": net[runs // 2]}
 
 
+OF_SIGN_IN = [
+    *("keyring", "joserfc", "cryptography", "segno"),
+    *(
+        f"dragoman.auth.{name}"
+        for name in (
+            *("assertions", "authorization", "callback", "client_secrets", "device", "discovery", "dpop"),
+            *("grants", "http", "lock", "registration", "revocation", "sign_in", "token_endpoint", "xaa"),
+            *("stores.file", "stores.keyring"),
+        )
+    ),
+]
+"""What a host whose servers need no sign-in has no use for."""
+LIST = "from dragoman.cli.main import main; sys.argv = ['dragoman', *{words}]; main()"
+CONNECT = """
+import asyncio
+from bench.clients.host import Client
+from bench.worker import memory_kb
+
+async def main():
+    client = Client()
+    await client.connect([[{url!r}]])
+    assert await client.call("hello") == "hello"
+    print(memory_kb("Rss") / 1000)
+    await client.close()
+
+asyncio.run(main())
+"""
+
+
+def sign_in(name: str, runs: int) -> dict[str, float]:
+    """What a host without sign-ins costs, and what it costs where the modules of sign-in cannot be loaded."""
+    blocked = OF_SIGN_IN if name == "without sign-in" else []
+    begin = f"import sys; sys.modules.update(dict.fromkeys({blocked!r}));"
+
+    def measured(code: str) -> tuple[float, str]:
+        start = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(done.stderr)
+        return (time.perf_counter() - start) * 1000, done.stdout
+
+    def milliseconds(code: str) -> float:
+        return median([measured(code)[0] for _ in range(runs + 1)][1:])
+
+    server = subprocess.Popen(MINIMAL_HTTP, stdout=subprocess.PIPE)
+    try:
+        assert server.stdout is not None
+        url = f"http://127.0.0.1:{server.stdout.readline().decode().strip()}/mcp"
+        megabytes = median([float(measured(CONNECT.format(url=url))[1]) for _ in range(runs)])
+    finally:
+        server.kill()
+    numbers = {"import_ms": milliseconds("from dragoman import Host"), "memory_mb": megabytes}
+    words = ["mcp", "list", "--no-health", *furnished_home()]
+    return {**numbers, "list_ms": milliseconds(LIST.format(words=words))}
+
+
 async def run(case: str, name: str, seconds: float) -> dict[str, float]:
     client = importlib.import_module(f"bench.clients.{name}").Client()
     numbers = await globals()[case.replace("-", "_")](client, seconds)
@@ -313,8 +369,9 @@ async def run(case: str, name: str, seconds: float) -> dict[str, float]:
 def main() -> None:
     case, name, seconds = sys.argv[1:]
     try:
-        if case == "import":
-            numbers = start_up(name, 5 if float(seconds) >= 1 else 3)
+        if case in ("import", "sign-in"):
+            start = start_up if case == "import" else sign_in
+            numbers = start(name, 5 if float(seconds) >= 1 else 3)
         else:
             numbers = asyncio.run(run(case, name, float(seconds)))
     except ImportError as error:

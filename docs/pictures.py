@@ -1,9 +1,12 @@
-"""Makes docs/pictures/*.svg: what a person sees in a terminal. `scripts/docs --pictures` runs it.
+"""Makes docs/pictures/: what a person sees in a terminal and, after a sign-in, in the browser.
+`scripts/docs --pictures` runs it.
 
-Each picture is a real run of the real program in a pseudo-terminal, in a home of its own.
+Each picture is a real run of the real program in a pseudo-terminal, in a home of its own. Those of a sign-in
+need `oidc-provider` and Chromium (`scripts/setup-interop`), and are left as they are where these are missing.
 """
 
 import asyncio
+import base64
 import contextlib
 import fcntl
 import io
@@ -22,6 +25,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from dragoman import Host, ImageBlock
 from dragoman.interaction import (
     FormElicitation,
     RelatedCall,
@@ -34,6 +38,8 @@ from dragoman.tui.form import FormScreen
 from dragoman.tui.questions import QuestionApp
 from dragoman.tui.sampling_review import SamplingScreen
 from dragoman.tui.url_question import UrlScreen
+from tests.interop.oauth.parts import AuthorizationServer, Protected
+from tests.tiers import read_parts
 
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
@@ -119,20 +125,92 @@ async def draw_screens() -> None:
             (PICTURES / f"{name}.svg").write_text(app.export_screenshot())
 
 
+PARTS = read_parts(ROOT)
+BROWSER = """#!/bin/sh
+printf %s "$1" > "$HOME/page.part" && mv "$HOME/page.part" "$HOME/page"
+"""
+"""Says which page it was asked to open. The person's browser is the Chromium of `draw_sign_in`."""
+FILL_IN = """() => {
+  for (const field of document.querySelectorAll('[name=login], [name=password]')) field.value = 'anna';
+  document.querySelector('[type=submit]').click();
+}"""
+
+
+def part(name: str, *arguments: str) -> dict[str, object]:
+    program, *first = PARTS[name]["command"]
+    return {"command": program, "args": [*first, *arguments]}
+
+
+async def draw_sign_in(home: str) -> None:
+    """`dragoman mcp login` in the terminal, and the page at which the browser ends."""
+    tools = {**part("playwright", "--caps", "devtools"), "cwd": home}
+    async with (
+        AuthorizationServer(part) as authorization,
+        Protected(authorization) as server,
+        Host({"browser": tools}, permission_mode="bypassPermissions") as host,
+    ):
+        await host.ready(timeout=60)
+
+        async def use(tool: str, **arguments: object) -> object:
+            return (await host.call(f"mcp__browser__{tool}", arguments)).raise_for_error()
+
+        commands = [f"dragoman mcp add -s user tracker {server.url}", "dragoman mcp login tracker"]
+        await asyncio.to_thread(_run, commands[0], [], home)
+        signing_in = asyncio.create_task(asyncio.to_thread(_run, commands[1], [], home))
+        await use("browser_resize", width=800, height=420)
+        await use("browser_navigate", url=await asyncio.to_thread(_opened_page, home))
+        for _ in range(2):  # the sign-in, then the consent
+            await use("browser_evaluate", function=FILL_IN)
+            await use("browser_wait_for", time=0.5)
+        shown = _draw([(commands[1], await signing_in)], "login", home)
+        assert "Connected" in shown, shown
+        picture = await host.call("mcp__browser__browser_take_screenshot", {"scale": "css"}, raw=True)
+        (image,) = [block for block in picture.content if isinstance(block, ImageBlock)]
+        (PICTURES / "signed-in.png").write_bytes(base64.b64decode(image.data))
+
+
+def _opened_page(home: str) -> str:
+    """The URL that the program has a browser open."""
+    page, deadline = Path(home, "page"), time.monotonic() + REFRESH_WAIT_SECONDS
+    while not page.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return page.read_text()
+
+
+def _draw(runs: list[tuple[str, str]], name: str, home: str) -> str:
+    """Commands and what was on the screen, as one picture; its text."""
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    for command, shown in runs:
+        shown = _last_lines(shown).replace(home, "~").replace(str(ROOT), "…")
+        console.print(Text(f"$ {command}", style="bold"))
+        console.print(Text.from_ansi(shown.rstrip()))
+    text = console.export_text(clear=False)
+    (PICTURES / f"{name}.svg").write_text(console.export_svg(title="dragoman", unique_id=name))
+    return text
+
+
+def _last_lines(shown: str) -> str:
+    """Without the lines that a spinner or a bar has replaced, and without those about connecting."""
+    return re.sub(r"[^\n]*servers checked[^\n]*\n", "", re.sub(r"[^\n]*\r\x1b\[2K", "", shown))
+
+
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     asyncio.run(draw_screens())
     with tempfile.TemporaryDirectory() as home:
+        absent = [name for name in ("oidc-provider", "playwright") if "command" not in PARTS.get(name, {})]
+        if absent:
+            print(f"login.svg and signed-in.png stay: {', '.join(absent)} missing", file=sys.stderr)
+        else:
+            script = Path(home, "browser")
+            script.write_text(BROWSER)
+            script.chmod(0o755)
+            asyncio.run(draw_sign_in(home))
+    with tempfile.TemporaryDirectory() as home:
         for command in RULES:
             _run(command, [], home)
         for name, runs in PICTURED.items():
-            console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
-            for command, steps in runs:
-                shown = _run(command, steps, home).replace(home, "~").replace(str(ROOT), "…")
-                console.print(Text(f"$ {command}", style="bold"))
-                console.print(Text.from_ansi(shown.rstrip()))
-            svg = console.export_svg(title="dragoman", unique_id=name)
-            (PICTURES / f"{name}.svg").write_text(svg)
+            _draw([(command, _run(command, steps, home)) for command, steps in runs], name, home)
 
 
 def _run(command: str, steps: list[Step], home: str) -> str:
@@ -141,6 +219,7 @@ def _run(command: str, steps: list[Step], home: str) -> str:
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environ = {"HOME": home, "PATH": path, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    environ["BROWSER"] = f"{home}/browser"
     process = subprocess.Popen(
         ["/bin/sh", "-c", command], cwd=ROOT, env=environ, stdin=follower, stdout=follower, stderr=follower,
         start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),

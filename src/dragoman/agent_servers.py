@@ -14,8 +14,9 @@ from typing import Any, Protocol, Self
 
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.progress import OnProgress
+from dragoman.calls.task_access import Tasks
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
-from dragoman.errors import ConfigError, HostClosed, UnknownTool
+from dragoman.errors import ConfigError, HostClosed, TaskNotFound, UnknownTool
 from dragoman.events import Event
 from dragoman.servers.status import ServerStatus
 from dragoman.sign_ins import SignInTool
@@ -54,6 +55,7 @@ class HasTools(Protocol):
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
         builtin_tools: Mapping[str, BuiltinTool] | None = None,
+        background_after_seconds: float | None = None,
         call_id: str | None = None,
     ) -> Coroutine[Any, Any, CallOutcome]: ...
 
@@ -61,6 +63,8 @@ class HasTools(Protocol):
 class ToolHost(HasTools, Protocol):
     """What is needed of a host besides."""
 
+    @property
+    def tasks(self) -> Tasks: ...
     async def __aenter__(self) -> Any: ...
     async def close(self) -> None: ...
     def events(self) -> AsyncIterator[Event]: ...
@@ -150,6 +154,7 @@ class AgentServers:
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
         builtin_tools: Mapping[str, BuiltinTool] | None = None,
+        background_after_seconds: float | None = None,
         call_id: str | None = None,
     ) -> CallOutcome:
         """Like `Host.call`; a tool of a server that is not the agent's does not exist for it."""
@@ -164,8 +169,24 @@ class AgentServers:
             timeout_seconds=timeout_seconds,
             on_progress=on_progress,
             builtin_tools=builtin_tools,
+            background_after_seconds=background_after_seconds,
             call_id=call_id,
         )
+
+    async def task_result(
+        self, task: str, *, timeout_seconds: float | None = None, on_progress: OnProgress | None = None
+    ) -> CallOutcome:
+        """The result of a call that was left running; like `Host.tasks.result`. One of a server that is not
+        the agent's does not exist for it."""
+        if not self._is_open:
+            raise HostClosed
+        places = [(self._host, self._shared)]
+        if self._own is not None:
+            places.append((self._own, frozenset(self._own.servers)))
+        for host, servers in places:
+            if any(info.id == task and info.server in servers for info in await host.tasks.list()):
+                return await host.tasks.result(task, timeout_seconds=timeout_seconds, on_progress=on_progress)
+        return outcome_of_error("", "", TaskNotFound("", task, "no running task has this id"))
 
     def _host_of(self, name: str) -> ToolHost | None:
         """Who has the tool; the agent's own come first."""

@@ -491,6 +491,7 @@ class Host:
         forward: bool = False,
         meta: Mapping[str, Any] | None = None,
         background_after_seconds: float | None = None,
+        moves_tasks_only: bool = False,
         call_id: str | None = None,
         caller: Caller = LOCAL_CALLER,
     ) -> Coroutine[Any, Any, CallOutcome]:
@@ -500,11 +501,13 @@ class Host:
         result as the server sent it, not cleaned and cut to fit a model; only secrets of the server's entry
         are taken out. `forward`: the same, and a result that needs no change is not even decoded: it is
         `CallOutcome.forwarded`. `meta`: sent as `_meta`, for instance a trace context.
-        `background_after_seconds`: a call that its server runs as a task ends after that time without a
-        result; the task goes on, and `tasks` fetches its result by the `task` of the outcome. Calls that are
-        not tasks are not affected. `call_id`: identifies this call in events and hooks, for instance the id
-        of a model's tool use; one is generated if it is missing. `caller`: the party that makes the call, if
-        it is not the local one; grants and the audit log distinguish callers.
+        `background_after_seconds`: after that time the outcome comes without a result; the
+        call goes on, and `tasks` fetches its result by the `task` of the outcome. A call that its server runs
+        as a task goes on there, any other inside this host until the host is closed; a server that has tasks
+        is given a few seconds to make one of the call. `moves_tasks_only`: other calls are waited for.
+        `call_id`: identifies this call in events and hooks, for instance the id of a model's tool use; one is
+        generated if it is missing. `caller`: the party that makes the call, if it is not the local one;
+        grants and the audit log distinguish callers.
 
         What the tool or its server answers, errors included, is the outcome. Raised are only
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
@@ -525,6 +528,7 @@ class Host:
                 forward,
                 meta,
                 background_after_seconds=background_after_seconds,
+                moves_tasks_only=moves_tasks_only,
                 call_id=call_id or new_call_id(),
                 caller=caller,
             )

@@ -153,6 +153,7 @@ class Toolbox:
         *,
         timeout_seconds: float | None = None,
         on_progress: OnProgress | None = None,
+        background_after_seconds: float | None = None,
         call_id: str | None = None,
     ) -> CallOutcome:
         """Like `Host.call`, with this conversation's built-in tools. A tool that is called is loaded.
@@ -169,6 +170,7 @@ class Toolbox:
             timeout_seconds=timeout_seconds,
             on_progress=on_progress,
             builtin_tools={**self._builtins, **self._host.sign_in_tools()},
+            background_after_seconds=background_after_seconds,
             call_id=call_id,
         )
 

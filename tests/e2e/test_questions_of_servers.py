@@ -116,6 +116,65 @@ def test_ctrl_c_at_a_form_on_the_screen_interrupts_the_command(home: Path):
     assert code == exit_codes.INTERRUPTED
 
 
+SCREEN = {"DRAGOMAN_PLAIN": ""}
+ERASED = "\x1b[J"
+"""Everything below the cursor is erased, and with it the screen."""
+
+
+@pytest.mark.requirement("ASK-3")
+@pytest.mark.parametrize(
+    ("more", "code", "last"),
+    [
+        ({}, exit_codes.OK, "went on"),
+        ({"dies": True}, exit_codes.NOT_CONNECTED, "the connection to s was lost"),
+    ],
+    ids=["cancelled by the server", "the server is gone"],
+)
+def test_a_form_on_the_screen_disappears_when_it_is_not_needed_any_more(
+    home: Path, more: dict[str, Any], code: int, last: str
+):
+    until = home / "now"
+    asking = words("2025-11-25", "elicitation/create", FORM, until=str(until), **more)
+    with Person(*asking, env=SCREEN) as person:
+        person.sees("Leave")
+        until.touch()
+        person.sees(ERASED)
+        left = person.sees(last)
+        ended, rest = person.ends()
+        assert person.is_as_before
+    assert ended == code, rest
+    assert "This is no longer asked." in left
+    assert "Your name" not in left + rest, "the form is not printed once more"
+
+
+@pytest.mark.requirement("ASK-3")
+def test_a_form_on_the_screen_disappears_when_the_time_of_its_call_is_over(home: Path):
+    asking = words("2025-11-25", "elicitation/create", FORM, until=str(home / "never"))
+    with Person(*asking, "--timeout", "4", env=SCREEN) as person:
+        person.sees("Leave")
+        person.sees(ERASED)
+        code, rest = person.ends()
+        assert person.is_as_before
+    assert code == exit_codes.TIMEOUT, rest
+    assert "This is no longer asked." in rest
+    assert "Your name" not in rest
+
+
+@pytest.mark.requirement("ASK-1")
+def test_keys_that_are_typed_in_one_burst_are_taken_in_order(home: Path):
+    fields = FORM["requestedSchema"]["properties"]
+    properties = {name: fields[name] for name in ("colour", "name", "gift", "count")}
+    form = {"message": "", "requestedSchema": {"type": "object", "properties": properties}}
+    with Person(*words("2025-11-25", "elicitation/create", form), env=SCREEN) as person:
+        person.sees("Leave")
+        down = b"\x1b[B"
+        person.type(down + b" \tAda\t \t\x7f7\x13")  # the last one is Ctrl-S
+        code, rest = person.ends()
+    assert code == exit_codes.OK
+    content = {"colour": "b", "name": "Ada", "gift": True, "count": 7}
+    assert answer_in(rest) == {"action": "accept", "content": content}
+
+
 @pytest.mark.requirement("ASK-1")
 @pytest.mark.parametrize(("key", "action"), [("n", "decline"), ("c", "cancel"), (b"\x04", "cancel")])
 def test_a_form_can_be_declined_and_left(home: Path, key: str | bytes, action: str):

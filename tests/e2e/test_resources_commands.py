@@ -136,6 +136,20 @@ def test_a_watched_resource_is_printed_again_when_it_changes_until_ctrl_c():
     assert (process.returncode, *rest) == (exit_codes.OK, b"", b"")
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--call", "echo"), exit_codes.USAGE, "--call needs --watch"),
+        (("--watch", "--call", ""), exit_codes.USAGE, "--call needs the name of a tool"),
+        (("--watch", "--call", "echo 'a"), exit_codes.USAGE, "--call: No closing quotation"),
+        (("--watch", "--call", "ecko"), exit_codes.NOT_FOUND, "there is no tool named ecko"),
+    ],
+)
+def test_a_call_beside_watching_that_cannot_be_made(words: tuple[str, ...], code: int, said: str):
+    done = run("read", "e2e", "e2e://counter", *words, *GIVEN)
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+
+
 def test_watching_a_server_that_does_not_tell_of_changes():
     done = run("read", "demo", "x://y", "--watch", "--mcp-config", "demo")
     assert done.returncode == exit_codes.FAILED

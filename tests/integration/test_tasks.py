@@ -296,11 +296,13 @@ class InProcess(InMemoryServer):
     """Its tool is a task that has ended at the second look."""
 
     looks = 0
+    declares_tasks = True
 
     def _service(self) -> Service:
         service = super()._service()
         handlers = {**service.handlers, "tasks/get": self._get}
-        return structs.replace(service, handlers=handlers)
+        declared = {"extensions": {"io.modelcontextprotocol/tasks": {}}} if self.declares_tasks else {}
+        return structs.replace(service, handlers=handlers, more_capabilities=declared)
 
     async def _get(self, request: ClientRequest) -> dict[str, Any]:
         self.looks += 1
@@ -310,15 +312,32 @@ class InProcess(InMemoryServer):
         return {**task, "status": "completed", "result": {"content": [{"type": "text", "text": "done"}]}}
 
 
-async def test_a_task_of_a_server_in_this_process_can_be_fetched_while_the_host_is_open(home: Path):
+def in_process() -> InProcess:
     server = InProcess("own")
     created = {"resultType": "task", "taskId": "t", "status": "working", "ttlMs": None}
     server.add_tool("work", lambda arguments, context: created)
-    async with Host({"own": server}, permission_mode="bypassPermissions") as host:
+    return server
+
+
+async def test_a_task_of_a_server_in_this_process_can_be_fetched_while_the_host_is_open(home: Path):
+    async with Host({"own": in_process()}, permission_mode="bypassPermissions") as host:
         await host.ready()
         outcome = await host.call("mcp__own__work", background_after_seconds=0)
         assert outcome.task is not None
         assert [info.id for info in await host.tasks.list()] == [outcome.task]
         assert stored() == [], "a later process could not reach the server"
         assert (await host.tasks.result(outcome.task, timeout_seconds=LIMIT)).text == "done"
+        assert await host.tasks.list() == []
+
+
+async def test_a_call_that_becomes_a_task_after_it_was_left_stays_one_entry(home: Path):
+    server = in_process()
+    server.declares_tasks = False
+    async with Host({"own": server}, permission_mode="bypassPermissions") as host:
+        await host.ready()
+        task = (await host.call("mcp__own__work", background_after_seconds=0)).task
+        assert task is not None
+        await until(lambda: server.looks > 0)
+        assert [info.id for info in await host.tasks.list()] == [task]
+        assert (await host.tasks.result(task, timeout_seconds=LIMIT)).text == "done"
         assert await host.tasks.list() == []

@@ -61,8 +61,9 @@ def initialized(request, **changes):
     )
 
 
-def discovered(request, versions=(MODERN, LEGACY)):
-    about = {"supportedVersions": list(versions), "capabilities": {"tools": {}}, "ttlMs": 0}
+def discovered(request, versions=(MODERN, LEGACY), **capabilities):
+    offered = {"tools": {}, **capabilities}
+    about = {"supportedVersions": list(versions), "capabilities": offered, "ttlMs": 0}
     return result_of(request, {**about, "cacheScope": "private", "_meta": {META_SERVER_INFO: INFO}})
 
 

@@ -2,10 +2,13 @@
 
 With `patient` false it does not wait for an answer, as where none may come. With `in_round` it asks by an
 `input_required` result, as servers of the modern era do. `complete`: the elicitation that it reports complete
-right after the question.
+right after the question. `until`: a file; once it exists, the server cancels the question and goes on with
+the call, or, with `dies`, ends.
 """
 
 import json
+import os
+import time
 
 from _kit import arguments_of, introduce, is_call, messages, notification, result_of, send, text_of
 
@@ -27,7 +30,14 @@ for message in messages():
         send({"jsonrpc": "2.0", "id": number, **question})
         if "complete" in asked:
             send(notification("notifications/elicitation/complete", elicitationId=asked["complete"]))
-        if asked.get("patient", True):
+        if "until" in asked:
+            while not os.path.exists(asked["until"]):
+                time.sleep(0.01)
+            if asked.get("dies"):
+                os._exit(1)
+            send(notification("notifications/cancelled", requestId=number))
+            send(text_of(message, "went on"))
+        elif asked.get("patient", True):
             asking[number] = message
         else:
             send(text_of(message, "asked"))

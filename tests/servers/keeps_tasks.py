@@ -27,6 +27,7 @@ from _kit import (
 )
 
 ERA, FILE = sys.argv[1:3]
+EXTENSIONS = {"io.modelcontextprotocol/tasks": {}}
 IS_MODERN = ERA == "modern"
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 waiting = {}
@@ -184,7 +185,8 @@ for message in messages():
             result = message.get("result", {"action": "refused"})
             answered(asked.pop(message["id"]), result.get("content", {}).get("name", result["action"]))
     elif method == "server/discover":
-        send(discovered(message, [MODERN]) if IS_MODERN else error_of(message, -32601, "unknown"))
+        found = discovered(message, [MODERN], extensions=EXTENSIONS)
+        send(found if IS_MODERN else error_of(message, -32601, "unknown"))
     elif method == "initialize":
         send(initialized(message, protocolVersion=LEGACY, capabilities={"tools": {}, "tasks": LEGACY_TASKS}))
     elif method == "tools/list":

@@ -28,6 +28,7 @@ from _kit import (
     write,
 )
 
+EXTENSIONS = {"io.modelcontextprotocol/tasks": {}}
 IS_MODERN = sys.argv[1] == "modern"
 TASKS = {"cancel": {}, "requests": {"tools": {"call": {}}}}
 GOOD = {"taskId": "t", "status": "working", "ttl": None, "ttlMs": None}
@@ -68,7 +69,8 @@ for message in messages():
     method = message.get("method")
     counts[method] = counts.get(method, 0) + 1
     if method == "server/discover":
-        send(discovered(message, [MODERN]) if IS_MODERN else error_of(message, -32601, "unknown"))
+        found = discovered(message, [MODERN], extensions=EXTENSIONS)
+        send(found if IS_MODERN else error_of(message, -32601, "unknown"))
     elif method == "initialize":
         send(initialized(message, protocolVersion=LEGACY, capabilities={"tools": {}, "tasks": TASKS}))
     elif method == "tools/list":

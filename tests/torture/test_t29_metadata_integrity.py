@@ -1,7 +1,8 @@
 """T29: metadata that lies. It is refused with its reason, before a browser opens and before a secret is sent.
 
-The first table has the fifteen inputs that the official Python client was measured with; in nine of them it
-did the wrong thing.
+The first two tables have the fifteen inputs that the official Python client was measured with; in nine of
+them it did the wrong thing. Thirteen are in documents, and refused before a browser opens. The other two,
+`iss` and `state`, are in the answer that the browser brings: they are refused before the code is sent.
 """
 
 from collections.abc import Callable
@@ -211,7 +212,7 @@ IN_THE_ANSWER: dict[str, tuple[Callable[[dict[str, str]], dict[str, str]], str]]
     ),
     "5 another state": (
         lambda given: {**given, "state": "guessed"},
-        "the browser did not return within 0.3 seconds",
+        "the browser did not return within 0.3 seconds; an answer with another state was refused",
     ),
 }
 
@@ -226,10 +227,20 @@ async def test_t29_a_hostile_answer_of_the_browser_is_refused_before_a_code_is_s
         state = world.asked_at(world.auth, "/authorize")[0].http.query["state"]
         assert state not in f"{error} {error.hint} {error!r}"
         assert len(browser.pages) == 1
+        (code,) = world.codes  # given out, and not redeemed
+        for site in (world.mcp, world.auth, world.other):
+            assert world.asked_at(site, "/token") == []
+            assert world.canaries_in(site) == []
+            assert not [ask for ask in site.asks if code in f"{ask.path} {ask.headers} {ask.body!r}"]
         assert world.token_requests == []
-        assert world.canaries_in(world.auth) == []
         status = (await browser.results())[0][0]
         assert status == (400 if case.startswith("5") else 200)
+
+
+def test_t29_each_of_the_fifteen_inputs_has_a_row():
+    rows = {int(case.partition(" ")[0]) for case in (*BEFORE_THE_BROWSER, *IN_THE_ANSWER)}
+    assert rows == set(range(1, 16))
+    assert len(BEFORE_THE_BROWSER) == 13
 
 
 # --- more documents ---

@@ -97,6 +97,7 @@ class Host:
         timeout_seconds: float | None = None,
         on_progress: Any = None,
         builtin_tools: Mapping[str, BuiltinTool] | None = None,
+        background_after_seconds: float | None = None,
         call_id: str | None = None,
     ) -> CallOutcome:
         self.calls.append((name, arguments))

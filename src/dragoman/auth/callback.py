@@ -79,6 +79,8 @@ class CallbackListener:
         self._answer: asyncio.Future[CallbackAnswer] = asyncio.get_running_loop().create_future()
         self._accepts: Callable[[CallbackAnswer], bool] = lambda answer: False
         self._succeeded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._has_refused = False
+        """Whether an answer came that does not belong to this sign-in."""
         self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> CallbackListener:
@@ -136,8 +138,9 @@ class CallbackListener:
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(self._answer)
         except TimeoutError:
+            other = "; an answer with another state was refused" if self._has_refused else ""
             raise Refused(
-                f"the browser did not return within {seconds:g} seconds", "Start the sign-in again."
+                f"the browser did not return within {seconds:g} seconds{other}", "Start the sign-in again."
             ) from None
 
     def deliver(self, url: str) -> bool:
@@ -146,6 +149,7 @@ class CallbackListener:
 
     def _take(self, answer: CallbackAnswer) -> bool:
         if self._answer.done() or not self._accepts(answer):
+            self._has_refused = True
             return False
         self._answer.set_result(answer)
         return True

@@ -41,8 +41,8 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
     saved: tuple[Saved, ...] = ()
     """Files with what was too large for a model or is not for reading, and with the images it was given."""
     task: str | None = None
-    """Set when the call goes on at its server: the id by which `Host.tasks` and `dragoman tasks` fetch the
-    result later."""
+    """Set when the call goes on, at its server or inside the host: the id by which `Host.tasks` and, if the
+    server runs it, `dragoman tasks` fetch the result later."""
     forwarded: Raw | None = None
     """The whole result as it came, undecoded, where that was wanted; `content` is empty then."""
     problems: tuple[str, ...] = ()
@@ -115,13 +115,13 @@ def outcome_of(
 
 
 def outcome_in_background(task: RunningTask, message: str, duration_seconds: float) -> CallOutcome:
-    """A call that goes on at its server. `message`: what the server says of its state."""
+    """A call that goes on, at its server or in this process. `message`: what the server says of its state."""
     said = f" It says: {one_line(message, 500)}" if message else ""
     fetch = f"`dragoman tasks resume {task.id}`"
-    if not task.fingerprint:  # of a server without an entry, which only this process knows
+    if not task.fingerprint:  # only this process knows it
         fetch = f"`tasks.result({task.id!r})` of the host"
     text = (
-        f"The call goes on at its server as {task.id}.{said}\n"
+        f"The call goes on {'at its server ' if task.task_id else ''}as {task.id}.{said}\n"
         f"Its result is not known yet: fetch it with {fetch}."
     )
     return CallOutcome(

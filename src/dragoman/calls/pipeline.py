@@ -19,6 +19,7 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, field, structs
 
 from dragoman.calls.audit import AuditLog, Entry
+from dragoman.calls.background import BackgroundCall
 from dragoman.calls.elicitation import Elicitor
 from dragoman.calls.invoke import Result, invoke, read_complete
 from dragoman.calls.outcome import (
@@ -30,7 +31,7 @@ from dragoman.calls.outcome import (
 )
 from dragoman.calls.progress import OnProgress, ProgressRelay
 from dragoman.calls.recovery import Changed, react
-from dragoman.calls.task_steps import takes_task, wanted_ttl_ms
+from dragoman.calls.task_steps import takes_task, wait_before_moving, wanted_ttl_ms
 from dragoman.calls.task_store import LONGEST_SECONDS, RunningTask, new_id
 from dragoman.calls.tasks import FollowOptions, MovedToBackground, TaskProgress, TaskRunner
 from dragoman.calls.url_elicitation import elicit_urls
@@ -102,7 +103,9 @@ class ToolCall(Struct, frozen=True):
     resumes: RunningTask | None = None
     """A task whose result is fetched, in place of calling its tool again."""
     background_after_seconds: float | None = None
-    """A call that runs as a task at its server ends after so many seconds, and the task goes on."""
+    """The caller stops waiting after so many seconds, and the call goes on."""
+    moves_tasks_only: bool = False
+    """Whether only a call that its server runs as a task may go on."""
     caller: Caller = LOCAL_CALLER
     call_id: str = field(default_factory=new_call_id)
     """Identifies this call in events and hooks."""
@@ -277,7 +280,7 @@ class Pipeline:
                     is_error, error_code = False, None
                     return CallOutcome(server=judged.server_name, tool=tool.name, content=content)
             else:
-                result, content = await self._deliver(tool, judged, request, started)
+                result, content = await self._delivery(tool, judged, request, started)
             if isinstance(result, ForwardedResult):
                 if self._is_passed_on(judged, result, redact):
                     is_error, error_code = result.is_error, None
@@ -335,7 +338,62 @@ class Pipeline:
             return False
         return not redact or not redact.is_in(bytes(result.raw))
 
-    async def _deliver(self, tool: ServerTool, judged: _Judged, request: ToolCall, started: float) -> Result:
+    def _delivery(
+        self, tool: ServerTool, judged: _Judged, request: ToolCall, started: float
+    ) -> Coroutine[Any, Any, Result]:
+        task = request.resumes
+        if task is not None and (moved := self.tasks.calls.find(task.id)) is not None:
+            return self._fetch(task, moved, request)
+        after = request.background_after_seconds
+        if task is None and after is not None and not request.moves_tasks_only and self.tasks.calls.has_room:
+            return self._deliver_or_move(tool, judged, request, started, after)
+        return self._deliver(tool, judged, request, started)
+
+    async def _deliver_or_move(
+        self, tool: ServerTool, judged: _Judged, request: ToolCall, started: float, after: float
+    ) -> Result:
+        """Delivers the call; it goes on in the background if that takes longer."""
+        call = BackgroundCall(judged.arguments, request.on_progress)
+        request = structs.replace(request, on_progress=call.progressed)
+        wait = wait_before_moving(after, judged.server.capabilities if judged.server else {})
+        wait = max(0.0, wait - (self._clock.monotonic() - started))
+        result = await call.start(self._deliver(tool, judged, request, started, call), wait)
+        if result is not None:
+            return result
+        task = RunningTask(
+            id=new_id(),
+            server=tool.server,
+            fingerprint="",
+            tool=tool.name,
+            wire_name=tool.wire_name,
+            task_id="",
+            era="modern",
+            created=self._clock.now(),
+        )
+        self.tasks.calls.keep(task, call)
+        raise MovedToBackground(task, call.state)
+
+    async def _fetch(self, task: RunningTask, call: BackgroundCall, request: ToolCall) -> Result:
+        """The result of a call that was moved to the background; it is forgotten then."""
+        after, is_kept = request.background_after_seconds, False
+        try:
+            result = await call.result(task, request.timeout_seconds, after, request.on_progress)
+            is_kept = result is None
+        finally:
+            if not is_kept:
+                self.tasks.calls.forget(task.id)
+        if result is None:
+            raise MovedToBackground(task, call.state)
+        return result
+
+    async def _deliver(
+        self,
+        tool: ServerTool,
+        judged: _Judged,
+        request: ToolCall,
+        started: float,
+        background: BackgroundCall | None = None,
+    ) -> Result:
         """Gets the session, sends the call, and again where `recovery` decides so."""
         server, check = judged.server, judged.check
         if server is None:
@@ -393,10 +451,18 @@ class Pipeline:
             if result is None or isinstance(result, TaskState):
                 task = request.resumes or self._new_task(session, tool, server, result)
                 after = request.background_after_seconds
+                if background is not None:
+                    background.is_task = True
+                    after = None if background.is_moved else after
                 if after is not None:
                     after = max(0.0, after - (self._clock.monotonic() - started))
                 options = FollowOptions(
-                    self._left(deadline), request.reset_timeout_on_progress, after, progress, limit_seconds
+                    self._left(deadline),
+                    request.reset_timeout_on_progress,
+                    after,
+                    progress,
+                    limit_seconds,
+                    is_kept=background is None or not background.is_moved,
                 )
                 result = await self.tasks.result(task, options, result)
             if relay is not None:

@@ -1,7 +1,8 @@
-"""`Host.tasks`: the tasks that run at servers, also those that an earlier process has started.
+"""`Host.tasks`: the tasks that run at servers, also those that an earlier process has started, and the calls
+that go on inside this host.
 
 Each request is judged like a call of the task's tool: what rules deny of the tool, they deny here. Arguments
-of the call are not stored, so a rule about arguments cannot apply.
+of a task's call are not stored, so a rule about arguments cannot apply.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dragoman.wire.client.tasks import TaskState
 
 
 class TaskInfo(Struct, frozen=True, kw_only=True):
-    """A task at a server."""
+    """A task at a server, or a call that goes on inside the host."""
 
     id: str
     server: str
@@ -59,7 +60,11 @@ class Tasks:
 
     async def list(self, server: str | None = None) -> list[TaskInfo]:
         """The tasks that are known, oldest first. No server is asked."""
-        return [self._info(task) for task in await self._runner.all() if server in (None, task.server)]
+        found = [task for task in await self._runner.all() if server in (None, task.server)]
+        calls = self._runner.calls
+        return [
+            self._info(task, None if (call := calls.find(task.id)) is None else call.state) for task in found
+        ]
 
     async def get(self, task: str) -> TaskInfo:
         """A task as its server describes it now. `TaskNotFound` if it is not known, or not any more."""
@@ -88,7 +93,7 @@ class Tasks:
         return await self._call(
             ToolCall(
                 known.tool,
-                {},
+                {} if (call := self._runner.calls.find(known.id)) is None else call.arguments,
                 timeout_seconds,
                 on_progress,
                 raw=raw,

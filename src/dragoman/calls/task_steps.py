@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, cast
 
 from dragoman.errors import CallError, CallTimeout, ConnectionLost, HttpError, RemoteError
-from dragoman.protocol import INVALID_PARAMS, Era
+from dragoman.protocol import INVALID_PARAMS, TASKS_EXTENSION, Era
 from dragoman.wire.client.tasks import TERMINAL, TaskState
 
 LEAST_POLL_SECONDS: Final = 0.1
@@ -24,6 +24,8 @@ INPUT_LIMIT: Final = 50
 """Input requests of one task."""
 LEAST_TTL_SECONDS: Final = 3600.0
 LONGEST_TTL_SECONDS: Final = 24 * 3600.0
+TASK_ANSWER_SECONDS: Final = 5.0
+"""How long a server that has tasks may take to say that it makes one of a call."""
 TASK_REVISION: Final = "2025-11-25"
 """The legacy revision that has tasks."""
 
@@ -89,6 +91,16 @@ def offers_tasks(capabilities: Mapping[str, Any], *path: str) -> bool:
     for key in path:
         part = cast("Mapping[str, Any]", part).get(key) if isinstance(part, Mapping) else None
     return part is not None and part is not False
+
+
+def wait_before_moving(after_seconds: float, capabilities: Mapping[str, Any]) -> float:
+    """How long a call is waited for before it goes on inside the host. A server that has tasks is given the
+    time to make one of it: a task survives the host."""
+    extensions: Any = capabilities.get("extensions")
+    has_extension = isinstance(extensions, Mapping) and TASKS_EXTENSION in extensions
+    if has_extension or offers_tasks(capabilities):
+        return max(after_seconds, TASK_ANSWER_SECONDS)
+    return max(after_seconds, 0.0)
 
 
 def wanted_ttl_ms(limit_seconds: float) -> int:

@@ -49,7 +49,7 @@ class RunningTask(Struct, frozen=True, kw_only=True):
     wire_name: str
     """What its server calls the tool."""
     task_id: str
-    """What its server calls the task."""
+    """What its server calls the task; empty for a call that goes on inside the host."""
     era: Era
     created: float
     """Seconds since the epoch."""

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
+from dragoman.calls.background import BackgroundCalls
 from dragoman.calls.input_rounds import (
     INPUT_LIMIT_BYTES,
     QUESTION_LIMIT,
@@ -106,6 +107,8 @@ class FollowOptions(Struct, frozen=True):
     progress: TaskProgress | None = None
     limit_seconds: float = 0.0
     """The time limit of the whole call, for the error."""
+    is_kept: bool = True
+    """Whether a new task can be fetched by its id; not if its call can be."""
 
 
 class TaskRunner:
@@ -117,6 +120,8 @@ class TaskRunner:
         self._unstored: dict[str, RunningTask] = {}
         """Tasks of servers without an entry: they end with this process."""
         self._cancelling: set[asyncio.Task[None]] = set()
+        self.calls = BackgroundCalls()
+        """Ordinary calls that go on; they end with this process, too."""
 
     async def result(self, task: RunningTask, options: FollowOptions, state: TaskState | None) -> Result:
         """The result of the task. `state`: of a task that was just created.
@@ -127,7 +132,7 @@ class TaskRunner:
         server = self.server_of(task)
         following = _Following(server, task, options, lambda: self._check(server), state)
         try:
-            if state is not None:
+            if state is not None and options.is_kept:
                 await self._keep(task)
             found = await following.result()
         except MovedToBackground:
@@ -145,7 +150,8 @@ class TaskRunner:
 
     async def all(self) -> list[RunningTask]:
         """The tasks whose results were not fetched yet."""
-        return [*await asyncio.to_thread(self._store.all), *self._unstored.values()]
+        stored = await asyncio.to_thread(self._store.all)
+        return [*stored, *self._unstored.values(), *self.calls.all()]
 
     async def _keep(self, task: RunningTask) -> None:
         if task.fingerprint:
@@ -169,7 +175,9 @@ class TaskRunner:
         return server
 
     async def state(self, task: RunningTask) -> TaskState:
-        """What the server says of the task now."""
+        """What the server says of the task now; of a call, how it is."""
+        if (call := self.calls.find(task.id)) is not None:
+            return call.state
         server = self.server_of(task)
         session = await server.wait_for_session(server.request_seconds)
         try:
@@ -182,6 +190,10 @@ class TaskRunner:
 
     async def cancel(self, task: RunningTask) -> None:
         """Asks the server to cancel the task. `TaskNotFound` if there is none that could be cancelled."""
+        if (call := self.calls.find(task.id)) is not None:
+            self.calls.forget(task.id)
+            await call.cancel()
+            return
         server = self.server_of(task)
         session = await server.wait_for_session(server.request_seconds)
         try:
@@ -208,7 +220,9 @@ class TaskRunner:
         cancelling.add_done_callback(self._cancelling.discard)
 
     async def close(self) -> None:
-        """Waits until servers know of the tasks that were given up; bounded in time."""
+        """Ends the calls that go on, and waits until servers know of the tasks that were given up; bounded in
+        time."""
+        await self.calls.close()
         if self._cancelling:
             await asyncio.wait(self._cancelling, timeout=CANCEL_SECONDS)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import math
 import shutil
 import sys
 import time
@@ -118,12 +119,12 @@ def qr_code(text: str) -> str | None:
     except segno.DataOverflowError:
         return None
     width, height = code.symbol_size(border=1)
-    if width > columns() or height / 2 + _LINES_BELOW > shutil.get_terminal_size().lines:
+    if width > columns() or math.ceil(height / 2) + _LINES_BELOW > shutil.get_terminal_size().lines:
         return None
     out = io.StringIO()
     code.terminal(out=out, compact=True, border=1)
-    return out.getvalue()
+    return out.getvalue().rstrip("\n")
 
 
 _LINES_BELOW: Final = 8
-"""Of the text that belongs to the picture, which should not push it off the screen."""
+"""Of the text that belongs to the picture, and of the cursor: they should not push it off the screen."""

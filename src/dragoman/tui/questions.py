@@ -5,22 +5,25 @@ For commands; the terminal application shows the same screens inside itself.
 
 from __future__ import annotations
 
+import asyncio
 from typing import ClassVar, Final, TypeVar
 
-from textual.app import App
+from rich.console import Group
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from dragoman.interaction import FormAnswer, FormElicitation, SamplingReview
 from dragoman.tui.form import FormScreen
+from dragoman.tui.key_order import OrderedKeys
 from dragoman.tui.sampling_review import SamplingScreen
 
 INTERRUPTED: Final = 130
+CLOSE_SECONDS: Final = 5.0
 
 T = TypeVar("T")
 
 
-class QuestionApp(App[T]):
+class QuestionApp(OrderedKeys[T]):
     """Shows one screen, and ends with its result."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -47,9 +50,17 @@ async def review(sampling: SamplingReview) -> SamplingReview | None:
 
 
 async def _ask(screen: Screen[T]) -> T | None:
-    """What the person answered. Ctrl-C interrupts the command; cancelling this closes the screen."""
+    """What the person answered. Ctrl-C interrupts the command; cancelling this removes the screen."""
     app = QuestionApp(screen)
-    answer = await app.run_async(inline=True, inline_no_clear=True, mouse=False)
+    running = asyncio.create_task(app.run_async(inline=True, inline_no_clear=True, mouse=False))
+    try:
+        # Shielded: an application that is cancelled leaves its screen where it is, and ends as if answered.
+        answer = await asyncio.shield(running)
+    except asyncio.CancelledError:
+        app.exit(message=Group())  # a last message, even an empty one, takes the place of the screen
+        await asyncio.wait([running], timeout=CLOSE_SECONDS)
+        running.cancel()
+        raise
     if app.return_code == INTERRUPTED:
         raise KeyboardInterrupt
     return answer

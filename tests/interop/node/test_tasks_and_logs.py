@@ -1,5 +1,5 @@
-"""The reference server from npm: its task with input, its log messages and its updates, over every transport;
-from the library and from the command line."""
+"""The reference server from npm: its task with input, its progress, its log messages and its updates, over
+every transport; from the library and from the command line."""
 
 import asyncio
 import json
@@ -13,6 +13,7 @@ from dragoman import Host
 from dragoman.events import ResourceUpdated, ServerLogged
 from dragoman.hooks.declared import hook
 from tests.e2e.command import config, run
+from tests.e2e.person import Person
 from tests.interop.remote import RECIPES, Remote
 
 Part = Callable[..., dict[str, Any]]
@@ -119,3 +120,65 @@ async def test_its_task_from_the_command_line(part: Part, transport: str):
         done = await asyncio.to_thread(run, *words, "topic=whales")
         assert done.returncode == 0, done.stderr
         assert "# Research Report: whales" in json.loads(done.stdout)["text"]
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("CAL-3", "CLI-2")
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_its_progress_at_the_terminal(part: Part, transport: str):
+    def watch(entry: dict[str, Any]) -> tuple[int, str]:
+        words = ("mcp__v__trigger-long-running-operation", "duration=2", "steps=4")
+        with Person("call", *words, "--mcp-config", config(v=entry)) as person:
+            for share in (" 25% ", " 50% ", " 75% "):
+                person.sees(share)
+            return person.ends()
+
+    async with entry_of(part, transport) as entry:
+        code, shown = await asyncio.to_thread(watch, entry)
+    assert code == 0, shown
+    assert "Long running operation completed. Duration: 2 seconds, Steps: 4." in shown
+
+
+URI = "demo://resource/dynamic/text/1"
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("CAT-9", "CLI-2")
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_its_updates_at_the_terminal(part: Part, transport: str):
+    def watch(entry: dict[str, Any]) -> tuple[int, str]:
+        words = ("read", "v", URI, "--watch", "--call", "toggle-subscriber-updates")
+        with Person(*words, "--mcp-config", config(v=entry)) as person:
+            person.sees("Resource 1: This is a plaintext resource created at")
+            person.sees("Started simulated resource updated notifications")
+            for _ in range(2):  # each is read again after an update
+                person.sees("Resource 1: This is a plaintext resource created at")
+            person.type(b"\x03")
+            return person.ends()
+
+    async with entry_of(part, transport) as entry:
+        code, shown = await asyncio.to_thread(watch, entry)
+    assert code == 0, shown
+    audited = [json.loads(line)["tool"] for line in run("logs", "--json").stdout.splitlines()]
+    assert "mcp__v__toggle-subscriber-updates" in audited
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ASK-6", "CLI-2")
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_its_log_messages_at_the_terminal(part: Part, transport: str):
+    def watch(entry: dict[str, Any]) -> str:
+        words = ("read", "v", URI, "--watch", "--call", "toggle-simulated-logging")
+        with Person(*words, "--mcp-config", config(v={**entry, "logLevel": "debug"})) as talking:
+            talking.sees("Started simulated, random-leveled logging")
+            with Person("logs", "v", "--follow") as following:
+                following.sees(" message    ")
+                shown = following.sees("level")
+                following.type(b"\x03")
+                following.ends()
+            talking.type(b"\x03")
+            talking.ends()
+            return shown
+
+    async with entry_of(part, transport) as entry:
+        assert await asyncio.to_thread(watch, entry)

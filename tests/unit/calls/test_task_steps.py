@@ -12,6 +12,7 @@ from dragoman.calls.task_steps import (
     poll_wait,
     takes_task,
     unanswered,
+    wait_before_moving,
     wanted_ttl_ms,
 )
 from dragoman.errors import CallError, CallTimeout, ConnectionLost, HttpError, MalformedReply, RemoteError
@@ -129,3 +130,24 @@ def test_each_input_request_is_answered_once():
     assert unanswered(["a", "b"], set()) == ["a", "b"]
     assert unanswered(["a", "b"], {"a"}) == ["b"]
     assert unanswered([], {"a"}) == []
+
+
+EXTENSION = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+
+
+@pytest.mark.parametrize(
+    ("after", "capabilities", "expected"),
+    [
+        (0.0, {}, 0.0),
+        (-1.0, {}, 0.0),
+        (3.0, {"extensions": {"other": {}}}, 3.0),
+        (3.0, {"extensions": 5}, 3.0),
+        (0.0, EXTENSION, 5.0),
+        (0.0, {"tasks": {}}, 5.0),
+        (9.0, {"tasks": {}, **EXTENSION}, 9.0),
+    ],
+)
+def test_a_server_that_has_tasks_is_given_time_to_make_one(
+    after: float, capabilities: dict[str, Any], expected: float
+):
+    assert wait_before_moving(after, capabilities) == expected

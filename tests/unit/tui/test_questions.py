@@ -1,9 +1,11 @@
 """Questions of servers on the screen, with a person who types."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from msgspec import structs
+from textual.events import Key
 from textual.screen import Screen
 from textual.widgets import Static, TextArea
 
@@ -93,6 +95,52 @@ async def test_every_kind_of_field_can_be_reached_and_changed_with_keys():
     assert answer == FormAnswer(
         "accept", {"urgent": False, "priority": "high", "labels": ("bug", "ui"), "place": "place 0"}
     )
+
+
+async def burst(screen: Screen[Any], *keys: str) -> Any:
+    """What the screen comes to when all keys arrive at once, as from a terminal that was read late."""
+    app = QuestionApp(screen)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        for key in keys:
+            for each in key[1:] if key.startswith("'") else [key]:
+                app.post_message(Key(each, each if len(each) == 1 else None))
+        async with asyncio.timeout(10):
+            while app.is_running and app.return_value is None:
+                await pilot.pause()
+    return app.return_value
+
+
+@pytest.mark.parametrize(
+    ("names", "keys", "content"),
+    [
+        pytest.param(
+            ("title", "days"), ("'Broken", "tab", "'12", "ctrl+s"), {"title": "Broken", "days": 12}, id="text"
+        ),
+        pytest.param(
+            ("priority", "title"),
+            ("down", "down", "space", "tab", "'abc", "ctrl+s"),
+            {"priority": "high", "title": "abc"},
+            id="radio buttons, then text",
+        ),
+        pytest.param(
+            ("title", "priority"),
+            ("'abc", "tab", "down", "space", "up", "space", "ctrl+s"),
+            {"title": "abc", "priority": "low"},
+            id="radio buttons at the end",
+        ),
+        pytest.param(
+            ("urgent", "labels", "place", "title"),
+            ("space", "tab", "space", "tab", "enter", "down", "down", "enter", "tab", "'abc", "ctrl+s"),
+            {"urgent": False, "labels": ("bug", "ui"), "place": "place 1", "title": "abc"},
+            id="lists",
+        ),
+    ],
+)
+async def test_keys_that_arrive_at_once_are_taken_in_order(
+    names: tuple[str, ...], keys: tuple[str, ...], content: dict[str, Any]
+):
+    assert await burst(FormScreen(form(*names)), *keys) == FormAnswer("accept", content)
 
 
 async def test_what_does_not_fit_is_said_beside_its_field_and_nothing_is_sent():

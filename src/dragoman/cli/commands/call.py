@@ -128,6 +128,7 @@ def command(
                 on_progress=line.update,
                 raw=True,
                 background_after_seconds=0.0 if detach else None,
+                moves_tasks_only=True,  # other calls end with this process
             )
         # Before the host is closed: a server may take its time to end.
         show_result(outcome, as_json=as_json, output=output)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import difflib
+import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
 
-from dragoman.cleaning import one_line
+from dragoman.cleaning import one_line, visible
 from dragoman.cli import exit_codes
 from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.common import (
+    find_tool,
     load_with_servers,
     raise_if_not_connected,
     report_not_found,
     run_with_host,
+    unknown_tool,
     wait_for_servers,
 )
 from dragoman.cli.options import (
@@ -27,10 +30,13 @@ from dragoman.cli.options import (
     mcp_config_option,
     one_pair,
     pairs,
+    parse_arguments,
+    read_arguments,
     take_url,
     yes_option,
 )
 from dragoman.cli.render import json, resources_prompts
+from dragoman.cli.render.progress import ProgressLine
 from dragoman.cli.render.servers import show_problem
 from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.errors import CallError
@@ -47,6 +53,12 @@ from dragoman.host import Host
 @yes_option
 @click.option("--watch", is_flag=True, help="Print it again whenever it changes, until Ctrl-C.")
 @click.option(
+    "--call",
+    "called",
+    metavar="'TOOL [ARGUMENTS]...'",
+    help="With --watch: call a tool of SERVER once the resource is watched, in the same session.",
+)
+@click.option(
     "--complete",
     metavar="VARIABLE=BEGINNING",
     help="Print completions for one variable of a template and exit.",
@@ -57,6 +69,7 @@ def command(
     output: Path | None,
     yes: bool,
     watch: bool,
+    called: str | None,
     complete: str | None,
 ) -> None:
     """Prints the resource at URI of SERVER.
@@ -65,6 +78,8 @@ def command(
     variables. On a terminal, invisible characters are made visible; otherwise, and with -o, the bytes are
     written unchanged. Running this command allows the request; a question is asked only if an ask rule
     applies. SERVER is left out where --stdio gives the server; a URL in its place needs no configuration.
+
+    --call is written as for `dragoman call`, in quotes, and its result goes to stderr.
     """
     # With --stdio the first word is the resource, whose URI may look like a server's URL.
     rest = words if adhoc_server() is not None else take_url(words)
@@ -75,6 +90,7 @@ def command(
     uri, values = rest[0], rest[1:]
     filling = pairs(values)
     typed = None if complete is None else one_pair(complete)
+    tool = None if called is None else _tool_words(called, watch=watch)
     if output is not None and not output.parent.is_dir():
         raise click.UsageError(f"there is no folder {str(output.parent)!r} to write to")
     sources = load_with_servers(server).sources
@@ -93,19 +109,33 @@ def command(
                 return report_not_found(_no_template(server, uri, templates), as_json=as_json)
             address = templates[uri].expand(filling)
         reading = _Reading(host, server, address, as_json, output)
-        await (reading.watch() if watch else reading.once())
+        await (reading.watch(tool) if watch else reading.once())
         return exit_codes.OK
 
     # Ctrl-C is how watching is left, so it is no failure.
     with contextlib.suppress(*([KeyboardInterrupt] if watch else [])):
         user = CommandLineUser(sources, says_yes=yes)
-        sys.exit(run_with_host(sources, work, only=[server], interaction=user))
+        audit = None if tool is None else True
+        sys.exit(run_with_host(sources, work, only=[server], interaction=user, audit=audit))
 
 
 def _no_template(server: str, uri: str, known: Iterable[str]) -> CallError:
     near = difflib.get_close_matches(uri, known, n=2)
     hint = f"Did you mean {' or '.join(near)}?" if near else "`dragoman resources` lists what there is."
     return CallError(server, f"{server} has no template {uri}", hint=hint)
+
+
+def _tool_words(called: str, *, watch: bool) -> list[str]:
+    """The name of a tool and its arguments."""
+    if not watch:
+        raise click.UsageError("--call needs --watch; `dragoman call` calls a tool")
+    try:
+        words = shlex.split(called)
+    except ValueError as error:
+        raise click.UsageError(f"--call: {error}") from None
+    if not words:
+        raise click.UsageError("--call needs the name of a tool")
+    return [words[0], *read_arguments(tuple(words[1:]))]
 
 
 class _Reading:
@@ -118,12 +148,24 @@ class _Reading:
         self._as_json = as_json
         self._output = output
 
-    async def watch(self) -> None:
+    async def watch(self, tool: Sequence[str] | None = None) -> None:
         # Subscribed first: what changes between reading and subscribing would be missed.
         async with self._host.resources.subscribed(self._server, self._uri) as updates:
             await self.once()
+            if tool is not None:
+                await self._call(*tool)
             async for _ in updates:
                 await self.once()
+
+    async def _call(self, name: str, *words: str) -> None:
+        found = find_tool(self._host, name)
+        if found is None:
+            raise unknown_tool(self._host, name)
+        arguments = parse_arguments(words, found.input_schema)
+        with ProgressLine() as line:
+            outcome = await self._host.call(found.name, arguments, on_progress=line.update)
+        outcome.raise_for_error()
+        click.echo(visible(outcome.text), err=True)
 
     async def once(self) -> None:
         contents = await self._host.resources.read(self._server, self._uri)
