@@ -75,7 +75,9 @@ async def test_messages_are_events_too_with_level_and_logger(home: Path):
         async with asyncio.timeout(10):
             async for event in events:
                 if isinstance(event, ServerLogged):
-                    assert event == ServerLogged(server="s", level="notice", text="hello", logger="desk")
+                    assert event == ServerLogged(
+                        server="s", level="notice", text="hello", logger="desk", is_message=True
+                    )
                     break
 
 
