@@ -115,6 +115,11 @@ class Sessions:
             if session.last_used < limit and session.is_idle:
                 await self.end(session)
 
+    def end_streams(self) -> None:
+        """Ends the streams of what is sent without a request."""
+        for session in self._sessions.values():
+            session.outbox.end()
+
     async def close(self) -> None:
         for session in list(self._sessions.values()):
             await self.end(session)
