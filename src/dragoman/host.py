@@ -28,7 +28,7 @@ from dragoman.access_control import AccessControl, AccessOptions
 from dragoman.agent_servers import AgentServers, split
 from dragoman.calls.elicitation import Elicitor
 from dragoman.calls.outcome import CallOutcome
-from dragoman.calls.pipeline import Pipeline, ToolCall, new_call_id
+from dragoman.calls.pipeline import Pipeline
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.prompts import Prompts
 from dragoman.calls.request_handlers import RequestHandlers
@@ -37,6 +37,7 @@ from dragoman.calls.resources import ResourceReader, Resources
 from dragoman.calls.roots import Roots
 from dragoman.calls.sampling import Sampling
 from dragoman.calls.task_access import Tasks
+from dragoman.calls.tool_call import ToolCall, new_call_id
 from dragoman.calls.turn import call_in_turn
 from dragoman.catalog.catalog import Admit, Catalog
 from dragoman.catalog.instructions import cleaned

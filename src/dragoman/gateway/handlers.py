@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from dragoman.calls.pipeline import new_call_id
 from dragoman.calls.prompts import Prompts
 from dragoman.calls.resources import Resources
+from dragoman.calls.tool_call import new_call_id
 from dragoman.catalog.prompts import Prompt
 from dragoman.catalog.resources import Resource, ResourceTemplate
 from dragoman.catalog.tools import ServerTool
