@@ -23,7 +23,7 @@ from weakref import WeakSet
 
 from msgspec import structs
 
-from dragoman import sign_ins
+from dragoman import sign_ins, tracing
 from dragoman.access_control import AccessControl, AccessOptions
 from dragoman.agent_servers import AgentServers, split
 from dragoman.calls.elicitation import Elicitor
@@ -260,6 +260,7 @@ class Host:
             raise HostClosed
         self._stage = "open"
         self._loop = asyncio.get_running_loop()
+        tracing.start()
         if self._parent is None:
             self._access.start()
         self._servers.start()

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, structs
 
+from dragoman import tracing
 from dragoman.calls.audit import AuditLog, Entry
 from dragoman.calls.delivery import Delivery
 from dragoman.calls.elicitation import Elicitor
@@ -145,7 +146,8 @@ class Pipeline:
         try:
             redactor = server.redactor if server is not None else None
             judged = JudgedCall(self._servers, tool, server, name, arguments, redactor)
-            outcome = await self._carry_out(judged, request)
+            carry_out = self._traced if tracing.is_on() else self._carry_out
+            outcome = await carry_out(judged, request)
         except Changed:
             if attempt < ATTEMPT_LIMIT:
                 return await self._make(request, entry, attempt + 1)
@@ -189,6 +191,24 @@ class Pipeline:
         return tool
 
     # The call itself, allowed by now.
+
+    async def _traced(self, judged: JudgedCall, request: ToolCall) -> CallOutcome:
+        """The same in a span, whose context the server is sent."""
+        tool = judged.tool
+        if not isinstance(tool, ServerTool):
+            return await self._carry_out(judged, request)
+        with tracing.span(
+            f"tools/call {tool.wire_name}",
+            request.meta,
+            mcp__method__name="tools/call",
+            gen_ai__tool__name=tool.wire_name,
+            dragoman__server=tool.server,
+        ) as span:
+            meta = {**(request.meta or {}), **tracing.current_context()}
+            outcome = await self._carry_out(judged, structs.replace(request, meta=meta))
+            if outcome.is_error:
+                span.fail("tool_error" if outcome.error is None else outcome.error.code)
+            return outcome
 
     async def _carry_out(self, judged: JudgedCall, request: ToolCall) -> CallOutcome:
         """Makes the call, and reports its start and its end. A failed connection is an outcome, too."""

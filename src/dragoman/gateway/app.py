@@ -159,6 +159,7 @@ class _Front:
         gateway = self._gateway
         text = gateway.metrics.text(
             gateway.host.servers,
+            gateway.host.resources.cache_counts(),
             clients=gateway.client_count,
             sessions=len(self.sessions),
             requests_open=self._open.total(),

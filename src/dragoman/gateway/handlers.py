@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from dragoman import tracing
 from dragoman.calls.prompts import Prompts
 from dragoman.calls.resources import Resources
 from dragoman.calls.tool_call import new_call_id
@@ -334,13 +335,10 @@ class _Meta(Struct, rename={"meta": "_meta"}):
     meta: dict[str, Any] = {}
 
 
-_TRACE: Final = ("traceparent", "tracestate", "baggage")
-
-
 def _passed_on(request: ClientRequest) -> Json:
     """What the server is given of a request's `_meta`: the trace context, and what the client wants."""
     given = request.decode(_Meta).meta
-    trace = {key: given[key] for key in _TRACE if isinstance(given.get(key), str)}
+    trace = {key: given[key] for key in tracing.KEYS if isinstance(given.get(key), str)}
     level = {} if request.client.log_level is None else {META_LOG_LEVEL: request.client.log_level}
     return {**trace, **level, META_CLIENT_CAPABILITIES: request.client.capabilities}
 
