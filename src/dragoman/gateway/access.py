@@ -18,6 +18,8 @@ from dragoman.interaction import LOCAL_CALLER, Caller
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 MINUTE_SECONDS: Final = 60.0
+CALLERS_LIMIT: Final = 10_000
+"""Callers that are counted before those without calls in the last minute are forgotten."""
 
 
 class Refused(Exception):
@@ -129,10 +131,20 @@ class RateLimits:
         limit = known.calls_per_minute
         if limit is None:
             return 0.0
-        now, times = self._monotonic(), self._times.setdefault(known.caller, deque())
+        now = self._monotonic()
+        if len(self._times) >= CALLERS_LIMIT:
+            self._forget_idle(now)
+        times = self._times.setdefault(known.caller, deque())
         while times and times[0] <= now - MINUTE_SECONDS:
             times.popleft()
         if len(times) >= limit:
             return times[0] + MINUTE_SECONDS - now if times else MINUTE_SECONDS
         times.append(now)
         return 0.0
+
+    def _forget_idle(self, now: float) -> None:
+        self._times = {
+            caller: times
+            for caller, times in self._times.items()
+            if times and times[-1] > now - MINUTE_SECONDS
+        }

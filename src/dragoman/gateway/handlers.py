@@ -220,15 +220,17 @@ class ClientHandlers:
 
     async def _located(self, uri: str) -> tuple[str, str]:
         """The server of a resource, and the URI that it has there; `ResourceNotFound` if there is none."""
-        found = server_in(uri)
-        if found is None or found[0] not in self._host.servers:
-            try:
-                found = await self._resources.server_of(uri), uri
-            except InvalidArguments:
-                raise ResourceNotFound(uri[:1000]) from None
-        if not self._may_use(found[0]):
+        listed = exposed_uris(await self._listed_resources(), uri_of).get(uri)
+        if listed is not None:
+            return listed.server, listed.uri
+        named = server_in(uri)
+        own = uri if named is None else named[1]
+        servers = {each.server for each in await self._listed_templates() if each.matches(own)}
+        if named is not None:
+            servers &= {named[0]}
+        if len(servers) != 1:
             raise ResourceNotFound(uri[:1000])
-        return found
+        return servers.pop(), own
 
     async def _subscribe(self, request: ClientRequest) -> Result:
         uri = request.decode(_Read).uri

@@ -17,6 +17,8 @@ IDLE_SECONDS: Final = 3600.0
 """A session without requests for so long ends."""
 SESSION_LIMIT: Final = 1000
 """Sessions of one caller; one more ends the one that was not used for the longest time."""
+SENT_LIMIT: Final = 100
+"""Messages without a request that wait for a stream; more drop the oldest."""
 STREAM_LIMIT: Final = 100
 """Streams of one session that can be continued; more drop the oldest."""
 
@@ -27,10 +29,11 @@ class Session:
     def __init__(self, caller: KnownCaller, view: str) -> None:
         self.id = secrets.token_urlsafe(24)
         self.owner = (caller.caller, view)
-        self.outbox = Outbox()
+        self.outbox = Outbox(SENT_LIMIT)
         """What is sent without a request."""
         self.connection: ClientConnection | None = None
-        self.has_stream = False
+        self.stream: asyncio.Task[object] | None = None
+        """The request that is given what is sent without a request."""
         self.open_requests = 0
         self.last_used = 0.0
         self.ended = asyncio.Event()
@@ -40,7 +43,7 @@ class Session:
 
     @property
     def is_idle(self) -> bool:
-        return not self.open_requests and not self.has_stream
+        return not self.open_requests and self.stream is None
 
     def add_stream(self, outbox: Outbox) -> str:
         """The name by which the stream can be continued."""

@@ -32,6 +32,12 @@ def test_names_are_unique_and_plain_where_that_is_wanted(plain: bool, names: lis
     assert list(exposed([READ, WRITE, OTHER], plain=plain)) == names
 
 
+def test_a_tool_cannot_take_the_name_of_another_server_by_its_own_name():
+    posing = Thing("evil", "files__read")
+    found = exposed([READ, OTHER, posing], plain=True)
+    assert found == {"files__read": READ, "mail__read": OTHER, "evil__files__read": posing}
+
+
 def test_a_uri_that_two_servers_have_names_the_server():
     found = exposed_uris([READ, WRITE, OTHER], lambda thing: f"x:{thing.wire_name}")
     assert found == {
