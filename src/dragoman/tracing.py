@@ -1,7 +1,7 @@
 """Spans of OpenTelemetry: connecting, reading lists, calls, and requests for tokens.
 
-There are none unless the program has set a tracer provider of OpenTelemetry's SDK, or `configure` has: nothing
-of it is imported before. Spans hold names of servers and tools, never arguments, results or secrets.
+There are none unless the program has set a tracer provider of the SDK of OpenTelemetry, or `configure` has:
+nothing of it is imported before. Spans hold names of servers and tools, never arguments, results or secrets.
 The context of a call's span is sent to the server in `_meta` (W3C trace context).
 """
 
