@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dragoman.cli.approval_questions import Started
     from dragoman.host import Host
     from dragoman.interaction import Interaction, Sampler
+    from dragoman.permissions.classifier import Classifier
     from dragoman.permissions.modes import PermissionMode
     from dragoman.servers.status import ServerStatus
 
@@ -134,6 +135,7 @@ def run_with_host(
     permission_mode: PermissionMode | None = "default",
     rules: Mapping[str, Sequence[str]] | None = None,
     sampler: Sampler | None = None,
+    classifier: Classifier | None = None,
 ) -> T:
     """Runs one command's work in an open host. SIGTERM and SIGHUP close the host before the end.
 
@@ -158,6 +160,7 @@ def run_with_host(
             audit=audit,
             roots=added_folders(),
             sampler=sampler,
+            classifier=classifier,
         ) as host:
             for problem in host.problems:
                 if problem not in host.configuration.problems:  # those are shown before a host is opened

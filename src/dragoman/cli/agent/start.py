@@ -94,6 +94,7 @@ def run(
     interaction: Interaction | None = None,
 ) -> T:
     """Runs the work in a host with the rules of the command line, and the model for servers that ask."""
+    from dragoman.agent.classifier import ModelClassifier
     from dragoman.agent.sampler import ModelSampler
     from dragoman.config.load import load
 
@@ -109,4 +110,5 @@ def run(
         permission_mode=cast("PermissionMode | None", wanted.permission_mode),
         rules={"allow": list(wanted.allowed_tools), "deny": list(wanted.disallowed_tools)},
         sampler=ModelSampler(model),
+        classifier=ModelClassifier(model),
     )
