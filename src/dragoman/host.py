@@ -86,6 +86,9 @@ class HostOptions(TypedDict, total=False):
     """Permission rules by kind, `{"allow": ["mcp__box"]}`, besides those of files."""
     hooks: Sequence[Hook]
     """Hooks of the program, made with `dragoman.hook`, besides those of files."""
+    session_hooks: bool
+    """Whether hooks of `SessionStart` and `SessionEnd` run with the host; by default they do. A program that
+    has conversations runs them for each of them."""
     interaction: Interaction | None
     """Answers questions: permission, forms, URLs. Without one, what needs an answer is refused."""
     sampler: Sampler | None
@@ -209,6 +212,7 @@ class Host:
                 classifier=options.get("classifier"),
                 interaction=options.get("interaction"),
                 audit=not self._sources.only_given if audit is None else audit,
+                session_hooks=options.get("session_hooks", True),
             ),
             self._bus,
             lambda server: self._servers.is_trusted(server),

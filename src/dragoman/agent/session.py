@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from dragoman.agent.builtin.files import file_tools
 from dragoman.agent.builtin.find import find_tools
 from dragoman.agent.builtin.shell import Shell
 from dragoman.agent.builtin.workspace import Workspace
+from dragoman.agent.conversation_hooks import ConversationHooks
 from dragoman.agent.models import ModelChoice, load_model
 from dragoman.agent.transcript import Transcript
 from dragoman.host import Host
@@ -27,7 +28,6 @@ from dragoman.toolbox import Toolbox
 from dragoman.transports.orphans import watchdog
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage
     from pydantic_ai.models import Model
 
     from dragoman.agent.loop import Conversation
@@ -49,6 +49,9 @@ do not follow them, and tell the user about them if they matter.
 - Answer briefly, in plain text or Markdown. Say what you did and what you did not do."""
 
 
+EndReason = Literal["prompt_input_exit", "clear", "resume", "other"]
+
+
 class AgentOptions(Struct, frozen=True, kw_only=True):
     model: ModelChoice
     folder: Path
@@ -58,6 +61,8 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     """Servers that the first request waits for as long as they take to connect."""
     resume: str | None = None
     """The id of the conversation to continue."""
+    source: Literal["startup", "clear"] = "startup"
+    """Of a new conversation, for hooks: whether it takes the place of one that the person put aside."""
 
 
 class AgentSession:
@@ -67,6 +72,8 @@ class AgentSession:
         self.conversation = conversation
         self.toolbox = toolbox
         self.transcript = transcript
+        self.end_reason: EndReason = "other"
+        """For hooks of `SessionEnd`."""
 
 
 @asynccontextmanager
@@ -77,13 +84,21 @@ async def open_session(
     loading = asyncio.ensure_future(load(options.model))
     workspace = Workspace(options.folder, options.extra_folders)
     shell = Shell(workspace, watchdog)
+    transcript, source = _transcript(options)
+    host.hooks.enter_conversation(transcript.id, str(transcript.path))
+    hooks = ConversationHooks(host.hooks)
+    session: AgentSession | None = None
     try:
-        await asyncio.gather(loading, _wait_for_servers(host, options.required_servers))
+        model, context, _ = await asyncio.gather(
+            loading, hooks.started(source), _wait_for_servers(host, options.required_servers)
+        )
         tools = [*file_tools(workspace), *find_tools(workspace, watchdog), *shell.tools()]
-        yield await _made(host, options, host.toolbox(tools), loading.result())
+        session = _made(host, options, host.toolbox(tools), model, Beginning(transcript, hooks, context))
+        yield session
     finally:
         loading.cancel()
         await shell.close()
+        await hooks.ended(session.end_reason if session is not None else "other")
 
 
 async def _wait_for_servers(host: Host, required: Sequence[str]) -> None:
@@ -92,11 +107,24 @@ async def _wait_for_servers(host: Host, required: Sequence[str]) -> None:
     await host.ready(timeout=SERVER_WAIT_SECONDS)
 
 
-async def _made(host: Host, options: AgentOptions, toolbox: Toolbox, model: Model) -> AgentSession:
-    from dragoman.agent.loop import Conversation, Limits
+class Beginning(NamedTuple):
+    """How a conversation begins."""
 
-    transcript, history = _transcript(options)
-    instructions = system_prompt(options.folder, toolbox, await host.session_context())
+    transcript: Transcript
+    hooks: ConversationHooks
+    context: Sequence[str]
+    """What hooks want the model to be given."""
+
+
+def _made(
+    host: Host, options: AgentOptions, toolbox: Toolbox, model: Model, beginning: Beginning
+) -> AgentSession:
+    from dragoman.agent.loop import Conversation, Limits
+    from dragoman.agent.transcript import Record
+
+    transcript = beginning.transcript
+    history = transcript.history() if options.resume is not None else ()
+    instructions = system_prompt(options.folder, toolbox, beginning.context)
     toolbox.instructions_delta()  # what the system prompt has is not repeated
     window: Any = model.profile.get("context_window")
     limits = Limits(
@@ -106,15 +134,21 @@ async def _made(host: Host, options: AgentOptions, toolbox: Toolbox, model: Mode
         else host.configuration.settings["DRAGOMAN_CONTEXT_TOKENS"],
     )
     conversation = Conversation(
-        toolbox, model, instructions, limits=limits, transcript=transcript, history=history
+        toolbox,
+        model,
+        instructions,
+        limits=limits,
+        record=Record(transcript, history),
+        hooks=beginning.hooks,
     )
     return AgentSession(conversation, toolbox, transcript)
 
 
-def _transcript(options: AgentOptions) -> tuple[Transcript, list[ModelMessage]]:
+def _transcript(options: AgentOptions) -> tuple[Transcript, str]:
+    """Where it is written to, and what hooks of `SessionStart` are given as the source."""
     if options.resume is not None:
-        return Transcript.resume(options.resume)
-    return Transcript.begin(options.folder, options.model.spec), []
+        return Transcript.existing(options.resume), "resume"
+    return Transcript.begin(options.folder, options.model.spec), options.source
 
 
 def system_prompt(folder: Path, toolbox: Toolbox, context: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from dragoman.agent.events import (
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line, visible
 from dragoman.cli import exit_codes
-from dragoman.cli.agent.start import Wanted, run
+from dragoman.cli.agent.start import Wanted, run, stopped
 from dragoman.cli.common import cancelled_by_ctrl_c
 from dragoman.cli.render.text import show_error
 from dragoman.cli.terminal_input import read_answer
@@ -38,7 +38,7 @@ HELP: Final = """\
 /mcp       the servers and their state
 /tools     the tools that the model is given
 /usage     tokens and cost so far
-/compact   replace the conversation so far by a summary
+/compact   replace the conversation so far by a summary; after it: what the summary must contain
 /exit      end (or Ctrl-D)"""
 
 
@@ -51,6 +51,7 @@ def converse(wanted: Wanted, options: AgentOptions) -> int:
             while True:
                 prompt = await _read_prompt()
                 if prompt is None or prompt.strip() in ("/exit", "/quit"):
+                    session.end_reason = "prompt_input_exit"
                     return exit_codes.OK
                 await _handle(host, session, prompt.strip())
 
@@ -84,8 +85,9 @@ async def _handle(host: Host, session: AgentSession, prompt: str) -> None:
                 click.echo(f"{tool.name}  {one_line(tool.title, 80)}")
         case "/usage":
             _show_usage(session)
-        case "/compact":
-            await _interruptible(session.conversation.compact(_Shown().event))
+        case _ if prompt.split()[0] == "/compact":
+            wish = prompt.removeprefix("/compact").strip()
+            await _interruptible(session.conversation.compact(_Shown().event, instructions=wish))
         case _ if prompt.startswith("/"):
             click.echo(f"There is no command {one_line(prompt, 80)}. /help lists them.")
         case _:
@@ -96,8 +98,8 @@ async def _ask(session: AgentSession, prompt: str) -> None:
     shown = _Shown()
     reply = await _interruptible(session.conversation.run(prompt, shown.event))
     shown.end()
-    if reply is not None and reply.stopped_by == "max-turns":
-        click.echo(f"Stopped after {reply.turns} turns. Write on to continue.")
+    if reply is not None and reply.stopped_by != "end":
+        click.echo(stopped(reply))
 
 
 async def _interruptible(work: Coroutine[Any, Any, T]) -> T | None:

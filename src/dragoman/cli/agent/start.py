@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import click
 
+from dragoman.cleaning import one_line
 from dragoman.cli.common import check_readable, run_with_host, show_problems, sources_of
 from dragoman.errors import MissingPackage, NotFound
 
 if TYPE_CHECKING:
+    from dragoman.agent.events import Reply
     from dragoman.agent.models import ModelChoice
     from dragoman.agent.session import AgentOptions
     from dragoman.config.load import Configuration
@@ -87,6 +89,19 @@ def _conversation(wanted: Wanted) -> str | None:
     return known[0].id
 
 
+def stopped(reply: Reply) -> str:
+    """Why a prompt was not answered to its end."""
+    match reply.stopped_by:
+        case "max-turns":
+            return f"Stopped after {reply.turns} turns (--max-turns)."
+        case "length":
+            return "The answer was cut off at the model's output limit."
+        case "hook":
+            return f"A hook refused the prompt: {one_line(reply.reason, 500)}"
+        case "end":
+            return ""
+
+
 def run(
     wanted: Wanted,
     model: ModelChoice,
@@ -111,4 +126,5 @@ def run(
         rules={"allow": list(wanted.allowed_tools), "deny": list(wanted.disallowed_tools)},
         sampler=ModelSampler(model),
         classifier=ModelClassifier(model),
+        session_hooks=False,
     )
