@@ -431,8 +431,15 @@ class Host:
         redact = self._redactor_of(ServerName(server))
         return redact.text(text) if redact else text
 
-    def toolbox(self, builtins: Iterable[BuiltinTool] = (), *, resources: bool = True) -> Toolbox:
-        """The tools of one conversation: these built-in ones beside those of all servers.
+    def toolbox(
+        self,
+        builtins: Iterable[BuiltinTool] = (),
+        *,
+        resources: bool = True,
+        servers: AgentServers | None = None,
+    ) -> Toolbox:
+        """The tools of one conversation: these built-in ones beside those of all servers, or of an agent's
+        `servers` (see `for_agent`).
 
         Where they would take too much of a model's context, it is given a search instead. With them comes
         `read_result`, for results that are too large to be shown; `resources`: and tools to list and read
@@ -448,7 +455,7 @@ class Host:
         budget = Budget(settings["DRAGOMAN_CONTEXT_TOKENS"], settings["DRAGOMAN_TOOL_SHARE_PERCENT"])
         more = resource_tools(self.resources, self._reader) if resources else ()
         reader = result_tool(Store(self._preparer.saver), lambda: self._preparer.limits)
-        return Toolbox(self, (*builtins, *more, reader), budget=budget)
+        return Toolbox(servers or self, (*builtins, *more, reader), budget=budget)
 
     def events(self) -> AsyncIterator[Event]:
         """What happens from now on; ends when the host is closed."""
@@ -649,9 +656,14 @@ class Host:
         return server is not None and server.scope != "dynamic" and not self._sources.only_given
 
     def for_agent(
-        self, servers: Sequence[str | Mapping[str, object]] = (), *, required: Sequence[str] = ()
+        self,
+        servers: Sequence[str | Mapping[str, object]] = (),
+        *,
+        required: Sequence[str] = (),
+        has_tool: Callable[[str], bool] = lambda name: True,
     ) -> AgentServers:
         """The servers of one agent: names share this host's connections, `{name: entry}` are its own.
+        `has_tool`: which of their tools the agent has, by qualified name.
 
         `ConfigError` if a server it names, or one that is required, is missing or may not be started.
         """
@@ -676,7 +688,7 @@ class Host:
         for name in required:
             if own is not None and name in inline:
                 _check_usable(name, own.configuration.servers.get(name))
-        return AgentServers(self, borrowed, own)
+        return AgentServers(self, borrowed, own, has_tool)
 
     async def relay(self, events: AsyncIterator[Event]) -> None:
         """Publishes another host's events as this one's, until they end."""

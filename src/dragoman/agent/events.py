@@ -76,6 +76,15 @@ class PromptRefused(Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class SubagentEvent(Struct, frozen=True, kw_only=True):
+    """Something that an agent did that the model gave work to."""
+
+    agent: str
+    agent_id: str
+    event: Any
+    """An `AgentEvent`."""
+
+
 class QueuedSent(Struct, frozen=True):
     """Messages that were queued while the model worked are part of its next request."""
 
@@ -139,4 +148,5 @@ AgentEvent = (
     | ContextCompacted
     | QueuedSent
     | PromptRefused
+    | SubagentEvent
 )

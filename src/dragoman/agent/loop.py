@@ -62,6 +62,7 @@ from dragoman.agent.transcript import Record
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.turn import call_in_turn
 from dragoman.errors import ModelUnavailable
+from dragoman.host import Host
 from dragoman.permissions.classifier import conversation_for_classifier
 from dragoman.toolbox import Toolbox
 
@@ -87,6 +88,13 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 LIMITS: Final = Limits()
+
+
+def limits_of(host: Host, model: Model, max_turns: int) -> Limits:
+    """The context that the model has, or where that is not known the setting."""
+    window: object = model.profile.get("context_window")
+    known = window if isinstance(window, int) else host.configuration.settings["DRAGOMAN_CONTEXT_TOKENS"]
+    return Limits(max_turns=max_turns, context_tokens=known)
 
 
 class Conversation:
@@ -136,6 +144,10 @@ class Conversation:
     def context_tokens(self) -> int:
         """How many tokens the next request has, about."""
         return self._meter.tokens(self._history)
+
+    def add_usage(self, usage: Usage) -> None:
+        """Of agents that work for this conversation."""
+        self.usage += usage
 
     def queue(self, prompt: str) -> None:
         """Gives the model a message along with the next tool results, while it works."""

@@ -49,7 +49,7 @@ def answer(wanted: Wanted, options: AgentOptions) -> int:
                 code = await _answered(session, prompt, output)
             return code
 
-    return run(wanted, options.model, work)
+    return run(wanted, options, work)
 
 
 async def _answered(session: AgentSession, prompt: str, output: Output) -> int:

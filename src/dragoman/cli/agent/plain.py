@@ -15,7 +15,9 @@ import click
 from dragoman.agent.events import (
     AgentEvent,
     ContextCompacted,
+    PromptRefused,
     RetryScheduled,
+    SubagentEvent,
     TextDelta,
     ToolCallFinished,
     ToolCallStarted,
@@ -48,6 +50,7 @@ def converse(wanted: Wanted, options: AgentOptions) -> int:
             click.echo(
                 f"{options.model.spec}, {len(session.toolbox.tools())} tools. /help lists the commands."
             )
+            session.subagents.on_event = _Shown().event
             while True:
                 prompt = await _read_prompt()
                 if prompt is None or prompt.strip() in ("/exit", "/quit"):
@@ -55,7 +58,7 @@ def converse(wanted: Wanted, options: AgentOptions) -> int:
                     return exit_codes.OK
                 await _handle(host, session, prompt.strip())
 
-    return run(wanted, options.model, work, TerminalInteraction(options.folder))
+    return run(wanted, options, work, TerminalInteraction(options.folder))
 
 
 async def _read_prompt() -> str | None:
@@ -156,6 +159,10 @@ class _Shown:
                 self._line(f"  {mark} {one_line(event.outcome.text, 200)}")
             case RetryScheduled():
                 self._line(f"… {event.reason}; next attempt in {event.wait_seconds:.0f} s")
+            case PromptRefused():
+                self._line(f"… a hook refused the message: {one_line(event.reason, 300)}")
+            case SubagentEvent(event=ToolCallStarted() as started):
+                self._line(f"  [{event.agent}] → {started.tool}")
             case ContextCompacted():
                 sizes = f"{event.tokens_before} → {event.tokens_after}"
                 self._line(f"… the conversation was summarized: about {sizes} tokens")
