@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.exceptions import ModelAPIError
+from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -57,11 +57,11 @@ from dragoman.agent.events import (
     ToolCallStarted,
     Usage,
 )
-from dragoman.agent.retry import react
+from dragoman.agent.retry import CUT_OFF, is_cut_off, react
 from dragoman.agent.transcript import Record
-from dragoman.calls.outcome import CallOutcome
+from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.turn import call_in_turn
-from dragoman.errors import ModelUnavailable
+from dragoman.errors import CallError, ModelUnavailable
 from dragoman.host import Host
 from dragoman.permissions.classifier import conversation_for_classifier
 from dragoman.toolbox import Toolbox
@@ -221,6 +221,8 @@ class Conversation:
             attempt += 1
             try:
                 response = await self._stream([*self._history], on_event, is_recorded=True)
+                if is_cut_off(response):
+                    raise ModelConnectionError(self._model.model_name, CUT_OFF)
             except ModelAPIError as error:
                 reaction = react(error, attempt)
                 if reaction.action == "compact" and not has_compacted and len(self._history) > 1:
@@ -297,14 +299,17 @@ class Conversation:
         arguments, problem = read_arguments(call)
         name, call_id = call.tool_name, call.tool_call_id
         on_event(ToolCallStarted(call_id=call_id, tool=name, arguments=arguments))
-        outcome = problem or await self._toolbox.call(
-            name,
-            arguments,
-            call_id=call_id,
-            on_progress=lambda progress: on_event(
-                ToolCallProgressed(call_id=call_id, tool=name, progress=progress)
-            ),
-        )
+        try:
+            outcome = problem or await self._toolbox.call(
+                name,
+                arguments,
+                call_id=call_id,
+                on_progress=lambda progress: on_event(
+                    ToolCallProgressed(call_id=call_id, tool=name, progress=progress)
+                ),
+            )
+        except CallError as error:  # the server was lost: the model is told so
+            outcome = outcome_of_error(error.server or "", name, error)
         on_event(ToolCallFinished(call_id=call_id, tool=name, outcome=outcome))
         return outcome
 
