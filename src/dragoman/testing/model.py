@@ -44,6 +44,11 @@ class ScriptedModel:
         """These tools."""
         self.model = FunctionModel(stream_function=self._respond, model_name="scripted")
 
+    @property
+    def is_left(self) -> bool:
+        """Whether the script is not at its end."""
+        return bool(self._script)
+
     async def _respond(
         self, messages: list[ModelMessage], info: AgentInfo
     ) -> AsyncIterator[str | DeltaToolCalls]:

@@ -50,7 +50,7 @@ def converse(wanted: Wanted, options: AgentOptions) -> int:
             click.echo(
                 f"{options.model.spec}, {len(session.toolbox.tools())} tools. /help lists the commands."
             )
-            session.subagents.on_event = _Shown().event
+            session.subagents.on_event = Shown().event
             while True:
                 prompt = await _read_prompt()
                 if prompt is None or prompt.strip() in ("/exit", "/quit"):
@@ -90,7 +90,7 @@ async def _handle(host: Host, session: AgentSession, prompt: str) -> None:
             _show_usage(session)
         case _ if prompt.split()[0] == "/compact":
             wish = prompt.removeprefix("/compact").strip()
-            await _interruptible(session.conversation.compact(_Shown().event, instructions=wish))
+            await _interruptible(session.conversation.compact(Shown().event, instructions=wish))
         case _ if prompt.startswith("/"):
             click.echo(f"There is no command {one_line(prompt, 80)}. /help lists them.")
         case _:
@@ -98,7 +98,7 @@ async def _handle(host: Host, session: AgentSession, prompt: str) -> None:
 
 
 async def _ask(session: AgentSession, prompt: str) -> None:
-    shown = _Shown()
+    shown = Shown()
     reply = await _interruptible(session.conversation.run(prompt, shown.event))
     shown.end()
     if reply is not None and reply.stopped_by != "end":
@@ -140,7 +140,7 @@ def _show_usage(session: AgentSession) -> None:
     )
 
 
-class _Shown:
+class Shown:
     """Prints events of one prompt."""
 
     def __init__(self) -> None:
