@@ -36,7 +36,8 @@ class Holds(NamedTuple):
     parts: list[Part]
 
 
-Step = list[Part] | int | Status | Cut | Holds
+Step = list[Part] | int | Status | Cut | Holds | Callable[["FakeProvider"], list[Part]]
+"""What a request is answered with; a function is given the provider, which has the request already."""
 
 
 class FakeProvider:
@@ -94,6 +95,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         provider.requests.append(body)
         provider.keys.append(self.headers.get("x-api-key") or self.headers.get("Authorization") or "")
         step = provider.script.pop(0) if provider.script else 500
+        if callable(step):
+            step = step(provider)
         if isinstance(step, int):
             step = Status(step)
         if isinstance(step, Status):
