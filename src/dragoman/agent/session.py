@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from dragoman.agent.loop import Conversation
+
+BEGIN_SECONDS: Final = 0.25
+"""How long the import of the model library waits for the first server to be started."""
 
 EndReason = Literal["prompt_input_exit", "clear", "resume", "other"]
 
@@ -73,7 +76,7 @@ async def open_session(
 ) -> AsyncGenerator[AgentSession]:
     """Raises `ModelUnavailable`, and `ConfigError` or `NotConnected` for servers that are required. `load`:
     gives the model; tests give another one."""
-    loading = asyncio.ensure_future(load(options.model))
+    loading = asyncio.ensure_future(_loaded(host, options.model, load))
     transcript, source = _transcript(options)
     host.hooks.enter_conversation(transcript.id, str(transcript.path))
     hooks = ConversationHooks(host.hooks)
@@ -103,6 +106,28 @@ async def open_session(
     finally:
         loading.cancel()
         await hooks.ended(session.end_reason if session is not None else "other")
+
+
+async def _loaded(host: Host, choice: ModelChoice, load: Load) -> Model:
+    """The model. Its library takes seconds to import, and slows down everything else meanwhile, so servers
+    begin to connect first: each second that a server takes is one in which the import goes on."""
+    events = host.events()
+    try:
+        async with asyncio.timeout(BEGIN_SECONDS):
+            while _is_before_connecting(host):
+                await anext(events)
+    except (TimeoutError, StopAsyncIteration):
+        pass
+    del events  # listeners cost every call a little
+    return await load(choice)
+
+
+def _is_before_connecting(host: Host) -> bool:
+    """Whether there are servers to be connected, and none has been started yet."""
+    views = [view for view in host.servers.values() if not (view.status == "pending" and view.reason)]
+    return bool(views) and all(
+        view.status == "pending" and view.phase in (None, "connecting") for view in views
+    )
 
 
 async def _prepared(
