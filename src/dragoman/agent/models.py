@@ -92,6 +92,10 @@ def _load(choice: ModelChoice) -> Model:
         from pydantic_ai.providers import infer_provider
     except ImportError:
         raise MissingPackage("pydantic-ai-slim", "agent") from None
+    if choice.provider == "local":
+        from dragoman.agent.local import load_local
+
+        return load_local(choice.name)
 
     def provider(name: str) -> Provider[Any]:
         return infer_provider(name) if choice.base_url is None else _provider_at(name, choice.base_url)

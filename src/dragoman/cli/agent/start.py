@@ -73,6 +73,8 @@ def _options(wanted: Wanted) -> AgentOptions:
     agents = usable(find_agents(sources))
     agent = None if wanted.agent is None else find_agent(sources, wanted.agent)
     model = choose_model(wanted.model or (agent.model if agent is not None else None), wanted.base_url)
+    if model.provider == "local":
+        click.echo(f"{model.spec} is for smoke tests only: it means little by what it says.", err=True)
     return AgentOptions(
         model=model,
         folder=Path.cwd(),
