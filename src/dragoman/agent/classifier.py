@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from dragoman.agent.models import ModelChoice, load_model
 from dragoman.cleaning import for_model, one_line
-from dragoman.permissions.classifier import Classification, ConversationTurn
+from dragoman.interaction import ConversationTurn
+from dragoman.permissions.classifier import Classification
 from dragoman.permissions.rules import Call
 
 if TYPE_CHECKING:

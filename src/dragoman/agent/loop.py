@@ -63,7 +63,7 @@ from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.turn import call_in_turn
 from dragoman.errors import CallError, ModelUnavailable
 from dragoman.host import Host
-from dragoman.permissions.classifier import conversation_for_classifier
+from dragoman.interaction import conversation_for_classifier
 from dragoman.toolbox import Toolbox
 
 OnEvent = Callable[[AgentEvent], None]

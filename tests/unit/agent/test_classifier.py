@@ -8,16 +8,16 @@ import msgspec
 import pytest
 from pydantic_ai.exceptions import ModelOverloadedError
 
-from dragoman import Call, Classification, ConversationTurn, Host
+from dragoman import Call, Classification, Host
 from dragoman.agent import classifier as classifiers
 from dragoman.agent.classifier import ARGUMENT_CHARACTERS, PROMPT, ModelClassifier, describe, read_answer
 from dragoman.agent.loop import Conversation
 from dragoman.agent.models import ModelChoice
+from dragoman.interaction import ConversationTurn, conversation_for_classifier
 from dragoman.permissions.classifier import (
     TURN_CHARACTERS,
     TURN_LIMIT,
     bounded,
-    conversation_for_classifier,
     conversation_so_far,
 )
 from dragoman.testing import InMemoryServer, ScriptedUser

