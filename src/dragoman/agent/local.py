@@ -7,6 +7,7 @@ names the tool; its arguments are forced into the tool's schema, so they are val
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib.util
 import re
 import secrets
@@ -31,6 +32,7 @@ GIVEN_CHARACTERS: Final = 2_000
 """Of the prompt and of the results: more does not fit."""
 
 
+@functools.cache
 def load_local(name: str) -> FunctionModel:
     """Takes about a second. Raises `ModelUnavailable` or `MissingPackage`."""
     if name != NAME:

@@ -85,6 +85,21 @@ async def load_model(choice: ModelChoice) -> Model:
     return await asyncio.to_thread(_load, choice)
 
 
+class LazyModel:
+    """A model that is loaded when it is first needed."""
+
+    def __init__(self, choice: ModelChoice, load: Load = load_model) -> None:
+        self.choice = choice
+        self._load = load
+        self._model: Model | None = None
+
+    async def get(self) -> Model:
+        """Raises `ModelUnavailable` or `MissingPackage`."""
+        if self._model is None:
+            self._model = await self._load(self.choice)
+        return self._model
+
+
 def _load(choice: ModelChoice) -> Model:
     try:
         from pydantic_ai.exceptions import UserError
