@@ -47,6 +47,7 @@ PUBLIC = [
     "NoInteraction",
     "PermissionAnswer",
     "PermissionAsked",
+    "PermissionModeChanged",
     "PermissionQuestion",
     "Plan",
     "Progress",

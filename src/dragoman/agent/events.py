@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from dragoman.calls.outcome import CallOutcome
+from dragoman.wire.peer import Progress
 
 
 class TextDelta(Struct, frozen=True):
@@ -29,6 +30,14 @@ class ToolCallStarted(Struct, frozen=True, kw_only=True):
     tool: str
     arguments: Mapping[str, Any]
     """Empty if what the model wrote is no JSON object."""
+
+
+class ToolCallProgressed(Struct, frozen=True, kw_only=True):
+    """A tool reports how far it is. Comes a few times a second at most."""
+
+    call_id: str
+    tool: str
+    progress: Progress
 
 
 class ToolCallFinished(Struct, frozen=True, kw_only=True):
@@ -60,6 +69,28 @@ class ContextCompacted(Struct, frozen=True, kw_only=True):
     tokens_after: int
 
 
+class PromptRefused(Struct, frozen=True, kw_only=True):
+    """A hook refused a message that was queued while the model worked."""
+
+    prompt: str
+    reason: str
+
+
+class SubagentEvent(Struct, frozen=True, kw_only=True):
+    """Something that an agent did that the model gave work to."""
+
+    agent: str
+    agent_id: str
+    event: Any
+    """An `AgentEvent`."""
+
+
+class QueuedSent(Struct, frozen=True):
+    """Messages that were queued while the model worked are part of its next request."""
+
+    prompts: tuple[str, ...]
+
+
 class Usage(Struct, frozen=True, kw_only=True):
     """Tokens, and what they cost."""
 
@@ -79,6 +110,18 @@ class Usage(Struct, frozen=True, kw_only=True):
             cost_usd=sum(costs) if costs else None,
         )
 
+    def __sub__(self, before: Usage) -> Usage:
+        cost = None if self.cost_usd is None else self.cost_usd - (before.cost_usd or 0.0)
+        return Usage(
+            input_tokens=self.input_tokens - before.input_tokens,
+            output_tokens=self.output_tokens - before.output_tokens,
+            cache_read_tokens=self.cache_read_tokens - before.cache_read_tokens,
+            cost_usd=cost,
+        )
+
+
+StoppedBy = Literal["end", "max-turns", "length", "hook"]
+
 
 class Reply(Struct, frozen=True, kw_only=True):
     """How one prompt was answered."""
@@ -88,15 +131,22 @@ class Reply(Struct, frozen=True, kw_only=True):
     turns: int
     """How many responses of the model it took."""
     usage: Usage
-    stopped_by: Literal["end", "max-turns"] = "end"
+    stopped_by: StoppedBy = "end"
+    """`length`: the text was cut off at the model's output limit. `hook`: a hook refused the prompt."""
+    reason: str = ""
+    """Of the hook."""
 
 
 AgentEvent = (
     TextDelta
     | ThinkingDelta
     | ToolCallStarted
+    | ToolCallProgressed
     | ToolCallFinished
     | ResponseFinished
     | RetryScheduled
     | ContextCompacted
+    | QueuedSent
+    | PromptRefused
+    | SubagentEvent
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -19,6 +19,8 @@ from dragoman.errors import MissingPackage, ModelUnavailable
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.providers import Provider
+
+Load = Callable[["ModelChoice"], Awaitable["Model"]]
 
 VARIABLE: Final = "DRAGOMAN_MODEL"
 DEFAULTS: Final[Mapping[str, str]] = {
@@ -83,6 +85,21 @@ async def load_model(choice: ModelChoice) -> Model:
     return await asyncio.to_thread(_load, choice)
 
 
+class LazyModel:
+    """A model that is loaded when it is first needed."""
+
+    def __init__(self, choice: ModelChoice, load: Load = load_model) -> None:
+        self.choice = choice
+        self._load = load
+        self._model: Model | None = None
+
+    async def get(self) -> Model:
+        """Raises `ModelUnavailable` or `MissingPackage`."""
+        if self._model is None:
+            self._model = await self._load(self.choice)
+        return self._model
+
+
 def _load(choice: ModelChoice) -> Model:
     try:
         from pydantic_ai.exceptions import UserError
@@ -90,6 +107,10 @@ def _load(choice: ModelChoice) -> Model:
         from pydantic_ai.providers import infer_provider
     except ImportError:
         raise MissingPackage("pydantic-ai-slim", "agent") from None
+    if choice.provider == "local":
+        from dragoman.agent.local import load_local
+
+        return load_local(choice.name)
 
     def provider(name: str) -> Provider[Any]:
         return infer_provider(name) if choice.base_url is None else _provider_at(name, choice.base_url)

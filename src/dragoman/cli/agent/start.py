@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import click
 
+from dragoman.cleaning import one_line
 from dragoman.cli.common import check_readable, run_with_host, show_problems, sources_of
+from dragoman.cli.render.servers import show_problem
 from dragoman.errors import MissingPackage, NotFound
 
 if TYPE_CHECKING:
-    from dragoman.agent.models import ModelChoice
+    from dragoman.agent.definitions import AgentDefinition
+    from dragoman.agent.events import Reply
     from dragoman.agent.session import AgentOptions
     from dragoman.config.load import Configuration
     from dragoman.host import Host
@@ -36,6 +39,7 @@ class Wanted(NamedTuple):
     allowed_tools: Sequence[str]
     disallowed_tools: Sequence[str]
     add_dir: Sequence[Path]
+    agent: str | None
     max_turns: int | None
     continue_last: bool
     resume: str | None
@@ -62,18 +66,36 @@ def start(wanted: Wanted) -> int:
 def _options(wanted: Wanted) -> AgentOptions:
     """Everything that can be wrong is found before a server is started."""
     try:
+        from dragoman.agent.definitions import find_agent, find_agents, usable
         from dragoman.agent.models import choose_model
         from dragoman.agent.session import AgentOptions
     except ImportError:
         raise MissingPackage("pydantic-ai-slim", "agent") from None
-    model = choose_model(wanted.model, wanted.base_url)
+    sources = sources_of()
+    found = find_agents(sources)
+    for each in found:
+        if each.state != "ready":
+            show_problem(_unusable(each))
+    agent = None if wanted.agent is None else find_agent(sources, wanted.agent)
+    model = choose_model(wanted.model or (agent.model if agent is not None else None), wanted.base_url)
+    if model.provider == "local":
+        click.echo(f"{model.spec} is for smoke tests only: it means little by what it says.", err=True)
     return AgentOptions(
         model=model,
         folder=Path.cwd(),
         extra_folders=tuple(wanted.add_dir),
-        max_turns=wanted.max_turns or 100,
+        max_turns=wanted.max_turns or (agent.max_turns if agent is not None else None) or 100,
+        agent=agent,
+        agents=usable(found),
         resume=_conversation(wanted),
     )
+
+
+def _unusable(agent: AgentDefinition) -> str:
+    if agent.state == "broken":
+        return f"the agent {agent.name} cannot be used: {agent.problems[0]}"
+    path = one_line(str(agent.path))
+    return f"the agent {agent.name} ({path}) needs approval: `dragoman agents approve {agent.name}`"
 
 
 def _conversation(wanted: Wanted) -> str | None:
@@ -87,16 +109,33 @@ def _conversation(wanted: Wanted) -> str | None:
     return known[0].id
 
 
+def stopped(reply: Reply) -> str:
+    """Why a prompt was not answered to its end."""
+    match reply.stopped_by:
+        case "max-turns":
+            return f"Stopped after {reply.turns} turns (--max-turns)."
+        case "length":
+            return "The answer was cut off at the model's output limit."
+        case "hook":
+            return f"A hook refused the prompt: {one_line(reply.reason, 500)}"
+        case "end":
+            return ""
+
+
 def run(
     wanted: Wanted,
-    model: ModelChoice,
+    options: AgentOptions,
     work: Callable[[Host], Awaitable[T]],
     interaction: Interaction | None = None,
 ) -> T:
     """Runs the work in a host with the rules of the command line, and the model for servers that ask."""
+    from dragoman.agent.classifier import ModelClassifier
+    from dragoman.agent.models import LazyModel
     from dragoman.agent.sampler import ModelSampler
     from dragoman.config.load import load
 
+    model = LazyModel(options.model)
+    own_mode = options.agent.permission_mode if options.agent is not None else None
     sources = sources_of()
     configuration: Configuration = load(sources)
     show_problems(configuration)
@@ -106,7 +145,9 @@ def run(
         work,
         interaction=interaction,
         audit=True,
-        permission_mode=cast("PermissionMode | None", wanted.permission_mode),
+        permission_mode=cast("PermissionMode | None", wanted.permission_mode) or own_mode,
         rules={"allow": list(wanted.allowed_tools), "deny": list(wanted.disallowed_tools)},
         sampler=ModelSampler(model),
+        classifier=ModelClassifier(model),
+        session_hooks=False,
     )
