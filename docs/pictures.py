@@ -30,10 +30,10 @@ from dragoman.interaction import (
     SamplingReview,
     UrlElicitation,
 )
-from dragoman.tui.form import FormScreen
+from dragoman.tui.form import FormView
 from dragoman.tui.questions import QuestionApp
-from dragoman.tui.sampling_review import SamplingScreen
-from dragoman.tui.url_question import UrlScreen
+from dragoman.tui.sampling_review import SamplingView
+from dragoman.tui.url_question import UrlView
 
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
@@ -78,7 +78,7 @@ TICKET = {
 }  # fmt: skip
 _CALL = (RelatedCall("tools/call", "mcp__tracker__create_ticket"),)
 SCREENS = {
-    "form": FormScreen(
+    "form": FormView(
         FormElicitation(
             server="tracker",
             message="A few details before the ticket is created",
@@ -86,7 +86,7 @@ SCREENS = {
             calls=_CALL,
         )
     ),
-    "url": UrlScreen(
+    "url": UrlView(
         UrlElicitation(
             server="tracker",
             message="Connect the tracker to your storage",
@@ -96,7 +96,7 @@ SCREENS = {
             calls=_CALL,
         )
     ),
-    "sampling": SamplingScreen(
+    "sampling": SamplingView(
         SamplingReview(
             SamplingRequest(
                 server="tracker",
@@ -112,8 +112,8 @@ SCREENS = {
 
 
 async def draw_screens() -> None:
-    for name, screen in SCREENS.items():
-        app = QuestionApp(screen)
+    for name, question in SCREENS.items():
+        app = QuestionApp(question)
         async with app.run_test(size=(80, 24)) as pilot:
             await pilot.pause()
             (PICTURES / f"{name}.svg").write_text(app.export_screenshot())

@@ -43,6 +43,7 @@ LAYERS: list[set[str]] = [
         "private_files",
         "processes",
         "wildcards",
+        "mixed_alphabets",
     },
     {"transports", "wire", "auth", "config"},
     {"connections"},

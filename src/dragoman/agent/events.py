@@ -60,6 +60,12 @@ class ContextCompacted(Struct, frozen=True, kw_only=True):
     tokens_after: int
 
 
+class QueuedSent(Struct, frozen=True):
+    """Messages that were queued while the model worked are part of its next request."""
+
+    prompts: tuple[str, ...]
+
+
 class Usage(Struct, frozen=True, kw_only=True):
     """Tokens, and what they cost."""
 
@@ -99,4 +105,5 @@ AgentEvent = (
     | ResponseFinished
     | RetryScheduled
     | ContextCompacted
+    | QueuedSent
 )

@@ -36,6 +36,7 @@ from dragoman.agent.conversion import definitions, interrupted, read_arguments, 
 from dragoman.agent.events import (
     AgentEvent,
     ContextCompacted,
+    QueuedSent,
     Reply,
     ResponseFinished,
     RetryScheduled,
@@ -93,7 +94,8 @@ class Conversation:
         self._history = list(history)
         self._meter = Meter(limits.context_tokens)
         self._repeats = _Repeats()
-        self._queued: list[str] = []
+        self.queued: list[str] = []
+        """Messages that the model is given along with the next tool results. They can be withdrawn here."""
         self.usage = Usage()
         """Of the whole conversation."""
 
@@ -102,13 +104,23 @@ class Conversation:
         return self._history
 
     @property
+    def instructions(self) -> str:
+        """The system prompt."""
+        return self._instructions
+
+    @property
+    def context_limit(self) -> int:
+        """How many tokens the model takes."""
+        return self._limits.context_tokens
+
+    @property
     def context_tokens(self) -> int:
         """How many tokens the next request has, about."""
         return self._meter.tokens(self._history)
 
     def queue(self, prompt: str) -> None:
         """Gives the model a message along with the next tool results, while it works."""
-        self._queued.append(prompt)
+        self.queued.append(prompt)
 
     async def run(self, prompt: str, on_event: OnEvent = lambda event: None) -> Reply:
         """The model's answer to a prompt. Raises `ModelUnavailable`. When it is cancelled, the conversation
@@ -123,9 +135,9 @@ class Conversation:
             calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
             if calls:
                 await self._call_tools(calls, on_event)
-            elif not self._queued:
+            elif not self.queued:
                 return Reply(text=text, turns=turn, usage=_difference(self.usage, before))
-            self._add_queued()
+            self._add_queued(on_event)
         return Reply(
             text=text,
             turns=self._limits.max_turns,
@@ -240,10 +252,11 @@ class Conversation:
 
     # What was said.
 
-    def _add_queued(self) -> None:
-        if self._queued:
-            self._add(ModelRequest([UserPromptPart(prompt) for prompt in self._queued]))
-            self._queued.clear()
+    def _add_queued(self, on_event: OnEvent) -> None:
+        if self.queued:
+            self._add(ModelRequest([UserPromptPart(prompt) for prompt in self.queued]))
+            on_event(QueuedSent(tuple(self.queued)))
+            self.queued.clear()
 
     def _add(self, message: ModelMessage) -> None:
         self._history.append(message)

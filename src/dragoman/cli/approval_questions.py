@@ -15,7 +15,7 @@ import click
 
 from dragoman.catalog.naming import prefix
 from dragoman.cleaning import one_line
-from dragoman.cli.render.mixed_alphabets import mixed_words
+from dragoman.mixed_alphabets import mixed_words
 from dragoman.cli.terminal_input import SHOWN_LINES, ask_key, cut, indented, is_interactive, show_keys
 from dragoman.config import approval
 from dragoman.config.load import Configuration, load, path_of

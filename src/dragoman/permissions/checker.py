@@ -33,7 +33,7 @@ from dragoman.interaction import (
 )
 from dragoman.json_values import copied
 from dragoman.permissions.classifier import Classification, Classifier
-from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for
+from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for, server_rule_for
 from dragoman.permissions.grants import Granted, SessionGrants
 from dragoman.permissions.modes import PermissionMode
 from dragoman.permissions.rules import Call, Rule, Rulebook
@@ -255,8 +255,9 @@ class PermissionChecker:
             self._grants.remember(call)
         else:
             self._grants.revoke(call)
-        if lasts and answer.always is not None and self._keep is not None and question.rule:
-            await self._keep(answer.always, question.rule)
+        rule = question.server_rule if answer.whole_server else question.rule
+        if lasts and answer.always is not None and self._keep is not None and rule:
+            await self._keep(answer.always, rule)
 
     async def _classify(self, call: Call) -> Classification:
         try:
@@ -350,6 +351,7 @@ def question_about(
         reaches_out=tool.hints.open_world,
         reason=verdict.reason,
         rule=rule_for(call) if can_keep else "",
+        server_rule=server_rule_for(call) if can_keep else "",
         is_rememberable=verdict.is_rememberable,
         has_changed=verdict.has_changed,
         caller=call.caller,

@@ -1,19 +1,20 @@
 """Asks one question of a server on a screen of its own, below what the terminal shows already.
 
-For commands; the terminal application shows the same screens inside itself.
+For commands; the terminal application shows the same questions inside itself.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar, Final, TypeVar
 
-from textual.app import App
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
+from textual.widgets import Footer
 
 from dragoman.interaction import FormAnswer, FormElicitation, SamplingReview
-from dragoman.tui.form import FormScreen
-from dragoman.tui.sampling_review import SamplingScreen
+from dragoman.tui.form import FormView
+from dragoman.tui.question_view import QuestionView
+from dragoman.tui.sampling_review import SamplingView
 
 INTERRUPTED: Final = 130
 
@@ -21,34 +22,43 @@ T = TypeVar("T")
 
 
 class QuestionApp(App[T]):
-    """Shows one screen, and ends with its result."""
+    """Shows one question, and ends with its answer."""
 
     ENABLE_COMMAND_PALETTE = False
     TITLE = "dragoman"
+    AUTO_FOCUS = ""
+    CSS_PATH = "questions.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", priority=True, show=False)]
 
-    def __init__(self, screen: Screen[T]) -> None:
+    def __init__(self, question: QuestionView[T]) -> None:
         super().__init__()
-        self._question = screen
+        self._question = question
+
+    def compose(self) -> ComposeResult:
+        yield self._question
+        yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        self.push_screen(self._question, self.exit)  # pyright: ignore[reportArgumentType]
+        self._question.begin()
+
+    def on_question_view_answered(self, message: QuestionView.Answered) -> None:
+        self.exit(message.answer)
 
     def action_interrupt(self) -> None:
         self.exit(return_code=INTERRUPTED)
 
 
 async def fill_in(question: FormElicitation) -> FormAnswer:
-    return await _ask(FormScreen(question)) or FormAnswer("cancel")
+    return await _ask(FormView(question)) or FormAnswer("cancel")
 
 
 async def review(sampling: SamplingReview) -> SamplingReview | None:
-    return await _ask(SamplingScreen(sampling))
+    return await _ask(SamplingView(sampling))
 
 
-async def _ask(screen: Screen[T]) -> T | None:
+async def _ask(question: QuestionView[T]) -> T | None:
     """What the person answered. Ctrl-C interrupts the command; cancelling this closes the screen."""
-    app = QuestionApp(screen)
+    app = QuestionApp(question)
     answer = await app.run_async(inline=True, inline_no_clear=True, mouse=False)
     if app.return_code == INTERRUPTED:
         raise KeyboardInterrupt

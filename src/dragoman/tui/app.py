@@ -1,0 +1,360 @@
+"""The terminal application: a conversation with a model, its tool calls, and questions to the person.
+
+Painted before the model library is imported. The conversation goes on whatever fails: a server, the provider,
+a command of the person. All text from servers and models is cleaned and never read as markup.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+from msgspec import structs
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.widgets import Static
+
+from dragoman.agent.events import AgentEvent
+from dragoman.agent.models import ModelChoice, load_model
+from dragoman.agent.session import AgentOptions, AgentSession, open_session
+from dragoman.cleaning import one_line, visible
+from dragoman.errors import DragomanError
+from dragoman.events import CallProgressed, HookReported, ServerFailed, ServerStateChanged
+from dragoman.host import Host
+from dragoman.tui.blocks import NoteBlock, PromptBlock, blocks_of
+from dragoman.tui.conversation import ConversationView
+from dragoman.tui.interaction import AppInteraction
+from dragoman.tui.prompt import Prompt
+from dragoman.tui.question_view import QuestionView
+from dragoman.tui.status_line import Status, StatusLine
+from dragoman.tui.turn import TurnView
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+T = TypeVar("T")
+
+QUIET_SECONDS: Final = 0.5
+"""A question is not answered by keys that were meant for the prompt: it takes the keyboard after such a
+pause."""
+QUIT_SECONDS: Final = 2.0
+"""Within this time a second Ctrl-C quits."""
+TICK_SECONDS: Final = 1.0
+KEYS: Final = "Enter sends · Ctrl+J new line · Esc stops · /help"
+
+
+class ConversationApp(App[int]):
+    """`run_async` returns when the person quits."""
+
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "dragoman"
+    CSS_PATH: ClassVar[list[str]] = ["questions.tcss", "app.tcss"]
+    AUTO_FOCUS = "#prompt"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "interrupt", priority=True, show=False),
+        Binding("ctrl+q", "quit_now", show=False),
+        Binding("escape", "stop", "Stop"),
+        Binding("pageup", "scroll_up", show=False, priority=True),
+        Binding("pagedown", "scroll_down", show=False, priority=True),
+        Binding("ctrl+o", "toggle_last", "Open the last tool call"),
+    ]
+
+    def __init__(
+        self,
+        host: Host,
+        options: AgentOptions,
+        interaction: AppInteraction,
+        load: Callable[[ModelChoice], Awaitable[Model]] = load_model,
+    ) -> None:
+        super().__init__()
+        self.host = host
+        self.options = options
+        self.session: AgentSession | None = None
+        """None while the model is loaded and servers are awaited."""
+        self._interaction = interaction
+        self._load = load
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._turn: asyncio.Task[None] | None = None
+        self._early: list[str] = []
+        """Prompts that were sent before the session was open."""
+        self._change: asyncio.Event = asyncio.Event()
+        """Set when another session is to be opened."""
+        self._asked: QuestionView[Any] | None = None
+        self._interrupted_at = float("-inf")
+        self._started_at = 0.0
+
+    # The screen.
+
+    def compose(self) -> ComposeResult:
+        yield ConversationView()
+        yield Vertical(id="question")
+        yield Static("", markup=False, id="queued")
+        yield Static("", markup=False, id="activity")
+        with Vertical(id="entry"):
+            yield Prompt()
+        yield StatusLine()
+
+    def on_mount(self) -> None:
+        self.conversation = self.query_one(ConversationView)
+        self.prompt = self.query_one(Prompt)
+        self.query_one("#entry").border_subtitle = KEYS
+        self._interaction.app = self
+        self.turn = TurnView(self.conversation)
+        self.conversation.add(NoteBlock(f"{one_line(str(self.options.folder), 200)}"))
+        self.set_interval(TICK_SECONDS, self.tick)
+        self.start(self._follow_events())
+        self.tick()
+        # The model library takes seconds to import, and the screen is to be seen before.
+        self.call_after_refresh(lambda: self.start(self._keep_session()))
+
+    async def on_unmount(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Runs it beside the screen; it ends with the application."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def note(self, text: str, *, is_problem: bool = False) -> None:
+        """Adds a line of the application to the conversation."""
+        self.conversation.add(NoteBlock(text, is_problem))
+
+    def show_error(self, error: DragomanError) -> None:
+        self.note(f"{error}\n  {error.hint}" if error.hint else str(error), is_problem=True)
+
+    def tick(self) -> None:
+        """Shows what changes with time and with the conversation."""
+        self.query_one(StatusLine).show(self.status())
+        activity = self.query_one("#activity", Static)
+        activity.display = self.is_working
+        if self.is_working:
+            seconds = int(time.monotonic() - self._started_at)
+            doing = "Waiting for your answer" if self._asked is not None else self.turn.activity
+            activity.update(f"… {doing}{f' {seconds} s' if seconds >= 3 else ''} · Esc stops")
+        queued = [*self._early, *(self.session.conversation.queued if self.session is not None else ())]
+        self.prompt.has_queued = bool(queued)
+        shown = self.query_one("#queued", Static)
+        shown.display = bool(queued)
+        lines = [f"queued: {one_line(text, 200)}" for text in queued]
+        shown.update("\n".join([*lines[-3:], "  (sent with the next step; ↑ takes the last one back)"]))
+
+    def status(self) -> Status:
+        status = Status(
+            model=self.options.model.spec, mode=self.host.permission_mode, servers=tuple(self.host.servers.values())
+        )
+        if self.session is None:
+            return status
+        conversation = self.session.conversation
+        return structs.replace(
+            status,
+            is_ready=True,
+            context_tokens=conversation.context_tokens,
+            context_limit=conversation.context_limit,
+            usage=conversation.usage,
+        )
+
+    # The session.
+
+    async def _keep_session(self) -> None:
+        """Opens the session; after `change_session` another one."""
+        while True:
+            self._change.clear()
+            try:
+                async with open_session(self.host, self.options, self._load) as session:
+                    self._session_opened(session)
+                    await self._change.wait()
+            except DragomanError as error:
+                self.show_error(error)
+                await self._change.wait()
+            finally:
+                self.session = None
+
+    def _session_opened(self, session: AgentSession) -> None:
+        self.session = session
+        if history := session.conversation.history:
+            self.conversation.show_all(blocks_of(history))
+            self.note("The conversation is continued.")
+        for text in self._early:
+            self.send(text)
+        self._early.clear()
+        self.tick()
+
+    def change_session(self, options: AgentOptions) -> None:
+        """Ends this conversation, and opens the one that the options name."""
+        self.action_stop()
+        self.options = options
+        self.conversation.show_all([])
+        self._change.set()
+
+    # Turns.
+
+    @property
+    def is_working(self) -> bool:
+        return self._turn is not None and not self._turn.done()
+
+    def on_prompt_submitted(self, message: Prompt.Submitted) -> None:
+        self.conversation.anchor()
+        self.send(message.text)
+
+    def send(self, text: str) -> None:
+        """A message to the model, now or as soon as that is possible."""
+        if self.session is None:
+            self._early.append(text)
+        elif self.is_working:
+            self.session.conversation.queue(text)
+        else:
+            self.conversation.add(PromptBlock(text))
+            self.run_turn(self._converse(self.session, text))
+        self.tick()
+
+    async def _converse(self, session: AgentSession, text: str) -> None:
+        reply = await session.conversation.run(text, self._on_event)
+        if reply.stopped_by == "max-turns":
+            self.note(f"Stopped after {reply.turns} turns. Write on to continue.")
+
+    def run_turn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs work that Esc stops."""
+        self._started_at = time.monotonic()
+        self.turn.begin()
+        self._turn = self.start(self._guarded(work))
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except asyncio.CancelledError:
+            self.turn.interrupt()
+            self._take_back_queued()
+            self.note("Interrupted.")
+            raise
+        except DragomanError as error:
+            self.show_error(error)
+        finally:
+            self.turn.end()
+            self.call_later(self.tick)
+
+    def _on_event(self, event: AgentEvent) -> None:
+        self.turn.show(event)
+        self.tick()
+
+    def on_prompt_withdrawn(self) -> None:
+        waiting = self._early or (self.session.conversation.queued if self.session is not None else [])
+        if waiting:
+            self.prompt.write(waiting.pop())
+        self.tick()
+
+    def _take_back_queued(self) -> None:
+        """What was queued for an interrupted turn is the person's again."""
+        if self.session is not None and (queued := self.session.conversation.queued):
+            texts = [*queued, *([self.prompt.text] if self.prompt.text else [])]
+            self.prompt.write("\n".join(texts))
+            queued.clear()
+
+    # Keys.
+
+    def action_stop(self) -> None:
+        """Stops the turn, and with it the calls under way; servers stay connected."""
+        if self._turn is not None and self.is_working:
+            self._turn.cancel()
+        elif self._asked is None:
+            self.prompt.focus()
+
+    def action_interrupt(self) -> None:
+        """Ctrl-C: copies a selection, or stops what is under way; a second one quits."""
+        if selected := self.screen.get_selected_text():
+            self.copy_to_clipboard(selected)
+            self.screen.clear_selection()
+            return
+        now = time.monotonic()
+        if now - self._interrupted_at < QUIT_SECONDS:
+            self.exit(0)
+            return
+        self._interrupted_at = now
+        self.action_stop()
+        self.notify("Ctrl-C again quits, and so does Ctrl-D.", timeout=QUIT_SECONDS)
+
+    def action_quit_now(self) -> None:
+        self.exit(0)
+
+    def on_prompt_left(self) -> None:
+        self.exit(0)
+
+    def action_scroll_up(self) -> None:
+        self.conversation.scroll_page_up(animate=False)
+
+    def action_scroll_down(self) -> None:
+        self.conversation.scroll_page_down(animate=False)
+
+    def action_toggle_last(self) -> None:
+        self.turn.toggle_last()
+
+    # Questions.
+
+    async def ask(self, view: QuestionView[T]) -> T:
+        """Shows the question until it is answered; it disappears when this is cancelled."""
+        answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        view.answered = answered
+        place = self.query_one("#question")
+        with self._context():
+            await place.mount(view, Static(view.keys(), markup=False, classes="keys"))
+        self._asked = view
+        place.add_class("-shown")
+        self._focus_question()
+        self.tick()
+        try:
+            return await answered
+        finally:
+            self._asked = None
+            place.remove_class("-shown")
+            place.remove_children()
+            self.prompt.focus()
+            self.tick()
+
+    def _focus_question(self) -> None:
+        """Moves the keyboard to the question, once no key was pressed for a moment."""
+        quiet = time.monotonic() - self.prompt.typed_at
+        if self._asked is None:
+            return
+        if quiet < QUIET_SECONDS:
+            self.set_timer(QUIET_SECONDS - quiet, self._focus_question)
+        else:
+            self._asked.begin()
+
+    def on_question_view_answered(self, message: QuestionView.Answered) -> None:
+        answered = message.view.answered
+        if answered is not None and not answered.done():
+            answered.set_result(message.answer)
+
+    # Servers.
+
+    async def _follow_events(self) -> None:
+        """Shows what happens to servers and calls."""
+        events = self.host.events()
+        for view in self.host.servers.values():
+            if view.status in ("failed", "needs-auth"):
+                self._show_server(view.name, view.status, view.reason or "", getattr(view.error, "hint", None))
+        async for event in events:
+            match event:
+                case CallProgressed():
+                    self.turn.progress(event)
+                case ServerFailed():
+                    self._show_server(event.server, "failed", event.reason, event.hint)
+                case ServerStateChanged(status="needs-auth"):
+                    self._show_server(event.server, "needs-auth", event.reason or "", None)
+                case HookReported():
+                    self.note(f"hook {event.hook} ({event.event}): {event.text}", is_problem=event.is_failure)
+                case _:
+                    pass
+            if isinstance(event, ServerStateChanged):
+                self.tick()
+
+    def _show_server(self, name: str, status: str, reason: str, hint: str | None) -> None:
+        """One line with the next step."""
+        step = "/mcp signs in." if status == "needs-auth" else hint or f"/mcp reconnect {name}"
+        self.note(f"server {one_line(name, 60)}: {visible(reason, 300)} {one_line(step, 200)}", is_problem=True)
