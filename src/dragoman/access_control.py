@@ -26,6 +26,7 @@ from dragoman.events import (
     Event,
     EventBus,
     Listening,
+    PermissionModeChanged,
     ServerConnected,
     ServerFailed,
     ServerStateChanged,
@@ -164,10 +165,25 @@ class AccessControl:
         """Uses the configuration as it is now."""
         self._configuration = configuration
         rules, declared = self._read(configuration)
-        self.permissions.adopt(rules.book, rules.mode)
+        self._adopt_rules(rules)
         self.hooks.replace(declared)
         if self._hook_task is not None or self._wants_connection_events:
             self.listen()
+
+    def set_mode(self, mode: PermissionMode) -> None:
+        """Another permission mode from now on, also for calls that wait for a decision. It comes before
+        `defaultMode` of files. Raises `ConfigError` if the administrator forbids it."""
+        rules = Rules.of(self._configuration, self._rules, _checked_mode(mode))
+        if rules.mode != mode:
+            raise ConfigError(rules.problems[-1], hint="Use another permission mode.")
+        self._wanted = mode
+        self._adopt_rules(rules)
+
+    def _adopt_rules(self, rules: Rules) -> None:
+        before = self.permissions.mode
+        self.permissions.adopt(rules.book, rules.mode)
+        if rules.mode != before:
+            self._bus.publish(PermissionModeChanged(mode=rules.mode, before=before))
 
     def _read(self, configuration: Configuration) -> tuple[Rules, tuple[Hook, ...]]:
         rules = Rules.of(configuration, self._rules, self._wanted)
@@ -185,8 +201,7 @@ class AccessControl:
             await asyncio.to_thread(_write_rule, known.sources, scope, rule)
             async with self._reloading:  # what was read before must not be adopted after what came later
                 configuration = await asyncio.to_thread(load, known.sources, before=self._configuration)
-                rules = Rules.of(configuration, self._rules, self._wanted)
-                self.permissions.adopt(rules.book, rules.mode)
+                self._adopt_rules(Rules.of(configuration, self._rules, self._wanted))
         except (DragomanError, OSError) as error:
             self.report_problem(f"the rule could not be kept: {error}")
 

@@ -141,6 +141,13 @@ class PermissionAsked(CallEvent, frozen=True, kw_only=True):
     reason: str
 
 
+class PermissionModeChanged(Event, frozen=True, kw_only=True):
+    """A running host has another permission mode: a program set it, or a file was changed."""
+
+    mode: str
+    before: str
+
+
 class HookReported(Event, frozen=True, kw_only=True):
     """A hook failed, or has something to say to the person."""
 

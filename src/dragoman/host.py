@@ -37,7 +37,7 @@ from dragoman.calls.resources import ResourceReader, Resources
 from dragoman.calls.roots import Roots
 from dragoman.calls.sampling import Sampling
 from dragoman.calls.task_access import Tasks
-from dragoman.calls.turn import call_in_turn
+from dragoman.calls.turn import call_all_in_turn
 from dragoman.catalog.catalog import Admit, Catalog
 from dragoman.catalog.instructions import cleaned
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
@@ -369,6 +369,18 @@ class Host:
         return self._access.permissions.denied(tools)
 
     @property
+    def permission_mode(self) -> PermissionMode:
+        """What happens now to calls that no rule decides."""
+        return self._access.permissions.mode
+
+    def set_permission_mode(self, mode: PermissionMode) -> None:
+        """Another permission mode from now on, also for calls that wait for a decision, and for the servers
+        of agents. Rules come before every mode. Raises `ConfigError` for one that the administrator forbids;
+        the mode stays as it was then."""
+        self._check_open()
+        self._access.set_mode(mode)
+
+    @property
     def hooks(self) -> ActiveHooks:
         """The hooks in effect, of code and of files: to say what they would do, without a call."""
         return self._access.hooks
@@ -516,13 +528,19 @@ class Host:
             )
         )
 
-    async def call_all(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[CallOutcome]:
+    async def call_all(
+        self,
+        calls: Sequence[tuple[str, Mapping[str, Any]]],
+        *,
+        on_progress: Sequence[OnProgress | None] = (),
+    ) -> list[CallOutcome]:
         """The calls of one turn: those that only read side by side, the others in order.
 
         Each has its outcome, in the order of the calls; unlike `call`, nothing of one call is raised.
+        `on_progress`: a callback for each call, or None, in the order of the calls.
         """
         parallel = {str(tool.name) for tool in self._servers.tools() if tool.hints.is_parallel}
-        return await call_in_turn(calls, self.call, parallel.__contains__)
+        return await call_all_in_turn(calls, self.call, parallel.__contains__, on_progress)
 
     async def reconnect(self, name: str) -> ServerStatus:
         """Reconnects a server, with a new count of attempts; returns when that succeeded or failed."""

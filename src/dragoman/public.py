@@ -35,6 +35,7 @@ from dragoman.events import (
     EventsDropped,
     HookReported,
     PermissionAsked,
+    PermissionModeChanged,
     PromptsChanged,
     ResourcesChanged,
     ResourceUpdated,
@@ -61,7 +62,12 @@ from dragoman.interaction import (
     SignInScreen,
     UrlElicitation,
 )
-from dragoman.permissions.classifier import Classification, Classifier
+from dragoman.permissions.classifier import (
+    Classification,
+    Classifier,
+    ConversationTurn,
+    conversation_for_classifier,
+)
 from dragoman.permissions.rules import Call
 from dragoman.servers.status import ServerStatus
 from dragoman.wire.peer import Progress
@@ -103,6 +109,7 @@ __all__ = [
     "Configuration",
     "ConfigurationChanged",
     "ConnectError",
+    "ConversationTurn",
     "Credentials",
     "DragomanError",
     "ElicitsForms",
@@ -119,6 +126,7 @@ __all__ = [
     "NoInteraction",
     "PermissionAnswer",
     "PermissionAsked",
+    "PermissionModeChanged",
     "PermissionQuestion",
     "Plan",
     "Progress",
@@ -144,5 +152,6 @@ __all__ = [
     "ToolsChanged",
     "UnknownBlock",
     "UrlElicitation",
+    "conversation_for_classifier",
     "hook",
 ]

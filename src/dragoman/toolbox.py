@@ -22,7 +22,7 @@ from msgspec import Struct
 from dragoman.agent_servers import HasTools
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.progress import OnProgress
-from dragoman.calls.turn import call_in_turn
+from dragoman.calls.turn import call_all_in_turn
 from dragoman.catalog.deferral import Budget, divide
 from dragoman.catalog.instructions import InstructionsDelta, sections
 from dragoman.catalog.overview import described, enumerated, overview
@@ -172,11 +172,16 @@ class Toolbox:
             call_id=call_id,
         )
 
-    async def call_all(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[CallOutcome]:
+    async def call_all(
+        self,
+        calls: Sequence[tuple[str, Mapping[str, Any]]],
+        *,
+        on_progress: Sequence[OnProgress | None] = (),
+    ) -> list[CallOutcome]:
         """Like `Host.call_all`, with this conversation's built-in tools."""
         pool = self._look()
-        return await call_in_turn(
-            calls, self.call, lambda name: name in pool and pool[name].hints.is_parallel
+        return await call_all_in_turn(
+            calls, self.call, lambda name: name in pool and pool[name].hints.is_parallel, on_progress
         )
 
     def is_app_tool(self, name: str) -> bool:

@@ -251,7 +251,7 @@ class Judge:
     def __init__(self, classification: Classification | Exception) -> None:
         self.classification, self.heard = classification, list[str]()
 
-    async def judge(self, call: Call) -> Classification:
+    async def judge(self, call: Call, conversation: object) -> Classification:
         self.heard.append(call.tool)
         if isinstance(self.classification, Exception):
             raise self.classification

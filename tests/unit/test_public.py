@@ -31,6 +31,7 @@ PUBLIC = [
     "Configuration",
     "ConfigurationChanged",
     "ConnectError",
+    "ConversationTurn",
     "Credentials",
     "DragomanError",
     "ElicitsForms",
@@ -47,6 +48,7 @@ PUBLIC = [
     "NoInteraction",
     "PermissionAnswer",
     "PermissionAsked",
+    "PermissionModeChanged",
     "PermissionQuestion",
     "Plan",
     "Progress",
@@ -72,6 +74,7 @@ PUBLIC = [
     "ToolsChanged",
     "UnknownBlock",
     "UrlElicitation",
+    "conversation_for_classifier",
     "hook",
 ]
 

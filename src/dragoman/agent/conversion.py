@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
-from pydantic_ai.messages import BinaryContent, ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.tools import ToolDefinition
 
 from dragoman.adapters.answering import all_text, parts_of, text_of
@@ -15,6 +23,7 @@ from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.catalog.tools import Tool
 from dragoman.content.blocks import ImageBlock
 from dragoman.errors import InvalidArguments, PermissionRefused
+from dragoman.permissions.classifier import ConversationTurn
 
 INTERRUPTED: Final = "The user interrupted this call before it was finished. It may have had effects."
 
@@ -65,6 +74,28 @@ def interrupted(call: ToolCallPart) -> ToolReturnPart:
 
 def _content(part: str | ImageBlock) -> str | BinaryContent:
     return part if isinstance(part, str) else BinaryContent(part.decode(), media_type=part.mime_type)
+
+
+def turns_of(history: Sequence[ModelMessage]) -> list[ConversationTurn]:
+    """What was said, for a classifier: without results of tools, which may hold instructions of others."""
+    turns: list[ConversationTurn] = []
+    for message in history:
+        role = "assistant" if isinstance(message, ModelResponse) else "user"
+        if text := "\n".join(filter(None, map(_said, message.parts))):
+            turns.append(ConversationTurn(role, text))
+    return turns
+
+
+def _said(part: object) -> str:
+    match part:
+        case TextPart(content=text):
+            return text
+        case UserPromptPart(content=str(text)):
+            return text
+        case ToolCallPart():
+            return f"[calls {part.tool_name} with {part.args}]"
+        case _:
+            return ""
 
 
 def usage_of(response: ModelResponse) -> Usage:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from dragoman.calls.outcome import CallOutcome
+from dragoman.wire.peer import Progress
 
 
 class TextDelta(Struct, frozen=True):
@@ -29,6 +30,14 @@ class ToolCallStarted(Struct, frozen=True, kw_only=True):
     tool: str
     arguments: Mapping[str, Any]
     """Empty if what the model wrote is no JSON object."""
+
+
+class ToolCallProgressed(Struct, frozen=True, kw_only=True):
+    """A tool reports how far it is. Comes a few times a second at most."""
+
+    call_id: str
+    tool: str
+    progress: Progress
 
 
 class ToolCallFinished(Struct, frozen=True, kw_only=True):
@@ -101,6 +110,7 @@ AgentEvent = (
     TextDelta
     | ThinkingDelta
     | ToolCallStarted
+    | ToolCallProgressed
     | ToolCallFinished
     | ResponseFinished
     | RetryScheduled

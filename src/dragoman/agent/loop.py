@@ -8,7 +8,7 @@ events; questions to the person are asked by the host.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -32,7 +32,14 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
 from dragoman.agent.context import Compaction, Meter
-from dragoman.agent.conversion import definitions, interrupted, read_arguments, result_part, usage_of
+from dragoman.agent.conversion import (
+    definitions,
+    interrupted,
+    read_arguments,
+    result_part,
+    turns_of,
+    usage_of,
+)
 from dragoman.agent.events import (
     AgentEvent,
     ContextCompacted,
@@ -43,6 +50,7 @@ from dragoman.agent.events import (
     TextDelta,
     ThinkingDelta,
     ToolCallFinished,
+    ToolCallProgressed,
     ToolCallStarted,
     Usage,
 )
@@ -51,6 +59,7 @@ from dragoman.agent.transcript import Transcript
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.turn import call_in_turn
 from dragoman.errors import ModelUnavailable
+from dragoman.permissions.classifier import conversation_for_classifier
 from dragoman.toolbox import Toolbox
 
 OnEvent = Callable[[AgentEvent], None]
@@ -221,12 +230,11 @@ class Conversation:
 
     async def _call_tools(self, calls: Sequence[ToolCallPart], on_event: OnEvent) -> None:
         """Makes the calls of one response, and records a result for each of them, whatever happens."""
-        results: dict[str, ToolReturnPart] = {}
+        results: dict[int, ToolReturnPart] = {}
         parallel = {tool.name for tool in self._toolbox.tools() if tool.hints.is_parallel}
-        by_place = {str(place): call for place, call in enumerate(calls)}
 
-        async def make(place: str, arguments: Mapping[str, Any]) -> CallOutcome:
-            call = by_place[place]
+        async def make(place: int) -> CallOutcome:
+            call = calls[place]
             outcome = await self._call_tool(call, on_event)
             part = result_part(call, outcome)
             if self._repeats.is_repeated(call, str(part.content)):
@@ -235,19 +243,26 @@ class Conversation:
             return outcome
 
         try:
-            await call_in_turn(
-                [(place, {}) for place in by_place], make, lambda place: by_place[place].tool_name in parallel
-            )
+            with conversation_for_classifier(lambda: turns_of(self._history)):
+                await call_in_turn([call.tool_name for call in calls], make, parallel.__contains__)
         finally:
             self._add(
-                ModelRequest([results.get(place) or interrupted(call) for place, call in by_place.items()])
+                ModelRequest([results.get(place) or interrupted(call) for place, call in enumerate(calls)])
             )
 
     async def _call_tool(self, call: ToolCallPart, on_event: OnEvent) -> CallOutcome:
         arguments, problem = read_arguments(call)
-        on_event(ToolCallStarted(call_id=call.tool_call_id, tool=call.tool_name, arguments=arguments))
-        outcome = problem or await self._toolbox.call(call.tool_name, arguments, call_id=call.tool_call_id)
-        on_event(ToolCallFinished(call_id=call.tool_call_id, tool=call.tool_name, outcome=outcome))
+        name, call_id = call.tool_name, call.tool_call_id
+        on_event(ToolCallStarted(call_id=call_id, tool=name, arguments=arguments))
+        outcome = problem or await self._toolbox.call(
+            name,
+            arguments,
+            call_id=call_id,
+            on_progress=lambda progress: on_event(
+                ToolCallProgressed(call_id=call_id, tool=name, progress=progress)
+            ),
+        )
+        on_event(ToolCallFinished(call_id=call_id, tool=name, outcome=outcome))
         return outcome
 
     # What was said.

@@ -13,43 +13,61 @@ from itertools import groupby
 from typing import Any, Final
 
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
+from dragoman.calls.progress import OnProgress
 from dragoman.errors import CallError
 
 AT_ONCE: Final = 16
 
-Wanted = tuple[str, Mapping[str, Any]]
-"""A tool's name, and its arguments."""
-Make = Callable[[str, Mapping[str, Any]], Awaitable[CallOutcome]]
+Make = Callable[[int], Awaitable[CallOutcome]]
+"""Makes the call at a place in the turn."""
 
 
 async def call_in_turn(
-    calls: Sequence[Wanted], make: Make, is_parallel: Callable[[str], bool]
+    names: Sequence[str], make: Make, is_parallel: Callable[[str], bool]
 ) -> list[CallOutcome]:
-    """The outcomes, in the order of the calls. A failed connection is an outcome, too."""
+    """The outcomes of calls of these tools, in the order of the calls. A failed connection is an outcome,
+    too."""
     places = asyncio.Semaphore(AT_ONCE)
 
-    async def made(wanted: Wanted) -> CallOutcome:
+    async def made(number: int) -> CallOutcome:
         async with places:
             try:
-                return await make(*wanted)
+                return await make(number)
             except CallError as error:
-                return outcome_of_error(error.server or "", wanted[0], error)
+                return outcome_of_error(error.server or "", names[number], error)
 
     outcomes: list[CallOutcome] = []
-    for together in _groups(calls, is_parallel):
+    for together in _groups(names, is_parallel):
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(made(wanted)) for wanted in together]
+                tasks = [group.create_task(made(number)) for number in together]
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None  # the host was closed; the others only end with it
         outcomes += [task.result() for task in tasks]
     return outcomes
 
 
-def _groups(calls: Sequence[Wanted], is_parallel: Callable[[str], bool]) -> Iterator[list[Wanted]]:
+def _groups(names: Sequence[str], is_parallel: Callable[[str], bool]) -> Iterator[list[int]]:
     """Calls that may be made at once, in order."""
-    for reads, group in groupby(calls, lambda wanted: is_parallel(wanted[0])):
+    for reads, group in groupby(range(len(names)), lambda number: is_parallel(names[number])):
         if reads:
             yield list(group)
         else:
-            yield from ([wanted] for wanted in group)
+            yield from ([number] for number in group)
+
+
+async def call_all_in_turn(
+    calls: Sequence[tuple[str, Mapping[str, Any]]],
+    call: Callable[..., Awaitable[CallOutcome]],
+    is_parallel: Callable[[str], bool],
+    on_progress: Sequence[OnProgress | None],
+) -> list[CallOutcome]:
+    """`call`: that of a host or a toolbox. `on_progress`: for each call, or for none."""
+    if on_progress and len(on_progress) != len(calls):
+        raise ValueError(f"on_progress has {len(on_progress)} callbacks for {len(calls)} calls")
+
+    def make(number: int) -> Awaitable[CallOutcome]:
+        name, arguments = calls[number]
+        return call(name, arguments, on_progress=on_progress[number] if on_progress else None)
+
+    return await call_in_turn([name for name, _ in calls], make, is_parallel)

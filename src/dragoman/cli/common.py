@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dragoman.cli.approval_questions import Started
     from dragoman.host import Host
     from dragoman.interaction import Interaction, Sampler
+    from dragoman.permissions.classifier import Classifier
     from dragoman.permissions.modes import PermissionMode
     from dragoman.servers.status import ServerStatus
 
@@ -134,10 +135,13 @@ def run_with_host(
     permission_mode: PermissionMode | None = "default",
     rules: Mapping[str, Sequence[str]] | None = None,
     sampler: Sampler | None = None,
+    shows_hook_reports: bool = True,
+    classifier: Classifier | None = None,
 ) -> T:
     """Runs one command's work in an open host. SIGTERM and SIGHUP close the host before the end.
 
     `interaction`: who is asked about calls. Without one the command makes none. `audit`: see `Host`.
+    `shows_hook_reports`: what hooks have to say is written to stderr.
     """
     import asyncio
 
@@ -158,11 +162,12 @@ def run_with_host(
             audit=audit,
             roots=added_folders(),
             sampler=sampler,
+            classifier=classifier,
         ) as host:
             for problem in host.problems:
                 if problem not in host.configuration.problems:  # those are shown before a host is opened
                     show_problem(problem)
-            reporting = asyncio.create_task(_show_hook_reports(host)) if interaction is not None else None
+            reporting = asyncio.create_task(_show_hook_reports(host)) if interaction is not None and shows_hook_reports else None
             try:
                 return await work(host)
             finally:

@@ -32,7 +32,7 @@ from dragoman.interaction import (
     PermissionQuestion,
 )
 from dragoman.json_values import copied
-from dragoman.permissions.classifier import Classification, Classifier
+from dragoman.permissions.classifier import Classification, Classifier, conversation_so_far
 from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for, server_rule_for
 from dragoman.permissions.grants import Granted, SessionGrants
 from dragoman.permissions.modes import PermissionMode
@@ -261,7 +261,7 @@ class PermissionChecker:
 
     async def _classify(self, call: Call) -> Classification:
         try:
-            return await self._questions.wait_for(self._classifier.judge(call))
+            return await self._questions.wait_for(self._classifier.judge(call, conversation_so_far()))
         except HostClosed:
             raise
         except Exception as error:  # border: a model, or a program's own

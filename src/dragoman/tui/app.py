@@ -22,8 +22,9 @@ from dragoman.agent.models import ModelChoice, load_model
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line, visible
 from dragoman.errors import DragomanError
-from dragoman.events import CallProgressed, HookReported, ServerFailed, ServerStateChanged
+from dragoman.events import HookReported, PermissionModeChanged, ServerFailed, ServerStateChanged
 from dragoman.host import Host
+from dragoman.permissions.modes import MEANINGS, PermissionMode
 from dragoman.tui.blocks import NoteBlock, PromptBlock, blocks_of
 from dragoman.tui.conversation import ConversationView
 from dragoman.tui.interaction import AppInteraction
@@ -43,6 +44,7 @@ pause."""
 QUIT_SECONDS: Final = 2.0
 """Within this time a second Ctrl-C quits."""
 TICK_SECONDS: Final = 1.0
+MODE_CYCLE: Final[tuple[PermissionMode, ...]] = ("default", "auto", "plan")
 KEYS: Final = "Enter sends · Ctrl+J new line · Esc stops · /help"
 
 
@@ -59,6 +61,7 @@ class ConversationApp(App[int]):
         Binding("escape", "stop", "Stop"),
         Binding("pageup", "scroll_up", show=False, priority=True),
         Binding("pagedown", "scroll_down", show=False, priority=True),
+        Binding("shift+tab", "next_mode", "Permission mode", priority=True),
         Binding("ctrl+o", "toggle_last", "Open the last tool call"),
     ]
 
@@ -74,6 +77,8 @@ class ConversationApp(App[int]):
         self.options = options
         self.session: AgentSession | None = None
         """None while the model is loaded and servers are awaited."""
+        self.transcript_id: str | None = None
+        """Of the conversation, once something was said in it."""
         self._interaction = interaction
         self._load = load
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -108,7 +113,7 @@ class ConversationApp(App[int]):
         self.start(self._follow_events())
         self.tick()
         # The model library takes seconds to import, and the screen is to be seen before.
-        self.call_after_refresh(lambda: self.start(self._keep_session()))
+        self.call_after_refresh(self._begin_session)
 
     async def on_unmount(self) -> None:
         for task in self._tasks:
@@ -161,6 +166,9 @@ class ConversationApp(App[int]):
         )
 
     # The session.
+
+    def _begin_session(self) -> None:
+        self.start(self._keep_session())  # returned, it would be waited for
 
     async def _keep_session(self) -> None:
         """Opens the session; after `change_session` another one."""
@@ -215,6 +223,7 @@ class ConversationApp(App[int]):
         self.tick()
 
     async def _converse(self, session: AgentSession, text: str) -> None:
+        self.transcript_id = session.transcript.id
         reply = await session.conversation.run(text, self._on_event)
         if reply.stopped_by == "max-turns":
             self.note(f"Stopped after {reply.turns} turns. Write on to continue.")
@@ -291,6 +300,18 @@ class ConversationApp(App[int]):
     def action_scroll_down(self) -> None:
         self.conversation.scroll_page_down(animate=False)
 
+    def action_next_mode(self) -> None:
+        """The next permission mode; one that allows everything is never reached by a key alone."""
+        place = MODE_CYCLE.index(now) if (now := self.host.permission_mode) in MODE_CYCLE else -1
+        mode = MODE_CYCLE[(place + 1) % len(MODE_CYCLE)]
+        try:
+            self.host.set_permission_mode(mode)
+        except DragomanError as error:
+            self.show_error(error)
+            return
+        self.notify(f"mode {mode}: {MEANINGS[mode]}")
+        self.tick()
+
     def action_toggle_last(self) -> None:
         self.turn.toggle_last()
 
@@ -341,8 +362,6 @@ class ConversationApp(App[int]):
                 self._show_server(view.name, view.status, view.reason or "", getattr(view.error, "hint", None))
         async for event in events:
             match event:
-                case CallProgressed():
-                    self.turn.progress(event)
                 case ServerFailed():
                     self._show_server(event.server, "failed", event.reason, event.hint)
                 case ServerStateChanged(status="needs-auth"):
@@ -351,7 +370,7 @@ class ConversationApp(App[int]):
                     self.note(f"hook {event.hook} ({event.event}): {event.text}", is_problem=event.is_failure)
                 case _:
                     pass
-            if isinstance(event, ServerStateChanged):
+            if isinstance(event, ServerStateChanged | PermissionModeChanged):
                 self.tick()
 
     def _show_server(self, name: str, status: str, reason: str, hint: str | None) -> None:

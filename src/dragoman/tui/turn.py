@@ -12,9 +12,9 @@ from dragoman.agent.events import (
     TextDelta,
     ThinkingDelta,
     ToolCallFinished,
+    ToolCallProgressed,
     ToolCallStarted,
 )
-from dragoman.events import CallProgressed
 from dragoman.tui.blocks import NoteBlock, PromptBlock, ToolBlock
 from dragoman.tui.conversation import ConversationView
 
@@ -54,6 +54,8 @@ class TurnView:
                 self._running[event.call_id] = block
                 self._conversation.add(block)
                 self._name_activity()
+            case ToolCallProgressed():
+                self._show_progress(event)
             case ToolCallFinished():
                 if (block := self._running.pop(event.call_id, None)) is not None:
                     block.finish(event.outcome)
@@ -82,12 +84,12 @@ class TurnView:
         count = len(self._running)
         self.activity = "Thinking" if not count else "1 call" if count == 1 else f"{count} calls"
 
-    def progress(self, event: CallProgressed) -> None:
-        block = self._running.get(event.call_id)
+    def _show_progress(self, event: ToolCallProgressed) -> None:
+        block, progress = self._running.get(event.call_id), event.progress
         if block is None:
             return
-        block.progress = event.progress / event.total if event.total else None
-        block.message = event.message or ("" if event.total else f"{event.progress:g}")
+        block.progress = progress.progress / progress.total if progress.total else None
+        block.message = progress.message or ("" if progress.total else f"{progress.progress:g}")
         self._conversation.changed(block)
 
     def interrupt(self) -> None:

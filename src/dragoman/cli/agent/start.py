@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 import click
 
 from dragoman.cli.common import check_readable, run_with_host, show_problems, sources_of
+from dragoman.cli.terminal_input import has_screen
 from dragoman.errors import MissingPackage, NotFound
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Wanted(NamedTuple):
     max_turns: int | None
     continue_last: bool
     resume: str | None
+    plain: bool = False
+    """Line by line, also where there is a screen."""
 
     @property
     def is_print(self) -> bool:
@@ -54,6 +57,10 @@ def start(wanted: Wanted) -> int:
         from dragoman.cli.agent.headless import answer
 
         return answer(wanted, options)
+    if not wanted.plain and sys.stdout.isatty() and has_screen():
+        from dragoman.cli.agent.app import open_app
+
+        return open_app(wanted, options)
     from dragoman.cli.agent.plain import converse
 
     return converse(wanted, options)
@@ -92,8 +99,11 @@ def run(
     model: ModelChoice,
     work: Callable[[Host], Awaitable[T]],
     interaction: Interaction | None = None,
+    *,
+    shows_hook_reports: bool = True,
 ) -> T:
     """Runs the work in a host with the rules of the command line, and the model for servers that ask."""
+    from dragoman.agent.classifier import ModelClassifier
     from dragoman.agent.sampler import ModelSampler
     from dragoman.config.load import load
 
@@ -109,4 +119,6 @@ def run(
         permission_mode=cast("PermissionMode | None", wanted.permission_mode),
         rules={"allow": list(wanted.allowed_tools), "deny": list(wanted.disallowed_tools)},
         sampler=ModelSampler(model),
+        classifier=ModelClassifier(model),
+        shows_hook_reports=shows_hook_reports,
     )
