@@ -167,7 +167,8 @@ def run_with_host(
             for problem in host.problems:
                 if problem not in host.configuration.problems:  # those are shown before a host is opened
                     show_problem(problem)
-            reporting = asyncio.create_task(_show_hook_reports(host)) if interaction is not None and shows_hook_reports else None
+            is_shown = interaction is not None and shows_hook_reports
+            reporting = asyncio.create_task(_show_hook_reports(host)) if is_shown else None
             try:
                 return await work(host)
             finally:

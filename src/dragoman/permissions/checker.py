@@ -92,6 +92,10 @@ class PermissionChecker:
         self._may_deny_tools = any(rule.ignores_arguments for rule in denies)
         self._may_deny_servers = any(rule.is_bare for rule in denies)
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return tuple(self._book.rules)
+
     def forget(self, server: str) -> None:
         """A server's entry was changed or removed: all grants for it end, and so do answers under way."""
         self._grants.forget(server)

@@ -25,11 +25,16 @@ from dragoman.errors import DragomanError
 from dragoman.events import HookReported, PermissionModeChanged, ServerFailed, ServerStateChanged
 from dragoman.host import Host
 from dragoman.permissions.modes import MEANINGS, PermissionMode
+from dragoman.tui import commands
 from dragoman.tui.blocks import NoteBlock, PromptBlock, blocks_of
+from dragoman.tui.completion import Completer
+from dragoman.tui.completion_list import CompletionList
 from dragoman.tui.conversation import ConversationView
 from dragoman.tui.interaction import AppInteraction
+from dragoman.tui.mentions import expanded
 from dragoman.tui.prompt import Prompt
 from dragoman.tui.question_view import QuestionView
+from dragoman.tui.sign_in import AppSignIn
 from dragoman.tui.status_line import Status, StatusLine
 from dragoman.tui.turn import TurnView
 
@@ -53,15 +58,14 @@ class ConversationApp(App[int]):
 
     ENABLE_COMMAND_PALETTE = False
     TITLE = "dragoman"
-    CSS_PATH: ClassVar[list[str]] = ["questions.tcss", "app.tcss"]
+    CSS_PATH = ["questions.tcss", "app.tcss"]  # noqa: RUF012
     AUTO_FOCUS = "#prompt"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", priority=True, show=False),
         Binding("ctrl+q", "quit_now", show=False),
         Binding("escape", "stop", "Stop"),
-        Binding("pageup", "scroll_up", show=False, priority=True),
-        Binding("pagedown", "scroll_down", show=False, priority=True),
-        Binding("shift+tab", "next_mode", "Permission mode", priority=True),
+        Binding("pageup", "scroll_up", show=False),
+        Binding("pagedown", "scroll_down", show=False),
         Binding("ctrl+o", "toggle_last", "Open the last tool call"),
     ]
 
@@ -98,6 +102,7 @@ class ConversationApp(App[int]):
         yield Vertical(id="question")
         yield Static("", markup=False, id="queued")
         yield Static("", markup=False, id="activity")
+        yield CompletionList(Completer(self.host, self.options.folder, commands.CHOICES))
         with Vertical(id="entry"):
             yield Prompt()
         yield StatusLine()
@@ -152,7 +157,9 @@ class ConversationApp(App[int]):
 
     def status(self) -> Status:
         status = Status(
-            model=self.options.model.spec, mode=self.host.permission_mode, servers=tuple(self.host.servers.values())
+            model=self.options.model.spec,
+            mode=self.host.permission_mode,
+            servers=tuple(self.host.servers.values()),
         )
         if self.session is None:
             return status
@@ -209,24 +216,65 @@ class ConversationApp(App[int]):
 
     def on_prompt_submitted(self, message: Prompt.Submitted) -> None:
         self.conversation.anchor()
-        self.send(message.text)
+        line = commands.parse(message.text)
+        if line is None:
+            self.send(message.text)
+        else:
+            self.start(self._run_command(line))
 
-    def send(self, text: str) -> None:
-        """A message to the model, now or as soon as that is possible."""
+    async def _run_command(self, line: commands.Line) -> None:
+        try:
+            await commands.run(self, line)
+        except DragomanError as error:
+            self.show_error(error)
+
+    def send(self, text: str, *, shown: str | None = None) -> None:
+        """A message to the model, now or as soon as that is possible. `shown`: what the person wrote."""
         if self.session is None:
             self._early.append(text)
         elif self.is_working:
             self.session.conversation.queue(text)
         else:
-            self.conversation.add(PromptBlock(text))
+            self.conversation.add(PromptBlock(shown or text))
             self.run_turn(self._converse(self.session, text))
         self.tick()
 
     async def _converse(self, session: AgentSession, text: str) -> None:
         self.transcript_id = session.transcript.id
+        text, problems = await expanded(text, self.host, self.options.folder)
+        for problem in problems:
+            self.note(problem, is_problem=True)
         reply = await session.conversation.run(text, self._on_event)
         if reply.stopped_by == "max-turns":
             self.note(f"Stopped after {reply.turns} turns. Write on to continue.")
+
+    def compact(self) -> None:
+        """Has the model summarize the conversation."""
+        if self.session is None or self.is_working:
+            self.note("That is possible when the model does not work.", is_problem=True)
+        elif not self.session.conversation.history:
+            self.note("Nothing was said yet.")
+        else:
+            self.run_turn(self.session.conversation.compact(self._on_event))
+
+    def resume(self, name: str | None) -> None:
+        """Continues an earlier conversation."""
+        if name is not None:
+            self.transcript_id = name
+            self.change_session(structs.replace(self.options, resume=name))
+
+    def sign_in(self, name: str | None) -> None:
+        """Signs in to a server; Esc stops it."""
+        if name is None:
+            return
+        if self.is_working:
+            self.note("Sign in when the model does not work.", is_problem=True)
+        else:
+            self.run_turn(self._sign_in(name))
+
+    async def _sign_in(self, name: str) -> None:
+        view = await self.host.sign_in(name, AppSignIn(self, name))
+        self.note(f"server {one_line(name, 60)} is {view.status}")
 
     def run_turn(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs work that Esc stops."""
@@ -244,6 +292,8 @@ class ConversationApp(App[int]):
             raise
         except DragomanError as error:
             self.show_error(error)
+        except Exception as error:  # border: the model library
+            self.note(f"{type(error).__name__}: {visible(str(error), 1000)}", is_problem=True)
         finally:
             self.turn.end()
             self.call_later(self.tick)
@@ -293,6 +343,31 @@ class ConversationApp(App[int]):
 
     def on_prompt_left(self) -> None:
         self.exit(0)
+
+    def on_text_area_changed(self, event: Prompt.Changed) -> None:
+        if event.text_area is self.prompt:
+            self.query_one(CompletionList).follow(self.prompt)
+
+    def on_prompt_navigated(self, message: Prompt.Navigated) -> None:
+        completions = self.query_one(CompletionList)
+        match message.key:
+            case "up":
+                completions.action_cursor_up()
+            case "down":
+                completions.action_cursor_down()
+            case "tab":
+                completions.take(self.prompt)
+            case "enter":
+                if not completions.take(self.prompt):
+                    self.prompt.submit()
+            case "escape":
+                completions.hide(self.prompt)
+            case "pageup":
+                self.action_scroll_up()
+            case "pagedown":
+                self.action_scroll_down()
+            case _:
+                self.action_next_mode()
 
     def action_scroll_up(self) -> None:
         self.conversation.scroll_page_up(animate=False)
@@ -359,7 +434,9 @@ class ConversationApp(App[int]):
         events = self.host.events()
         for view in self.host.servers.values():
             if view.status in ("failed", "needs-auth"):
-                self._show_server(view.name, view.status, view.reason or "", getattr(view.error, "hint", None))
+                self._show_server(
+                    view.name, view.status, view.reason or "", getattr(view.error, "hint", None)
+                )
         async for event in events:
             match event:
                 case ServerFailed():
@@ -376,4 +453,6 @@ class ConversationApp(App[int]):
     def _show_server(self, name: str, status: str, reason: str, hint: str | None) -> None:
         """One line with the next step."""
         step = "/mcp signs in." if status == "needs-auth" else hint or f"/mcp reconnect {name}"
-        self.note(f"server {one_line(name, 60)}: {visible(reason, 300)} {one_line(step, 200)}", is_problem=True)
+        self.note(
+            f"server {one_line(name, 60)}: {visible(reason, 300)} {one_line(step, 200)}", is_problem=True
+        )

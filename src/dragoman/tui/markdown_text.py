@@ -1,8 +1,8 @@
 """Markdown as styled text for one cheap widget. Pure.
 
-A `Markdown` widget of Textual makes a widget of each paragraph, and a long conversation slow. The text that is
-made here can be selected and copied as it was written, without padding and line breaks of the screen. Text of
-models is untrusted: it is cleaned, and never read as markup of Textual.
+A `Markdown` widget of Textual makes a widget of each paragraph, and a long conversation slow. The text that
+is made here can be selected and copied as it was written, without padding and line breaks of the screen. Text
+of models is untrusted: it is cleaned, and never read as markup of Textual.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 HISTORY_LIMIT: Final = 200
+_FOR_COMPLETIONS: Final = frozenset({"up", "down", "tab", "enter", "escape"})
+_NOT_FOR_TEXT: Final = frozenset({"pageup", "pagedown", "shift+tab"})
 
 
 class PromptHistory:
@@ -54,7 +56,7 @@ class Prompt(TextArea):
             self.text = text
 
     class Navigated(Message):
-        """A key that moves among completions, or takes one."""
+        """A key that is not for the text: it moves among completions, takes one, or scrolls."""
 
         def __init__(self, key: str) -> None:
             super().__init__()
@@ -86,6 +88,17 @@ class Prompt(TextArea):
         self.text = text
         self.move_cursor(self.document.end)
 
+    @property
+    def before_cursor(self) -> str:
+        """The text up to the cursor."""
+        return self.get_text_range((0, 0), self.cursor_location)
+
+    def replace_word(self, word: str, text: str) -> None:
+        """Replaces the word that ends at the cursor."""
+        row, column = self.cursor_location
+        self.replace(text, (row, column - len(word)), (row, column))
+        self.move_cursor((row, column - len(word) + len(text)))
+
     async def _on_key(self, event: Key) -> None:
         self.typed_at = time.monotonic()
         if self._handled(event.key):
@@ -95,10 +108,10 @@ class Prompt(TextArea):
         await super()._on_key(event)
 
     def _handled(self, key: str) -> bool:
-        if self.is_completing and key in ("up", "down", "tab", "escape"):
+        if key in _NOT_FOR_TEXT or (self.is_completing and key in _FOR_COMPLETIONS):
             self.post_message(self.Navigated(key))
         elif key == "enter":
-            self._submit()
+            self.submit()
         elif key in ("ctrl+j", "shift+enter", "alt+enter"):
             self.insert("\n")
         elif key == "up" and self.cursor_location[0] == 0:
@@ -111,7 +124,8 @@ class Prompt(TextArea):
             return False
         return True
 
-    def _submit(self) -> None:
+    def submit(self) -> None:
+        """Sends what is in the field, if there is anything."""
         text = self.text.strip()
         if text:
             self.sent.add(text)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from rich.cells import cell_len
 from textual.content import Content
 from textual.widgets import Static
@@ -15,7 +15,7 @@ from dragoman.agent.events import Usage
 from dragoman.cleaning import one_line
 from dragoman.servers.status import ServerStatus
 
-SEPARATOR: Final = " │ "
+SEPARATORS: Final = (" │ ", "  ")
 METER_CELLS: Final = 8
 NEARLY_FULL: Final = 0.7
 """From this share of the context on, a summary is near (`agent/context.py:FULL_SHARE`)."""
@@ -43,38 +43,50 @@ class Part(Struct, frozen=True):
     style: str = ""
     rank: int = 0
     """Where there is no room for all, the highest are left out first."""
+    short: str = ""
+    """What is shown where there is little room."""
 
 
 def status_text(status: Status, width: int) -> Content:
     """As many parts as fit into one line, in order."""
     parts = [part for part in _parts(status) if part.text]
-    while len(parts) > 1 and _length(parts) > width:
-        parts.remove(max(parts, key=lambda part: part.rank))
-    pieces: list[str | tuple[str, str]] = []
-    for part in parts:
-        pieces += [(SEPARATOR, "dim")] if pieces else []
-        pieces.append((part.text, part.style) if part.style else part.text)
-    return Content.assemble(*pieces).truncate(width, ellipsis=True)
+    short = [structs.replace(part, text=part.short or part.text) for part in parts]
+    for tried in (parts, short):
+        for separator in SEPARATORS:
+            if _length(tried, separator) <= width:
+                return _joined(tried, separator)
+    while len(short) > 1 and _length(short, SEPARATORS[-1]) > width:
+        short.remove(max(short, key=lambda part: part.rank))
+    return _joined(short, SEPARATORS[-1]).truncate(width, ellipsis=True)
 
 
-def _length(parts: Iterable[Part]) -> int:
-    return sum(cell_len(part.text) + len(SEPARATOR) for part in parts) - len(SEPARATOR)
+def _joined(parts: Iterable[Part], separator: str) -> Content:
+    return Content.styled(separator, "dim").join([Content.styled(part.text, part.style) for part in parts])
+
+
+def _length(parts: Collection[Part], separator: str) -> int:
+    return sum(cell_len(part.text) for part in parts) + len(separator) * (len(parts) - 1)
 
 
 def _parts(status: Status) -> list[Part]:
     model = one_line(status.model, 40)
+    loading = "" if status.is_ready else " (loading)"
     share = status.context_share
     is_near = share >= NEARLY_FULL
     percent = f"context {share:.0%}{' nearly full' if is_near else ''}" if status.context_limit else ""
     usage = status.usage
     cost = "" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
     return [
-        Part(model if status.is_ready else f"{model} (loading)", "bold", 4),
-        Part(meter(share) if status.context_limit else "", "", 7),
-        Part(percent, "bold $text-warning" if is_near else "", 0),
-        Part(f"{short(usage.input_tokens)} in {short(usage.output_tokens)} out", "", 3),
+        Part(model + loading, "bold", 3, model.partition(":")[2] + loading),
+        Part(
+            f"{meter(share)} {percent}" if percent else "",
+            "bold $text-warning" if is_near else "",
+            0,
+            percent,
+        ),
+        Part(f"{short(usage.input_tokens)} in {short(usage.output_tokens)} out", "", 4),
         Part(cost, "", 2),
-        Part(f"mode {status.mode}", "", 1),
+        Part(f"mode {status.mode}", "", 1, status.mode),
         *_server_parts(status.servers),
     ]
 

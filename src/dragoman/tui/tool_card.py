@@ -90,7 +90,8 @@ def _progress_lines(block: ToolBlock) -> Iterator[str]:
     if block.progress is not None:
         share = min(1.0, max(0.0, block.progress))
         filled = round(share * BAR_CELLS)
-        yield f"{'█' * filled}{'░' * (BAR_CELLS - filled)} {share:4.0%}  {one_line(block.message, 100)}".rstrip()
+        bar = "█" * filled + "░" * (BAR_CELLS - filled)
+        yield f"{bar} {share:4.0%}  {one_line(block.message, 100)}".rstrip()
     elif block.message:
         yield one_line(block.message, 100)
 
@@ -108,7 +109,7 @@ def _result_lines(block: ToolBlock) -> Iterator[Content]:
         return
     shown = lines if block.is_open else [_cut(line) for line in lines[:SHORT_RESULT]]
     for number, line in enumerate(shown):
-        yield Content.styled(f"{'  ⎿ ' if number == 0 else '    '}{line}", style)
+        yield Content.styled(f"{'  └ ' if number == 0 else '    '}{line}", style)
     if block.is_open or len(lines) > len(shown) or any(len(line) > LINE_LIMIT for line in lines):
         words = "Enter closes it" if block.is_open else "Enter or a click shows all"
         yield Content.styled(f"    … {counted(len(lines))}, {size(len(block.result))}: {words}", "dim")
@@ -132,7 +133,7 @@ def size(count: int) -> str:
 class ToolCard(Static, can_focus=True):
     """Shows a tool call; Enter or a click opens and closes it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,space", "toggle", "Open or close")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,space", "open_or_close", "Open or close")]
 
     def __init__(self, block: ToolBlock) -> None:
         super().__init__(card_text(block), markup=False, classes="tool")
@@ -142,10 +143,10 @@ class ToolCard(Static, can_focus=True):
         """Shows the block as it is now."""
         self.update(card_text(self.block))
 
-    def action_toggle(self) -> None:
+    def action_open_or_close(self) -> None:
         self.block.is_open = not self.block.is_open
         self.show()
 
     def on_click(self) -> None:
         if not self.screen.get_selected_text():  # a click, not the end of a selection
-            self.action_toggle()
+            self.action_open_or_close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from dragoman.agent.events import (
     AgentEvent,
     ContextCompacted,

@@ -68,7 +68,10 @@ class UrlWaitView(QuestionView[bool]):
         question = self._question
         doing = "The page is open in your browser" if self._is_open else "Open this page in a browser"
         text = Text.assemble(
-            (one_line(question.server, 80), "bold"), " waits until you are done with the page.\n", doing, ":\n"
+            (one_line(question.server, 80), "bold"),
+            " waits until you are done with the page.\n",
+            doing,
+            ":\n",
         )
         text.append(visible(question.url, 8192), style="cyan")
         with VerticalScroll(classes="body"):

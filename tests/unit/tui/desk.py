@@ -1,7 +1,7 @@
 """The application with a scripted model and a server in memory, for tests."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,9 @@ class Desk:
         self.entered = asyncio.Event()
         self.release = asyncio.Event()
         self.server.add_tool("add", lambda arguments, context: str(arguments["a"] + arguments["b"]))
-        self.server.add_tool("lines", lambda arguments, context: "\n".join(f"line {n}" for n in range(arguments["n"])))
+        self.server.add_tool(
+            "lines", lambda arguments, context: "\n".join(f"line {n}" for n in range(arguments["n"]))
+        )
         self.server.add_tool("fail", self._fail)
         self.server.add_tool("hang", self._hang)
 
@@ -106,10 +108,12 @@ class Seat:
         return "\n".join(str(each.render()) for each in self.app.conversation.query(Static) if each.display)
 
     def shown(self, selector: str) -> str:
-        return "\n".join(str(each.render()) for each in self.app.screen.query(selector).results(Static) if each.display)
+        return "\n".join(
+            str(each.render()) for each in self.app.screen.query(selector).results(Static) if each.display
+        )
 
 
 @pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
     monkeypatch.setattr(app_module, "QUIET_SECONDS", 0.0)
-    yield Desk()
+    return Desk()

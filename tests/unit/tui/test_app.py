@@ -23,4 +23,117 @@ async def test_an_answer_is_shown_as_markdown(desk: Desk):
 async def test_a_tool_call_is_a_card_with_arguments_and_result(desk: Desk):
     async with desk.opened(Calls("mcp__desk__add", {"a": 1, "b": 2}), "3") as seat:
         await seat.say("add")
-        assert "✓ add · desk\n  a: 1\n  b: 2\n  ⎿ 3" in seat.text
+        assert "✓ add · desk\n  a: 1\n  b: 2\n  └ 3" in seat.text
+
+
+async def test_escape_stops_a_call_and_the_model_is_told_that_it_was_interrupted(desk: Desk):
+    async with desk.opened(Calls("mcp__desk__hang"), "go on", "again") as seat:
+        await seat.send("hang")
+        await seat.until(desk.entered.is_set)
+        await seat.pilot.press("escape")
+        await seat.idle()
+        assert "■ hang · desk  interrupted" in seat.text
+        assert seat.app.host.servers["desk"].status == "connected"
+        await seat.say("next")
+        results = [
+            part
+            for message in seat.model.requests[-1]
+            if isinstance(message, ModelRequest)
+            for part in message.parts
+            if isinstance(part, ToolReturnPart)
+        ]
+        assert [part.outcome for part in results] == ["interrupted"]
+        assert "interrupted" in str(results[0].content)
+
+
+async def test_a_message_while_the_model_works_is_queued_shown_and_sent_with_the_next_step(desk: Desk):
+    async with desk.opened(Calls("mcp__desk__hang"), "done") as seat:
+        await seat.send("hang")
+        await seat.until(desk.entered.is_set)
+        await seat.send("and hurry")
+        assert "queued: and hurry" in seat.shown("#queued")
+        desk.release.set()
+        await seat.idle()
+        assert "> and hurry" in seat.text
+        assert "queued" not in seat.shown("#queued")
+
+
+async def test_a_queued_message_can_be_withdrawn(desk: Desk):
+    async with desk.opened(Calls("mcp__desk__hang"), "done") as seat:
+        await seat.send("hang")
+        await seat.until(desk.entered.is_set)
+        await seat.send("and hurry")
+        await seat.pilot.press("up")
+        await seat.pilot.pause()
+        assert seat.app.prompt.text == "and hurry"
+        assert seat.app.session is not None
+        assert seat.app.session.conversation.queued == []
+        desk.release.set()
+        await seat.idle()
+
+
+async def test_what_was_queued_for_an_interrupted_turn_is_in_the_prompt_again(desk: Desk):
+    async with desk.opened(Calls("mcp__desk__hang")) as seat:
+        await seat.send("hang")
+        await seat.until(desk.entered.is_set)
+        await seat.send("and hurry")
+        await seat.pilot.press("escape")
+        await seat.idle()
+        assert seat.app.prompt.text == "and hurry"
+
+
+async def test_a_permission_question_is_asked_in_the_conversation(desk: Desk):
+    async with desk.opened(Calls("mcp__desk__add", {"a": 1, "b": 2}), "3", mode="default") as seat:
+        await seat.send("add")
+        await seat.until(lambda: seat.app.query("PermissionView"))
+        assert "? desk: mcp__desk__add" in seat.shown("PermissionView Static")
+        await seat.pilot.press("y")
+        await seat.idle()
+        assert "mcp__desk__add: allowed once" in seat.text
+        assert "└ 3" in seat.text
+        assert not seat.app.query("PermissionView")
+
+
+async def test_a_refusal_takes_a_word_to_the_model(desk: Desk):
+    async with desk.opened(Calls("mcp__desk__add", {"a": 1, "b": 2}), "ok", mode="default") as seat:
+        await seat.send("add")
+        await seat.until(lambda: seat.app.query("PermissionView"))
+        await seat.pilot.press("t")
+        await seat.type("use 3")
+        await seat.pilot.press("enter")
+        await seat.idle()
+        assert "⊘ add · desk  refused" in seat.text
+        assert "use 3" in str(seat.model.requests[-1])
+
+
+async def test_the_exact_difference_is_shown_before_a_file_is_changed(desk: Desk):
+    Path("notes.txt").write_text("one\ntwo\nthree\n")
+    edit = {"file_path": "notes.txt", "old_string": "two", "new_string": "2"}
+    async with desk.opened(
+        Calls("Read", {"file_path": "notes.txt"}), Calls("Edit", edit), "ok", mode="default"
+    ) as seat:
+        await seat.send("edit")
+        await seat.until(lambda: seat.app.query("PermissionView"))
+        assert " one\n-two\n+2\n three" in seat.shown("PermissionView .diff")
+        await seat.pilot.press("y")
+        await seat.idle()
+    assert Path("notes.txt").read_text() == "one\n2\nthree\n"
+
+
+@pytest.mark.requirement("AGT-4")
+async def test_slash_commands_open_their_screens(desk: Desk):
+    async with desk.opened("hi", mode="default") as seat:
+        await seat.say("hello")
+        for command, text in {
+            "/help": "Shift+Tab",
+            "/mcp": "1 of 1 connected",
+            "/permissions": "There are no rules.",
+            "/context": "tools of desk",
+            "/resume": "Conversations in",
+        }.items():
+            await seat.send(command)
+            await seat.until(lambda: len(seat.app.screen_stack) == 2)
+            await seat.pilot.pause()
+            assert text in seat.app.export_screenshot().replace("&#160;", " "), command
+            await seat.pilot.press("escape")
+            await seat.until(lambda: len(seat.app.screen_stack) == 1)

@@ -13,7 +13,7 @@ from dragoman.tui.interaction import AppInteraction
 
 
 def open_app(wanted: Wanted, options: AgentOptions) -> int:
-    """Returns when the person quits. SIGTERM and SIGHUP restore the terminal, and end servers and commands."""
+    """Returns when the person quits. SIGTERM and SIGHUP restore the terminal first."""
     interaction = AppInteraction()
 
     async def work(host: Host) -> int:
