@@ -398,7 +398,7 @@ class ConversationApp(App[int]):
         view.answered = answered
         place = self.query_one("#question")
         with self._context():
-            await place.mount(view, Static(view.keys(), markup=False, classes="keys"))
+            await place.mount(view, Static("…", markup=False, classes="keys"))
         self._asked = view
         place.add_class("-shown")
         self._focus_question()
@@ -421,6 +421,7 @@ class ConversationApp(App[int]):
             self.set_timer(QUIET_SECONDS - quiet, self._focus_question)
         else:
             self._asked.begin()
+            self.query_one("#question .keys", Static).update(self._asked.keys())
 
     def on_question_view_answered(self, message: QuestionView.Answered) -> None:
         answered = message.view.answered

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import click
 
 from dragoman.agent.session import AgentOptions
@@ -22,6 +24,9 @@ def open_app(wanted: Wanted, options: AgentOptions) -> int:
             await app.run_async()
         finally:
             interaction.app = None
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # a signal; Textual ends without passing it on
+            raise asyncio.CancelledError
         if app.return_code:
             return app.return_code
         if app.transcript_id is not None:
