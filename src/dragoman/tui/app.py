@@ -17,7 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from dragoman.agent.events import AgentEvent
+from dragoman.agent.events import AgentEvent, TextDelta, ThinkingDelta, ToolCallProgressed
 from dragoman.agent.models import ModelChoice, load_model
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line, visible
@@ -50,6 +50,8 @@ QUIT_SECONDS: Final = 2.0
 """Within this time a second Ctrl-C quits."""
 TICK_SECONDS: Final = 1.0
 MODE_CYCLE: Final[tuple[PermissionMode, ...]] = ("default", "auto", "plan")
+AROUND_QUESTION_ROWS: Final = 10
+"""Rows for the border and keys of a question, the prompt, the status line, and a bit of the conversation."""
 KEYS: Final = "Enter sends · Ctrl+J new line · Esc stops · /help"
 
 
@@ -63,10 +65,10 @@ class ConversationApp(App[int]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", priority=True, show=False),
         Binding("ctrl+q", "quit_now", show=False),
-        Binding("escape", "stop", "Stop"),
+        Binding("escape", "stop", show=False),
         Binding("pageup", "scroll_up", show=False),
         Binding("pagedown", "scroll_down", show=False),
-        Binding("ctrl+o", "toggle_last", "Open the last tool call"),
+        Binding("ctrl+o", "toggle_last", show=False),
     ]
 
     def __init__(
@@ -98,22 +100,29 @@ class ConversationApp(App[int]):
     # The screen.
 
     def compose(self) -> ComposeResult:
-        yield ConversationView()
-        yield Vertical(id="question")
-        yield Static("", markup=False, id="queued")
-        yield Static("", markup=False, id="activity")
-        yield CompletionList(Completer(self.host, self.options.folder, commands.CHOICES))
-        with Vertical(id="entry"):
-            yield Prompt()
-        yield StatusLine()
+        # Kept: a query finds only what is on the screen that is shown.
+        self.conversation = ConversationView()
+        self._question_area = Vertical(id="question")
+        self._queued = Static("", markup=False, id="queued")
+        self._activity = Static("", markup=False, id="activity")
+        self._completions = CompletionList(Completer(self.host, self.options.folder, commands.CHOICES))
+        self.prompt = Prompt()
+        self._status_line = StatusLine()
+        yield self.conversation
+        yield self._question_area
+        yield self._queued
+        yield self._activity
+        yield self._completions
+        with Vertical(id="entry") as entry:
+            entry.border_subtitle = KEYS
+            yield self.prompt
+        yield self._status_line
 
     def on_mount(self) -> None:
-        self.conversation = self.query_one(ConversationView)
-        self.prompt = self.query_one(Prompt)
-        self.query_one("#entry").border_subtitle = KEYS
         self._interaction.app = self
         self.turn = TurnView(self.conversation)
-        self.conversation.add(NoteBlock(f"{one_line(str(self.options.folder), 200)}"))
+        folder = one_line(str(self.options.folder), 200)
+        self.note(f"Dragoman in {folder}. Your rules are applied to every call of the model.")
         self.set_interval(TICK_SECONDS, self.tick)
         self.start(self._follow_events())
         self.tick()
@@ -141,19 +150,23 @@ class ConversationApp(App[int]):
 
     def tick(self) -> None:
         """Shows what changes with time and with the conversation."""
-        self.query_one(StatusLine).show(self.status())
-        activity = self.query_one("#activity", Static)
+        self._status_line.show(self.status())
+        activity = self._activity
         activity.display = self.is_working
         if self.is_working:
-            seconds = int(time.monotonic() - self._started_at)
+            seconds = self.elapsed_seconds
             doing = "Waiting for your answer" if self._asked is not None else self.turn.activity
             activity.update(f"… {doing}{f' {seconds} s' if seconds >= 3 else ''} · Esc stops")
         queued = [*self._early, *(self.session.conversation.queued if self.session is not None else ())]
         self.prompt.has_queued = bool(queued)
-        shown = self.query_one("#queued", Static)
-        shown.display = bool(queued)
+        self._queued.display = bool(queued)
         lines = [f"queued: {one_line(text, 200)}" for text in queued]
-        shown.update("\n".join([*lines[-3:], "  (sent with the next step; ↑ takes the last one back)"]))
+        self._queued.update("\n".join([*lines[-3:], "  (sent with the next step; ↑ takes the last one back)"]))
+
+    @property
+    def elapsed_seconds(self) -> int:
+        """Since the turn began."""
+        return int(time.monotonic() - self._started_at)
 
     def status(self) -> Status:
         status = Status(
@@ -300,7 +313,8 @@ class ConversationApp(App[int]):
 
     def _on_event(self, event: AgentEvent) -> None:
         self.turn.show(event)
-        self.tick()
+        if not isinstance(event, TextDelta | ThinkingDelta | ToolCallProgressed):  # those come in hundreds
+            self.tick()
 
     def on_prompt_withdrawn(self) -> None:
         waiting = self._early or (self.session.conversation.queued if self.session is not None else [])
@@ -346,10 +360,10 @@ class ConversationApp(App[int]):
 
     def on_text_area_changed(self, event: Prompt.Changed) -> None:
         if event.text_area is self.prompt:
-            self.query_one(CompletionList).follow(self.prompt)
+            self._completions.follow(self.prompt)
 
     def on_prompt_navigated(self, message: Prompt.Navigated) -> None:
-        completions = self.query_one(CompletionList)
+        completions = self._completions
         match message.key:
             case "up":
                 completions.action_cursor_up()
@@ -396,13 +410,15 @@ class ConversationApp(App[int]):
         """Shows the question until it is answered; it disappears when this is cancelled."""
         answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         view.answered = answered
-        place = self.query_one("#question")
-        with self._context():
-            await place.mount(view, Static("…", markup=False, classes="keys"))
+        place, keys = self._question_area, Static("…", markup=False, classes="keys")
+        await place.mount(view, keys)
         self._asked = view
         place.add_class("-shown")
+        if len(self.screen_stack) > 1:
+            self.notify("A question waits in the conversation: Esc goes there.")
         self._focus_question()
         self.tick()
+        self.call_after_refresh(self._fit_question)
         try:
             return await answered
         finally:
@@ -411,6 +427,13 @@ class ConversationApp(App[int]):
             place.remove_children()
             self.prompt.focus()
             self.tick()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._fit_question)
+
+    def _fit_question(self) -> None:
+        if self._asked is not None:
+            self._asked.fit(self.size.height - AROUND_QUESTION_ROWS)
 
     def _focus_question(self) -> None:
         """Moves the keyboard to the question, once no key was pressed for a moment."""
@@ -421,7 +444,7 @@ class ConversationApp(App[int]):
             self.set_timer(QUIET_SECONDS - quiet, self._focus_question)
         else:
             self._asked.begin()
-            self.query_one("#question .keys", Static).update(self._asked.keys())
+            self._question_area.query_one(".keys", Static).update(self._asked.keys())
 
     def on_question_view_answered(self, message: QuestionView.Answered) -> None:
         answered = message.view.answered
@@ -454,6 +477,5 @@ class ConversationApp(App[int]):
     def _show_server(self, name: str, status: str, reason: str, hint: str | None) -> None:
         """One line with the next step."""
         step = "/mcp signs in." if status == "needs-auth" else hint or f"/mcp reconnect {name}"
-        self.note(
-            f"server {one_line(name, 60)}: {visible(reason, 300)} {one_line(step, 200)}", is_problem=True
-        )
+        reason = one_line(reason.removeprefix(f"{name}: "), 300).rstrip(".")
+        self.note(f"server {one_line(name, 60)}: {reason}. {one_line(step, 200)}", is_problem=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = {
     "help": "keys and commands",
-    "mcp": "servers: state, tools, sign-in, logs; /mcp enable|disable NAME|all, /mcp reconnect NAME",
+    "mcp": "servers; also enable, disable, reconnect NAME|all",
     "permissions": "the rules in effect, and rules for this session",
     "context": "what fills the model's context",
     "compact": "replace the conversation so far by a summary",

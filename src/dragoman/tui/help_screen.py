@@ -16,8 +16,9 @@ from dragoman.tui.commands import COMMANDS
 KEYS: Final = {
     "Enter": "send; while the model works: queue",
     "Ctrl+J, Shift+Enter": "new line",
-    "↑ ↓": "earlier messages; in an empty field ↑ takes back what is queued",
-    "Tab": "take the completion; otherwise go to the tool calls (Enter opens one)",
+    "↑ ↓": "earlier messages; ↑ also takes back a queued one",
+    "Tab": "take a completion, or go to the tool calls",
+    "Enter, Space": "at a tool call: open or close it",
     "Ctrl+O": "open or close the last tool call",
     "PgUp PgDn": "scroll the conversation",
     "Shift+Tab": "permission mode: default, auto, plan",

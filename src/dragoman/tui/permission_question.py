@@ -35,7 +35,7 @@ def answers_to(question: PermissionQuestion) -> dict[str, tuple[str, PermissionA
     if question.is_rememberable and question.server:
         answers["s"] = ("Yes, for this session", PermissionAnswer(True, for_session=True))
     if question.is_rememberable and question.rule:
-        rule = one_line(question.rule, 120)
+        rule = one_line(question.rule.partition("@")[0], 120)  # the digest is nothing to read
         answers["a"] = (f"Yes, always: {rule}", PermissionAnswer(True, always="user"))
         answers["p"] = ("Yes, always in this project", PermissionAnswer(True, always="local"))
     if question.is_rememberable and question.server_rule:
@@ -57,7 +57,7 @@ def question_text(question: PermissionQuestion) -> Content:
         parts.append(" · may access external systems")
     title = one_line(question.title, 100)
     if title and title not in question.tool:
-        parts.append(f"\n  “{title}”")
+        parts.append(f" · “{title}”")
     for warning in _warnings(question):
         parts.append((f"\n  ! {warning}", "bold $text-error"))
     if question.reason:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
 T = TypeVar("T")
+
+BODY_ROWS: Final = 3
+"""What scrolls is never lower."""
 
 
 class QuestionView(Vertical, Generic[T]):
@@ -31,6 +34,12 @@ class QuestionView(Vertical, Generic[T]):
         """Moves the focus to where the person answers."""
         raise NotImplementedError
 
+    def fit(self, rows: int) -> None:
+        """Makes what scrolls (`.body`) as low as needed, so that the rest of the question is visible."""
+        for body in self.query(".body"):
+            others = self.outer_size.height - body.outer_size.height
+            body.styles.max_height = max(BODY_ROWS, rows - others)
+
     def answer(self, value: T) -> None:
         if not self._is_answered:
             self._is_answered = True
@@ -44,5 +53,6 @@ class QuestionView(Vertical, Generic[T]):
 
 def key_name(key: str) -> str:
     """As it is written on keys: `Ctrl+S`, `Esc`."""
-    first = key.partition(",")[0].replace("escape", "esc")
-    return "+".join(part.capitalize() if len(part) > 1 else part for part in first.split("+"))
+    *modifiers, last = key.partition(",")[0].replace("escape", "esc").split("+")
+    is_letter = len(last) == 1 and not modifiers
+    return "+".join([*(each.capitalize() for each in modifiers), last if is_letter else last.capitalize()])

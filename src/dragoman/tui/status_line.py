@@ -50,14 +50,13 @@ class Part(Struct, frozen=True):
 def status_text(status: Status, width: int) -> Content:
     """As many parts as fit into one line, in order."""
     parts = [part for part in _parts(status) if part.text]
-    short = [structs.replace(part, text=part.short or part.text) for part in parts]
-    for tried in (parts, short):
-        for separator in SEPARATORS:
-            if _length(tried, separator) <= width:
-                return _joined(tried, separator)
-    while len(short) > 1 and _length(short, SEPARATORS[-1]) > width:
-        short.remove(max(short, key=lambda part: part.rank))
-    return _joined(short, SEPARATORS[-1]).truncate(width, ellipsis=True)
+    for place in sorted(range(len(parts)), key=lambda place: parts[place].rank):
+        if _length(parts, SEPARATORS[0]) > width and parts[place].short:
+            parts[place] = structs.replace(parts[place], text=parts[place].short)
+    separator = next((each for each in SEPARATORS if _length(parts, each) <= width), SEPARATORS[-1])
+    while len(parts) > 1 and _length(parts, separator) > width:
+        parts.remove(max(parts, key=lambda part: part.rank))
+    return _joined(parts, separator).truncate(width, ellipsis=True)
 
 
 def _joined(parts: Iterable[Part], separator: str) -> Content:

@@ -52,6 +52,7 @@ class Desk:
         mode: Any = "bypassPermissions",
         resume: str | None = None,
         servers: dict[str, Any] | None = None,
+        folder: Path | None = None,
         **options: Any,
     ) -> AsyncIterator["Seat"]:
         model = ScriptedModel(*script)
@@ -63,7 +64,7 @@ class Desk:
         given = {"desk": self.server} if servers is None else servers
         async with Host(given, permission_mode=mode, interaction=interaction, **options) as host:
             await host.ready(timeout=WAIT_SECONDS)
-            choice = AgentOptions(model=ModelChoice("scripted:model"), folder=Path.cwd(), resume=resume)
+            choice = AgentOptions(model=ModelChoice("scripted:model"), folder=folder or Path.cwd(), resume=resume)
             app = ConversationApp(host, choice, interaction, load)
             async with app.run_test(size=size) as pilot:
                 seat = Seat(app, pilot, model)
