@@ -22,7 +22,9 @@ pytestmark = pytest.mark.requirement("AGT-1")
 READY = "Enter sends"
 """What is on the screen when keys count."""
 LEAVES_SCREEN = "\x1b[?1049l"
-_SEQUENCES = re.compile(r"\x1b(?:\[[0-9;?<>=]*[ -/]*[A-Za-z~]|[()][A-Z0-9]|[=>NOc78]|P.*?\x1b\\|\].*?(?:\x07|\x1b\\))")
+_SEQUENCES = re.compile(
+    r"\x1b(?:\[[0-9;?<>=]*[ -/]*[A-Za-z~]|[()][A-Z0-9]|[=>NOc78]|P.*?\x1b\\|\].*?(?:\x07|\x1b\\))"
+)
 
 
 class Window(Terminal):
@@ -143,8 +145,12 @@ def test_without_colours_no_colour_is_sent() -> None:
     assert all(red == green == blue for red, green, blue in colours), colours
 
 
-@pytest.mark.parametrize(("words", "env"), [(("--plain",), {}), ((), {"TERM": "dumb"}), ((), {"DRAGOMAN_PLAIN": "1"})])
-def test_the_conversation_is_line_by_line_where_that_is_wanted(words: tuple[str, ...], env: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "env"), [(("--plain",), {}), ((), {"TERM": "dumb"}), ((), {"DRAGOMAN_PLAIN": "1"})]
+)
+def test_the_conversation_is_line_by_line_where_that_is_wanted(
+    words: tuple[str, ...], env: dict[str, str]
+) -> None:
     with FakeProvider(["Hello."]) as provider, Window(provider, *words, env=env) as window:
         window.sees("> ")
         window.type(b"hi\n")

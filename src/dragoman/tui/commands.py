@@ -65,16 +65,18 @@ async def run(app: ConversationApp, line: Line) -> None:
         case "resume":
             from dragoman.tui.resume_screen import ResumeScreen
 
-            app.push_screen(ResumeScreen(app.options.folder), app.resume)
+            app.push_screen(ResumeScreen(app.control.options.folder), app.control.resume)
         case "clear":
-            app.change_session(structs.replace(app.options, resume=None))
+            app.control.change(structs.replace(app.control.options, resume=None))
         case "compact":
-            app.compact()
+            app.control.compact()
         case "model":
             _choose_model(app, line.rest)
         case "copy":
-            app.copy_to_clipboard(app.turn.last_answer)
-            app.notify("The last answer was copied." if app.turn.last_answer else "There is no answer yet.")
+            app.copy_to_clipboard(app.control.turn.last_answer)
+            app.notify(
+                "The last answer was copied." if app.control.turn.last_answer else "There is no answer yet."
+            )
         case "exit" | "quit":
             app.exit(0)
         case _:
@@ -85,7 +87,7 @@ async def _mcp(app: ConversationApp, words: list[str]) -> None:
     if not words:
         from dragoman.tui.servers_screen import ServersScreen
 
-        app.push_screen(ServersScreen(app.host), app.sign_in)
+        app.push_screen(ServersScreen(app.host), app.control.sign_in)
         return
     action, names = words[0], words[1:]
     if action not in ("enable", "disable", "reconnect") or not names:
@@ -102,19 +104,20 @@ async def _mcp(app: ConversationApp, words: list[str]) -> None:
 def _show_context(app: ConversationApp) -> None:
     from dragoman.tui.context_screen import ContextScreen, parts_of
 
-    if app.session is None:
+    session = app.control.session
+    if session is None:
         app.note("The model is being loaded.")
     else:
-        app.push_screen(ContextScreen(parts_of(app.session), app.session.conversation.context_limit))
+        app.push_screen(ContextScreen(parts_of(session), session.conversation.context_limit))
 
 
 def _choose_model(app: ConversationApp, spec: str) -> None:
+    control = app.control
     if not spec:
-        app.note(f"The model is {app.options.model.spec}. /model provider:name uses another.")
+        app.note(f"The model is {control.options.model.spec}. /model provider:name uses another.")
         return
-    model = choose_model(spec, app.options.model.base_url)
-    resume = app.transcript_id
-    app.change_session(structs.replace(app.options, model=model, resume=resume))
+    model = choose_model(spec, control.options.model.base_url)
+    control.change(structs.replace(control.options, model=model, resume=control.transcript_id))
 
 
 async def _run_prompt(app: ConversationApp, line: Line) -> None:
@@ -123,7 +126,7 @@ async def _run_prompt(app: ConversationApp, line: Line) -> None:
         app.note(f"There is no command /{one_line(line.name, 80)}. /help lists them.", is_problem=True)
         return
     found = await app.host.prompts.get(prompt.name, read_arguments(prompt, line.rest))
-    app.send(prompt_text(found), shown=f"/{line.name} {line.rest}".strip())
+    app.control.send(prompt_text(found), shown=f"/{line.name} {line.rest}".strip())
 
 
 def prompt_text(found: PromptResult) -> str:

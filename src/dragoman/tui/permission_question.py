@@ -128,7 +128,10 @@ class PermissionView(QuestionView[PermissionAnswer]):
         yield message
 
     def begin(self) -> None:
-        self.query_one(OptionList).focus()
+        """No answer is chosen at first: Enter, pressed a moment too late for the prompt, is no yes."""
+        options = self.query_one(OptionList)
+        options.focus()
+        options.highlighted = None
 
     def keys(self) -> str:
         return "letter or ↑↓ Enter answers · PgUp/PgDn scroll · Esc interrupts the turn"

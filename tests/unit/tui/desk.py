@@ -15,7 +15,7 @@ from dragoman.agent.models import ModelChoice
 from dragoman.agent.session import AgentOptions
 from dragoman.testing import InMemoryServer
 from dragoman.testing.model import ScriptedModel
-from dragoman.tui import app as app_module
+from dragoman.tui import question_area
 from dragoman.tui.app import ConversationApp
 from dragoman.tui.interaction import AppInteraction
 
@@ -64,11 +64,13 @@ class Desk:
         given = {"desk": self.server} if servers is None else servers
         async with Host(given, permission_mode=mode, interaction=interaction, **options) as host:
             await host.ready(timeout=WAIT_SECONDS)
-            choice = AgentOptions(model=ModelChoice("scripted:model"), folder=folder or Path.cwd(), resume=resume)
+            choice = AgentOptions(
+                model=ModelChoice("scripted:model"), folder=folder or Path.cwd(), resume=resume
+            )
             app = ConversationApp(host, choice, interaction, load)
             async with app.run_test(size=size) as pilot:
                 seat = Seat(app, pilot, model)
-                await seat.until(lambda: app.session is not None)
+                await seat.until(lambda: app.control.session is not None)
                 yield seat
 
 
@@ -101,7 +103,7 @@ class Seat:
         await self.idle()
 
     async def idle(self) -> None:
-        await self.until(lambda: not self.app.is_working)
+        await self.until(lambda: not self.app.control.is_working)
 
     @property
     def text(self) -> str:
@@ -116,5 +118,5 @@ class Seat:
 
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr(app_module, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(question_area, "QUIET_SECONDS", 0.0)
     return Desk()

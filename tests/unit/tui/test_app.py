@@ -66,8 +66,8 @@ async def test_a_queued_message_can_be_withdrawn(desk: Desk):
         await seat.pilot.press("up")
         await seat.pilot.pause()
         assert seat.app.prompt.text == "and hurry"
-        assert seat.app.session is not None
-        assert seat.app.session.conversation.queued == []
+        assert seat.app.control.session is not None
+        assert seat.app.control.session.conversation.queued == []
         desk.release.set()
         await seat.idle()
 
@@ -87,6 +87,9 @@ async def test_a_permission_question_is_asked_in_the_conversation(desk: Desk):
         await seat.send("add")
         await seat.until(lambda: seat.app.query("PermissionView"))
         assert "? desk: mcp__desk__add" in seat.shown("PermissionView Static")
+        await seat.pilot.press("enter")
+        await seat.pilot.pause()
+        assert seat.app.query("PermissionView"), "Enter alone is no answer"
         await seat.pilot.press("y")
         await seat.idle()
         assert "mcp__desk__add: allowed once" in seat.text

@@ -25,7 +25,9 @@ def memory_mb() -> float:
 
 
 def turn(number: int) -> list[Block]:
-    call = ToolBlock(f"c{number}", "mcp__desk__lines", {"n": number}, state="done", result=f"{number}\n{RESULT}")
+    call = ToolBlock(
+        f"c{number}", "mcp__desk__lines", {"n": number}, state="done", result=f"{number}\n{RESULT}"
+    )
     return [PromptBlock(f"question {number}"), call, AnswerBlock(f"{ANSWER}\n\nanswer {number}")]
 
 

@@ -24,7 +24,6 @@ from dragoman.interaction import (
 )
 from dragoman.testing.model import Calls
 from dragoman.tui import servers_screen
-from dragoman.tui.app import ConversationApp
 from dragoman.tui.blocks import ToolBlock
 from dragoman.tui.context_screen import ContextPart, ContextScreen
 from dragoman.tui.form import FormView
@@ -32,6 +31,7 @@ from dragoman.tui.permission_question import PermissionView
 from dragoman.tui.question_view import QuestionView
 from dragoman.tui.resume_screen import ResumeScreen
 from dragoman.tui.sampling_review import SamplingView
+from dragoman.tui.session_control import SessionControl
 from dragoman.tui.url_question import UrlView
 from tests.unit.tui.desk import Desk, Seat, desk
 
@@ -69,7 +69,6 @@ DIFF = """\
 -    print("Hello " + name)
 +    if name:
 +        print(f"Hello {name}")
- 
  greet("Ada")"""
 TOOL = PermissionQuestion(
     server="tracker",
@@ -99,7 +98,7 @@ async def answer(seat: Seat) -> None:
 
 async def working(seat: Seat) -> None:
     await seat.send("Copy everything")
-    await seat.until(lambda: seat.app.turn.activity == "1 call")
+    await seat.until(lambda: seat.app.control.turn.activity == "1 call")
     block = next(each for each in seat.app.conversation.blocks if isinstance(each, ToolBlock))
     block.progress, block.message = 0.4, "40 of 100 files"
     seat.app.conversation.changed(block)
@@ -231,7 +230,7 @@ def normalised(svg: str) -> str:
 async def test_the_screen_is_as_it_was_judged(
     desk: Desk, scene: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    monkeypatch.setattr(ConversationApp, "elapsed_seconds", 0)
+    monkeypatch.setattr(SessionControl, "elapsed_seconds", 0)
     monkeypatch.setattr(servers_screen, "_last_lines", lambda server: LOG)
     monkeypatch.setenv("TZ", "UTC")
     servers: dict[str, Any] = {"desk": desk.server}

@@ -29,8 +29,8 @@ def open_app(wanted: Wanted, options: AgentOptions) -> int:
             raise asyncio.CancelledError
         if app.return_code:
             return app.return_code
-        if app.transcript_id is not None:
-            click.echo(f"Continue with: dragoman --resume {app.transcript_id}", err=True)
+        if app.control.transcript_id is not None:
+            click.echo(f"Continue with: dragoman --resume {app.control.transcript_id}", err=True)
         return exit_codes.OK
 
     return run(wanted, options.model, work, interaction, shows_hook_reports=False)
