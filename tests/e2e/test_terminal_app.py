@@ -103,17 +103,17 @@ def test_a_question_is_answered_once_and_for_always(home: Path) -> None:
 
 def test_escape_stops_a_command_and_the_conversation_goes_on() -> None:
     sleep = ("Bash", {"command": "sleep 300; echo never"})
-    with FakeProvider([sleep], ["All right."]) as provider:
-        with Window(provider, "--allowed-tools", "Bash") as window:
-            window.sees(READY)
-            window.says("sleep")
-            window.sees("running")
-            window.type(b"\x1b")
-            window.sees("Interrupted.")
-            window.says("go on")
-            window.sees("All right.")
-            window.type(b"\x03\x03")
-            window.finish()
+    words = ("--allowed-tools", "Bash")
+    with FakeProvider([sleep], ["All right."]) as provider, Window(provider, *words) as window:
+        window.sees(READY)
+        window.says("sleep")
+        window.sees("running")
+        window.type(b"\x1b")
+        window.sees("Interrupted.")
+        window.says("go on")
+        window.sees("All right.")
+        window.type(b"\x03\x03")
+        window.finish()
     assert window.process.returncode == 0
     assert "interrupted" in provider.tool_results(1)[0]
 

@@ -60,11 +60,12 @@ class CompletionList(OptionList, can_focus=False):
         self._show(prompt, None, [])
 
     def take(self, prompt: Prompt) -> bool:
-        """Puts the highlighted completion in place of the word; false if it is what was typed already."""
+        """Puts the highlighted completion in place of the word; false if it is what was typed already, or if
+        the list is older than the text."""
         if self._wanted is None or self.highlighted is None:
             return False
         choice, word = self._choices[self.highlighted], self._wanted.word
-        if choice.text == word:
+        if choice.text == word or wanted_at(prompt.before_cursor) != self._wanted:
             self.hide(prompt)
             return False
         prompt.replace_word(word, choice.text + (" " if choice.is_whole else ""))
