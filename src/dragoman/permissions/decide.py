@@ -251,13 +251,16 @@ def rule_for(call: Call) -> str:
 
 
 def server_rule_for(call: Call) -> str:
-    """The rule that would allow every tool of the call's server; empty if none can be written."""
+    """The rule that would allow every tool of the call's server and of no other; empty if none can be
+    written."""
+    if not call.server or "*" in call.server:
+        return ""
     text = f"{RESERVED}{call.server}"
     try:
         rule = parse(text, "allow", scope="user", source="")
     except BadRule:
         return ""
-    return text if call.server and rule.is_bare and rule.applies(call) else ""
+    return text if rule.is_bare and rule.is_about(call) else ""
 
 
 def _written_for(call: Call) -> str:

@@ -13,6 +13,7 @@ from textual.widgets import Static
 from dragoman import Host
 from dragoman.agent.models import ModelChoice
 from dragoman.agent.session import AgentOptions
+from dragoman.config.scopes import Sources
 from dragoman.testing import InMemoryServer
 from dragoman.testing.model import ScriptedModel
 from dragoman.tui import question_area
@@ -53,6 +54,7 @@ class Desk:
         resume: str | None = None,
         servers: dict[str, Any] | None = None,
         folder: Path | None = None,
+        is_configured: bool = False,
         **options: Any,
     ) -> AsyncIterator["Seat"]:
         model = ScriptedModel(*script)
@@ -62,7 +64,8 @@ class Desk:
             return model.model
 
         given = {"desk": self.server} if servers is None else servers
-        async with Host(given, permission_mode=mode, interaction=interaction, **options) as host:
+        sources = Sources.here(given=given) if is_configured else given
+        async with Host(sources, permission_mode=mode, interaction=interaction, **options) as host:
             await host.ready(timeout=WAIT_SECONDS)
             choice = AgentOptions(
                 model=ModelChoice("scripted:model"), folder=folder or Path.cwd(), resume=resume

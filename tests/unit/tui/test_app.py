@@ -140,3 +140,66 @@ async def test_slash_commands_open_their_screens(desk: Desk):
             assert text in seat.app.export_screenshot().replace("&#160;", " "), command
             await seat.pilot.press("escape")
             await seat.until(lambda: len(seat.app.screen_stack) == 1)
+
+
+async def test_ctrl_c_stops_and_a_second_one_quits(desk: Desk):
+    async with desk.opened(Calls("mcp__desk__hang")) as seat:
+        await seat.send("hang")
+        await seat.until(desk.entered.is_set)
+        await seat.pilot.press("ctrl+c")
+        await seat.idle()
+        assert "Interrupted." in seat.text
+        assert seat.app.is_running
+        await seat.pilot.press("ctrl+c")
+        await seat.until(lambda: not seat.app.is_running)
+
+
+async def test_the_permission_mode_is_changed_with_shift_tab_and_never_to_one_that_allows_all(desk: Desk):
+    async with desk.opened(mode="default") as seat:
+        seen: list[str] = []
+        for _ in range(4):
+            await seat.pilot.press("shift+tab")
+            seen.append(seat.app.host.permission_mode)
+        assert seen == ["auto", "plan", "default", "auto"]
+        assert "auto" in seat.shown("#status")
+
+
+async def test_text_of_servers_and_models_is_never_markup(desk: Desk):
+    desk.server.add_tool("hostile", lambda arguments, context: "[@click=app.exit]x[/] \x1b[2J [/nothing]")
+    async with desk.opened(Calls("mcp__desk__hostile", {"[red]": "[/]"}), "[bold]hi[/nope] \x1b[31m") as seat:
+        await seat.say("[link=x]hello")
+        assert "[@click=app.exit]x[/]" in seat.text
+        assert "[bold]hi[/nope]" in seat.text
+        assert "> [link=x]hello" in seat.text
+        assert "\x1b" not in seat.text
+
+
+async def test_a_failed_server_is_one_line_with_the_next_step(desk: Desk):
+    servers = {"desk": desk.server, "broken": {"command": "/nonexistent/server"}}
+    async with desk.opened(servers=servers) as seat:
+        await seat.until(lambda: "broken" in seat.text)
+        assert (
+            "! server broken: start failed: there is no program '/nonexistent/server'. Install it"
+            in seat.text
+        )
+        assert "1/2 servers, 1 failed" in seat.shown("#status")
+
+
+async def test_a_failure_of_the_provider_is_shown_and_the_conversation_goes_on(desk: Desk):
+    async with desk.opened(ValueError("odd"), "fine") as seat:
+        await seat.say("one")
+        assert "ValueError: odd" in seat.text
+        await seat.say("two")
+        assert "fine" in seat.text
+
+
+async def test_a_tool_call_is_opened_with_the_keyboard_and_closed_again(desk: Desk):
+    async with desk.opened(Calls("mcp__desk__lines", {"n": 40}), "ok") as seat:
+        await seat.say("lines")
+        assert "line 39" not in seat.text
+        await seat.pilot.press("ctrl+o")
+        assert "line 39" in seat.text
+        await seat.pilot.press("ctrl+o", "tab", "enter")
+        assert "line 39" in seat.text
+        await seat.pilot.press("escape")
+        assert seat.app.focused is seat.app.prompt

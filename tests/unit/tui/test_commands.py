@@ -43,7 +43,7 @@ async def test_servers_are_disabled_enabled_and_reconnected_by_name(desk: Desk):
             ("/mcp reconnect desk", "connected"),
         ):
             await seat.send(command)
-            await seat.until(lambda: f"server desk is {status}" in seat.text)
+            await seat.until(lambda status=status: f"server desk is {status}" in seat.text)
             assert seat.app.host.servers["desk"].status == status
             seat.app.conversation.show_all([])
         await seat.send("/mcp reconnect nothing")
