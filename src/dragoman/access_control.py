@@ -112,6 +112,7 @@ class AccessOptions(Struct, frozen=True, kw_only=True):
     classifier: Classifier | None = None
     interaction: Interaction | None = None
     audit: bool = False
+    session_hooks: bool = True
 
 
 class AccessControl:
@@ -128,6 +129,7 @@ class AccessControl:
         self._wanted: PermissionMode | None = _checked_mode(options.mode)
         self._rules = rules_in_code(options.rules)
         self._hooks_in_code = _checked_hooks(options.hooks)
+        self._runs_session_hooks = options.session_hooks
         self._bus = bus
         self._configuration = configuration
         self._hook_task: asyncio.Task[None] | None = None
@@ -230,7 +232,7 @@ class AccessControl:
         """Notifies hooks that a session begins; servers are connected meanwhile."""
         if self._wants_connection_events:
             self.listen()
-        if self.hooks.wants("SessionStart", "startup"):
+        if self._runs_session_hooks and self.hooks.wants("SessionStart", "startup"):
             self._starting = asyncio.create_task(self._begin(), name="dragoman session start")
 
     async def _begin(self) -> None:
@@ -260,7 +262,7 @@ class AccessControl:
             for task in late:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        if self.hooks.wants("SessionEnd", "close"):
+        if self._runs_session_hooks and self.hooks.wants("SessionEnd", "close"):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(HOOKS_END_SECONDS):
                     await self.hooks.notify("SessionEnd", {"reason": "close"})

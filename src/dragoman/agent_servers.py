@@ -8,7 +8,7 @@ others, and end with it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -70,8 +70,16 @@ class ToolHost(HasTools, Protocol):
 class AgentServers:
     """What an agent can use. Made by `Host.for_agent`; a small host of its own, open inside `async with`."""
 
-    def __init__(self, host: ToolHost, shared: Sequence[str], own: ToolHost | None) -> None:
+    def __init__(
+        self,
+        host: ToolHost,
+        shared: Sequence[str],
+        own: ToolHost | None,
+        has_tool: Callable[[str], bool] = lambda name: True,
+    ) -> None:
+        """`has_tool`: by name, which tools of these servers the agent has."""
         self._host = host
+        self._has_tool = has_tool
         self._shared = frozenset(shared)
         self._own = own
         self._is_open = False
@@ -117,7 +125,8 @@ class AgentServers:
         wanted = {"include_app_tools": include_app_tools, "include_denied": include_denied}
         shared = [tool for tool in self._host.tools(**wanted) if tool.server in self._shared]
         own = self._own.tools(**wanted) if self._own is not None else []
-        return sorted((*shared, *own), key=lambda tool: tool.name)
+        found = [tool for tool in (*shared, *own) if self._has_tool(tool.name)]
+        return sorted(found, key=lambda tool: tool.name)
 
     def sign_in_tools(self) -> Mapping[str, SignInTool]:
         """By name, the pseudo-tools that start a sign-in: one for each server that waits for one."""
@@ -169,6 +178,8 @@ class AgentServers:
 
     def _host_of(self, name: str) -> ToolHost | None:
         """Who has the tool; the agent's own come first."""
+        if not self._has_tool(name):
+            return None
         if self._own is not None and any(tool.name == name for tool in _all_tools(self._own)):
             return self._own
         shared = (tool for tool in _all_tools(self._host) if tool.server in self._shared)

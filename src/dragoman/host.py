@@ -87,6 +87,9 @@ class HostOptions(TypedDict, total=False):
     """Permission rules by kind, `{"allow": ["mcp__box"]}`, besides those of files."""
     hooks: Sequence[Hook]
     """Hooks of the program, made with `dragoman.hook`, besides those of files."""
+    session_hooks: bool
+    """Whether hooks of `SessionStart` and `SessionEnd` run with the host; by default they do. A program that
+    has conversations runs them for each of them."""
     interaction: Interaction | None
     """Answers questions: permission, forms, URLs. Without one, what needs an answer is refused."""
     sampler: Sampler | None
@@ -210,6 +213,7 @@ class Host:
                 classifier=options.get("classifier"),
                 interaction=options.get("interaction"),
                 audit=not self._sources.only_given if audit is None else audit,
+                session_hooks=options.get("session_hooks", True),
             ),
             self._bus,
             lambda server: self._servers.is_trusted(server),
@@ -445,8 +449,15 @@ class Host:
         redact = self._redactor_of(ServerName(server))
         return redact.text(text) if redact else text
 
-    def toolbox(self, builtins: Iterable[BuiltinTool] = (), *, resources: bool = True) -> Toolbox:
-        """The tools of one conversation: these built-in ones beside those of all servers.
+    def toolbox(
+        self,
+        builtins: Iterable[BuiltinTool] = (),
+        *,
+        resources: bool = True,
+        servers: AgentServers | None = None,
+    ) -> Toolbox:
+        """The tools of one conversation: these built-in ones beside those of all servers, or of an agent's
+        `servers` (see `for_agent`).
 
         Where they would take too much of a model's context, it is given a search instead. With them comes
         `read_result`, for results that are too large to be shown; `resources`: and tools to list and read
@@ -462,7 +473,7 @@ class Host:
         budget = Budget(settings["DRAGOMAN_CONTEXT_TOKENS"], settings["DRAGOMAN_TOOL_SHARE_PERCENT"])
         more = resource_tools(self.resources, self._reader) if resources else ()
         reader = result_tool(Store(self._preparer.saver), lambda: self._preparer.limits)
-        return Toolbox(self, (*builtins, *more, reader), budget=budget)
+        return Toolbox(servers or self, (*builtins, *more, reader), budget=budget)
 
     def events(self) -> AsyncIterator[Event]:
         """What happens from now on; ends when the host is closed."""
@@ -663,9 +674,14 @@ class Host:
         return server is not None and server.scope != "dynamic" and not self._sources.only_given
 
     def for_agent(
-        self, servers: Sequence[str | Mapping[str, object]] = (), *, required: Sequence[str] = ()
+        self,
+        servers: Sequence[str | Mapping[str, object]] = (),
+        *,
+        required: Sequence[str] = (),
+        has_tool: Callable[[str], bool] = lambda name: True,
     ) -> AgentServers:
         """The servers of one agent: names share this host's connections, `{name: entry}` are its own.
+        `has_tool`: which of their tools the agent has, by qualified name.
 
         `ConfigError` if a server it names, or one that is required, is missing or may not be started.
         """
@@ -690,7 +706,7 @@ class Host:
         for name in required:
             if own is not None and name in inline:
                 _check_usable(name, own.configuration.servers.get(name))
-        return AgentServers(self, borrowed, own)
+        return AgentServers(self, borrowed, own, has_tool)
 
     async def relay(self, events: AsyncIterator[Event]) -> None:
         """Publishes another host's events as this one's, until they end."""

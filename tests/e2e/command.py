@@ -96,6 +96,12 @@ class Terminal:
             assert self._take(deadline), f"ended without a question: {self._output.decode()!r}"
         self.type(key)
 
+    def wait_for(self, text: str) -> None:
+        """Waits until this has appeared."""
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while text.encode() not in self._output:
+            assert self._take(deadline), f"{text!r} did not appear: {self._output.decode()!r}"
+
     def finish(self, answering: bytes = b"") -> str:
         """Waits for the end; everything that appeared. `answering`: what is typed at each question."""
         deadline = time.monotonic() + LIMIT_SECONDS

@@ -21,6 +21,7 @@ from tests.e2e.forked import run
 pytestmark = pytest.mark.requirement("AGT-1")
 
 ANTHROPIC, OPENAI = "anthropic:claude-sonnet-5", "openai-chat:gpt-5.5"
+RESPONSES = "openai:gpt-5.5"
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +46,7 @@ def ask(provider: FakeProvider, model: str, *words: str, input: str | None = Non
 
 
 @pytest.mark.requirement("AGT-2")
-@pytest.mark.parametrize("model", [ANTHROPIC, OPENAI])
+@pytest.mark.parametrize("model", [ANTHROPIC, OPENAI, RESPONSES])
 def test_a_tool_is_called_and_the_answer_printed(model: str, demo: None) -> None:
     with FakeProvider(["Let me see.", ("mcp__demo__add", {"a": 40, "b": 2})], ["It is 42."]) as provider:
         done = ask(provider, model, "-p", "40 and 2?", "--allowed-tools", "mcp__demo__add")
@@ -107,7 +108,7 @@ def test_a_conversation_is_continued_in_another_process(demo: None) -> None:
 
 
 @pytest.mark.requirement("AGT-2")
-@pytest.mark.parametrize("model", [ANTHROPIC, OPENAI])
+@pytest.mark.parametrize("model", [ANTHROPIC, OPENAI, RESPONSES])
 def test_a_refused_key_ends_with_a_sentence(model: str, demo: None) -> None:
     with FakeProvider(401) as provider:
         done = ask(provider, model, "-p", "hi")
@@ -158,7 +159,7 @@ def test_wrong_options_are_named(words: tuple[str, ...], problem: str) -> None:
 
 
 @pytest.mark.requirement("AGT-5")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_ended_in_the_middle_of_a_command_nothing_runs_on_and_the_conversation_is_whole(
     number: signal.Signals, home: Path
 ) -> None:
@@ -170,7 +171,7 @@ def test_ended_in_the_middle_of_a_command_nothing_runs_on_and_the_conversation_i
         _until(lambda: pid_file.exists() and pid_file.read_text())
         process.send_signal(number)
         process.communicate(timeout=20)
-        assert process.returncode == 130
+        assert process.returncode == (-number if number == signal.SIGKILL else 130)
         child = int(pid_file.read_text())
         _until(lambda: not is_alive(child))
         done = ask(provider, OPENAI, "-c", "-p", "Are you there?")
@@ -184,3 +185,16 @@ def _until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+@pytest.mark.requirement("AGT-2")
+def test_the_providers_cache_is_used_and_what_it_holds_never_changes(demo: None) -> None:
+    script: list[Any] = [[("mcp__demo__add", {"a": 1, "b": 1})], ["Two."]]
+    with FakeProvider(*script) as provider:
+        ask(provider, ANTHROPIC, "-p", "add", "--allowed-tools", "mcp__demo__add")
+    first, second = provider.requests
+    assert first["tools"] == second["tools"]
+    assert first["system"] == second["system"]
+    assert "cache_control" in first["tools"][-1]
+    assert "cache_control" in first["system"][-1]
+    assert "cache_control" in second, "what was said so far is cached, too"

@@ -89,6 +89,7 @@ async def test_a_command_gets_the_event_as_json_and_the_persons_environment(home
     given = json.loads(Path("given.json").read_text())
     assert given == {
         "session_id": "s1",
+        "transcript_path": "",
         "cwd": str(home / "work"),
         "hook_event_name": "PreToolUse",
         "permission_mode": "default",

@@ -281,7 +281,7 @@ async def test_t66_closing_while_a_call_is_decided_on_hangs_nobody(arena, way):
         async def allow(self, question: Any) -> Any:
             return await self.judge(question)
 
-        async def judge(self, _: Any) -> Any:
+        async def judge(self, _: Any, conversation: Any = ()) -> Any:
             reached.set()
             await asyncio.Event().wait()
 

@@ -104,18 +104,21 @@ def _content_size(content: object) -> float:
 class Compaction:
     """Replaces a conversation by a summary and the last prompt."""
 
-    def __init__(self, history: Sequence[ModelMessage]) -> None:
+    def __init__(self, history: Sequence[ModelMessage], instructions: str = "") -> None:
+        """`instructions`: what the person wants the summary to contain."""
         self._history = list(history)
+        self._question = f"{SUMMARIZE}\n\n{instructions}" if instructions else SUMMARIZE
 
     def request(self) -> list[ModelMessage]:
         """The conversation with the question for a summary at the end."""
-        return [*self._history, ModelRequest([UserPromptPart(SUMMARIZE)])]
+        return [*self._history, ModelRequest([UserPromptPart(self._question)])]
 
-    def apply(self, summary: str) -> list[ModelMessage]:
-        """The new conversation. It ends as the old one did, so that the model answers the same prompt."""
+    def apply(self, summary: str, context: Sequence[str] = ()) -> list[ModelMessage]:
+        """The new conversation. It ends as the old one did, so that the model answers the same prompt.
+        `context`: what hooks want the model to be given."""
         last = _last_prompt(self._history)
         begin = f"{CONTINUED}\n\n{summary.strip()}"
-        prompts = [UserPromptPart(begin)]
+        prompts = [UserPromptPart(text) for text in (begin, *context)]
         if last is not None:
             prompts.append(UserPromptPart(f"The user's last message:\n\n{last[:KEPT_LIMIT]}"))
         return [ModelRequest(prompts)]

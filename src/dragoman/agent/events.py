@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from dragoman.calls.outcome import CallOutcome
+from dragoman.cleaning import one_line
 from dragoman.wire.peer import Progress
 
 
@@ -69,6 +70,22 @@ class ContextCompacted(Struct, frozen=True, kw_only=True):
     tokens_after: int
 
 
+class PromptRefused(Struct, frozen=True, kw_only=True):
+    """A hook refused a message that was queued while the model worked."""
+
+    prompt: str
+    reason: str
+
+
+class SubagentEvent(Struct, frozen=True, kw_only=True):
+    """Something that an agent did that the model gave work to."""
+
+    agent: str
+    agent_id: str
+    event: Any
+    """An `AgentEvent`."""
+
+
 class QueuedSent(Struct, frozen=True):
     """Messages that were queued while the model worked are part of its next request."""
 
@@ -94,6 +111,18 @@ class Usage(Struct, frozen=True, kw_only=True):
             cost_usd=sum(costs) if costs else None,
         )
 
+    def __sub__(self, before: Usage) -> Usage:
+        cost = None if self.cost_usd is None else self.cost_usd - (before.cost_usd or 0.0)
+        return Usage(
+            input_tokens=self.input_tokens - before.input_tokens,
+            output_tokens=self.output_tokens - before.output_tokens,
+            cache_read_tokens=self.cache_read_tokens - before.cache_read_tokens,
+            cost_usd=cost,
+        )
+
+
+StoppedBy = Literal["end", "max-turns", "length", "hook"]
+
 
 class Reply(Struct, frozen=True, kw_only=True):
     """How one prompt was answered."""
@@ -103,7 +132,23 @@ class Reply(Struct, frozen=True, kw_only=True):
     turns: int
     """How many responses of the model it took."""
     usage: Usage
-    stopped_by: Literal["end", "max-turns"] = "end"
+    stopped_by: StoppedBy = "end"
+    """`length`: the text was cut off at the model's output limit. `hook`: a hook refused the prompt."""
+    reason: str = ""
+    """Of the hook."""
+
+    @property
+    def stopped_text(self) -> str:
+        """Why the prompt was not answered to its end, in words; empty if it was."""
+        match self.stopped_by:
+            case "max-turns":
+                return f"Stopped after {self.turns} turns (--max-turns)."
+            case "length":
+                return "The answer was cut off at the model's output limit."
+            case "hook":
+                return f"A hook refused the prompt: {one_line(self.reason, 500)}"
+            case "end":
+                return ""
 
 
 AgentEvent = (
@@ -116,4 +161,6 @@ AgentEvent = (
     | RetryScheduled
     | ContextCompacted
     | QueuedSent
+    | PromptRefused
+    | SubagentEvent
 )

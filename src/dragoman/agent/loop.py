@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final, Literal
 
 from msgspec import Struct
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.exceptions import ModelAPIError
+from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -32,6 +32,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
 from dragoman.agent.context import Compaction, Meter
+from dragoman.agent.conversation_hooks import ConversationHooks
 from dragoman.agent.conversion import (
     definitions,
     interrupted,
@@ -43,10 +44,12 @@ from dragoman.agent.conversion import (
 from dragoman.agent.events import (
     AgentEvent,
     ContextCompacted,
+    PromptRefused,
     QueuedSent,
     Reply,
     ResponseFinished,
     RetryScheduled,
+    StoppedBy,
     TextDelta,
     ThinkingDelta,
     ToolCallFinished,
@@ -54,11 +57,12 @@ from dragoman.agent.events import (
     ToolCallStarted,
     Usage,
 )
-from dragoman.agent.retry import react
-from dragoman.agent.transcript import Transcript
-from dragoman.calls.outcome import CallOutcome
+from dragoman.agent.retry import CUT_OFF, is_cut_off, react
+from dragoman.agent.transcript import Record
+from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.turn import call_in_turn
-from dragoman.errors import ModelUnavailable
+from dragoman.errors import CallError, ModelUnavailable
+from dragoman.host import Host
 from dragoman.permissions.classifier import conversation_for_classifier
 from dragoman.toolbox import Toolbox
 
@@ -66,6 +70,10 @@ OnEvent = Callable[[AgentEvent], None]
 
 SETTINGS: Final[ModelSettings] = {"max_retries": 0, "cache": True}
 """Retries are made here, where they are seen."""
+SUMMARY_SETTINGS: Final[ModelSettings] = {**SETTINGS, "tool_choice": "none"}
+"""Tools are sent with the request for a summary as well: the provider's cache holds, and some providers
+refuse a conversation with tool calls otherwise."""
+NOT_YET: Final = "A hook of the user does not let you stop yet:"
 REPEAT_LIMIT: Final = 3
 """How often in sequence the same call with the same result is accepted before the model is asked to stop."""
 REPEATED: Final = (
@@ -82,6 +90,13 @@ class Limits(Struct, frozen=True, kw_only=True):
 LIMITS: Final = Limits()
 
 
+def limits_of(host: Host, model: Model, max_turns: int) -> Limits:
+    """The context that the model has, or where that is not known the setting."""
+    window: object = model.profile.get("context_window")
+    known = window if isinstance(window, int) else host.configuration.settings["DRAGOMAN_CONTEXT_TOKENS"]
+    return Limits(max_turns=max_turns, context_tokens=known)
+
+
 class Conversation:
     def __init__(
         self,
@@ -90,19 +105,22 @@ class Conversation:
         instructions: str,
         *,
         limits: Limits = LIMITS,
-        transcript: Transcript | None = None,
-        history: Sequence[ModelMessage] = (),
+        record: Record = Record(),  # noqa: B008 (frozen)
+        hooks: ConversationHooks = ConversationHooks(),  # noqa: B008 (it has no state)
     ) -> None:
         """`instructions`: the system prompt. It is sent with each request and does not change, so that the
-        provider's cache holds. `history`: what was said before, as a transcript has it."""
+        provider's cache holds."""
         self._toolbox = toolbox
         self._model = model
         self._instructions = instructions
         self._limits = limits
-        self._transcript = transcript
-        self._history = list(history)
+        self._transcript = record.transcript
+        self._history = list(record.history)
+        self._hooks = hooks
         self._meter = Meter(limits.context_tokens)
         self._repeats = _Repeats()
+        self._are_instructions_changed = False
+        """Whether servers' instructions are others than in the system prompt."""
         self.queued: list[str] = []
         """Messages that the model is given along with the next tool results. They can be withdrawn here."""
         self.usage = Usage()
@@ -127,6 +145,10 @@ class Conversation:
         """How many tokens the next request has, about."""
         return self._meter.tokens(self._history)
 
+    def add_usage(self, usage: Usage) -> None:
+        """Of agents that work for this conversation."""
+        self.usage += usage
+
     def queue(self, prompt: str) -> None:
         """Gives the model a message along with the next tool results, while it works."""
         self.queued.append(prompt)
@@ -134,10 +156,18 @@ class Conversation:
     async def run(self, prompt: str, on_event: OnEvent = lambda event: None) -> Reply:
         """The model's answer to a prompt. Raises `ModelUnavailable`. When it is cancelled, the conversation
         stays complete, and the next prompt continues it."""
-        changes = self._toolbox.instructions_delta() if self._history else ""
-        self._add(ModelRequest([UserPromptPart(text) for text in (changes, prompt) if text]))
+        submitted = await self._hooks.prompt_submitted(prompt)
+        if submitted.refusal is not None:
+            return Reply(text="", turns=0, usage=Usage(), stopped_by="hook", reason=submitted.refusal)
+        self._add_texts(*self._changed_instructions(), *submitted.context, prompt)
         before = self.usage
-        text = ""
+        text, turns, stopped_by = await self._work(on_event)
+        return Reply(text=text, turns=turns, usage=self.usage - before, stopped_by=stopped_by)
+
+    async def _work(self, on_event: OnEvent) -> tuple[str, int, StoppedBy]:
+        """Response after response until the model makes no more calls: its last text, how many responses, and
+        what ended it."""
+        text, stops = "", 0
         for turn in range(1, self._limits.max_turns + 1):
             response = await self._respond(on_event)
             text = _text_of(response) or text
@@ -145,22 +175,37 @@ class Conversation:
             if calls:
                 await self._call_tools(calls, on_event)
             elif not self.queued:
-                return Reply(text=text, turns=turn, usage=_difference(self.usage, before))
-            self._add_queued(on_event)
-        return Reply(
-            text=text,
-            turns=self._limits.max_turns,
-            usage=_difference(self.usage, before),
-            stopped_by="max-turns",
-        )
+                reason = await self._hooks.stopping(text, stops)
+                if reason is None:
+                    return text, turn, "length" if response.finish_reason == "length" else "end"
+                stops += 1
+                self._add_texts(f"{NOT_YET}\n\n{reason}")
+            await self._add_queued(on_event)
+        return text, self._limits.max_turns, "max-turns"
 
-    async def compact(self, on_event: OnEvent = lambda event: None) -> None:
-        """Replaces the conversation so far by a summary that the model writes."""
+    async def compact(
+        self,
+        on_event: OnEvent = lambda event: None,
+        *,
+        instructions: str = "",
+        trigger: Literal["manual", "auto"] = "manual",
+    ) -> None:
+        """Replaces the conversation so far by a summary that the model writes. `instructions`: what the
+        person wants it to contain. Raises `ModelUnavailable`; the conversation stays as it was then."""
+        await self._hooks.before_compaction(trigger, instructions)
         before = self.context_tokens
-        compaction = Compaction(self._history)
-        response = await self._stream(compaction.request(), (), lambda event: None)
+        compaction = Compaction(self._history, instructions)
+        response = await self._stream(compaction.request(), lambda event: None, settings=SUMMARY_SETTINGS)
         self.usage += usage_of(response)
-        self._history = compaction.apply(_text_of(response))
+        summary = _text_of(response)
+        if not summary.strip():
+            raise ModelUnavailable(
+                "the model wrote no summary", hint="Begin a new conversation, or try again."
+            )
+        context = [*await self._hooks.started("compact")]
+        if self._are_instructions_changed:
+            context.append(self._toolbox.instructions())
+        self._history = compaction.apply(summary, context)
         if self._transcript is not None:
             self._transcript.restart(self._history)
         on_event(ContextCompacted(tokens_before=before, tokens_after=self.context_tokens))
@@ -170,19 +215,19 @@ class Conversation:
     async def _respond(self, on_event: OnEvent) -> ModelResponse:
         """The next response, recorded. After a passing failure the request is made again."""
         if self._meter.is_full(self._history):
-            await self.compact(on_event)
+            await self.compact(on_event, trigger="auto")
         attempt, has_compacted = 0, False
         while True:
             attempt += 1
             try:
-                response = await self._stream(
-                    [*self._history], definitions(self._toolbox.tools()), on_event, is_recorded=True
-                )
+                response = await self._stream([*self._history], on_event, is_recorded=True)
+                if is_cut_off(response):
+                    raise ModelConnectionError(self._model.model_name, CUT_OFF)
             except ModelAPIError as error:
                 reaction = react(error, attempt)
                 if reaction.action == "compact" and not has_compacted and len(self._history) > 1:
                     has_compacted = True
-                    await self.compact(on_event)
+                    await self.compact(on_event, trigger="auto")
                 elif reaction.action == "retry":
                     wait = reaction.wait_seconds
                     on_event(RetryScheduled(reason=reaction.reason, attempt=attempt, wait_seconds=wait))
@@ -200,15 +245,15 @@ class Conversation:
     async def _stream(
         self,
         messages: Sequence[ModelMessage],
-        tools: Sequence[Any],
         on_event: OnEvent,
         *,
+        settings: ModelSettings = SETTINGS,
         is_recorded: bool = False,
     ) -> ModelResponse:
-        parameters = ModelRequestParameters(function_tools=list(tools))
+        parameters = ModelRequestParameters(function_tools=definitions(self._toolbox.tools()))
         request = _with_instructions(messages, self._instructions)
         async with model_request_stream(
-            self._model, request, model_settings=SETTINGS, model_request_parameters=parameters
+            self._model, request, model_settings=settings, model_request_parameters=parameters
         ) as stream:
             try:
                 async for event in stream:
@@ -254,24 +299,48 @@ class Conversation:
         arguments, problem = read_arguments(call)
         name, call_id = call.tool_name, call.tool_call_id
         on_event(ToolCallStarted(call_id=call_id, tool=name, arguments=arguments))
-        outcome = problem or await self._toolbox.call(
-            name,
-            arguments,
-            call_id=call_id,
-            on_progress=lambda progress: on_event(
-                ToolCallProgressed(call_id=call_id, tool=name, progress=progress)
-            ),
-        )
+        try:
+            outcome = problem or await self._toolbox.call(
+                name,
+                arguments,
+                call_id=call_id,
+                on_progress=lambda progress: on_event(
+                    ToolCallProgressed(call_id=call_id, tool=name, progress=progress)
+                ),
+            )
+        except CallError as error:  # the server was lost: the model is told so
+            outcome = outcome_of_error(error.server or "", name, error)
         on_event(ToolCallFinished(call_id=call_id, tool=name, outcome=outcome))
         return outcome
 
     # What was said.
 
-    def _add_queued(self, on_event: OnEvent) -> None:
-        if self.queued:
-            self._add(ModelRequest([UserPromptPart(prompt) for prompt in self.queued]))
-            on_event(QueuedSent(tuple(self.queued)))
-            self.queued.clear()
+    async def _add_queued(self, on_event: OnEvent) -> None:
+        """Messages of the person, and instructions of servers that were connected meanwhile."""
+        sent: list[str] = []
+        texts = self._changed_instructions()
+        while self.queued:
+            prompt = self.queued.pop(0)
+            submitted = await self._hooks.prompt_submitted(prompt)
+            if submitted.refusal is None:
+                sent.append(prompt)
+                texts += [*submitted.context, prompt]
+            else:
+                on_event(PromptRefused(prompt=prompt, reason=submitted.refusal))
+        if texts:
+            self._add_texts(*texts)
+        if sent:
+            on_event(QueuedSent(tuple(sent)))
+
+    def _changed_instructions(self) -> list[str]:
+        """What servers say about how to use them that the model was not given yet."""
+        changes = self._toolbox.instructions_delta()
+        if changes:
+            self._are_instructions_changed = True
+        return [changes] if changes else []
+
+    def _add_texts(self, *texts: str) -> None:
+        self._add(ModelRequest([UserPromptPart(text) for text in texts]))
 
     def _add(self, message: ModelMessage) -> None:
         self._history.append(message)
@@ -316,13 +385,3 @@ def _shown(event: object) -> AgentEvent | None:
 
 def _text_of(response: ModelResponse) -> str:
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
-
-
-def _difference(now: Usage, before: Usage) -> Usage:
-    cost = None if now.cost_usd is None else now.cost_usd - (before.cost_usd or 0.0)
-    return Usage(
-        input_tokens=now.input_tokens - before.input_tokens,
-        output_tokens=now.output_tokens - before.output_tokens,
-        cache_read_tokens=now.cache_read_tokens - before.cache_read_tokens,
-        cost_usd=cost,
-    )

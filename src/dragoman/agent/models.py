@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -19,6 +19,8 @@ from dragoman.errors import MissingPackage, ModelUnavailable
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.providers import Provider
+
+Load = Callable[["ModelChoice"], Awaitable["Model"]]
 
 VARIABLE: Final = "DRAGOMAN_MODEL"
 DEFAULTS: Final[Mapping[str, str]] = {

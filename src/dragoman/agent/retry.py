@@ -21,6 +21,7 @@ from pydantic_ai.exceptions import (
     ModelServerError,
     ModelTimeoutError,
 )
+from pydantic_ai.messages import ModelResponse
 
 ATTEMPT_LIMIT: Final = 6
 FIRST_WAIT_SECONDS: Final = 1.0
@@ -35,6 +36,19 @@ _TRANSIENT: Final = (
     ModelConnectionError,
     ModelTimeoutError,
 )
+
+
+CUT_OFF: Final = "the answer was cut off"
+
+
+def is_cut_off(response: ModelResponse) -> bool:
+    """Whether the stream ended before the model's answer did, although the connection did not fail. (OpenAI's
+    chat format cannot be told: half a tool call has arguments that are not JSON.)"""
+    if response.finish_reason == "length":
+        return False
+    return response.state == "incomplete" or (
+        response.provider_name == "anthropic" and response.finish_reason is None
+    )
 
 
 class Reaction(Struct, frozen=True):
@@ -84,6 +98,8 @@ def reason_of(error: ModelAPIError) -> str:
             return "the provider had an error"
         case ModelTimeoutError():
             return "the provider did not answer in time"
+        case ModelConnectionError(message=message) if message == CUT_OFF:
+            return CUT_OFF
         case ModelConnectionError():
             return "the connection to the provider failed"
         case ModelHTTPError():

@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
 from msgspec import Struct
@@ -39,6 +39,13 @@ class TranscriptInfo(Struct, frozen=True, kw_only=True):
     changed_at: float
 
 
+class Record(NamedTuple):
+    """Where a conversation is written to, and what was said in it before."""
+
+    transcript: Transcript | None = None
+    history: Sequence[ModelMessage] = ()
+
+
 class Transcript:
     """Appends to one conversation's file."""
 
@@ -49,6 +56,10 @@ class Transcript:
     def id(self) -> str:
         return self._path.stem
 
+    @property
+    def path(self) -> Path:
+        return self._path
+
     @staticmethod
     def begin(folder: Path, model: str) -> Transcript:
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
@@ -57,14 +68,18 @@ class Transcript:
         return transcript
 
     @staticmethod
-    def resume(name: str) -> tuple[Transcript, list[ModelMessage]]:
+    def existing(name: str) -> Transcript:
         """Raises `NotFound`."""
         path = _folder() / f"{name}.jsonl"
         if not _ID.fullmatch(name) or not path.is_file():
             raise NotFound(
                 f"there is no conversation {one_line(name, 80)!r}", hint="`dragoman --resume` lists them."
             )
-        return Transcript(path), complete(read_messages(path))
+        return Transcript(path)
+
+    def history(self) -> list[ModelMessage]:
+        """What was said so far, in a form that can be continued."""
+        return complete(read_messages(self._path))
 
     def add(self, message: ModelMessage) -> None:
         self._write({"message": _dump([message])[0]})
@@ -171,7 +186,7 @@ def _info(path: Path) -> TranscriptInfo | None:
 def _prompt_in(line: Mapping[str, Any]) -> str:
     try:
         message: Any = line["message"] if "message" in line else line["restart"][0]
-        content = message["parts"][0]["content"]
+        content = message["parts"][-1]["content"]  # before it may be what hooks add
     except (LookupError, TypeError):  # it was damaged, or has only begun
         return ""
     return one_line(content, 200) if isinstance(content, str) else ""

@@ -10,9 +10,8 @@ import contextlib
 import difflib
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, Unpack
 
 import click
 
@@ -32,10 +31,7 @@ if TYPE_CHECKING:
 
     from dragoman.catalog.tools import ServerTool
     from dragoman.cli.approval_questions import Started
-    from dragoman.host import Host
-    from dragoman.interaction import Interaction, Sampler
-    from dragoman.permissions.classifier import Classifier
-    from dragoman.permissions.modes import PermissionMode
+    from dragoman.host import Host, HostOptions
     from dragoman.servers.status import ServerStatus
 
 
@@ -127,47 +123,30 @@ def run_with_host(
     sources: Sources | Mapping[str, Any],
     work: Callable[[Host], Awaitable[T]],
     *,
-    only: Collection[str] | None = None,
-    watch: bool = False,
-    tool_lock: Path | None = None,
-    interaction: Interaction | None = None,
-    audit: bool | None = None,
-    permission_mode: PermissionMode | None = "default",
-    rules: Mapping[str, Sequence[str]] | None = None,
-    sampler: Sampler | None = None,
     shows_hook_reports: bool = True,
-    classifier: Classifier | None = None,
+    **options: Unpack[HostOptions],
 ) -> T:
     """Runs one command's work in an open host. SIGTERM and SIGHUP close the host before the end.
 
-    `interaction`: who is asked about calls. Without one the command makes none. `audit`: see `Host`.
-    `shows_hook_reports`: what hooks have to say is written to stderr.
+    `options`: those of `Host`. Without an `interaction` the command makes no calls; the permission mode is
+    `default` unless another one is given. `shows_hook_reports`: what hooks have to say is written to stderr.
     """
     import asyncio
 
     from dragoman.host import Host
 
+    options.setdefault("permission_mode", "default")
+    options["roots"] = added_folders()
+
     async def main() -> T:
         task = asyncio.current_task()
         if task is not None:
             _cancel_on_signals(task)
-        async with Host(
-            sources,
-            permission_mode=permission_mode,
-            rules=rules,
-            interaction=interaction,
-            only=only,
-            watch=watch,
-            tool_lock=tool_lock,
-            audit=audit,
-            roots=added_folders(),
-            sampler=sampler,
-            classifier=classifier,
-        ) as host:
+        async with Host(sources, **options) as host:
             for problem in host.problems:
                 if problem not in host.configuration.problems:  # those are shown before a host is opened
                     show_problem(problem)
-            is_shown = interaction is not None and shows_hook_reports
+            is_shown = shows_hook_reports and (options.get("interaction") is not None or options.get("audit"))
             reporting = asyncio.create_task(_show_hook_reports(host)) if is_shown else None
             try:
                 return await work(host)

@@ -19,6 +19,7 @@ from dragoman.cli.agent.options import conversation_options
 from dragoman.version import VERSION
 
 COMMANDS: Final = {
+    "agents": "List and approve agents that are defined in files.",
     "auth": "Show the sign-ins of all servers.",
     "call": "Call one tool and print its result.",
     "completion": "Print the script that completes commands, servers and tools in a shell.",
@@ -38,7 +39,7 @@ COMMANDS: Final = {
 COMPLETION: Final = "_DRAGOMAN_COMPLETE"
 """How a shell asks for completions."""
 
-GROUPS: Final = frozenset({"auth", "config", "mcp", "permissions", "tasks", "tools"})
+GROUPS: Final = frozenset({"agents", "auth", "config", "mcp", "permissions", "tasks", "tools"})
 
 JSON_WANTED: Final = "dragoman.json"
 """The key by which `--json` is noted in the context, so that an error becomes a JSON document, too."""

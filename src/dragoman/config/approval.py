@@ -1,4 +1,4 @@
-"""Approval of what came with a project: the decision, and the file where a person's answers are kept.
+"""Approval of what came with a project or a plugin: the decision, and the file with a person's answers.
 
 Answers are kept in the person's own folder. Each is bound to the project's folder and to a fingerprint of the
 whole entry, or rule, as written: nothing in a project can approve itself, and an edited entry is asked again.
@@ -23,7 +23,8 @@ ApprovalState = Literal["approved", "pending", "rejected"]
 
 SERVERS: Final = "files"
 RULES: Final = "rules"
-"""The sections of the file of answers. A server may have any name, so rules have a section of their own."""
+AGENTS: Final = "agents"
+"""The sections of the file of answers. A server may have any name, so others have sections of their own."""
 
 
 class Choices(Struct, frozen=True, kw_only=True):
@@ -97,9 +98,10 @@ Rows = Mapping[str, Mapping[str, ApprovalAnswer]]
 class Answers:
     """The remembered answers, read once."""
 
-    def __init__(self, servers: Rows, rules: Rows, variables: str | None) -> None:
+    def __init__(self, servers: Rows, rules: Rows, agents: Rows, variables: str | None) -> None:
         self._servers = servers
         self._rules = rules
+        self._agents = agents
         self.confirmed_variables = variables
         """Fingerprint of the administrator's variables that the person has confirmed."""
 
@@ -113,6 +115,13 @@ class Answers:
         if answer is None or answer.decision != "approved":
             return False
         return answer.fingerprint == fingerprint(_as_entry(rule))
+
+    def approves_agent(self, file: Path, digest: str) -> bool:
+        """Whether the person approved the file of an agent with exactly this content."""
+        answer = self._agents.get(key_of(file), {}).get(file.name)
+        if answer is None or answer.decision != "approved":
+            return False
+        return answer.fingerprint == fingerprint({"sha256": digest})
 
 
 def key_of(file: Path) -> str:
@@ -133,12 +142,14 @@ def read_answers(path: Path, before: Answers | None = None) -> tuple[Answers, tu
     except ConfigFileError as error:
         if before is not None:
             return before, (f"{error}; the answers read before stay in effect",)
-        return Answers({}, {}, None), (f"{error}; no approval is taken from it",)
+        return Answers({}, {}, {}, None), (f"{error}; no approval is taken from it",)
     document = read[1] if read else {}
     problems: list[str] = []
-    servers, rules = (_rows(path, document.get(section), problems) for section in (SERVERS, RULES))
+    sections = (_rows(path, document.get(section), problems) for section in (SERVERS, RULES, AGENTS))
+    servers, rules, agents = sections
     variables = document.get("managedVariables")
-    return Answers(servers, rules, variables if isinstance(variables, str) else None), tuple(problems)
+    confirmed = variables if isinstance(variables, str) else None
+    return Answers(servers, rules, agents, confirmed), tuple(problems)
 
 
 def _rows(path: Path, section: Any, problems: list[str]) -> Rows:
@@ -176,6 +187,11 @@ def _remember(path: Path, section: str, file: Path, name: str, entry: object, de
         return {**document, section: {**files, key_of(file): {**rows, name: row}}}
 
     _edit(path, change)
+
+
+def remember_agent(path: Path, file: Path, digest: str) -> None:
+    """Keeps that the person approved the file of an agent, with this content."""
+    _remember(path, AGENTS, file, file.name, {"sha256": digest}, "approved")
 
 
 def forget(path: Path, files: tuple[Path, ...], name: str) -> int:

@@ -67,7 +67,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     """The variables that entries may use."""
     reading: Reading = Reading()
     """What the files said, for the next look."""
-    answers: approval.Answers = approval.Answers({}, {}, None)
+    answers: approval.Answers = approval.Answers({}, {}, {}, None)
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -19,7 +19,8 @@ from dragoman.events import HookReported
 from dragoman.hooks import merging
 from dragoman.hooks.declared import Hook
 from dragoman.hooks.events import EVENTS
-from dragoman.hooks.merging import After, Before
+from dragoman.hooks.matchers import EVERYTHING
+from dragoman.hooks.merging import After, Before, Submitted
 from dragoman.hooks.runner import EventInput, Runner
 from dragoman.hooks.verdicts import HookAnswer, HookDecision
 from dragoman.interaction import FormAnswer
@@ -48,6 +49,7 @@ class HookSession(NamedTuple):
     permission_mode: Callable[[], str]
     environ: Mapping[str, str] = os.environ
     """For hooks that are programs."""
+    transcript_path: str = ""
 
 
 class ActiveHooks:
@@ -74,8 +76,14 @@ class ActiveHooks:
         """Other hooks from now on; those that run are not touched."""
         self._of_event = {}
         for hook in hooks:
+            if not EVENTS[hook.event].matched:
+                hook = structs.replace(hook, matches=EVERYTHING)
             self._of_event.setdefault(hook.event, []).append(hook)
         self._concerned.clear()
+
+    def enter_conversation(self, session_id: str, transcript_path: str) -> None:
+        """From now on hooks are given this id and this file."""
+        self._session = self._session._replace(session_id=session_id, transcript_path=transcript_path)
 
     def wants(self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> bool:
         """Whether any hook would run: cheap, and mostly no. The subject of events of calls is the tool (and
@@ -183,12 +191,28 @@ class ActiveHooks:
         self._report_conflicts("ElicitationResult", conflicts)
         return changed
 
+    async def prompt_submitted(self, prompt: str) -> Submitted:
+        """UserPromptSubmit: whether the model is given a prompt, and what along with it."""
+        return merging.submitted(await self._answers("UserPromptSubmit", {"prompt": prompt}))
+
+    async def stopping(self, event: str, facts: Mapping[str, Any]) -> str | None:
+        """Stop or SubagentStop: why the model is to go on; None: it may stop."""
+        return merging.goes_on(await self._answers(event, facts))
+
     async def notify(self, event: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
         """Any other event; returns when every hook has ended. What is returned is context for the model,
-        and only `SessionStart` has any."""
-        spec = EVENTS[event]
-        hooks = self._hooks_for(event, str(facts.get(spec.matched, "")))
-        return merging.contexts(await self._ask(hooks, event, facts)) if hooks else ()
+        and only `SessionStart` has any. The words of a no, which has no effect, are shown to the person."""
+        answers = await self._answers(event, facts)
+        for answer in answers:
+            if answer.behaviour == "deny" and answer.reason and not answer.has_failed:
+                self._report(
+                    HookReported(event=event, hook=answer.hook, text=answer.reason, is_failure=False)
+                )
+        return merging.contexts(answers)
+
+    async def _answers(self, event: str, facts: Mapping[str, Any]) -> list[HookAnswer]:
+        hooks = self._hooks_for(event, str(facts.get(EVENTS[event].matched, "")))
+        return await self._ask(hooks, event, facts) if hooks else []
 
     async def close(self) -> None:
         """Ends every hook that runs; none is started after that."""
@@ -227,6 +251,7 @@ class ActiveHooks:
     async def _ask(self, hooks: Sequence[Hook], event: str, facts: Mapping[str, Any]) -> list[HookAnswer]:
         given = {
             "session_id": self._session.session_id,
+            "transcript_path": self._session.transcript_path,
             "cwd": self._session.cwd,
             "hook_event_name": event,
             "permission_mode": self._session.permission_mode(),

@@ -20,7 +20,7 @@ class EventSpec(NamedTuple):
     name: str
     when: str
     matched: str
-    """The field whose value the matcher looks at."""
+    """The field whose value the matcher looks at; empty: a matcher has no effect."""
     given: tuple[Field, ...]
     """What a hook is given, besides `COMMON`."""
     answers: tuple[Field, ...] = ()
@@ -31,8 +31,16 @@ class EventSpec(NamedTuple):
     """What a hook that fails does where it is to block."""
 
 
+STOP_LIMIT: Final = 8
+"""How often hooks may make a model go on after its answer to one prompt."""
+
 COMMON: Final = (
-    Field("session_id", "text", "the same for everything one host does"),
+    Field(
+        "session_id",
+        "text",
+        "in a conversation its id, which `--resume` takes; otherwise the same for everything one host does",
+    ),
+    Field("transcript_path", "text", "the conversation's file of JSON lines; empty outside of one"),
     Field("cwd", "text", "the folder the host looks from"),
     Field("hook_event_name", "text", "the event"),
     Field("permission_mode", "text", "the permission mode in force"),
@@ -41,8 +49,9 @@ COMMON: Final = (
 ANSWERS: Final = (
     Field("decision", "text", '`"block"` says no; `"approve"` is an older word for allow'),
     Field("reason", "text", "why"),
-    Field("continue", "boolean", "`false` says no as well"),
+    Field("continue", "boolean", "`false` says no as well; in `Stop` and `SubagentStop` it ends the work"),
     Field("stopReason", "text", "why"),
+    Field("suppressOutput", "boolean", "no effect: what hooks print is not shown in any case"),
     Field("systemMessage", "text", "shown to the person"),
     Field("hookSpecificOutput", "object", "the event's own fields, and perhaps `hookEventName`"),
 )
@@ -67,6 +76,15 @@ _CONTEXT: Final = Field("additionalContext", "text", "given to the model along w
 _OUTPUT: Final = Field(
     "updatedMCPToolOutput", "text or list of text blocks", "what the model sees instead of the result"
 )
+_STOP: Final = (
+    Field("stop_hook_active", "boolean", "whether the model goes on already because of such a hook"),
+    Field("last_assistant_message", "text", "what the model wrote last"),
+)
+_GOES_ON: Final = (
+    f"the model is given the reason and goes on, {STOP_LIMIT} times for one prompt at most; "
+    '`"continue": false` ends the work instead'
+)
+_ENDS: Final = "nothing: the work ends"
 _REFUSES: Final = "the call is refused, with the reason"
 _DECLINES: Final = "the question is declined"
 
@@ -158,22 +176,68 @@ _SPECS: Final = (
     ),
     EventSpec(
         "SessionStart",
-        "when a host has started",
+        "when a conversation begins, after it was summarized, or when a host without one has started",
         "source",
-        (Field("source", "text", "`startup`"),),
+        (Field("source", "text", "`startup`, `resume`, `clear` or `compact`"),),
         (
             Field(
                 "additionalContext",
                 "text",
-                "for the model (`host.session_context()`); text that is no JSON counts as well",
+                "for the model, before the first prompt (of a host without conversation: "
+                "`host.session_context()`); text that is no JSON counts as well",
             ),
         ),
     ),
     EventSpec(
         "SessionEnd",
-        "before a host ends",
+        "when a conversation ends, or before a host without one ends",
         "reason",
-        (Field("reason", "text", "`close`"),),
+        (
+            Field(
+                "reason",
+                "text",
+                "`prompt_input_exit` (the person ended it), `clear`, `resume` (another one is continued) or "
+                "`other`; of a host without conversation `close`",
+            ),
+        ),
+    ),
+    EventSpec(
+        "UserPromptSubmit",
+        "before a prompt of the person is given to the model",
+        "",
+        (Field("prompt", "text", "the prompt"),),
+        (
+            Field(
+                "additionalContext",
+                "text",
+                "given to the model along with the prompt; text that is no JSON counts as well",
+            ),
+        ),
+        "the model is not given the prompt, and the person is shown the reason",
+        "the model is not given the prompt",
+    ),
+    EventSpec("Stop", "when the model has answered a prompt", "", _STOP, (), _GOES_ON, _ENDS),
+    EventSpec(
+        "SubagentStop",
+        "when an agent that the model gave work to has answered",
+        "agent_type",
+        (
+            Field("agent_id", "text", "another one for each piece of work"),
+            Field("agent_type", "text", "the name of the agent"),
+            *_STOP,
+        ),
+        (),
+        _GOES_ON,
+        _ENDS,
+    ),
+    EventSpec(
+        "PreCompact",
+        "before a conversation is replaced by a summary",
+        "trigger",
+        (
+            Field("trigger", "text", "`manual` or `auto`"),
+            Field("custom_instructions", "text", "what the person wants the summary to contain, or empty"),
+        ),
     ),
     EventSpec(
         "Notification",

@@ -40,6 +40,14 @@ class After(Struct, frozen=True):
     """The result's text as the model is to see it; None: as it is."""
 
 
+class Submitted(Struct, frozen=True):
+    """What the hooks before a prompt came to."""
+
+    refusal: str | None = None
+    """Why the model is not given the prompt; None: it is."""
+    context: tuple[str, ...] = ()
+
+
 class Conflict(NamedTuple):
     """Two hooks that want different things; the second had its way."""
 
@@ -172,6 +180,22 @@ def elicitation_answered(
     if action == answer.action and content is answer.content:
         return answer, conflicts
     return _form(action, content), conflicts
+
+
+def submitted(answers: Sequence[HookAnswer]) -> Submitted:
+    decision = _word(answers)
+    if decision is not None and decision.behaviour == "deny":
+        return Submitted(decision.reason)
+    return Submitted(context=contexts(answers))
+
+
+def goes_on(answers: Sequence[HookAnswer]) -> str | None:
+    """Why the model goes on after its answer; None: it does not. A hook that failed does not make it."""
+    said = [answer for answer in answers if not answer.has_failed]
+    if any(answer.ends for answer in said):
+        return None
+    decision = _word(said)
+    return decision.reason if decision is not None and decision.behaviour == "deny" else None
 
 
 def contexts(answers: Sequence[HookAnswer]) -> tuple[str, ...]:

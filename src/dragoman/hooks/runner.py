@@ -280,9 +280,13 @@ def _decided(hook: Hook, output: bytes) -> HookAnswer:
             return _unreadable(hook, output, f"its JSON cannot be read: {error.detail}")
     if any(key in output for key in _ANSWER_KEYS) or _SAYS_NO.search(output):
         return _unreadable(hook, output, "it wrote something before its JSON, which must be its only output")
-    if hook.event != "SessionStart" or not output:
+    if hook.event not in _TEXT_IS_CONTEXT or not output:
         return HookAnswer(hook=hook.name)
     return HookAnswer(hook=hook.name, context=verdicts.cleaned_context(output.decode()))
+
+
+_TEXT_IS_CONTEXT: Final = ("SessionStart", "UserPromptSubmit")
+"""Events whose hooks may print text for the model, without JSON."""
 
 
 def _unreadable(hook: Hook, output: bytes, problem: str) -> HookAnswer:

@@ -57,6 +57,8 @@ class HookAnswer(Struct, frozen=True, kw_only=True):
     """Why the hook failed, or what of its answer could not be read."""
     has_failed: bool = False
     """Whether it failed and is to block when it does."""
+    ends: bool = False
+    """Whether it says `"continue": false`."""
 
 
 def blocked(hook: str, reason: str, *, is_managed: bool = False) -> HookAnswer:
@@ -145,7 +147,8 @@ class _Reader:
             if goes_on is not False:
                 self.problems.append('"continue" must be true or false')
             if _folded(goes_on) in ("false", "no", "0"):
-                found |= {"behaviour": "deny", "reason": _reason(self._text(document, "stopReason") or "")}
+                reason = _reason(self._text(document, "stopReason") or "")
+                found |= {"behaviour": "deny", "reason": reason, "ends": True}
         match document.get("decision"):
             case None:
                 return
@@ -227,6 +230,7 @@ _OF_EVENT: Final[dict[str, Callable[[_Reader, dict[str, Any]], None]]] = {
     "Elicitation": _Reader.form,
     "ElicitationResult": _Reader.form,
     "SessionStart": _Reader.context,
+    "UserPromptSubmit": _Reader.context,
 }
 
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from pydantic_ai.tools import ToolDefinition
 
 
 class Says(Struct, frozen=True):
@@ -39,13 +40,21 @@ class ScriptedModel:
         """What the model was given, request by request."""
         self.tools: list[list[str]] = []
         """The names of the tools in each request."""
+        self.definitions: list[list[ToolDefinition]] = []
+        """These tools."""
         self.model = FunctionModel(stream_function=self._respond, model_name="scripted")
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the script is not at its end."""
+        return bool(self._script)
 
     async def _respond(
         self, messages: list[ModelMessage], info: AgentInfo
     ) -> AsyncIterator[str | DeltaToolCalls]:
         self.requests.append(list(messages))
         self.tools.append([tool.name for tool in info.function_tools])
+        self.definitions.append(list(info.function_tools))
         if not self._script:
             raise AssertionError("the script of the model has ended, and it is asked once more")
         for place, part in enumerate(self._parts(self._script.pop(0), messages)):

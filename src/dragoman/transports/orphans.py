@@ -40,7 +40,6 @@ while read -r op group started; do
     -) kept=; for g in $groups; do [ "${g%:*}" = "$group" ] || kept="$kept $g"; done; groups=$kept ;;
   esac
 done
-[ -n "$groups" ] || exit 0
 # Whether a pid is unused, or still belongs to the process that was started then.
 same() {
   facts=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
@@ -77,7 +76,12 @@ class ProcessWatchdog:
         self._numbers = itertools.count(1)
 
     def new_marker(self) -> str:
-        """What a new server and its children carry in their environment, as `MARKER`."""
+        """What a new server and its children carry in their environment, as `MARKER`. From now on whatever
+        carries it ends with this program, also before its group is listed; `release` if nothing was
+        started."""
+        with self._lock:
+            if self._watchdog is None:
+                self._watchdog = _start_watchdog(self._token, self._groups)
         return f"{self._token}.{next(self._numbers)}"
 
     def watch(self, pid: int) -> None:
@@ -89,7 +93,7 @@ class ProcessWatchdog:
             self._note(f"+ {pid} {started}\n")
 
     def release(self, pid: int) -> None:
-        """The group is gone."""
+        """The group is gone, or (with any other number) nothing was started."""
         with self._lock:
             self._groups.pop(pid, None)
             if self._groups:

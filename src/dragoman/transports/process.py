@@ -52,16 +52,20 @@ class ServerProcess:
         self._loop = asyncio.get_running_loop()
         self._on_exit: list[Callable[[], None]] = []
         marker = watchdog.new_marker()
-        self._popen = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**env, MARKER: marker},
-            cwd=cwd,
-            start_new_session=True,
-            bufsize=0,
-        )
+        try:
+            self._popen = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**env, MARKER: marker},
+                cwd=cwd,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except BaseException:
+            watchdog.release(0)
+            raise
         self._family = Family(self._popen, marker)
         self._ending: Ending | None = None
         self.left_behind: tuple[str, ...] = ()

@@ -115,6 +115,8 @@ class ConversationApp(App[int]):
         self.start(self.control.keep_open())  # returned, the task would be waited for
 
     async def on_unmount(self) -> None:
+        if self.return_value is not None:
+            self.control.leave()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -67,7 +67,7 @@ async def run(app: ConversationApp, line: Line) -> None:
 
             app.push_screen(ResumeScreen(app.control.options.folder), app.control.resume)
         case "clear":
-            app.control.change(structs.replace(app.control.options, resume=None))
+            app.control.change(structs.replace(app.control.options, resume=None, source="clear"))
         case "compact":
             app.control.compact()
         case "model":

@@ -69,6 +69,7 @@ class SessionControl:
                 async with open_session(self.host, self.options, self._load) as session:
                     self._opened(session)
                     await self._change.wait()
+                    session.end_reason = "clear" if self.options.resume is None else "resume"
                     await self._stopped()
             except DragomanError as error:
                 self._app.show_error(error)
@@ -79,6 +80,7 @@ class SessionControl:
 
     def _opened(self, session: AgentSession) -> None:
         self.session = session
+        session.subagents.on_event = self._on_event
         self._has_warned = False
         if history := session.conversation.history:
             self._app.conversation.show_all(blocks_of(history))
@@ -93,6 +95,11 @@ class SessionControl:
         self.options = options
         self.transcript_id = options.resume
         self._change.set()
+
+    def leave(self) -> None:
+        """The person quits; hooks are given that as the reason."""
+        if self.session is not None:
+            self.session.end_reason = "prompt_input_exit"
 
     def resume(self, name: str | None) -> None:
         """Continues an earlier conversation."""
@@ -121,8 +128,8 @@ class SessionControl:
         for problem in problems:
             self._app.note(problem, is_problem=True)
         reply = await session.conversation.run(text, self._on_event)
-        if reply.stopped_by == "max-turns":
-            self._app.note(f"Stopped after {reply.turns} turns. Write on to continue.")
+        if reply.stopped_by != "end":
+            self._app.note(reply.stopped_text)
         share = session.conversation.context_tokens / session.conversation.context_limit
         if share >= NEARLY_FULL and not self._has_warned:
             self._app.note(NEARLY_FULL_NOTE)

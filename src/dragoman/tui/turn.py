@@ -5,15 +5,18 @@ from __future__ import annotations
 from dragoman.agent.events import (
     AgentEvent,
     ContextCompacted,
+    PromptRefused,
     QueuedSent,
     ResponseFinished,
     RetryScheduled,
+    SubagentEvent,
     TextDelta,
     ThinkingDelta,
     ToolCallFinished,
     ToolCallProgressed,
     ToolCallStarted,
 )
+from dragoman.cleaning import one_line
 from dragoman.tui.blocks import NoteBlock, PromptBlock, ToolBlock
 from dragoman.tui.conversation import ConversationView
 
@@ -74,10 +77,24 @@ class TurnView:
                 sizes = f"about {event.tokens_before} → {event.tokens_after} tokens"
                 self._conversation.add(NoteBlock(f"The conversation was summarized: {sizes}."))
                 self._begin_response()
+            case PromptRefused():
+                words = f"A hook refused the message {one_line(event.prompt, 80)!r}: {event.reason}"
+                self._conversation.add(NoteBlock(words, is_problem=True))
+            case SubagentEvent():
+                self._show_subagent(event)
             case QueuedSent():
                 for text in event.prompts:
                     self._conversation.add(PromptBlock(text))
                 self._begin_response()
+
+    def _show_subagent(self, event: SubagentEvent) -> None:
+        """What an agent does is a line below the call that gave it the work."""
+        if isinstance(event.event, ToolCallStarted):
+            self.activity = f"{one_line(event.agent, 40)}: {one_line(event.event.tool, 60)}"
+            for block in self._running.values():
+                if block.arguments.get("agent") == event.agent:
+                    block.message = self.activity
+                    self._conversation.changed(block)
 
     def _name_activity(self) -> None:
         count = len(self._running)

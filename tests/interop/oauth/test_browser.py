@@ -25,10 +25,10 @@ class Chromium:
         self.tasks: list[asyncio.Task[None]] = []
 
     async def show_url(self, url: str, deliver: Callable[[str], bool]) -> None:
-        self.tasks.append(asyncio.create_task(self._walk(url)))
+        self.tasks.append(asyncio.create_task(self.walk(url)))
         await asyncio.shield(self.tasks[-1])
 
-    async def _walk(self, url: str) -> None:
+    async def walk(self, url: str) -> None:
         await self._browser.call("browser_navigate", url=url)
         await self._browser.call(
             "browser_evaluate",

@@ -2,6 +2,10 @@
 
 import asyncio
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +21,7 @@ from dragoman.agent.builtin.shell import Shell
 from dragoman.agent.builtin.workspace import Workspace
 from dragoman.content.blocks import ImageBlock
 from dragoman.demo.picture import paint
+from dragoman.processes import read_process
 from dragoman.transports.orphans import watchdog
 
 pytestmark = pytest.mark.requirement("AGT-3")
@@ -278,3 +283,27 @@ def _state(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return "Z"
+
+
+def test_a_command_is_not_run_before_the_watchdog_knows_of_it(tmp_path: Path) -> None:
+    """The host is killed in that moment."""
+    ran = tmp_path / "ran"
+    program = f"""
+import asyncio, os, signal
+from pathlib import Path
+from dragoman.agent.builtin.shell import Command
+
+class Killed:
+    def watch(self, pid):
+        print(pid, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(Command.start("touch {ran}", Path({str(tmp_path)!r}), Killed()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    deadline = time.monotonic() + 20
+    while (facts := read_process(int(done.stdout))) is not None and facts.is_alive:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert not ran.exists()

@@ -26,7 +26,7 @@ from dragoman.agent.events import (
     ToolCallStarted,
 )
 from dragoman.agent.loop import LIMITS, Conversation, Limits
-from dragoman.errors import ModelUnavailable
+from dragoman.errors import ConnectionLost, ModelUnavailable
 from dragoman.testing import InMemoryServer
 from dragoman.testing.model import Calls, Says, ScriptedModel
 
@@ -224,7 +224,7 @@ async def test_a_full_context_is_summarized_before_the_next_request(desk: Desk):
         await talk.run("hello")
         assert (await talk.run("what next?", desk.events.append)).text == "and on"
     assert model.requests[1][-1].parts[0].content == SUMMARIZE
-    assert model.tools[1] == []
+    assert model.tools[1] == model.tools[0], "for the provider's cache"
     (compacted,) = desk.happened(ContextCompacted)
     assert compacted.tokens_after < compacted.tokens_before
     first, last = model.requests[2][-1].parts
@@ -239,3 +239,89 @@ async def test_a_provider_that_finds_it_too_long_gets_a_summary_once(desk: Desk)
         with pytest.raises(ModelUnavailable) as caught:
             await talk.run("more")
         assert str(caught.value) == "the conversation is longer than the model can read"
+
+
+@pytest.mark.requirement("CAT-7")
+async def test_a_deferred_tool_is_found_and_called_and_the_order_of_tools_never_changes():
+    server, late = InMemoryServer("desk"), InMemoryServer("late")
+    for number in range(20):
+        server.add_tool(f"tool{number}", lambda arguments, context: "done", description="Does something.")
+    server.add_tool("paint", lambda arguments, context: "painted", description="Paints a picture.")
+    late.add_tool("also", lambda arguments, context: "done", _meta={"anthropic/alwaysLoad": True})
+    model = ScriptedModel(
+        [Calls("tool_search", {"query": "paint a picture", "max_results": 1})],
+        [Calls("mcp__desk__paint")],
+        "Painted.",
+        "Still here.",
+        "Still here.",
+    )
+    settings = {"DRAGOMAN_TOOL_SHARE_PERCENT": 0}
+    async with Host(
+        {"desk": server, "late": late}, permission_mode="bypassPermissions", settings=settings
+    ) as host:
+        await host.ready(timeout=10)
+        await host.disable("late")
+        talk = Conversation(host.toolbox(), model.model, "")
+        await talk.run("paint")
+        await host.enable("late")
+        await talk.run("are you there?")
+        await host.disable("late")
+        await host.enable("late")
+        await talk.run("and now?")
+    assert results(model.requests[2][-1]) == [("success", "painted")]
+    assert "mcp__desk__paint" not in model.tools[0]
+    for before, after in zip(model.tools, model.tools[1:]):
+        assert after[: len(before)] == before
+    assert model.tools[1][-1] == "mcp__desk__paint"
+    assert model.tools[3][-1] == model.tools[4][-1] == "mcp__late__also"
+
+
+@pytest.mark.requirement("CAT-8")
+async def test_instructions_of_a_server_that_comes_later_are_given_once_and_again_after_a_summary():
+    late = InMemoryServer("late", instructions="Ask before you paint.")
+    late.add_tool("paint", lambda arguments, context: "painted")
+    model = ScriptedModel("Hi.", "Yes.", "And yes.", "They talked.", "On.")
+    async with Host({"late": late}, permission_mode="bypassPermissions") as host:
+        await host.ready(timeout=10)
+        await host.disable("late")
+        talk = Conversation(host.toolbox(), model.model, "Be brief.")
+        await talk.run("one")
+        await host.enable("late")
+        await talk.run("two")
+        await talk.run("three")
+        await talk.compact()
+        await talk.run("four")
+    given = [[part.content for part in request[-1].parts] for request in model.requests]
+    assert given[0] == ["one"]
+    assert given[1][-1] == "two"
+    assert "## late\n\n> Ask before you paint." in given[1][0]
+    assert given[2] == ["three"]
+    assert any("> Ask before you paint." in part.content for part in model.requests[4][0].parts)
+    assert {request[-1].instructions for request in model.requests} == {"Be brief."}
+
+
+async def test_a_server_that_is_lost_is_a_failure_and_no_interruption(desk: Desk):
+    async with desk.talking([Calls("mcp__desk__read", {"n": 1}), Calls("mcp__desk__add")], "ok") as (
+        talk,
+        model,
+    ):
+        lost = ConnectionLost("desk", "it ended", may_have_run=True)
+
+        async def call(name: str, *_: Any, **__: Any) -> Any:
+            raise lost
+
+        talk._toolbox.call = call  # type: ignore[method-assign]
+        await talk.run("go", desk.events.append)
+    first, second = results(model.requests[1][-1])
+    assert (first[0], second[0]) == ("failed", "failed")
+    assert "it ended" in first[1]
+    assert len(desk.happened(ToolCallFinished)) == 2
+
+
+async def test_an_empty_summary_does_not_replace_the_conversation(desk: Desk):
+    async with desk.talking("hi", Says(("",))) as (talk, _):
+        await talk.run("hello")
+        before = list(talk.history)
+        with pytest.raises(ModelUnavailable, match="no summary"):
+            await talk.compact()
+        assert talk.history == before

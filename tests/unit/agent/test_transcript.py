@@ -35,7 +35,8 @@ def test_what_was_said_is_read_again(home: Path):
     said = [HELLO, ModelResponse([ToolCallPart("a", {"x": 1}, "1")]), ModelRequest([picture])]
     for message in said:
         transcript.add(message)
-    again, history = Transcript.resume(transcript.id)
+    again = Transcript.existing(transcript.id)
+    history = again.history()
     assert again.id == transcript.id
     assert [type(message) for message in history] == [type(message) for message in said]
     assert history[2].parts[0].content[0].data == b"\x89PNG"
@@ -47,7 +48,7 @@ def test_a_file_that_was_cut_off_is_resumed_up_to_there(home: Path):
     transcript.add(HELLO)
     with file_of(transcript).open("ab") as file:
         file.write(b'{"message": {"parts": [{"content": "half a li')
-    assert len(Transcript.resume(transcript.id)[1]) == 1
+    assert len(Transcript.existing(transcript.id).history()) == 1
 
 
 def test_after_a_summary_only_the_summary_is_resumed(home: Path):
@@ -55,14 +56,14 @@ def test_after_a_summary_only_the_summary_is_resumed(home: Path):
     transcript.add(HELLO)
     transcript.restart([ModelRequest([UserPromptPart("they greeted")])])
     transcript.add(ModelResponse([TextPart("and on")]))
-    first, second = Transcript.resume(transcript.id)[1]
+    first, second = Transcript.existing(transcript.id).history()
     assert (first.parts[0].content, second.parts[0].content) == ("they greeted", "and on")
 
 
 @pytest.mark.parametrize("name", ["", "../secrets", "20260101-000000-abcdef", "x" * 300])
 def test_only_a_conversation_can_be_resumed(name: str):
     with pytest.raises(NotFound):
-        Transcript.resume(name)
+        Transcript.existing(name)
 
 
 def test_the_newest_of_a_folder_is_first(home: Path):

@@ -10,7 +10,7 @@ from dragoman.events import HookReported
 from dragoman.hooks.active import REMEMBERED_NAMES, ActiveHooks, HookSession
 from dragoman.hooks.declared import Hook, Unusable, hook
 from dragoman.hooks.events import COMMON, EVENTS
-from dragoman.hooks.merging import After, Before
+from dragoman.hooks.merging import After, Before, Submitted
 from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import FormAnswer
 from dragoman.permissions.checker import names_of
@@ -54,6 +54,9 @@ async def ask_all(hooks: ActiveHooks) -> list[Any]:
         await hooks.permission_requested(TOOL, {"a": 1}),
         await hooks.elicited("gh", "who?", {"type": "object"}),
         await hooks.elicitation_answered("gh", FormAnswer("accept", {"a": 1})),
+        await hooks.prompt_submitted("Hi"),
+        await hooks.stopping("Stop", STOPPING),
+        await hooks.stopping("SubagentStop", {"agent_id": "1", "agent_type": "reviewer", **STOPPING}),
     ]
     for event, facts in TOLD.items():
         answers.append(await hooks.notify(event, facts))
@@ -63,13 +66,28 @@ async def ask_all(hooks: ActiveHooks) -> list[Any]:
 TOLD: Mapping[str, Mapping[str, Any]] = {
     "SessionStart": {"source": "startup"},
     "SessionEnd": {"reason": "other"},
+    "PreCompact": {"trigger": "auto", "custom_instructions": ""},
     "Notification": {"message": "m", "title": "t", "notification_type": "permission_prompt"},
     "ServerConnected": {"mcp_server_name": "gh", "protocol_version": "2025-11-25"},
     "ServerFailed": {"mcp_server_name": "gh", "reason": "r", "hint": None},
     "NeedsAuth": {"mcp_server_name": "gh", "reason": "r"},
     "ToolsChanged": {"mcp_server_name": "gh", "tool_count": 1, "changed": [], "problems": []},
 }
-NOTHING = [Before({"a": 1}), After(), After(), None, None, FormAnswer("accept", {"a": 1}), *[()] * len(TOLD)]
+STOPPING = {"stop_hook_active": False, "last_assistant_message": "Done."}
+NOTHING = [
+    *(
+        Before({"a": 1}),
+        After(),
+        After(),
+        None,
+        None,
+        FormAnswer("accept", {"a": 1}),
+        Submitted(),
+        None,
+        None,
+    ),
+    *[()] * len(TOLD),
+]
 
 
 async def test_without_hooks_nothing_changes():
@@ -97,7 +115,7 @@ async def test_each_event_gives_exactly_the_documented_fields():
     documented = {name: {field.name for field in (*COMMON, *spec.given)} for name, spec in EVENTS.items()}
     assert {event: set(given) for event, given in seen.items()} == documented
     for event, given in seen.items():
-        assert EVENTS[event].matched in given
+        assert (EVENTS[event].matched or "session_id") in given
         assert (given["session_id"], given["cwd"], given["permission_mode"]) == ("s1", "/", "default")
 
 
@@ -221,13 +239,16 @@ async def test_a_function_that_fails_is_reported_and_blocks_only_where_it_is_to(
 async def test_what_must_not_fail_and_fails_blocks_at_every_point():
     stand_ins = [Hook(event=event, what=Unusable("why"), name="h", blocks_on_error=True) for event in EVENTS]
     desk = Desk(*stand_ins)
-    before, after, after_error, requested, elicited, answered, *told = await ask_all(desk.hooks)
+    before, after, after_error, requested, elicited, answered, *others = await ask_all(desk.hooks)
+    submitted, stopping, subagent_stopping, *told = others
     assert before.hook_decision.behaviour == "deny"
     assert "withheld" in after.replacement
     assert "withheld" in after_error.replacement
     assert requested.behaviour == "deny"
     assert elicited == FormAnswer("decline")
     assert answered == FormAnswer("decline")
+    assert "failed" in submitted.refusal
+    assert (stopping, subagent_stopping) == (None, None), "a broken hook does not keep a model working"
     assert told == [()] * len(TOLD)
     assert len(desk.reports) == len(EVENTS)
 
@@ -360,3 +381,57 @@ async def test_names_that_servers_make_up_do_not_fill_the_memory():
     for number in range(REMEMBERED_NAMES + 10):
         desk.hooks.wants("PreToolUse", f"mcp__gh__{number}")
     assert len(desk.hooks._concerned) <= REMEMBERED_NAMES
+
+
+@pytest.mark.parametrize(
+    ("answer", "submitted"),
+    [
+        ({"decision": "block", "reason": "no names"}, Submitted("no names")),
+        ({"continue": False, "stopReason": "not now"}, Submitted("not now")),
+        (
+            {"hookSpecificOutput": {"additionalContext": "It is Monday."}},
+            Submitted(context=("It is Monday.",)),
+        ),
+        ({"decision": "approve"}, Submitted()),
+        ({"suppressOutput": True}, Submitted()),
+    ],
+)
+async def test_a_hook_refuses_a_prompt_or_adds_to_it(answer: dict[str, Any], submitted: Submitted):
+    desk = Desk(hook(lambda given: answer, "UserPromptSubmit"))
+    assert await desk.hooks.prompt_submitted("Hi") == submitted
+    assert desk.reports == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ([{"decision": "block", "reason": "the tests fail"}], "the tests fail"),
+        ([{"decision": "approve"}], None),
+        ([{"continue": False, "stopReason": "enough"}], None),
+        ([{"decision": "block", "reason": "more"}, {"continue": False}], None),
+        ([{"continue": False, "decision": "block", "reason": "more"}], None),
+    ],
+)
+async def test_a_hook_makes_the_model_go_on_unless_one_ends_it(answers: list[Any], reason: str | None):
+    hooks = [hook(lambda given, answer=answer: answer, "Stop") for answer in answers]
+    assert await Desk(*hooks).hooks.stopping("Stop", STOPPING) == reason
+
+
+async def test_a_matcher_of_an_event_without_one_has_no_effect():
+    desk = Desk(hook(lambda given: {"decision": "block", "reason": "r"}, "Stop", matcher="Bash"))
+    assert await desk.hooks.stopping("Stop", STOPPING) == "r"
+
+
+async def test_the_words_of_a_no_without_effect_are_shown_to_the_person():
+    desk = Desk(hook(lambda given: {"decision": "block", "reason": "keep the plan"}, "PreCompact", name="h"))
+    await desk.hooks.notify("PreCompact", {"trigger": "auto", "custom_instructions": ""})
+    assert desk.said == [("h", "PreCompact", "keep the plan")]
+
+
+async def test_hooks_of_a_conversation_are_given_its_id_and_its_file():
+    seen: list[Any] = []
+    desk = Desk(pre(lambda given: seen.append((given["session_id"], given["transcript_path"]))))
+    await desk.hooks.before_call(TOOL, {})
+    desk.hooks.enter_conversation("c1", "/x/c1.jsonl")
+    await desk.hooks.before_call(TOOL, {})
+    assert seen == [("s1", ""), ("c1", "/x/c1.jsonl")]

@@ -229,9 +229,9 @@ def test_a_hook_for_another_shell_is_not_run(home: Path, shell: Any):
 
 
 def test_an_unknown_event_is_told(home: Path):
-    found = configured(home, user={"PreTooUse": [], "Stop": [group(command())]})
+    found = configured(home, user={"PreTooUse": [], "Teardown": [group(command())]})
     assert "did you mean PreToolUse?" in found.problems[0]
-    assert "there is no event Stop" in found.problems[1]
+    assert "there is no event Teardown" in found.problems[1]
 
 
 def test_no_problem_tells_a_secret(home: Path):

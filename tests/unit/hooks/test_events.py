@@ -21,7 +21,8 @@ def table(heading: str, fields: Sequence[Field]) -> Iterator[str]:
 
 def section(spec: EventSpec) -> Iterator[str]:
     yield f"### {spec.name}\n"
-    yield f"Runs {spec.when}. The matcher looks at `{spec.matched}`.\n"
+    matcher = f"The matcher looks at `{spec.matched}`." if spec.matched else "A matcher has no effect."
+    yield f"Runs {spec.when}. {matcher}\n"
     yield from table("given", spec.given)
     if spec.answers:
         yield from table("`hookSpecificOutput`", spec.answers)
@@ -54,6 +55,10 @@ def test_every_event_that_is_asked_for_is_there():
         "ElicitationResult",
         "SessionStart",
         "SessionEnd",
+        "UserPromptSubmit",
+        "Stop",
+        "SubagentStop",
+        "PreCompact",
         "Notification",
         "ServerConnected",
         "ServerFailed",
@@ -64,7 +69,7 @@ def test_every_event_that_is_asked_for_is_there():
 
 def test_a_matcher_looks_at_a_field_that_is_given():
     for spec in EVENTS.values():
-        assert spec.matched in {field.name for field in spec.given}
+        assert spec.matched in {"", *(field.name for field in spec.given)}
 
 
 if __name__ == "__main__":

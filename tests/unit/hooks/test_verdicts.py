@@ -10,6 +10,8 @@ from dragoman.hooks import verdicts
 from dragoman.hooks.events import EVENTS
 from dragoman.hooks.verdicts import HookAnswer, read
 
+DENY = {"behaviour": "deny", "ends": True}
+
 
 def pre(**specific: Any) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **specific}}
@@ -32,9 +34,9 @@ def pre(**specific: Any) -> dict[str, Any]:
         ("PreToolUse", {"hookSpecificOutput": {"permissionDecision": "deny"}}, {"behaviour": "deny"}),
         ("PreToolUse", {"decision": "block", "reason": "no"}, {"behaviour": "deny", "reason": "no"}),
         ("PreToolUse", {"decision": "approve", "reason": "ok"}, {"behaviour": "allow", "reason": "ok"}),
-        ("PreToolUse", {"continue": False, "stopReason": "no"}, {"behaviour": "deny", "reason": "no"}),
+        ("PreToolUse", {"continue": False, "stopReason": "no"}, {**DENY, "reason": "no"}),
         ("PreToolUse", {"continue": True}, {}),
-        ("PreToolUse", {"continue": False, **pre(permissionDecision="allow")}, {"behaviour": "deny"}),
+        ("PreToolUse", {"continue": False, **pre(permissionDecision="allow")}, DENY),
         ("PreToolUse", {"decision": "block", **pre(permissionDecision="allow")}, {"behaviour": "deny"}),
         ("PreToolUse", {"decision": "approve", **pre(permissionDecision="ask")}, {"behaviour": "ask"}),
         ("PreToolUse", {"systemMessage": "hello", "unknown": 1}, {"message": "hello"}),
@@ -69,6 +71,7 @@ def pre(**specific: Any) -> dict[str, Any]:
         ),
         ("ElicitationResult", {"hookSpecificOutput": {"action": "cancel"}}, {"action": "cancel"}),
         ("SessionStart", {"hookSpecificOutput": {"additionalContext": "c"}}, {"context": "c"}),
+        ("UserPromptSubmit", {"hookSpecificOutput": {"additionalContext": "c"}}, {"context": "c"}),
         ("SessionEnd", {"hookSpecificOutput": {"additionalContext": "c"}}, {}),
     ],
 )

@@ -37,8 +37,10 @@ OUTPUT_END_SECONDS: Final = 0.25
 
 _SECRETS: Final = frozenset({*KEY_VARIABLES.values(), "DRAGOMAN_SECRETS_PASSPHRASE", "MCP_CLIENT_SECRET"})
 """Variables that commands of a model are not given."""
-_SCRIPT: Final = """trap 'pwd -P > "$2"' EXIT\neval "$1\""""
-"""Runs the command, and writes the working directory at its end to a file."""
+_SCRIPT: Final = """read -r _ || exit 1\nexec </dev/null\ntrap 'pwd -P > "$2"' EXIT\neval "$1\""""
+"""Waits for a line on stdin, which comes when the watchdog knows of the command: should the host be killed
+before that, there is none, and the command is not run. Then runs the command, and writes the working
+directory at its end to a file."""
 
 
 class Shell:
@@ -189,7 +191,7 @@ class Command:
         try:
             process = await asyncio.create_subprocess_exec(
                 *(program, "-c", _SCRIPT, "bash", text, folder_file),
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 cwd=cwd,
@@ -200,6 +202,9 @@ class Command:
             os.unlink(folder_file)
             raise
         watchdog.watch(process.pid)
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.close()
         return Command(process, Path(folder_file), watchdog)
 
     @property

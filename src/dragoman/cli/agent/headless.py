@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Final
 
 import click
@@ -29,6 +29,13 @@ from dragoman.cli.agent.start import Wanted, run
 from dragoman.errors import DragomanError, PermissionRefused
 from dragoman.host import Host
 
+_SUBTYPES: Final = {"end": "success", "max-turns": "error_max_turns"}
+_EXIT_CODES: Final[Mapping[str, int]] = {
+    "end": exit_codes.OK,
+    "max-turns": exit_codes.FAILED,
+    "length": exit_codes.FAILED,
+    "hook": exit_codes.REFUSED,
+}
 INPUT_LIMIT: Final = 10 * 1024 * 1024
 
 
@@ -42,7 +49,7 @@ def answer(wanted: Wanted, options: AgentOptions) -> int:
                 code = await _answered(session, prompt, output)
             return code
 
-    return run(wanted, options.model, work)
+    return run(wanted, options, work)
 
 
 async def _answered(session: AgentSession, prompt: str, output: Output) -> int:
@@ -53,7 +60,7 @@ async def _answered(session: AgentSession, prompt: str, output: Output) -> int:
         output.failed(error, time.monotonic() - started)
         return exit_codes.for_error(error)
     output.end(reply, time.monotonic() - started)
-    return exit_codes.OK if reply.stopped_by == "end" else exit_codes.FAILED
+    return _EXIT_CODES[reply.stopped_by]
 
 
 async def _prompts(wanted: Wanted) -> AsyncIterator[str]:
@@ -137,17 +144,18 @@ class Output:
 
     def end(self, reply: Reply, seconds: float) -> None:
         if self._form == "text":
-            click.echo(reply.text)
-            if reply.stopped_by == "max-turns":
-                click.echo(f"stopped after {reply.turns} turns (--max-turns)", err=True)
+            if reply.stopped_by != "hook":
+                click.echo(reply.text)
+            if reply.stopped_by != "end":
+                click.echo(reply.stopped_text, err=True)
             return
         self._message("assistant", self._take_text())
         usage = reply.usage
         self._line(
             type="result",
-            subtype="success" if reply.stopped_by == "end" else "error_max_turns",
+            subtype=_SUBTYPES.get(reply.stopped_by, "error_during_execution"),
             is_error=reply.stopped_by != "end",
-            result=reply.text,
+            result=reply.text if reply.stopped_by != "hook" else reply.reason,
             num_turns=reply.turns,
             duration_ms=int(seconds * 1000),
             session_id=self._id,

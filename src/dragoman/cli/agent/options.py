@@ -54,6 +54,7 @@ _OPTIONS: Final = (
         callback=_kept("dragoman.add_dir"),
         help="Another folder that built-in tools may read, and servers are given as a root. Repeatable.",
     ),
+    click.option("--agent", metavar="NAME", help="The agent of a file; `dragoman agents list` shows them."),
     click.option("--max-turns", type=click.IntRange(1), help="Responses of the model to one prompt."),
     click.option(
         "-c", "--continue", "continue_last", is_flag=True, help="Continue the last conversation here."

@@ -15,7 +15,9 @@ import click
 from dragoman.agent.events import (
     AgentEvent,
     ContextCompacted,
+    PromptRefused,
     RetryScheduled,
+    SubagentEvent,
     TextDelta,
     ToolCallFinished,
     ToolCallStarted,
@@ -38,7 +40,7 @@ HELP: Final = """\
 /mcp       the servers and their state
 /tools     the tools that the model is given
 /usage     tokens and cost so far
-/compact   replace the conversation so far by a summary
+/compact   replace the conversation so far by a summary; after it: what the summary must contain
 /exit      end (or Ctrl-D)"""
 
 
@@ -48,13 +50,15 @@ def converse(wanted: Wanted, options: AgentOptions) -> int:
             click.echo(
                 f"{options.model.spec}, {len(session.toolbox.tools())} tools. /help lists the commands."
             )
+            session.subagents.on_event = Shown().event
             while True:
                 prompt = await _read_prompt()
                 if prompt is None or prompt.strip() in ("/exit", "/quit"):
+                    session.end_reason = "prompt_input_exit"
                     return exit_codes.OK
                 await _handle(host, session, prompt.strip())
 
-    return run(wanted, options.model, work, TerminalInteraction(options.folder))
+    return run(wanted, options, work, TerminalInteraction(options.folder))
 
 
 async def _read_prompt() -> str | None:
@@ -84,8 +88,9 @@ async def _handle(host: Host, session: AgentSession, prompt: str) -> None:
                 click.echo(f"{tool.name}  {one_line(tool.title, 80)}")
         case "/usage":
             _show_usage(session)
-        case "/compact":
-            await _interruptible(session.conversation.compact(_Shown().event))
+        case _ if prompt.split()[0] == "/compact":
+            wish = prompt.removeprefix("/compact").strip()
+            await _interruptible(session.conversation.compact(Shown().event, instructions=wish))
         case _ if prompt.startswith("/"):
             click.echo(f"There is no command {one_line(prompt, 80)}. /help lists them.")
         case _:
@@ -93,11 +98,11 @@ async def _handle(host: Host, session: AgentSession, prompt: str) -> None:
 
 
 async def _ask(session: AgentSession, prompt: str) -> None:
-    shown = _Shown()
+    shown = Shown()
     reply = await _interruptible(session.conversation.run(prompt, shown.event))
     shown.end()
-    if reply is not None and reply.stopped_by == "max-turns":
-        click.echo(f"Stopped after {reply.turns} turns. Write on to continue.")
+    if reply is not None and reply.stopped_by != "end":
+        click.echo(reply.stopped_text)
 
 
 async def _interruptible(work: Coroutine[Any, Any, T]) -> T | None:
@@ -135,7 +140,7 @@ def _show_usage(session: AgentSession) -> None:
     )
 
 
-class _Shown:
+class Shown:
     """Prints events of one prompt."""
 
     def __init__(self) -> None:
@@ -154,6 +159,10 @@ class _Shown:
                 self._line(f"  {mark} {one_line(event.outcome.text, 200)}")
             case RetryScheduled():
                 self._line(f"… {event.reason}; next attempt in {event.wait_seconds:.0f} s")
+            case PromptRefused():
+                self._line(f"… a hook refused the message: {one_line(event.reason, 300)}")
+            case SubagentEvent(event=ToolCallStarted() as started):
+                self._line(f"  [{event.agent}] → {started.tool}")
             case ContextCompacted():
                 sizes = f"{event.tokens_before} → {event.tokens_after}"
                 self._line(f"… the conversation was summarized: about {sizes} tokens")

@@ -14,7 +14,6 @@ from dragoman.cli.terminal_input import has_screen
 from dragoman.errors import MissingPackage, NotFound
 
 if TYPE_CHECKING:
-    from dragoman.agent.models import ModelChoice
     from dragoman.agent.session import AgentOptions
     from dragoman.config.load import Configuration
     from dragoman.host import Host
@@ -37,6 +36,7 @@ class Wanted(NamedTuple):
     allowed_tools: Sequence[str]
     disallowed_tools: Sequence[str]
     add_dir: Sequence[Path]
+    agent: str | None
     max_turns: int | None
     continue_last: bool
     resume: str | None
@@ -69,16 +69,22 @@ def start(wanted: Wanted) -> int:
 def _options(wanted: Wanted) -> AgentOptions:
     """Everything that can be wrong is found before a server is started."""
     try:
+        from dragoman.agent.definitions import find_agent, find_agents, usable
         from dragoman.agent.models import choose_model
         from dragoman.agent.session import AgentOptions
     except ImportError:
         raise MissingPackage("pydantic-ai-slim", "agent") from None
-    model = choose_model(wanted.model, wanted.base_url)
+    sources = sources_of()
+    agents = usable(find_agents(sources))
+    agent = None if wanted.agent is None else find_agent(sources, wanted.agent)
+    model = choose_model(wanted.model or (agent.model if agent is not None else None), wanted.base_url)
     return AgentOptions(
         model=model,
         folder=Path.cwd(),
         extra_folders=tuple(wanted.add_dir),
-        max_turns=wanted.max_turns or 100,
+        max_turns=wanted.max_turns or (agent.max_turns if agent is not None else None) or 100,
+        agent=agent,
+        agents=agents,
         resume=_conversation(wanted),
     )
 
@@ -96,7 +102,7 @@ def _conversation(wanted: Wanted) -> str | None:
 
 def run(
     wanted: Wanted,
-    model: ModelChoice,
+    options: AgentOptions,
     work: Callable[[Host], Awaitable[T]],
     interaction: Interaction | None = None,
     *,
@@ -107,6 +113,7 @@ def run(
     from dragoman.agent.sampler import ModelSampler
     from dragoman.config.load import load
 
+    own_mode = options.agent.permission_mode if options.agent is not None else None
     sources = sources_of()
     configuration: Configuration = load(sources)
     show_problems(configuration)
@@ -116,9 +123,10 @@ def run(
         work,
         interaction=interaction,
         audit=True,
-        permission_mode=cast("PermissionMode | None", wanted.permission_mode),
+        permission_mode=cast("PermissionMode | None", wanted.permission_mode) or own_mode,
         rules={"allow": list(wanted.allowed_tools), "deny": list(wanted.disallowed_tools)},
-        sampler=ModelSampler(model),
-        classifier=ModelClassifier(model),
+        sampler=ModelSampler(options.model),
+        classifier=ModelClassifier(options.model),
+        session_hooks=False,
         shows_hook_reports=shows_hook_reports,
     )

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import click
 import msgspec
@@ -27,7 +27,7 @@ from dragoman.config.scopes import Sources
 from dragoman.content.blocks import ImageBlock
 from dragoman.demo.picture import Pixel, pixels
 from dragoman.demo.server import demo_server
-from dragoman.errors import PolicyRefused
+from dragoman.errors import MissingPackage, PolicyRefused
 from dragoman.host import Host
 from dragoman.version import VERSION
 
@@ -38,18 +38,35 @@ TABLE_ROWS = 20_000
 
 
 @click.command("demo")
+@click.option("--agent", is_flag=True, help="A conversation with a scripted model (extra: agent).")
 @json_option
-def command(as_json: bool) -> None:
+def command(agent: bool, as_json: bool) -> None:
     """Starts the built-in demo server, in this process and in one of its own, and calls its tools.
 
     No network, no key, no configuration.
     """
+    if agent:
+        _converse(as_json)
     tour = _tour_quietly if as_json else _tour
     sources = Sources.here(given={"demo": demo_server(), "piped": _piped_entry()}, only_given=True)
     _check_policy(load(sources))
     # Running the tour allows its calls.
     user = CommandLineUser(sources, says_yes=True)
     succeeded = _in_temporary_folder(lambda: run_with_host(sources, tour, interaction=user))
+    sys.exit(exit_codes.OK if succeeded else exit_codes.FAILED)
+
+
+def _converse(as_json: bool) -> NoReturn:
+    if as_json:
+        raise click.UsageError("--json does not go with --agent")
+    try:
+        from dragoman.cli.agent.demo import converse
+    except ImportError:
+        raise MissingPackage("pydantic-ai-slim", "agent") from None
+    sources = Sources.here(given={"demo": demo_server()}, only_given=True)
+    _check_policy(load(sources))
+    with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
+        succeeded = _in_temporary_folder(lambda: converse(sources, Path(folder)))
     sys.exit(exit_codes.OK if succeeded else exit_codes.FAILED)
 
 

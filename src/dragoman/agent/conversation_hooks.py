@@ -1,0 +1,62 @@
+"""The hook events of one conversation: its beginning and end, prompts, answers, summaries.
+
+Without hooks nothing happens. An agent that works for another one has the event `SubagentStop` only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Final, NamedTuple
+
+from dragoman.hooks.active import ActiveHooks
+from dragoman.hooks.events import STOP_LIMIT
+from dragoman.hooks.merging import Submitted
+
+END_SECONDS: Final = 5.0
+"""How long hooks of `SessionEnd` may take."""
+
+
+class Subagent(NamedTuple):
+    """An agent that works for another one, as hooks are given it."""
+
+    agent_id: str
+    agent_type: str
+
+
+class ConversationHooks:
+    def __init__(self, hooks: ActiveHooks | None = None, subagent: Subagent | None = None) -> None:
+        self._hooks = hooks
+        self._main = hooks if subagent is None else None
+        """For the events that only the person's own conversation has."""
+        self._subagent = subagent
+
+    async def started(self, source: str) -> tuple[str, ...]:
+        """`SessionStart`: texts for the model."""
+        return () if self._main is None else await self._main.notify("SessionStart", {"source": source})
+
+    async def ended(self, reason: str) -> None:
+        """`SessionEnd`."""
+        if self._main is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(END_SECONDS):
+                    await self._main.notify("SessionEnd", {"reason": reason})
+
+    async def prompt_submitted(self, prompt: str) -> Submitted:
+        """`UserPromptSubmit`."""
+        return Submitted() if self._main is None else await self._main.prompt_submitted(prompt)
+
+    async def before_compaction(self, trigger: str, instructions: str) -> None:
+        """`PreCompact`."""
+        if self._main is not None:
+            await self._main.notify("PreCompact", {"trigger": trigger, "custom_instructions": instructions})
+
+    async def stopping(self, text: str, times: int) -> str | None:
+        """`Stop` or `SubagentStop`: why the model is to go on; None: it may stop. `times`: how often hooks
+        made it go on since the prompt."""
+        if self._hooks is None or times >= STOP_LIMIT:
+            return None
+        facts = {"stop_hook_active": times > 0, "last_assistant_message": text}
+        if self._subagent is None:
+            return await self._hooks.stopping("Stop", facts)
+        return await self._hooks.stopping("SubagentStop", {**self._subagent._asdict(), **facts})

@@ -1,0 +1,121 @@
+"""The tool Task: the model gives work to an agent that is defined in a file.
+
+The agent has a context of its own, its own tools and servers, and perhaps another model. Only its last answer
+is given back. Its calls are checked like all others, and it cannot give work to agents in turn.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from dragoman.agent.builtin.schema import object_schema
+from dragoman.agent.builtin.workspace import FileProblem
+from dragoman.agent.conversation_hooks import ConversationHooks, Subagent
+from dragoman.agent.definitions import AgentDefinition
+from dragoman.agent.equipment import Folders, open_equipment
+from dragoman.agent.events import AgentEvent, SubagentEvent, Usage
+from dragoman.agent.models import Load, ModelChoice
+from dragoman.agent.prompt import system_prompt
+from dragoman.catalog.tools import BuiltinTool
+from dragoman.errors import ConfigError, MissingPackage, ModelUnavailable
+from dragoman.host import Host
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+TASK: Final = "Task"
+
+
+class Work(Struct, frozen=True):
+    """What agents work with."""
+
+    folders: Folders
+    model: Awaitable[Model]
+    """Of agents that name none."""
+    base_url: str | None
+    load: Load
+    max_turns: int
+
+
+class Subagents:
+    """The agents that the model of one conversation can give work to."""
+
+    def __init__(self, host: Host, agents: Sequence[AgentDefinition], work: Work) -> None:
+        self._host = host
+        self._agents = {agent.name: agent for agent in agents}
+        self._work = work
+        self._numbers = itertools.count(1)
+        self.on_event: Callable[[AgentEvent], None] = lambda event: None
+        """Receives what agents do."""
+        self.on_usage: Callable[[Usage], None] = lambda usage: None
+        """Receives what each piece of work has used."""
+
+    def tools(self) -> list[BuiltinTool]:
+        """The tool Task; none if there are no agents."""
+        if not self._agents:
+            return []
+        described = "\n".join(f"- {name}: {agent.description}" for name, agent in self._agents.items())
+        return [
+            BuiltinTool(
+                TASK,
+                self._run,
+                description=(
+                    "Gives work to an agent, which has a context and tools of its own and knows nothing of "
+                    "this conversation: say everything that it needs to know. Its last answer is the "
+                    f"result. Agents:\n{described}"
+                ),
+                input_schema=object_schema(
+                    {
+                        "agent": {"type": "string", "enum": list(self._agents)},
+                        "prompt": {"type": "string", "minLength": 1},
+                    },
+                    "agent",
+                    "prompt",
+                ),
+                # Its calls are checked one by one.
+                needs_permission=False,
+            )
+        ]
+
+    async def _run(self, arguments: Mapping[str, Any]) -> str:
+        agent = self._agents[str(arguments["agent"])]
+        try:
+            return await self._answer(agent, str(arguments["prompt"]))
+        except (ConfigError, ModelUnavailable, MissingPackage) as error:
+            raise FileProblem(f"the agent {agent.name} cannot work: {error}") from None
+
+    async def _answer(self, agent: AgentDefinition, prompt: str) -> str:
+        from dragoman.agent.loop import Conversation, limits_of
+
+        agent_id = f"{agent.name}-{next(self._numbers)}"
+        work, model = self._work, await self._model(agent)
+        async with open_equipment(self._host, work.folders, agent) as equipment:
+            await equipment.connected()
+            toolbox = equipment.toolbox
+            conversation = Conversation(
+                toolbox,
+                model,
+                system_prompt(work.folders.folder, toolbox, (), agent.prompt),
+                limits=limits_of(self._host, model, agent.max_turns or work.max_turns),
+                hooks=ConversationHooks(self._host.hooks, Subagent(agent_id, agent.name)),
+            )
+
+            def on_event(event: AgentEvent) -> None:
+                self.on_event(SubagentEvent(agent=agent.name, agent_id=agent_id, event=event))
+
+            try:
+                reply = await conversation.run(prompt, on_event)
+            finally:
+                self.on_usage(conversation.usage)
+        if reply.stopped_by == "max-turns":
+            raise FileProblem(f"the agent {agent.name} was stopped after {reply.turns} turns. {reply.text}")
+        return reply.text or "(The agent gave no answer.)"
+
+    async def _model(self, agent: AgentDefinition) -> Model:
+        if agent.model is None:
+            return await self._work.model
+        return await self._work.load(ModelChoice(agent.model, self._work.base_url))

@@ -1,0 +1,153 @@
+"""The tool Task: work for an agent of a file, with its own context, tools, servers and model."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Host, hook
+from dragoman.agent.definitions import parse
+from dragoman.agent.events import SubagentEvent, ToolCallStarted
+from dragoman.agent.models import ModelChoice
+from dragoman.agent.session import AgentOptions, open_session
+from dragoman.errors import ConfigError, NotConnected
+from dragoman.testing import InMemoryServer
+from dragoman.testing.model import Calls, ScriptedModel
+
+pytestmark = pytest.mark.requirement("CFG-13")
+
+
+def server(name: str) -> InMemoryServer:
+    made = InMemoryServer(name)
+    made.add_tool("look", lambda arguments, context: f"seen by {name}")
+    made.add_tool("touch", lambda arguments, context: "touched")
+    return made
+
+
+def agent(*lines: str, body: str = "You are a helper.") -> Any:
+    return parse("\n".join(["---", *lines, "---", body]), Path("/x/helper.md"), "user")
+
+
+class Desk:
+    def __init__(self, **models: ScriptedModel) -> None:
+        self.models = models
+        self.events: list[Any] = []
+        self.seen: list[dict[str, Any]] = []
+
+    async def ask(self, *agents: Any, prompt: str = "go", **options: Any) -> str:
+        async def load(choice: ModelChoice) -> Any:
+            return self.models[choice.name].model
+
+        wanted = AgentOptions(model=ModelChoice("s:main"), folder=Path.cwd(), agents=agents, **options)
+        hooks = [hook(self.seen.append, event) for event in ("Stop", "SubagentStop", "UserPromptSubmit")]
+        servers = {"one": server("one"), "two": server("two")}
+        async with (
+            Host(servers, permission_mode="bypassPermissions", session_hooks=False, hooks=hooks) as host,
+            open_session(host, wanted, load) as session,
+        ):
+            session.subagents.on_event = self.events.append
+            reply = await session.conversation.run(prompt)
+            self.usage = reply.usage
+            return reply.text
+
+
+def result(model: ScriptedModel) -> str:
+    return model.requests[-1][-1].parts[0].content
+
+
+TASK = [Calls("Task", {"agent": "helper", "prompt": "Look."})]
+
+
+async def test_an_agent_works_with_its_own_context_and_tools_and_gives_its_answer():
+    model = ScriptedModel(TASK, [Calls("mcp__one__look")], "Seen it.", "The helper has seen it.")
+    desk = Desk(main=model)
+    told = await desk.ask(agent("description: Looks.", "tools: Read, mcp__*__look", "servers: [one]"))
+
+    assert told == "The helper has seen it."
+    assert result(model) == "Seen it."
+    assert "- helper: Looks." in model_tool_description(model)
+    first = model.requests[1]
+    assert [part.content for part in first[0].parts] == ["Look."], "it knows nothing of the conversation"
+    assert "You are a helper." in (first[-1].instructions or "")
+    assert set(model.tools[1]) == {"Read", "read_result", "mcp__one__look"}
+    assert model.requests[2][-1].parts[0].content == "seen by one"
+    (event,) = [each for each in desk.events if isinstance(each.event, ToolCallStarted)]
+    assert isinstance(event, SubagentEvent)
+    assert (event.agent, event.agent_id, event.event.tool) == ("helper", "helper-1", "mcp__one__look")
+
+
+def model_tool_description(model: ScriptedModel) -> str:
+    (task,) = [tool for tool in model.definitions[0] if tool.name == "Task"]
+    return task.description or ""
+
+
+async def test_an_agent_is_not_given_the_tool_task_and_tools_of_others_do_not_exist_for_it():
+    model = ScriptedModel(
+        TASK, [Calls("Task", {"agent": "helper", "prompt": "x"}), Calls("mcp__two__look")], "a", "b"
+    )
+    await Desk(main=model).ask(agent("servers: [one]"))
+    assert "Task" not in model.tools[1]
+    texts = [part.content for part in model.requests[2][-1].parts]
+    assert ["there is no tool" in text.lower() or "unknown tool" in text.lower() for text in texts] == [
+        True,
+        True,
+    ], texts
+
+
+async def test_the_end_of_its_work_is_an_event_of_its_own():
+    desk = Desk(main=ScriptedModel(TASK, "Seen it.", "Done."))
+    await desk.ask(agent("description: Looks."))
+    assert [given["hook_event_name"] for given in desk.seen] == ["UserPromptSubmit", "SubagentStop", "Stop"]
+    given = desk.seen[1]
+    assert (given["agent_type"], given["agent_id"]) == ("helper", "helper-1")
+    assert (given["last_assistant_message"], given["stop_hook_active"]) == ("Seen it.", False)
+    assert len({given["session_id"] for given in desk.seen}) == 1
+
+
+async def test_an_agent_may_have_another_model_and_its_use_is_counted():
+    main, other = ScriptedModel(TASK, "Done."), ScriptedModel("Seen it.")
+    desk = Desk(main=main, other=other)
+    await desk.ask(agent("model: s:other"))
+    assert len(other.requests) == 1
+    alone = Desk(main=ScriptedModel("Done."))
+    await alone.ask()
+    assert desk.usage.output_tokens > alone.usage.output_tokens
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (("servers: [three]",), "needs server 'three', which is not configured"),
+        (("servers: [one]", "requiredServers: [three]"), "needs server 'three', which is not configured"),
+        (("servers: [{one: {command: x}}]",), "has the name of one of the host's"),
+        (("servers: [{own: {command: /nonexistent}}]", "requiredServers: [own]"), "own is failed"),
+    ],
+)
+async def test_work_that_cannot_begin_is_an_error_for_the_model(lines: tuple[str, ...], reason: str):
+    model = ScriptedModel(TASK, "It cannot.")
+    await Desk(main=model).ask(agent(*lines))
+    assert reason in result(model)
+
+
+async def test_an_agent_that_never_ends_is_stopped():
+    model = ScriptedModel(TASK, *[[Calls("mcp__one__look")]] * 2, "It did not end.")
+    await Desk(main=model).ask(agent("maxTurns: 2"))
+    assert "was stopped after 2 turns" in result(model)
+
+
+async def test_a_conversation_with_an_agent_has_its_prompt_and_its_tools():
+    model = ScriptedModel("Hello.")
+    await Desk(main=model).ask(agent=agent("tools: mcp__two__*, Grep"))
+    assert set(model.tools[0]) == {"Grep", "read_result", "mcp__two__look", "mcp__two__touch"}
+    assert "You are a helper." in (model.requests[0][-1].instructions or "")
+
+
+async def test_a_required_server_that_is_missing_is_an_error_before_the_agent_starts():
+    model = ScriptedModel("Hello.")
+    with pytest.raises(ConfigError, match="needs server 'three', which is not configured"):
+        await Desk(main=model).ask(agent=agent("requiredServers: [three]"))
+    with pytest.raises(NotConnected, match="own is failed"):
+        await Desk(main=model).ask(
+            agent=agent("servers: [{own: {command: /nonexistent}}]", "requiredServers: [own]")
+        )
+    assert model.requests == []
