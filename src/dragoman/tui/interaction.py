@@ -6,7 +6,8 @@ The host asks one question at a time. A question that became moot is cancelled b
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dragoman.browser import open_page
 from dragoman.cleaning import one_line
@@ -21,28 +22,19 @@ from dragoman.interaction import (
 )
 
 if TYPE_CHECKING:
+    from dragoman.tui.app import ConversationApp
     from dragoman.tui.question_view import QuestionView
 
 T = TypeVar("T")
 
 
-class ShowsQuestions(Protocol):
-    """The application, or a test."""
-
-    async def ask(self, view: QuestionView[T]) -> T:
-        """Shows the question until it is answered or cancelled."""
-        ...
-
-    def note(self, text: str) -> None:
-        """Adds a line to the conversation."""
-        ...
-
-
 class AppInteraction:
     """An `Interaction`. It exists before the application does, because the host needs it first."""
 
-    def __init__(self) -> None:
-        self.app: ShowsQuestions | None = None
+    def __init__(self, folder: Path) -> None:
+        """`folder`: in which the person works."""
+        self.app: ConversationApp | None = None
+        self.folder = folder.resolve()
         self._opened: set[str] = set()
         """URLs for which a browser was started here."""
 
@@ -53,13 +45,20 @@ class AppInteraction:
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         from dragoman.agent.builtin.files import proposed_change
-        from dragoman.tui.permission_question import PermissionView
+        from dragoman.tui.permission_question import PermissionView, folder_rules
 
         diff = None
         if not question.server:
             diff = await asyncio.to_thread(proposed_change, question.tool, question.arguments)
-        answer = await self._ask(PermissionView(question, diff))
-        self._note(_answered(question, answer))
+        rules = folder_rules(question, self.folder)
+        view = PermissionView(question, diff, is_in_folder=bool(rules))
+        answer = await self._ask(view)
+        if view.allows_folder and self.app is not None:
+            for rule in rules:
+                self.app.host.add_rule("allow", rule)
+            self._note(f"Changes of files in {one_line(str(self.folder), 200)} are allowed for this session.")
+        else:
+            self._note(_answered(question, answer))
         return answer
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:

@@ -5,6 +5,7 @@ exact difference. All text is shown as data.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -26,13 +27,16 @@ RISKS: Final = {
     "destroys": ("declared destructive", "bold $text-error"),
 }
 REFUSAL: Final = "t"
+FOLDER: Final = "f"
+NO_RULE: Final = "no rule allows it"
+"""Why most calls are asked about (`permissions/decide.py`)."""
 _DIFF_STYLES: Final = {"+": "$text-success", "-": "$text-error", "@": "dim"}
 
 
 def answers_to(question: PermissionQuestion) -> dict[str, tuple[str, PermissionAnswer]]:
     """By key: what it means in words, and the answer."""
     answers = {"y": ("Yes, this once", PermissionAnswer(True))}
-    if question.is_rememberable and question.server:
+    if question.is_rememberable:
         answers["s"] = ("Yes, for this session", PermissionAnswer(True, for_session=True))
     if question.is_rememberable and question.rule:
         rule = one_line(question.rule.partition("@")[0], 120)  # the digest is nothing to read
@@ -92,19 +96,39 @@ def diff_text(diff: str) -> Content:
     return Content("\n").join([Content.styled(line, _DIFF_STYLES.get(line[:1], "")) for line in lines])
 
 
+def folder_rules(question: PermissionQuestion, folder: Path) -> tuple[str, ...]:
+    """The rules that would allow every change of files in the folder; none if the question is about something
+    else, or if a rule wants it to be asked."""
+    path = str(question.arguments.get("file_path", ""))
+    is_change = not question.server and question.tool in ("Edit", "Write")
+    if not is_change or question.reason != NO_RULE or not Path(path).is_relative_to(folder):
+        return ()
+    quoted = str(folder).replace("\\", "\\\\").replace('"', '\\"').replace("*", "\\*")
+    return tuple(f'{tool}(file_path="{quoted}/*")' for tool in ("Edit", "Write"))
+
+
 class PermissionView(QuestionView[PermissionAnswer]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(key, f"choose('{key}')", show=False) for key in "yspawnt"),
+        *(Binding(key, f"choose('{key}')", show=False) for key in "yfspawnt"),
         Binding("pageup", "scroll_body(-1)", "and PgDn scroll"),
         Binding("pagedown", "scroll_body(1)", show=False),
     ]
 
-    def __init__(self, question: PermissionQuestion, diff: str | None = None) -> None:
-        """`diff`: what the call would change, shown in place of its arguments."""
+    def __init__(
+        self, question: PermissionQuestion, diff: str | None = None, *, is_in_folder: bool = False
+    ) -> None:
+        """`diff`: what the call would change, shown in place of its arguments. `is_in_folder`: whether all
+        such changes can be allowed at once (`folder_rules`)."""
         super().__init__()
+        self.allows_folder = False
+        """Whether the person allowed them."""
         self._question = question
         self._diff = diff
         self._answers = answers_to(question)
+        if is_in_folder:
+            words = "Yes, and every change of files in this folder, for this session"
+            first, *others = self._answers.items()
+            self._answers = dict([first, (FOLDER, (words, PermissionAnswer(True))), *others])
 
     def compose(self) -> ComposeResult:
         yield Static(question_text(self._question), markup=False, classes="heading")
@@ -143,6 +167,7 @@ class PermissionView(QuestionView[PermissionAnswer]):
     def action_choose(self, key: str) -> None:
         if key not in self._answers or self.query_one(Input).has_focus:
             return
+        self.allows_folder = key == FOLDER
         if key == REFUSAL:
             self._ask_for_message(True)
         else:

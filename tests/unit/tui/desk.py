@@ -58,7 +58,7 @@ class Desk:
         **options: Any,
     ) -> AsyncIterator["Seat"]:
         model = ScriptedModel(*script)
-        interaction = AppInteraction()
+        interaction = AppInteraction(folder or Path.cwd())
 
         async def load(choice: ModelChoice) -> Any:
             return model.model

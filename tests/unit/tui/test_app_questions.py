@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from dragoman.interaction import (
     FormAnswer,
@@ -20,7 +21,7 @@ from dragoman.interaction import (
 from dragoman.testing.model import Calls
 from dragoman.tui import interaction as interaction_module
 from dragoman.tui import question_area
-from dragoman.tui.permission_question import PermissionView, answers_to, question_text
+from dragoman.tui.permission_question import PermissionView, answers_to, folder_rules, question_text
 from tests.unit.tui.desk import Desk, Seat, desk
 
 __all__ = ["desk"]
@@ -69,14 +70,11 @@ async def test_each_key_is_an_answer(desk: Desk, key: str, answer: PermissionAns
         ({}, "yspawnt"),
         ({"is_rememberable": False}, "ynt"),
         ({"rule": "", "server_rule": ""}, "ysnt"),
-        ({"server": "", "server_rule": ""}, "yapnt"),
+        ({"server": "", "server_rule": ""}, "ysapnt"),
     ],
 )
 def test_only_answers_that_have_an_effect_are_offered(fields: dict[str, Any], keys: str):
-    question = PermissionQuestion(
-        **{name: getattr(QUESTION, name) for name in QUESTION.__struct_fields__} | fields
-    )
-    assert "".join(sorted(answers_to(question))) == "".join(sorted(keys))
+    assert "".join(sorted(answers_to(structs.replace(QUESTION, **fields)))) == "".join(sorted(keys))
 
 
 async def test_a_whole_server_is_allowed_from_the_question_and_not_asked_about_again(desk: Desk):
@@ -179,3 +177,44 @@ def test_hostile_text_in_a_question_is_data():
     assert "\x1b" not in text
     assert "[bold]x[/]" in text
     assert "These words mix alphabets" in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_offered"),
+    [
+        ({}, True),
+        ({"tool": "Bash"}, False),
+        ({"server": "box"}, False),
+        ({"arguments": {"file_path": "/elsewhere/a.txt"}}, False),
+        ({"reason": "rule ask Edit of user settings"}, False),
+    ],
+)
+def test_all_changes_of_a_folder_are_offered_only_for_files_in_it(fields: dict[str, Any], is_offered: bool):
+    question = PermissionQuestion(
+        server="",
+        tool="Edit",
+        title="",
+        arguments={"file_path": '/work shop/"*"/a.txt'},
+        reason="no rule allows it",
+    )
+    assert bool(folder_rules(structs.replace(question, **fields), Path("/work shop"))) is is_offered
+
+
+async def test_all_changes_in_the_folder_are_allowed_for_the_session_and_none_elsewhere(
+    desk: Desk, tmp_path: Path
+):
+    outside = tmp_path / "outside.txt"
+    writes = [
+        Calls("Write", {"file_path": name, "content": "x"}) for name in ("a.txt", "b.txt", str(outside))
+    ]
+    async with desk.opened(*writes, "done", mode="default") as seat:
+        await seat.send("write")
+        await seat.until(lambda: seat.shown("#question .keys") not in ("", "…"))
+        await seat.pilot.press("f")
+        await seat.until(lambda: "outside.txt" in seat.shown("PermissionView Static"))
+        assert Path("a.txt").exists()
+        assert Path("b.txt").exists()
+        await seat.until(lambda: seat.shown("#question .keys") not in ("", "…"))
+        await seat.pilot.press("n")
+        await seat.idle()
+    assert not outside.exists()

@@ -88,7 +88,7 @@ EDIT = PermissionQuestion(
     risk="destroys",
     reaches_out=False,
     reason="no rule allows it",
-    rule="Edit",
+    is_rememberable=False,
 )
 
 
@@ -190,7 +190,7 @@ SCENES: dict[str, Callable[[Seat], Awaitable[None]]] = {
     "answer": answer,
     "working": working,
     "permission": question(lambda: PermissionView(TOOL)),
-    "difference": question(lambda: PermissionView(EDIT, DIFF)),
+    "difference": question(lambda: PermissionView(EDIT, DIFF, is_in_folder=True)),
     "form": question(lambda: FormView(FORM)),
     "url": question(lambda: UrlView(URL)),
     "sampling": question(lambda: SamplingView(SAMPLING)),

@@ -16,7 +16,7 @@ from dragoman.tui.interaction import AppInteraction
 
 def open_app(wanted: Wanted, options: AgentOptions) -> int:
     """Returns when the person quits. SIGTERM and SIGHUP restore the terminal first."""
-    interaction = AppInteraction()
+    interaction = AppInteraction(options.folder)
 
     async def work(host: Host) -> int:
         app = ConversationApp(host, options, interaction)
