@@ -19,7 +19,7 @@ from textual.widgets import Static
 from dragoman.cleaning import visible
 from dragoman.tui.blocks import AnswerBlock, Block, NoteBlock, PromptBlock, ToolBlock
 from dragoman.tui.markdown_text import TEXT_LIMIT, markdown_text, split_point
-from dragoman.tui.tool_card import ToolCard
+from dragoman.tui.tool_card import ToolCard, image_widgets
 
 WINDOW: Final = 40
 """How many of the newest blocks have widgets."""
@@ -106,6 +106,12 @@ class ConversationView(VerticalScroll, can_focus=False):
         self.mount_all(self._views)
         self._show_more()
         self.anchor()
+
+    def on_tool_card_toggled(self, message: ToolCard.Toggled) -> None:
+        """The images of a call are shown below it while it is open."""
+        self.query(".image").remove()
+        if message.card.block.is_open and (images := image_widgets(message.card.block)):
+            self.mount_all(images, after=message.card)
 
     def changed(self, block: Block) -> None:
         """A block has changed: it is shown as it is now, if it is on the screen."""

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from io import BytesIO
 from typing import Any, ClassVar, Final
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Static
 
 from dragoman.cleaning import one_line, visible
@@ -27,6 +32,8 @@ LINE_LIMIT: Final = 200
 OPEN_CHARACTERS: Final = 100_000
 """Of a result or argument in an open card; a terminal shows no more in one piece."""
 BAR_CELLS: Final = 20
+IMAGE_LIMIT: Final = 4
+"""Images of one result that are shown."""
 MARKS: Final[Mapping[ToolState, tuple[str, str, str]]] = {
     "running": ("…", "running", "$text-warning"),
     "done": ("✓", "", "$text-success"),
@@ -130,10 +137,33 @@ def size(count: int) -> str:
     return f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
 
 
+def image_widgets(block: ToolBlock) -> list[Widget]:
+    """The images of a result, where the package textual-image is installed and the bytes are an image."""
+    if find_spec("textual_image") is None:
+        return []
+    from PIL import Image, UnidentifiedImageError
+
+    made: Any = import_module("textual_image.widget").Image
+    found: list[Widget] = []
+    for image in block.images[:IMAGE_LIMIT]:
+        try:
+            found.append(made(Image.open(BytesIO(image.decode())), classes="image"))
+        except (ValueError, OSError, UnidentifiedImageError, Image.DecompressionBombError):
+            continue
+    return found
+
+
 class ToolCard(Static, can_focus=True):
     """Shows a tool call; Enter or a click opens and closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,space", "open_or_close", "Open or close")]
+
+    class Toggled(Message):
+        """The person opened or closed it."""
+
+        def __init__(self, card: ToolCard) -> None:
+            super().__init__()
+            self.card = card
 
     def __init__(self, block: ToolBlock) -> None:
         super().__init__(card_text(block), markup=False, classes="tool")
@@ -146,6 +176,7 @@ class ToolCard(Static, can_focus=True):
     def action_open_or_close(self) -> None:
         self.block.is_open = not self.block.is_open
         self.show()
+        self.post_message(self.Toggled(self))
 
     def on_click(self) -> None:
         if not self.screen.get_selected_text():  # a click, not the end of a selection

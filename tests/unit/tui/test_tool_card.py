@@ -1,12 +1,18 @@
 """What a tool card shows."""
 
+import base64
+import sys
+from importlib.machinery import ModuleSpec
+from io import BytesIO
+from types import ModuleType
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from dragoman.content.blocks import ImageBlock
 from dragoman.tui.blocks import ToolBlock
-from dragoman.tui.tool_card import card_text, size, split_name
+from dragoman.tui.tool_card import card_text, image_widgets, size, split_name
 
 
 def shown(tool: str = "mcp__box__get", arguments: dict[str, Any] | None = None, **fields: Any) -> str:
@@ -72,3 +78,21 @@ def test_control_characters_are_visible_and_markup_is_text():
 )
 def test_sizes_are_short(count: int, text: str):
     assert size(count) == text
+
+
+def png() -> ImageBlock:
+    data = BytesIO()
+    Image.new("RGB", (4, 4)).save(data, "PNG")
+    return ImageBlock(base64.b64encode(data.getvalue()).decode(), "image/png")
+
+
+def test_images_are_shown_only_where_the_package_for_them_is_installed(monkeypatch: pytest.MonkeyPatch):
+    block = ToolBlock("c1", "Read", {}, images=(png(), ImageBlock("bm90IGFuIGltYWdl", "image/png")))
+    assert image_widgets(block) == []
+    package = ModuleType("textual_image")
+    package.__spec__ = ModuleSpec("textual_image", None)
+    module = ModuleType("textual_image.widget")
+    module.Image = lambda image, classes: (image.size, classes)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "textual_image", package)
+    monkeypatch.setitem(sys.modules, "textual_image.widget", module)
+    assert image_widgets(block) == [((4, 4), "image")], "what is no image is left out"
