@@ -49,8 +49,6 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Classifiers": (
         "dragoman.permissions.classifier:Classifier",
         "dragoman.permissions.classifier:Classification",
-        "dragoman.permissions.classifier:ConversationTurn",
-        "dragoman.permissions.classifier:conversation_for_classifier",
         "dragoman.permissions.rules:Call",
     ),
     "Credentials": ("dragoman.credentials:*",),

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     # Modules are asked for here too (`from dragoman import paths` does), and must not bring everything else
-    # along. Their names are in small letters, and so are two public names.
-    if name[:1].isupper() or name in ("hook", "conversation_for_classifier"):
+    # along. Their names are in small letters, as `hook` is and no other public name.
+    if name[:1].isupper() or name == "hook":
         from dragoman import public
 
         if name in public.__all__:

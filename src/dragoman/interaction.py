@@ -8,7 +8,9 @@ shows it gets `asyncio.CancelledError`. `dragoman.testing.ScriptedUser` is an `I
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct, structs
@@ -278,3 +280,37 @@ class SignInScreen(Protocol):
     def notice(self, text: str) -> None:
         """Something that the person should know."""
         ...
+
+
+# Conversations, for classifiers.
+
+
+class ConversationTurn(Struct, frozen=True):
+    """What one side of a conversation said."""
+
+    role: Literal["user", "assistant"]
+    text: str
+    """Of the assistant: what it wrote, and which calls it made. Results of tools are left out: text of
+    servers must not argue for the next call."""
+
+
+Turns = Callable[[], Sequence[ConversationTurn]]
+
+_conversation: ContextVar[Turns | None] = ContextVar("dragoman conversation", default=None)
+"""Of the task that makes a call; a call has no other relation to a conversation."""
+
+
+@contextmanager
+def conversation_for_classifier(turns: Turns) -> Generator[None]:
+    """Calls that are made inside belong to this conversation: a classifier is given what was said so far.
+    `turns` is called only if a classifier is asked."""
+    token = _conversation.set(turns)
+    try:
+        yield
+    finally:
+        _conversation.reset(token)
+
+
+def current_conversation() -> Turns | None:
+    """What is said in the conversation that the call belongs to which is made now."""
+    return _conversation.get()

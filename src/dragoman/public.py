@@ -62,12 +62,7 @@ from dragoman.interaction import (
     SignInScreen,
     UrlElicitation,
 )
-from dragoman.permissions.classifier import (
-    Classification,
-    Classifier,
-    ConversationTurn,
-    conversation_for_classifier,
-)
+from dragoman.permissions.classifier import Classification, Classifier
 from dragoman.permissions.rules import Call
 from dragoman.servers.status import ServerStatus
 from dragoman.wire.peer import Progress
@@ -109,7 +104,6 @@ __all__ = [
     "Configuration",
     "ConfigurationChanged",
     "ConnectError",
-    "ConversationTurn",
     "Credentials",
     "DragomanError",
     "ElicitsForms",
@@ -152,6 +146,5 @@ __all__ = [
     "ToolsChanged",
     "UnknownBlock",
     "UrlElicitation",
-    "conversation_for_classifier",
     "hook",
 ]

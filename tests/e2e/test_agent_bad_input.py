@@ -158,6 +158,7 @@ POINTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("AGT-5")
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda each: each.name

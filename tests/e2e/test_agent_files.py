@@ -46,6 +46,7 @@ def test_an_agent_of_a_project_is_used_once_it_is_approved(home: Path) -> None:
         refused = run(*words, "--agent", "counter")
     assert refused.returncode == 3
     assert "is not approved" in refused.stderr
+    assert "needs approval: `dragoman agents approve counter`" in " ".join(refused.stderr.split())
     assert provider.requests == []
 
     assert run("agents", "approve", "counter").returncode == 3, "without a terminal it is not asked"

@@ -69,6 +69,7 @@ def test_servers_begin_to_connect_before_the_model_library_is_imported(notes: Pa
     assert not {"anthropic", "textual"} & set(order), "only what this model needs"
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("AGT-2")
 @pytest.mark.parametrize(
     "words",

@@ -75,6 +75,7 @@ def test_a_conversation_with_a_scripted_model_needs_no_key_and_no_network(home: 
     assert list((home / ".dragoman").rglob("*")) == [], "nothing is kept"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "end"), [(b"y", "It is in report.md"), (b"n", "As you wish: I did not write it")]
 )

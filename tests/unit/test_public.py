@@ -31,7 +31,6 @@ PUBLIC = [
     "Configuration",
     "ConfigurationChanged",
     "ConnectError",
-    "ConversationTurn",
     "Credentials",
     "DragomanError",
     "ElicitsForms",
@@ -74,7 +73,6 @@ PUBLIC = [
     "ToolsChanged",
     "UnknownBlock",
     "UrlElicitation",
-    "conversation_for_classifier",
     "hook",
 ]
 

@@ -8,19 +8,17 @@ the person is asked.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Sequence
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
 
-from dragoman.agent.models import ModelChoice, load_model
+from dragoman.agent.models import LazyModel
 from dragoman.cleaning import for_model, one_line
-from dragoman.permissions.classifier import Classification, ConversationTurn
+from dragoman.interaction import ConversationTurn
+from dragoman.permissions.classifier import Classification
 from dragoman.permissions.rules import Call
-
-if TYPE_CHECKING:
-    from pydantic_ai.models import Model
 
 TIMEOUT_SECONDS: Final = 20.0
 ANSWER_TOKENS: Final = 1_000
@@ -50,14 +48,10 @@ class _Answer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelClassifier:
-    """A `Classifier`. The model is loaded with the first call that it decides about."""
+    """A `Classifier`."""
 
-    def __init__(
-        self, choice: ModelChoice, load: Callable[[ModelChoice], Awaitable[Model]] = load_model
-    ) -> None:
-        self._choice = choice
-        self._load = load
-        self._model: Model | None = None
+    def __init__(self, model: LazyModel) -> None:
+        self._model = model
 
     async def judge(self, call: Call, conversation: Sequence[ConversationTurn]) -> Classification:
         document = describe(call, conversation)
@@ -70,15 +64,14 @@ class ModelClassifier:
             return Classification("ask", f"the classifier did not answer within {TIMEOUT_SECONDS:.0f} s")
 
     async def _answer(self, document: str) -> str:
-        if self._model is None:
-            self._model = await self._load(self._choice)
+        model = await self._model.get()
         from pydantic_ai.direct import model_request_stream
         from pydantic_ai.messages import ModelRequest, TextPart, UserPromptPart
         from pydantic_ai.settings import ModelSettings
 
         request = ModelRequest([UserPromptPart(document)], instructions=PROMPT)
         settings = ModelSettings(max_tokens=ANSWER_TOKENS, max_retries=0)
-        async with model_request_stream(self._model, [request], model_settings=settings) as stream:
+        async with model_request_stream(model, [request], model_settings=settings) as stream:
             async for _ in stream:
                 pass
             parts = stream.get().parts

@@ -23,7 +23,7 @@ from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.catalog.tools import Tool
 from dragoman.content.blocks import ImageBlock
 from dragoman.errors import InvalidArguments, PermissionRefused
-from dragoman.permissions.classifier import ConversationTurn
+from dragoman.interaction import ConversationTurn
 
 INTERRUPTED: Final = "The user interrupted this call before it was finished. It may have had effects."
 

@@ -63,7 +63,12 @@ from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.turn import call_in_turn
 from dragoman.errors import CallError, ModelUnavailable
 from dragoman.host import Host
-from dragoman.permissions.classifier import conversation_for_classifier
+from dragoman.interaction import (
+    ConversationTurn,
+    Turns,
+    conversation_for_classifier,
+    current_conversation,
+)
 from dragoman.toolbox import Toolbox
 
 OnEvent = Callable[[AgentEvent], None]
@@ -288,12 +293,22 @@ class Conversation:
             return outcome
 
         try:
-            with conversation_for_classifier(lambda: turns_of(self._history)):
+            with conversation_for_classifier(self._turns(current_conversation())):
                 await call_in_turn([call.tool_name for call in calls], make, parallel.__contains__)
         finally:
             self._add(
                 ModelRequest([results.get(place) or interrupted(call) for place, call in enumerate(calls)])
             )
+
+    def _turns(self, outer: Turns | None) -> Turns:
+        """What was said so far, for a classifier. `outer`: the conversation whose model gives work to this
+        one: there the person speaks, and here only models do."""
+        if outer is None:
+            return lambda: turns_of(self._history)
+        return lambda: [
+            *outer(),
+            *(ConversationTurn("assistant", turn.text) for turn in turns_of(self._history)),
+        ]
 
     async def _call_tool(self, call: ToolCallPart, on_event: OnEvent) -> CallOutcome:
         arguments, problem = read_arguments(call)

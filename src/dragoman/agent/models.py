@@ -85,6 +85,21 @@ async def load_model(choice: ModelChoice) -> Model:
     return await asyncio.to_thread(_load, choice)
 
 
+class LazyModel:
+    """A model that is loaded when it is first needed."""
+
+    def __init__(self, choice: ModelChoice, load: Load = load_model) -> None:
+        self.choice = choice
+        self._load = load
+        self._model: Model | None = None
+
+    async def get(self) -> Model:
+        """Raises `ModelUnavailable` or `MissingPackage`."""
+        if self._model is None:
+            self._model = await self._load(self.choice)
+        return self._model
+
+
 def _load(choice: ModelChoice) -> Model:
     try:
         from pydantic_ai.exceptions import UserError
@@ -92,6 +107,10 @@ def _load(choice: ModelChoice) -> Model:
         from pydantic_ai.providers import infer_provider
     except ImportError:
         raise MissingPackage("pydantic-ai-slim", "agent") from None
+    if choice.provider == "local":
+        from dragoman.agent.local import load_local
+
+        return load_local(choice.name)
 
     def provider(name: str) -> Provider[Any]:
         return infer_provider(name) if choice.base_url is None else _provider_at(name, choice.base_url)

@@ -3,47 +3,41 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from dragoman.agent.models import ModelChoice, load_model
+from dragoman.agent.models import LazyModel
 from dragoman.interaction import SamplingAnswer, SamplingMessage, SamplingRequest
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponse, ModelResponsePart
-    from pydantic_ai.models import Model
     from pydantic_ai.settings import ModelSettings
 
 _STOP_REASONS: Final[Mapping[str | None, str]] = {"length": "maxTokens"}
 
 
 class ModelSampler:
-    """A `Sampler`. The model is loaded with the first request that a server makes."""
+    """A `Sampler`."""
 
     supports_tools = True
 
-    def __init__(
-        self, choice: ModelChoice, load: Callable[[ModelChoice], Awaitable[Model]] = load_model
-    ) -> None:
-        self._choice = choice
-        self._load = load
-        self._model: Model | None = None
+    def __init__(self, model: LazyModel) -> None:
+        self._model = model
 
     async def sample(self, request: SamplingRequest) -> SamplingAnswer:
-        if self._model is None:
-            self._model = await self._load(self._choice)
+        model = await self._model.get()
         from pydantic_ai.direct import model_request_stream
         from pydantic_ai.models import ModelRequestParameters
 
         async with model_request_stream(
-            self._model,
+            model,
             messages_of(request),
             model_settings=_settings(request),
             model_request_parameters=ModelRequestParameters(function_tools=_tools(request)),
         ) as stream:
             async for _ in stream:
                 pass
-            return answer_of(stream.get(), self._choice.name)
+            return answer_of(stream.get(), self._model.choice.name)
 
 
 def _settings(request: SamplingRequest) -> ModelSettings:

@@ -7,14 +7,13 @@ decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
 from dragoman.cleaning import for_model
+from dragoman.interaction import ConversationTurn, current_conversation
 from dragoman.permissions.rules import Call
 
 TURN_LIMIT: Final = 20
@@ -29,35 +28,9 @@ class Classification(Struct, frozen=True):
     """A sentence for the person, and for the audit log."""
 
 
-class ConversationTurn(Struct, frozen=True):
-    """What one side of a conversation said."""
-
-    role: Literal["user", "assistant"]
-    text: str
-    """Of the assistant: what it wrote, and which calls it made. Results of tools are left out: text of
-    servers must not argue for the next call."""
-
-
-Turns = Callable[[], Sequence[ConversationTurn]]
-
-_conversation: ContextVar[Turns | None] = ContextVar("dragoman conversation", default=None)
-"""Of the task that makes a call; a call has no other relation to a conversation."""
-
-
-@contextmanager
-def conversation_for_classifier(turns: Turns) -> Generator[None]:
-    """Calls that are made inside belong to this conversation: a classifier is given what was said so far.
-    `turns` is called only if a classifier is asked."""
-    token = _conversation.set(turns)
-    try:
-        yield
-    finally:
-        _conversation.reset(token)
-
-
 def conversation_so_far() -> tuple[ConversationTurn, ...]:
     """The last turns of the conversation that the current call belongs to, cleaned and bounded."""
-    turns = _conversation.get()
+    turns = current_conversation()
     return () if turns is None else bounded(turns())
 
 

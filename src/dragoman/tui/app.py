@@ -45,6 +45,8 @@ QUIT_SECONDS: Final = 2.0
 """Within this time a second Ctrl-C quits."""
 TICK_SECONDS: Final = 1.0
 MODE_CYCLE: Final[tuple[PermissionMode, ...]] = ("default", "auto", "plan")
+PROBLEM_LIMIT: Final = 10
+"""Problems of configuration that are shown at the start; `dragoman config explain` lists all."""
 KEYS: Final = "Enter sends · Ctrl+J new line · Esc stops · /help"
 
 
@@ -274,6 +276,8 @@ class ConversationApp(App[int]):
     async def _follow_events(self) -> None:
         """Shows what happens to servers and calls."""
         events = self.host.events()
+        for problem in self.host.problems[:PROBLEM_LIMIT]:
+            self.note(one_line(problem, 500), is_problem=True)
         for view in self.host.servers.values():
             if view.status in ("failed", "needs-auth"):
                 self._show_server(

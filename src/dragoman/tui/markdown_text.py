@@ -77,7 +77,8 @@ class _Blocks:
         return self._lines
 
     def _take(self, token: Token) -> None:
-        match token.type:
+        kind = token.type
+        match kind:
             case "inline":
                 self._inline(token)
             case "heading_open":

@@ -8,16 +8,16 @@ import msgspec
 import pytest
 from pydantic_ai.exceptions import ModelOverloadedError
 
-from dragoman import Call, Classification, ConversationTurn, Host
+from dragoman import Call, Classification, Host
 from dragoman.agent import classifier as classifiers
 from dragoman.agent.classifier import ARGUMENT_CHARACTERS, PROMPT, ModelClassifier, describe, read_answer
 from dragoman.agent.loop import Conversation
-from dragoman.agent.models import ModelChoice
+from dragoman.agent.models import LazyModel, ModelChoice
+from dragoman.interaction import ConversationTurn, conversation_for_classifier
 from dragoman.permissions.classifier import (
     TURN_CHARACTERS,
     TURN_LIMIT,
     bounded,
-    conversation_for_classifier,
     conversation_so_far,
 )
 from dragoman.testing import InMemoryServer, ScriptedUser
@@ -32,7 +32,7 @@ def classifier(model: ScriptedModel) -> ModelClassifier:
     async def load(choice: ModelChoice) -> Any:
         return model.model
 
-    return ModelClassifier(ModelChoice("scripted:m"), load)
+    return ModelClassifier(LazyModel(ModelChoice("scripted:m"), load))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ async def test_a_model_that_is_too_slow_means_ask(monkeypatch: pytest.MonkeyPatc
     async def load(choice: ModelChoice) -> Any:
         await asyncio.Event().wait()
 
-    decided = await ModelClassifier(ModelChoice("scripted:m"), load).judge(CALL, ())
+    decided = await ModelClassifier(LazyModel(ModelChoice("scripted:m"), load)).judge(CALL, ())
     assert decided.behaviour == "ask"
 
 

@@ -13,7 +13,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from dragoman.agent.models import ModelChoice
+from dragoman.agent.models import LazyModel, ModelChoice
 from dragoman.agent.sampler import ModelSampler, answer_of, messages_of
 from dragoman.interaction import SamplingAnswer, SamplingMessage, SamplingRequest
 from dragoman.testing.model import Calls, ScriptedModel
@@ -37,7 +37,7 @@ async def sampled(model: ScriptedModel, asked: SamplingRequest) -> SamplingAnswe
     async def load(choice: ModelChoice) -> Any:
         return model.model
 
-    return await ModelSampler(ModelChoice("scripted:m"), load).sample(asked)
+    return await ModelSampler(LazyModel(ModelChoice("scripted:m"), load)).sample(asked)
 
 
 async def test_the_models_text_is_the_answer():

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Host, hook
+from dragoman import Classification, Host, hook
 from dragoman.agent.definitions import parse
 from dragoman.agent.events import SubagentEvent, ToolCallStarted
 from dragoman.agent.models import ModelChoice
@@ -33,6 +33,7 @@ class Desk:
         self.models = models
         self.events: list[Any] = []
         self.seen: list[dict[str, Any]] = []
+        self.classifier: Any = None
 
     async def ask(self, *agents: Any, prompt: str = "go", **options: Any) -> str:
         async def load(choice: ModelChoice) -> Any:
@@ -41,8 +42,10 @@ class Desk:
         wanted = AgentOptions(model=ModelChoice("s:main"), folder=Path.cwd(), agents=agents, **options)
         hooks = [hook(self.seen.append, event) for event in ("Stop", "SubagentStop", "UserPromptSubmit")]
         servers = {"one": server("one"), "two": server("two")}
+        mode = "bypassPermissions" if self.classifier is None else "auto"
+        more: Any = {"permission_mode": mode, "classifier": self.classifier, "session_hooks": False}
         async with (
-            Host(servers, permission_mode="bypassPermissions", session_hooks=False, hooks=hooks) as host,
+            Host(servers, hooks=hooks, **more) as host,
             open_session(host, wanted, load) as session,
         ):
             session.subagents.on_event = self.events.append
@@ -151,3 +154,21 @@ async def test_a_required_server_that_is_missing_is_an_error_before_the_agent_st
             agent=agent("servers: [{own: {command: /nonexistent}}]", "requiredServers: [own]")
         )
     assert model.requests == []
+
+
+@pytest.mark.requirement("PRM-2")
+async def test_a_classifier_knows_that_the_person_did_not_give_the_work():
+    heard: list[Any] = []
+
+    class Listening:
+        async def judge(self, call: Any, conversation: Any) -> Classification:
+            heard.append([(turn.role, turn.text) for turn in conversation])
+            return Classification("allow", "it listens")
+
+    desk = Desk(main=ScriptedModel(TASK, [Calls("mcp__one__look")], "Seen it.", "Done."))
+    desk.classifier = Listening()
+    await desk.ask(agent("servers: [one]"), prompt="Have a look.")
+    (turns,) = heard
+    assert turns[0] == ("user", "Have a look.")
+    assert ("assistant", "Look.") in turns
+    assert [role for role, _ in turns].count("user") == 1

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import click
 
+from dragoman.cleaning import one_line
 from dragoman.cli.common import check_readable, run_with_host, show_problems, sources_of
+from dragoman.cli.render.servers import show_problem
 from dragoman.cli.terminal_input import has_screen
 from dragoman.errors import MissingPackage, NotFound
 
 if TYPE_CHECKING:
+    from dragoman.agent.definitions import AgentDefinition
     from dragoman.agent.session import AgentOptions
     from dragoman.config.load import Configuration
     from dragoman.host import Host
@@ -75,18 +78,30 @@ def _options(wanted: Wanted) -> AgentOptions:
     except ImportError:
         raise MissingPackage("pydantic-ai-slim", "agent") from None
     sources = sources_of()
-    agents = usable(find_agents(sources))
+    found = find_agents(sources)
+    for each in found:
+        if each.state != "ready":
+            show_problem(_unusable(each))
     agent = None if wanted.agent is None else find_agent(sources, wanted.agent)
     model = choose_model(wanted.model or (agent.model if agent is not None else None), wanted.base_url)
+    if model.provider == "local":
+        click.echo(f"{model.spec} is for smoke tests only: it means little by what it says.", err=True)
     return AgentOptions(
         model=model,
         folder=Path.cwd(),
         extra_folders=tuple(wanted.add_dir),
         max_turns=wanted.max_turns or (agent.max_turns if agent is not None else None) or 100,
         agent=agent,
-        agents=agents,
+        agents=usable(found),
         resume=_conversation(wanted),
     )
+
+
+def _unusable(agent: AgentDefinition) -> str:
+    if agent.state == "broken":
+        return f"the agent {agent.name} cannot be used: {agent.problems[0]}"
+    path = one_line(str(agent.path))
+    return f"the agent {agent.name} ({path}) needs approval: `dragoman agents approve {agent.name}`"
 
 
 def _conversation(wanted: Wanted) -> str | None:
@@ -110,9 +125,11 @@ def run(
 ) -> T:
     """Runs the work in a host with the rules of the command line, and the model for servers that ask."""
     from dragoman.agent.classifier import ModelClassifier
+    from dragoman.agent.models import LazyModel
     from dragoman.agent.sampler import ModelSampler
     from dragoman.config.load import load
 
+    model = LazyModel(options.model)
     own_mode = options.agent.permission_mode if options.agent is not None else None
     sources = sources_of()
     configuration: Configuration = load(sources)
@@ -125,8 +142,8 @@ def run(
         audit=True,
         permission_mode=cast("PermissionMode | None", wanted.permission_mode) or own_mode,
         rules={"allow": list(wanted.allowed_tools), "deny": list(wanted.disallowed_tools)},
-        sampler=ModelSampler(options.model),
-        classifier=ModelClassifier(options.model),
+        sampler=ModelSampler(model),
+        classifier=ModelClassifier(model),
         session_hooks=False,
         shows_hook_reports=shows_hook_reports,
     )

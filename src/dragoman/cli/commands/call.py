@@ -157,12 +157,12 @@ def exit_code_of(outcome: CallOutcome) -> int:
 
 def _sampler(model: str, base_url: str | None) -> Sampler:
     """The model for servers that ask for one: those whose entry allows it, and one that is in no file."""
-    from dragoman.agent.models import choose_model
+    from dragoman.agent.models import LazyModel, choose_model
     from dragoman.agent.sampler import ModelSampler
 
     if (adhoc := adhoc_server()) is not None:
         change_adhoc_server({**adhoc.entry, "sampling": "ask"})
-    return ModelSampler(choose_model(model, base_url))
+    return ModelSampler(LazyModel(choose_model(model, base_url)))
 
 
 async def _sign_in(host: Host, server: str, *, as_json: bool) -> None:
