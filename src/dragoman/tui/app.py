@@ -15,6 +15,7 @@ from msgspec import structs
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.events import Key
 from textual.widgets import Static
 
 from dragoman.agent.models import ModelChoice, load_model
@@ -35,6 +36,7 @@ from dragoman.tui.question_area import QuestionArea
 from dragoman.tui.question_view import QuestionView
 from dragoman.tui.session_control import SessionControl
 from dragoman.tui.status_line import Status, StatusLine
+from dragoman.tui.tool_card import ToolCard
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -102,6 +104,10 @@ class ConversationApp(App[int]):
             entry.border_subtitle = KEYS
             yield self.prompt
         yield self._status_line
+
+    def on_load(self) -> None:
+        # From Python 3.12 on, Textual makes tasks run at once when they are made. Servers share this loop.
+        asyncio.get_running_loop().set_task_factory(None)
 
     def on_mount(self) -> None:
         self._interaction.app = self
@@ -218,6 +224,13 @@ class ConversationApp(App[int]):
 
     # Keys.
 
+    def on_key(self, event: Key) -> None:
+        """Letters that are typed at a tool call are for the prompt."""
+        if isinstance(self.focused, ToolCard) and event.is_printable and event.character != " ":
+            event.stop()
+            self.prompt.focus()
+            self.prompt.insert(event.character or "")
+
     def action_stop(self) -> None:
         if not self.control.stop() and not self._questions.is_asking:
             self.prompt.focus()
@@ -278,6 +291,9 @@ class ConversationApp(App[int]):
         events = self.host.events()
         for problem in self.host.problems[:PROBLEM_LIMIT]:
             self.note(one_line(problem, 500), is_problem=True)
+        for name, entry in self.host.configuration.servers.items():
+            if entry.eligibility == "pending":
+                self._show_server(name, "pending", entry.reason or "", f"dragoman mcp approve {name}")
         for view in self.host.servers.values():
             if view.status in ("failed", "needs-auth"):
                 self._show_server(

@@ -203,3 +203,20 @@ async def test_a_tool_call_is_opened_with_the_keyboard_and_closed_again(desk: De
         assert "line 39" in seat.text
         await seat.pilot.press("escape")
         assert seat.app.focused is seat.app.prompt
+        await seat.pilot.press("tab", "h", "i")
+        assert seat.app.focused is seat.app.prompt
+        assert seat.app.prompt.text == "hi"
+
+
+async def test_a_server_of_the_project_that_needs_approval_is_named_with_the_command(desk: Desk):
+    Path(".mcp.json").write_text('{"mcpServers": {"theirs": {"command": "theirs"}}}')
+    async with desk.opened(is_configured=True) as seat:
+        await seat.until(lambda: "theirs" in seat.text)
+        assert "dragoman mcp approve theirs" in seat.text
+
+
+async def test_the_person_is_warned_before_the_conversation_is_summarized(desk: Desk):
+    async with desk.opened("word " * 1450, settings={"DRAGOMAN_CONTEXT_TOKENS": 2000}) as seat:
+        await seat.say("go on and on")
+        assert "The context is nearly full" in seat.text
+        assert "nearly full" in seat.shown("#status")

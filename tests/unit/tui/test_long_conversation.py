@@ -41,6 +41,7 @@ async def key_seconds(seat: Any, keys: str = "abcdefghij") -> float:
     return statistics.median(times)
 
 
+@pytest.mark.slow
 async def test_a_key_is_as_quick_after_300_turns_as_at_the_start_and_memory_stays_small(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ):
