@@ -22,7 +22,6 @@ from dragoman.agent.models import ModelChoice, load_model
 from dragoman.agent.session import AgentOptions
 from dragoman.cleaning import one_line
 from dragoman.errors import DragomanError
-from dragoman.events import HookReported, PermissionModeChanged, ServerFailed, ServerStateChanged
 from dragoman.host import Host
 from dragoman.permissions.modes import MEANINGS, PermissionMode
 from dragoman.tui import commands
@@ -34,6 +33,7 @@ from dragoman.tui.interaction import AppInteraction
 from dragoman.tui.prompt import Prompt
 from dragoman.tui.question_area import QuestionArea
 from dragoman.tui.question_view import QuestionView
+from dragoman.tui.server_notes import ServerNotes
 from dragoman.tui.session_control import SessionControl
 from dragoman.tui.status_line import Status, StatusLine
 from dragoman.tui.tool_card import ToolCard
@@ -47,8 +47,6 @@ QUIT_SECONDS: Final = 2.0
 """Within this time a second Ctrl-C quits."""
 TICK_SECONDS: Final = 1.0
 MODE_CYCLE: Final[tuple[PermissionMode, ...]] = ("default", "auto", "plan")
-PROBLEM_LIMIT: Final = 10
-"""Problems of configuration that are shown at the start; `dragoman config explain` lists all."""
 KEYS: Final = "Enter sends · Ctrl+J new line · Esc stops · /help"
 
 
@@ -114,7 +112,7 @@ class ConversationApp(App[int]):
         folder = one_line(str(self._options.folder), 200)
         self.note(f"Dragoman in {folder}. Your rules are applied to every call of the model.")
         self.set_interval(TICK_SECONDS, self.tick)
-        self.start(self._follow_events())
+        self.start(ServerNotes(self, self.host).follow())
         self.tick()
         # The model library takes seconds to import, and the screen is to be seen before.
         self.call_after_refresh(self._open_session)
@@ -283,37 +281,3 @@ class ConversationApp(App[int]):
 
     def on_question_area_changed(self) -> None:
         self.tick()
-
-    # Servers.
-
-    async def _follow_events(self) -> None:
-        """Shows what happens to servers and calls."""
-        events = self.host.events()
-        for problem in self.host.problems[:PROBLEM_LIMIT]:
-            self.note(one_line(problem, 500), is_problem=True)
-        for name, entry in self.host.configuration.servers.items():
-            if entry.eligibility == "pending":
-                self._show_server(name, "pending", entry.reason or "", f"dragoman mcp approve {name}")
-        for view in self.host.servers.values():
-            if view.status in ("failed", "needs-auth"):
-                self._show_server(
-                    view.name, view.status, view.reason or "", getattr(view.error, "hint", None)
-                )
-        async for event in events:
-            match event:
-                case ServerFailed():
-                    self._show_server(event.server, "failed", event.reason, event.hint)
-                case ServerStateChanged(status="needs-auth"):
-                    self._show_server(event.server, "needs-auth", event.reason or "", None)
-                case HookReported():
-                    self.note(f"hook {event.hook} ({event.event}): {event.text}", is_problem=event.is_failure)
-                case _:
-                    pass
-            if isinstance(event, ServerStateChanged | PermissionModeChanged):
-                self.tick()
-
-    def _show_server(self, name: str, status: str, reason: str, hint: str | None) -> None:
-        """One line with the next step."""
-        step = "/mcp signs in." if status == "needs-auth" else hint or f"/mcp reconnect {name}"
-        reason = one_line(reason.removeprefix(f"{name}: "), 300).rstrip(".")
-        self.note(f"server {one_line(name, 60)}: {reason}. {one_line(step, 200)}", is_problem=True)

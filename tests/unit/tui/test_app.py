@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic_ai.messages import ModelRequest, ToolReturnPart
 
+from dragoman.events import ServerFailed
 from dragoman.testing.model import Calls, Says
+from dragoman.tui.server_notes import ServerNotes
 from tests.unit.tui.desk import Desk, desk
 
 __all__ = ["desk"]
@@ -220,3 +222,14 @@ async def test_the_person_is_warned_before_the_conversation_is_summarized(desk: 
         await seat.say("go on and on")
         assert "The context is nearly full" in seat.text
         assert "nearly full" in seat.shown("#status")
+
+
+async def test_a_server_that_fails_over_and_over_is_named_a_few_times_only(desk: Desk):
+    async with desk.opened() as seat:
+        notes = ServerNotes(seat.app, seat.app.host)
+        for number in range(20):
+            notes._show(ServerFailed(server="box", reason="box: the same", hint="Mend it."))
+            notes._show(ServerFailed(server="bad", reason=f"another reason {number}", hint=None))
+        await seat.pilot.pause()
+        assert seat.text.count("! server box: the same. Mend it.") == 1
+        assert seat.text.count("! server bad:") == 5
