@@ -22,22 +22,32 @@ import termios
 import time
 from pathlib import Path
 
+from pydantic_ai.models import Model
 from rich.console import Console
 from rich.text import Text
+from textual.pilot import Pilot
+from textual.widgets import Static
 
 from dragoman import Host, ImageBlock
+from dragoman.agent.models import ModelChoice
+from dragoman.agent.session import AgentOptions
 from dragoman.interaction import (
     FormElicitation,
+    PermissionQuestion,
     RelatedCall,
     SamplingMessage,
     SamplingRequest,
     SamplingReview,
     UrlElicitation,
 )
-from dragoman.tui.form import FormScreen
+from dragoman.testing.model import Calls, Says, ScriptedModel
+from dragoman.tui.app import ConversationApp
+from dragoman.tui.form import FormView
+from dragoman.tui.interaction import AppInteraction
+from dragoman.tui.permission_question import PermissionView
 from dragoman.tui.questions import QuestionApp
-from dragoman.tui.sampling_review import SamplingScreen
-from dragoman.tui.url_question import UrlScreen
+from dragoman.tui.sampling_review import SamplingView
+from dragoman.tui.url_question import UrlView
 from tests.interop.oauth.parts import AuthorizationServer, Protected
 from tests.tiers import read_parts
 
@@ -82,9 +92,10 @@ TICKET = {
         "type": "array", "items": {"type": "string", "enum": ["bug", "docs"]}, "title": "Labels"
     },
 }  # fmt: skip
+DEMO = {"command": sys.executable, "args": ["-m", "dragoman.demo"]}
 _CALL = (RelatedCall("tools/call", "mcp__tracker__create_ticket"),)
 SCREENS = {
-    "form": FormScreen(
+    "form": FormView(
         FormElicitation(
             server="tracker",
             message="A few details before the ticket is created",
@@ -92,7 +103,7 @@ SCREENS = {
             calls=_CALL,
         )
     ),
-    "url": UrlScreen(
+    "url": UrlView(
         UrlElicitation(
             server="tracker",
             message="Connect the tracker to your storage",
@@ -102,7 +113,7 @@ SCREENS = {
             calls=_CALL,
         )
     ),
-    "sampling": SamplingScreen(
+    "sampling": SamplingView(
         SamplingReview(
             SamplingRequest(
                 server="tracker",
@@ -117,9 +128,69 @@ SCREENS = {
 """Questions of servers on a screen."""
 
 
+FOLDER = Path("/home/ada/project")
+ANSWER = """\
+The three numbers are in `sums.csv`:
+
+| a  | b | sum |
+|----|---|-----|
+| 40 | 2 | 42  |
+
+I will **write it down** in the notes, too.
+"""
+DIFFERENCE = """\
+@@ -1,3 +1,3 @@
+ # Notes
+-The sum is not known yet.
++The sum of 40 and 2 is 42."""
+_EDIT = PermissionQuestion(
+    server="",
+    tool="Edit",
+    title="Edit",
+    arguments={"file_path": "/home/ada/project/notes.md"},
+    risk="destroys",
+    reaches_out=False,
+    reason="no rule allows it",
+    is_rememberable=False,
+)
+
+
+async def draw_conversation() -> None:
+    """The terminal application with a scripted model and the demo server."""
+    more = [Says((ANSWER,)), Calls("Bash", {"command": "make"})]
+    script = [Calls("mcp__demo__add", {"a": 40, "b": 2})], more
+    model, interaction = ScriptedModel(*script), AppInteraction(FOLDER)
+
+    async def load(choice: ModelChoice) -> Model:
+        return model.model
+
+    rules = {"allow": ["mcp__demo__add"]}
+    async with Host({"demo": DEMO}, rules=rules, permission_mode="default", interaction=interaction) as host:
+        await host.ready()
+        options = AgentOptions(model=ModelChoice("anthropic:claude-sonnet-5"), folder=FOLDER)
+        app = ConversationApp(host, options, interaction, load)
+        async with app.run_test(size=(100, 40)) as pilot:
+            while app.control.session is None:
+                await pilot.pause()
+            app.control.send("What is 40 and 2? Write it down.")
+            await _wait_for_question(pilot)
+            (PICTURES / "conversation.svg").write_text(app.export_screenshot())
+            app.control.stop()
+            while app.control.is_working:
+                await pilot.pause()
+            app.start(app.ask(PermissionView(_EDIT, DIFFERENCE, is_in_folder=True)))
+            await _wait_for_question(pilot)
+            (PICTURES / "difference.svg").write_text(app.export_screenshot())
+
+
+async def _wait_for_question(pilot: Pilot[int]) -> None:
+    while "answers" not in str([each.render() for each in pilot.app.query(".keys").results(Static)]):
+        await pilot.pause(0.05)
+
+
 async def draw_screens() -> None:
-    for name, screen in SCREENS.items():
-        app = QuestionApp(screen)
+    for name, question in SCREENS.items():
+        app = QuestionApp(question)
         async with app.run_test(size=(80, 24)) as pilot:
             await pilot.pause()
             (PICTURES / f"{name}.svg").write_text(app.export_screenshot())
@@ -206,6 +277,9 @@ def main() -> None:
             script.write_text(BROWSER)
             script.chmod(0o755)
             asyncio.run(draw_sign_in(home))
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["DRAGOMAN_CONFIG_DIR"] = home
+        asyncio.run(draw_conversation())
     with tempfile.TemporaryDirectory() as home:
         for command in RULES:
             _run(command, [], home)

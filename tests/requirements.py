@@ -148,7 +148,7 @@ _ROWS = [
     Requirement("AGT-1", "conversation, and one-shot with -p"),
     Requirement("AGT-2", "any model provider; without a key a clear sentence"),
     Requirement("AGT-3", "built-in tools"),
-    Requirement("AGT-4", "slash commands", missing="no test shows it"),
+    Requirement("AGT-4", "slash commands"),
     Requirement("AGT-5", "transcripts are kept and can be resumed"),
     # --- Command line ---
     Requirement("CLI-1", "dragoman mcp add and its family"),

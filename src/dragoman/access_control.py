@@ -39,7 +39,7 @@ from dragoman.interaction import Interaction
 from dragoman.permissions.checker import PermissionChecker, names_of
 from dragoman.permissions.classifier import ByAnnotations, Classifier
 from dragoman.permissions.modes import MODES, PermissionMode, effective
-from dragoman.permissions.rules import Rulebook
+from dragoman.permissions.rules import Behaviour, Rulebook
 from dragoman.permissions.rules import parse as parse_rule
 from dragoman.permissions.shell.script import NO_PARSER, has_parser
 from dragoman.questions import Questions
@@ -180,6 +180,25 @@ class AccessControl:
             raise ConfigError(rules.problems[-1], hint="Use another permission mode.")
         self._wanted = mode
         self._adopt_rules(rules)
+
+    def add_rule(self, kind: Behaviour, rule: str) -> None:
+        """One more rule while this host runs. Raises `ConfigError` if it cannot be read."""
+        now = self._rules or PermissionRules()
+        if rule not in getattr(now, kind):
+            self._set_rules(structs.replace(now, **{kind: (*getattr(now, kind), rule)}))
+
+    def remove_rule(self, kind: Behaviour, rule: str) -> bool:
+        """Ends a rule that the program has given; false if there is none. Rules of files stay."""
+        now = self._rules or PermissionRules()
+        left = tuple(each for each in getattr(now, kind) if each != rule)
+        if len(left) == len(getattr(now, kind)):
+            return False
+        self._set_rules(structs.replace(now, **{kind: left}))
+        return True
+
+    def _set_rules(self, rules: PermissionRules) -> None:
+        self._rules = rules_in_code(rules)
+        self._adopt_rules(Rules.of(self._configuration, self._rules, self._wanted))
 
     def _adopt_rules(self, rules: Rules) -> None:
         before = self.permissions.mode

@@ -63,6 +63,7 @@ from dragoman.live_configuration import ConfiguredParts, LiveConfiguration, Sele
 from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
 from dragoman.permissions.modes import PermissionMode
+from dragoman.permissions.rules import Behaviour, Rule
 from dragoman.protocol import LOG_LEVELS, LogLevel
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
@@ -393,6 +394,23 @@ class Host:
         the mode stays as it was then."""
         self._check_open()
         self._access.set_mode(mode)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The permission rules in effect, each with its scope and source."""
+        return self._access.permissions.rules
+
+    def add_rule(self, kind: Behaviour, rule: str) -> None:
+        """One more permission rule while this host runs; no file is written. Raises `ConfigError` if it
+        cannot be read."""
+        self._check_open()
+        self._access.add_rule(kind, rule)
+
+    def remove_rule(self, kind: Behaviour, rule: str) -> bool:
+        """Ends a rule that was given to this host by `rules` or `add_rule`; false if there is none. Rules of
+        files stay: `dragoman permissions remove` is for those."""
+        self._check_open()
+        return self._access.remove_rule(kind, rule)
 
     @property
     def hooks(self) -> ActiveHooks:

@@ -61,6 +61,8 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
     """Why it is asked."""
     rule: str = ""
     """The rule that a lasting yes writes; empty where none can be kept."""
+    server_rule: str = ""
+    """The rule that a lasting yes for every tool of the server writes; empty where none can be kept."""
     is_rememberable: bool = True
     """False where a yes holds for this call only, because a rule wants to be asked each time."""
     has_changed: bool = False
@@ -81,6 +83,8 @@ class PermissionAnswer(Struct, frozen=True):
     """Whether a yes holds for further calls of this tool, as it is now, while this host runs."""
     always: Literal["user", "local"] | None = None
     """The scope to which a lasting yes is written: everywhere, or in this project."""
+    whole_server: bool = False
+    """Whether a lasting yes holds for every tool of the server (`PermissionQuestion.server_rule`)."""
 
 
 class NoInteraction(Exception):

@@ -10,8 +10,8 @@ from dragoman import Host
 from dragoman.cleaning import is_safe
 from dragoman.cli import terminal_input, terminal_interaction
 from dragoman.cli.render.columns import cells
-from dragoman.cli.render.mixed_alphabets import mixed_words
 from dragoman.interaction import PermissionQuestion
+from dragoman.mixed_alphabets import mixed_words
 from tests.e2e.person import Person, offering, tool
 from tests.servers import zoo
 

@@ -44,6 +44,7 @@ LAYERS: list[set[str]] = [
         "private_files",
         "processes",
         "wildcards",
+        "mixed_alphabets",
     },
     {"transports", "wire", "auth", "config"},
     {"connections"},

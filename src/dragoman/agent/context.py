@@ -65,6 +65,22 @@ def estimate(message: ModelMessage) -> int:
     return int(sum(_size(part) for part in message.parts) / CHARACTERS_PER_TOKEN) + 4
 
 
+def shares(history: Sequence[ModelMessage]) -> dict[str, int]:
+    """What the messages consist of: tokens, about, by kind."""
+    found: dict[str, float] = dict.fromkeys(("prompts", "answers", "tool calls", "tool results"), 0.0)
+    for message in history:
+        for part in message.parts:
+            found[_KINDS.get(type(part), "answers")] += _size(part)
+    return {kind: int(size / CHARACTERS_PER_TOKEN) for kind, size in found.items()}
+
+
+_KINDS: Final[dict[type, str]] = {
+    UserPromptPart: "prompts",
+    ToolCallPart: "tool calls",
+    ToolReturnPart: "tool results",
+}
+
+
 def _size(part: object) -> float:
     match part:
         case TextPart() | ThinkingPart():

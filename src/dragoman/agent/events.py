@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from dragoman.calls.outcome import CallOutcome
+from dragoman.cleaning import one_line
 from dragoman.wire.peer import Progress
 
 
@@ -135,6 +136,19 @@ class Reply(Struct, frozen=True, kw_only=True):
     """`length`: the text was cut off at the model's output limit. `hook`: a hook refused the prompt."""
     reason: str = ""
     """Of the hook."""
+
+    @property
+    def stopped_text(self) -> str:
+        """Why the prompt was not answered to its end, in words; empty if it was."""
+        match self.stopped_by:
+            case "max-turns":
+                return f"Stopped after {self.turns} turns (--max-turns)."
+            case "length":
+                return "The answer was cut off at the model's output limit."
+            case "hook":
+                return f"A hook refused the prompt: {one_line(self.reason, 500)}"
+            case "end":
+                return ""
 
 
 AgentEvent = (

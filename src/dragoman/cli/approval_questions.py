@@ -15,7 +15,6 @@ import click
 
 from dragoman.catalog.naming import prefix
 from dragoman.cleaning import one_line
-from dragoman.cli.render.mixed_alphabets import mixed_words
 from dragoman.cli.terminal_input import SHOWN_LINES, ask_key, cut, indented, is_interactive, show_keys
 from dragoman.config import approval
 from dragoman.config.load import Configuration, load, path_of
@@ -23,6 +22,7 @@ from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import ALIASES_OF_URL, entry_warnings
 from dragoman.config.policy import loader_variables
 from dragoman.config.scopes import Sources
+from dragoman.mixed_alphabets import mixed_words
 from dragoman.names import RESERVED
 from dragoman.permissions.patterns import Glob
 from dragoman.permissions.rules import Rulebook

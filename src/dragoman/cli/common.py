@@ -122,12 +122,14 @@ def find_server(configuration: Configuration, name: str) -> ConfiguredServer:
 def run_with_host(
     sources: Sources | Mapping[str, Any],
     work: Callable[[Host], Awaitable[T]],
+    *,
+    shows_hook_reports: bool = True,
     **options: Unpack[HostOptions],
 ) -> T:
     """Runs one command's work in an open host. SIGTERM and SIGHUP close the host before the end.
 
     `options`: those of `Host`. Without an `interaction` the command makes no calls; the permission mode is
-    `default` unless another one is given.
+    `default` unless another one is given. `shows_hook_reports`: what hooks have to say is written to stderr.
     """
     import asyncio
 
@@ -144,7 +146,7 @@ def run_with_host(
             for problem in host.problems:
                 if problem not in host.configuration.problems:  # those are shown before a host is opened
                     show_problem(problem)
-            is_shown = options.get("interaction") is not None or options.get("audit")
+            is_shown = shows_hook_reports and (options.get("interaction") is not None or options.get("audit"))
             reporting = asyncio.create_task(_show_hook_reports(host)) if is_shown else None
             try:
                 return await work(host)

@@ -19,7 +19,6 @@ import click
 from dragoman.cleaning import one_line, visible
 from dragoman.cli import terminal_questions
 from dragoman.cli.render.columns import cells, filled
-from dragoman.cli.render.mixed_alphabets import mixed_words
 from dragoman.cli.render.progress import StatusLine
 from dragoman.cli.terminal_input import (
     SHOWN_CHARACTERS,
@@ -44,6 +43,7 @@ from dragoman.interaction import (
     SamplingReview,
     UrlElicitation,
 )
+from dragoman.mixed_alphabets import mixed_words
 
 SHOWN_NAME: Final = 24
 """Columns that names may take beside their values; longer ones have lines of their own."""

@@ -33,7 +33,7 @@ from dragoman.interaction import (
 )
 from dragoman.json_values import copied
 from dragoman.permissions.classifier import Classification, Classifier, conversation_so_far
-from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for
+from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for, server_rule_for
 from dragoman.permissions.grants import Granted, SessionGrants
 from dragoman.permissions.modes import PermissionMode
 from dragoman.permissions.rules import Call, Rule, Rulebook
@@ -91,6 +91,10 @@ class PermissionChecker:
         denies = [rule for rule in book.rules if rule.behaviour == "deny"]
         self._may_deny_tools = any(rule.ignores_arguments for rule in denies)
         self._may_deny_servers = any(rule.is_bare for rule in denies)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return tuple(self._book.rules)
 
     def forget(self, server: str) -> None:
         """A server's entry was changed or removed: all grants for it end, and so do answers under way."""
@@ -255,8 +259,9 @@ class PermissionChecker:
             self._grants.remember(call)
         else:
             self._grants.revoke(call)
-        if lasts and answer.always is not None and self._keep is not None and question.rule:
-            await self._keep(answer.always, question.rule)
+        rule = question.server_rule if answer.whole_server else question.rule
+        if lasts and answer.always is not None and self._keep is not None and rule:
+            await self._keep(answer.always, rule)
 
     async def _classify(self, call: Call) -> Classification:
         try:
@@ -350,6 +355,7 @@ def question_about(
         reaches_out=tool.hints.open_world,
         reason=verdict.reason,
         rule=rule_for(call) if can_keep else "",
+        server_rule=server_rule_for(call) if can_keep else "",
         is_rememberable=verdict.is_rememberable,
         has_changed=verdict.has_changed,
         caller=call.caller,

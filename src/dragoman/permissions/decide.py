@@ -27,6 +27,7 @@ from msgspec import Struct
 
 from dragoman.cleaning import one_line
 from dragoman.hooks.verdicts import HookDecision
+from dragoman.names import RESERVED
 from dragoman.permissions.conditions import BadRule, HintCondition, is_larger
 from dragoman.permissions.grants import Granted, is_rememberable
 from dragoman.permissions.modes import PermissionMode
@@ -247,6 +248,19 @@ def rule_for(call: Call) -> str:
     except BadRule:
         return ""
     return text
+
+
+def server_rule_for(call: Call) -> str:
+    """The rule that would allow every tool of the call's server and of no other; empty if none can be
+    written."""
+    if not call.server or "*" in call.server:
+        return ""
+    text = f"{RESERVED}{call.server}"
+    try:
+        rule = parse(text, "allow", scope="user", source="")
+    except BadRule:
+        return ""
+    return text if rule.is_bare and rule.is_about(call) else ""
 
 
 def _written_for(call: Call) -> str:

@@ -13,15 +13,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.events import DescendantFocus
-from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Checkbox, Footer, Input, RadioButton, RadioSet, Select, SelectionList, Static
+from textual.widgets import Checkbox, Input, RadioButton, RadioSet, Select, SelectionList, Static
 from textual.widgets.selection_list import Selection
 
 from dragoman.cleaning import one_line
 from dragoman.forms import FieldValue, FormField, completed, problems_of, value_of
 from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.tui.heading import heading
+from dragoman.tui.question_view import QuestionView
 
 RADIO_LIMIT: Final = 6
 """Up to so many choices are all shown; more are a list that opens."""
@@ -117,16 +117,14 @@ def _editor(field: FormField) -> Widget:
             )
 
 
-class FormScreen(Screen[FormAnswer]):
-    """The whole form; its result is what the person decided."""
+class FormView(QuestionView[FormAnswer]):
+    """The whole form; its answer is what the person decided."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send"),
         Binding("ctrl+n", "decline", "No, decline"),
         Binding("escape", "leave", "Leave"),
     ]
-    CSS_PATH = "questions.tcss"
-    AUTO_FOCUS = ""
 
     def __init__(self, question: FormElicitation) -> None:
         super().__init__()
@@ -137,15 +135,17 @@ class FormScreen(Screen[FormAnswer]):
         question = self._question
         self._fields = [FieldView(field) for field in question.fields]  # here: widgets need a running app
         yield Static(
-            heading(question.server, "asks for information", question.message, question.calls), id="heading"
+            heading(question.server, "asks for information", question.message, question.calls),
+            classes="heading",
         )
-        with VerticalScroll(id="body", can_focus=False):
+        with VerticalScroll(classes="body", can_focus=not self._fields):
             yield from self._fields
-        yield Footer(show_command_palette=False)
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         if self._fields:
             self._fields[0].editor.focus(scroll_visible=False)
+        else:
+            self.query_one(VerticalScroll).focus()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Shows the label of a field, too."""
@@ -158,7 +158,7 @@ class FormScreen(Screen[FormAnswer]):
         if self._fields and event.input is self._fields[-1].editor:
             self.action_send()
         else:
-            self.focus_next()
+            self.screen.focus_next()
 
     def action_send(self) -> None:
         content, problems = self._content()
@@ -166,15 +166,15 @@ class FormScreen(Screen[FormAnswer]):
             view.show_problem(problems.get(view.field.name, ""))
         wrong = next((view for view in self._fields if view.field.name in problems), None)
         if wrong is None:
-            self.dismiss(FormAnswer("accept", content))
+            self.answer(FormAnswer("accept", content))
         else:
             wrong.editor.focus()
 
     def action_decline(self) -> None:
-        self.dismiss(FormAnswer("decline"))
+        self.answer(FormAnswer("decline"))
 
     def action_leave(self) -> None:
-        self.dismiss(FormAnswer("cancel"))
+        self.answer(FormAnswer("cancel"))
 
     def _content(self) -> tuple[dict[str, Any], dict[str, str]]:
         """What was entered, and by field why it cannot be sent."""

@@ -13,22 +13,21 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import Screen
-from textual.widgets import Footer, Static, TextArea
+from textual.widgets import Static, TextArea
 
 from dragoman.cleaning import one_line, visible
 from dragoman.interaction import SamplingReview
 from dragoman.tui.heading import heading
+from dragoman.tui.question_view import QuestionView
 
 
-class SamplingScreen(Screen["SamplingReview | None"]):
+class SamplingView(QuestionView["SamplingReview | None"]):
     """The last message of the request, or the answer, can be changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send"),
         Binding("escape", "refuse", "Refuse"),
     ]
-    CSS_PATH = "questions.tcss"
 
     def __init__(self, review: SamplingReview) -> None:
         super().__init__()
@@ -38,24 +37,23 @@ class SamplingScreen(Screen["SamplingReview | None"]):
     def compose(self) -> ComposeResult:
         request, answer = self._review.request, self._review.answer
         asks = "asks your model for an answer" if answer is None else "is about to be sent this answer"
-        yield Static(heading(request.server, asks, "", request.calls), id="heading")
-        with VerticalScroll(id="body", can_focus=False):
+        yield Static(heading(request.server, asks, "", request.calls), classes="heading")
+        with VerticalScroll(classes="body", can_focus=False):
             for name, text in _rows(self._review):
                 yield Static(Text.assemble((f"{name:<9} ", "cyan"), visible(text, 20_000)))
             yield Static(Text("message" if answer is None else "answer", style="cyan"))
-            yield TextArea(visible(self._written, 100_000), id="text", compact=True)
-        yield Footer(show_command_palette=False)
+            yield TextArea(visible(self._written, 100_000), classes="text", compact=True)
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         self.query_one(TextArea).focus()
 
     def action_send(self) -> None:
         changed = self.query_one(TextArea).text
         is_same = changed == visible(self._written, 100_000)
-        self.dismiss(self._review if is_same else self._review.with_text(changed))
+        self.answer(self._review if is_same else self._review.with_text(changed))
 
     def action_refuse(self) -> None:
-        self.dismiss(None)
+        self.answer(None)
 
 
 def _rows(review: SamplingReview) -> Iterable[tuple[str, str]]:

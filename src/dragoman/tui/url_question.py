@@ -8,25 +8,24 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from dragoman.cleaning import one_line, visible
 from dragoman.interaction import UrlElicitation
 from dragoman.tui.heading import heading
+from dragoman.tui.question_view import QuestionView
 
 Action = Literal["accept", "decline", "cancel"]
 
 
-class UrlScreen(Screen[Action]):
+class UrlView(QuestionView[Action]):
     """Shows the whole URL, with its host apart. It opens nothing itself."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer('accept')", "Yes, open it", priority=True),
-        Binding("n", "answer('decline')", "No", priority=True),
-        Binding("escape", "answer('cancel')", "Leave", priority=True),
+        Binding("y", "answer('accept')", "Yes, open it"),
+        Binding("n", "answer('decline')", "No"),
+        Binding("escape", "answer('cancel')", "Leave"),
     ]
-    CSS_PATH = "questions.tcss"
 
     def __init__(self, question: UrlElicitation) -> None:
         super().__init__()
@@ -35,15 +34,51 @@ class UrlScreen(Screen[Action]):
     def compose(self) -> ComposeResult:
         question = self._question
         asks = "asks you to open a web page first"
-        yield Static(heading(question.server, asks, question.message, question.calls), id="heading")
+        yield Static(heading(question.server, asks, question.message, question.calls), classes="heading")
         text = Text.assemble("host  ", (one_line(question.host, 300), "bold"), "\n")
         text.append(visible(question.url, 8192), style="cyan")
         for warning in question.warnings:
             text.append(f"\n! {one_line(warning, 400)}", style="red")
         text.append("\n\nNothing was opened or fetched. Open it only if you trust the server.", style="dim")
-        with VerticalScroll(id="body"):
+        with VerticalScroll(classes="body"):
             yield Static(text)
-        yield Footer(show_command_palette=False)
+
+    def begin(self) -> None:
+        self.query_one(VerticalScroll).focus()
 
     def action_answer(self, action: Action) -> None:
-        self.dismiss(action)
+        self.answer(action)
+
+
+class UrlWaitView(QuestionView[bool]):
+    """Asks whether the person is done with the page that was opened."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", "Done, continue"),
+        Binding("n,escape", "answer(False)", "Give up"),
+    ]
+
+    def __init__(self, question: UrlElicitation, *, is_open: bool) -> None:
+        """`is_open`: whether a browser was started here."""
+        super().__init__()
+        self._question = question
+        self._is_open = is_open
+
+    def compose(self) -> ComposeResult:
+        question = self._question
+        doing = "The page is open in your browser" if self._is_open else "Open this page in a browser"
+        text = Text.assemble(
+            (one_line(question.server, 80), "bold"),
+            " waits until you are done with the page.\n",
+            doing,
+            ":\n",
+        )
+        text.append(visible(question.url, 8192), style="cyan")
+        with VerticalScroll(classes="body"):
+            yield Static(text)
+
+    def begin(self) -> None:
+        self.query_one(VerticalScroll).focus()
+
+    def action_answer(self, is_done: bool) -> None:
+        self.answer(is_done)

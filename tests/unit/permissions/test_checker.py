@@ -115,6 +115,7 @@ async def test_the_question_says_everything_that_matters():
             risk="writes",
             reason="no rule allows it",
             rule=f"mcp__box__open@{TOOL.digest[:32]}",
+            server_rule="mcp__box",
         )
     ]
 

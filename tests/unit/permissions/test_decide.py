@@ -14,7 +14,7 @@ from dragoman.catalog.annotations import Hints
 from dragoman.catalog.naming import LIMIT, qualify
 from dragoman.hooks.verdicts import HookDecision
 from dragoman.names import plain
-from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for
+from dragoman.permissions.decide import Verdict, decide, is_heavy, rule_for, server_rule_for
 from dragoman.permissions.modes import MODES, PermissionMode
 from dragoman.permissions.rules import Behaviour, Call, Rule, Rulebook, parse
 
@@ -340,6 +340,21 @@ def test_the_rule_for_a_call_allows_it_and_nothing_else(judged: Call):
 
     assert decide(judged, made, "default").behaviour == "allow"
     assert all(decide(other, made, "default").behaviour == "ask" for other in others if other != judged)
+
+
+@pytest.mark.parametrize("server", ["gh", "my server", "@scope/pkg", "claude.ai Drive"])
+def test_the_rule_for_a_server_allows_all_its_tools_and_no_other_server(server: str):
+    made = Rulebook([parse(server_rule_for(call(server, "get")), "allow", scope="user", source="here")])
+    for name, expected in ((server, "allow"), (f"{server}2", "ask")):
+        judged = call(name, "drop", Hints(says_destructive=True))
+        assert decide(judged, made.about(judged), "default").behaviour == expected
+
+
+def test_there_is_no_rule_for_the_server_of_a_built_in_tool_or_of_an_odd_name():
+    assert server_rule_for(PAGE) == ""
+    assert server_rule_for(call("a(b", "get")) == ""
+    assert server_rule_for(call("*", "get")) == ""
+    assert server_rule_for(call("a__b", "get")) == "", "that is the name of a tool of a"
 
 
 def test_the_rule_for_a_tool_of_a_server_holds_its_definition():

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 from textual.events import Key
-from textual.screen import Screen
 from textual.widgets import Static, TextArea
 
 from dragoman.interaction import (
@@ -19,10 +18,11 @@ from dragoman.interaction import (
     SamplingReview,
     UrlElicitation,
 )
-from dragoman.tui.form import FieldView, FormScreen
+from dragoman.tui.form import FieldView, FormView
+from dragoman.tui.question_view import QuestionView
 from dragoman.tui.questions import INTERRUPTED, QuestionApp
-from dragoman.tui.sampling_review import SamplingScreen
-from dragoman.tui.url_question import UrlScreen
+from dragoman.tui.sampling_review import SamplingView
+from dragoman.tui.url_question import UrlView
 
 pytestmark = pytest.mark.requirement("ASK-1")
 
@@ -45,9 +45,9 @@ def form(*names: str, required: tuple[str, ...] = ()) -> FormElicitation:
     )
 
 
-async def typed(screen: Screen[Any], *keys: str) -> Any:
-    """What the screen comes to when these keys are pressed; words are typed letter by letter."""
-    app = QuestionApp(screen)
+async def typed(question: QuestionView[Any], *keys: str) -> Any:
+    """What the question comes to when these keys are pressed; words are typed letter by letter."""
+    app = QuestionApp(question)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         for key in keys:
@@ -56,9 +56,9 @@ async def typed(screen: Screen[Any], *keys: str) -> Any:
     return app.return_value
 
 
-async def shown(screen: Screen[Any], *keys: str) -> tuple[str, str | None]:
+async def shown(question: QuestionView[Any], *keys: str) -> tuple[str, str | None]:
     """What is on the screen after these keys, and which field is to be typed into."""
-    app = QuestionApp(screen)
+    app = QuestionApp(question)
     async with app.run_test(size=(80, 40)) as pilot:
         await pilot.pause()
         for key in keys:
@@ -71,7 +71,7 @@ async def shown(screen: Screen[Any], *keys: str) -> tuple[str, str | None]:
 
 
 async def test_what_is_typed_is_sent():
-    answer = await typed(FormScreen(form("title", "days")), "'Broken", "enter", "'12", "enter")
+    answer = await typed(FormView(form("title", "days")), "'Broken", "enter", "'12", "enter")
     assert answer == FormAnswer("accept", {"title": "Broken", "days": 12})
 
 
@@ -91,15 +91,15 @@ async def test_every_kind_of_field_can_be_reached_and_changed_with_keys():
         "enter",
         "ctrl+s",
     )
-    answer = await typed(FormScreen(question), *keys)
+    answer = await typed(FormView(question), *keys)
     assert answer == FormAnswer(
         "accept", {"urgent": False, "priority": "high", "labels": ("bug", "ui"), "place": "place 0"}
     )
 
 
-async def burst(screen: Screen[Any], *keys: str) -> Any:
-    """What the screen comes to when all keys arrive at once, as from a terminal that was read late."""
-    app = QuestionApp(screen)
+async def burst(question: QuestionView[Any], *keys: str) -> Any:
+    """What the question comes to when all keys arrive at once, as from a terminal that was read late."""
+    app = QuestionApp(question)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         for key in keys:
@@ -140,22 +140,22 @@ async def burst(screen: Screen[Any], *keys: str) -> Any:
 async def test_keys_that_arrive_at_once_are_taken_in_order(
     names: tuple[str, ...], keys: tuple[str, ...], content: dict[str, Any]
 ):
-    assert await burst(FormScreen(form(*names)), *keys) == FormAnswer("accept", content)
+    assert await burst(FormView(form(*names)), *keys) == FormAnswer("accept", content)
 
 
 async def test_what_does_not_fit_is_said_beside_its_field_and_nothing_is_sent():
     question = form("title", "days", "mail", required=("title", "days"))
-    text, _ = await shown(FormScreen(question), "'ab", "enter", "'31", "enter", "'me", "ctrl+s")
+    text, _ = await shown(FormView(question), "'ab", "enter", "'31", "enter", "'me", "ctrl+s")
     assert "must have at least 3 characters" in text
     assert "must be at most 30" in text
     assert "must be an e-mail address" in text
-    text, focused = await shown(FormScreen(question), "tab", "ctrl+s")
+    text, focused = await shown(FormView(question), "tab", "ctrl+s")
     assert text.count("is required") == 2
     assert focused == "title", "the first that is wrong"
 
 
 async def test_defaults_are_kept_and_optional_fields_left_out():
-    answer = await typed(FormScreen(form("story", "urgent", "priority", "labels", "mail")), "ctrl+s")
+    answer = await typed(FormView(form("story", "urgent", "priority", "labels", "mail")), "ctrl+s")
     kept = {"story": "Once upon a time", "urgent": True, "priority": "mid", "labels": ("ui",)}
     assert answer == FormAnswer("accept", kept)
 
@@ -164,11 +164,11 @@ async def test_defaults_are_kept_and_optional_fields_left_out():
     ("key", "answer"), [("ctrl+n", FormAnswer("decline")), ("escape", FormAnswer("cancel"))]
 )
 async def test_a_form_can_be_declined_and_left(key: str, answer: FormAnswer):
-    assert await typed(FormScreen(form("title")), key) == answer
+    assert await typed(FormView(form("title")), key) == answer
 
 
 async def test_ctrl_c_interrupts_the_command():
-    app = QuestionApp(FormScreen(form("title")))
+    app = QuestionApp(FormView(form("title")))
     async with app.run_test() as pilot:
         await pilot.press("ctrl+c")
     assert app.return_code == INTERRUPTED
@@ -181,7 +181,7 @@ async def test_the_server_the_call_and_the_message_are_shown_as_data():
         schema={"type": "object", "properties": {"a": {"type": "string", "title": "[red]A"}}},
         calls=(RelatedCall("tools/call", "mcp__tracker__create"),),
     )
-    text, _ = await shown(FormScreen(question))
+    text, _ = await shown(FormView(question))
     assert "tracker asks for information\nduring mcp__tracker__create\n“[bold]Hi" in text
     assert "[red]A" in text
     assert "\x1b" not in text
@@ -197,10 +197,10 @@ async def test_a_page_is_shown_in_full_and_answered_with_a_key(key: str, action:
         host="accounts.xn--exmple-cua.com",
         warnings=("the host has other letters",),
     )
-    text, _ = await shown(UrlScreen(question))
+    text, _ = await shown(UrlView(question))
     assert "host  accounts.xn--exmple-cua.com\nhttps://user@accounts.xn--exmple-cua.com/a?b=1" in text
     assert "! the host has other letters" in text
-    assert await typed(UrlScreen(question), key) == action
+    assert await typed(UrlView(question), key) == action
 
 
 REQUEST = SamplingRequest(
@@ -214,11 +214,11 @@ REQUEST = SamplingRequest(
 @pytest.mark.requirement("ASK-4")
 async def test_a_request_to_the_model_is_sent_changed_or_refused():
     review = SamplingReview(REQUEST)
-    assert await typed(SamplingScreen(review), "ctrl+s") is review
-    assert await typed(SamplingScreen(review), "escape") is None
-    changed = await typed(SamplingScreen(review), "end", "'!", "ctrl+s")
+    assert await typed(SamplingView(review), "ctrl+s") is review
+    assert await typed(SamplingView(review), "escape") is None
+    changed = await typed(SamplingView(review), "end", "'!", "ctrl+s")
     assert changed.request.messages[-1].content == ({"type": "text", "text": "Sum up!"},)
-    text, _ = await shown(SamplingScreen(review))
+    text, _ = await shown(SamplingView(review))
     assert "system    Be short." in text
     assert text.endswith("Sum up")
 
@@ -228,15 +228,15 @@ async def test_what_is_no_text_stays_when_the_text_is_changed():
     result = {"type": "tool_result", "toolUseId": "t1", "content": [{"type": "text", "text": "seen"}]}
     blocks = (result, {"type": "text", "text": "Go on"})
     review = SamplingReview(structs.replace(REQUEST, messages=(SamplingMessage("user", blocks),)))
-    changed = await typed(SamplingScreen(review), "end", "'!", "ctrl+s")
+    changed = await typed(SamplingView(review), "end", "'!", "ctrl+s")
     assert changed.request.messages[-1].content == (result, {"type": "text", "text": "Go on!"})
-    text, _ = await shown(SamplingScreen(review))
+    text, _ = await shown(SamplingView(review))
     assert '"toolUseId": "t1"' in text
 
 
 @pytest.mark.requirement("ASK-4")
 async def test_an_answer_of_the_model_can_be_changed_before_it_is_sent():
     answer = SamplingAnswer(content=({"type": "text", "text": "Short"},), model="m")
-    changed = await typed(SamplingScreen(SamplingReview(REQUEST, answer)), "end", "'er", "ctrl+s")
+    changed = await typed(SamplingView(SamplingReview(REQUEST, answer)), "end", "'er", "ctrl+s")
     assert changed.answer.content == ({"type": "text", "text": "Shorter"},)
     assert changed.request is REQUEST

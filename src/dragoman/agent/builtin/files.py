@@ -25,6 +25,8 @@ READ_LIMIT_BYTES: Final = 256 * 1024
 EDIT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 IMAGE_LIMIT_BYTES: Final = 32 * 1024 * 1024
 DIFF_LINES: Final = 60
+PROPOSED_LINES: Final = 5000
+"""Of the difference that a person is shown before a file is changed."""
 
 _PATH_SCHEMA: Final = {
     "type": "string",
@@ -155,13 +157,17 @@ def _edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
         raise FileProblem(f"{path} is too large to be edited. Use a command.")
     workspace.check_read(path)
     before = path.read_bytes().decode("utf-8", "surrogateescape")
-    old, new = str(arguments["old_string"]), str(arguments["new_string"])
-    if "\r\n" in before and "\r\n" not in old:
-        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
-    after = _replaced(before, old, new, everywhere=arguments.get("replace_all") is True)
+    after = _edited(before, arguments)
     path.write_bytes(after.encode("utf-8", "surrogateescape"))
     workspace.note_read(path)
     return f"Changed {path}:\n{_diff(before, after)}"
+
+
+def _edited(before: str, arguments: Mapping[str, Any]) -> str:
+    old, new = str(arguments["old_string"]), str(arguments["new_string"])
+    if "\r\n" in before and "\r\n" not in old:
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+    return _replaced(before, old, new, everywhere=arguments.get("replace_all") is True)
 
 
 def _replaced(text: str, old: str, new: str, *, everywhere: bool) -> str:
@@ -177,10 +183,29 @@ def _replaced(text: str, old: str, new: str, *, everywhere: bool) -> str:
     return text.replace(old, new)
 
 
-def _diff(before: str, after: str) -> str:
+def _diff(before: str, after: str, limit: int = DIFF_LINES) -> str:
     lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
-    more = [f"… {len(lines) - DIFF_LINES} more lines"] if len(lines) > DIFF_LINES else []
-    return "\n".join([*lines[:DIFF_LINES], *more])
+    more = [f"… {len(lines) - limit} more lines"] if len(lines) > limit else []
+    return "\n".join([*lines[:limit], *more])
+
+
+def proposed_change(tool: str, arguments: Mapping[str, Any]) -> str | None:
+    """The whole difference that a call of Write or Edit would make, for the person who is asked about it;
+    None for other tools, and for a call that will fail."""
+    try:
+        path = Path(str(arguments["file_path"]))
+        if path.exists() and _regular_size(path) > EDIT_LIMIT_BYTES:
+            return None
+        before = path.read_bytes().decode("utf-8", "surrogateescape") if path.exists() else ""
+        if tool == "Write":
+            after = str(arguments["content"])
+        elif tool == "Edit":
+            after = _edited(before, arguments)
+        else:
+            return None
+    except (OSError, LookupError, ValueError, FileProblem):
+        return None
+    return _diff(before, after, limit=PROPOSED_LINES) or "(no difference)"
 
 
 def _regular_size(path: Path) -> int:

@@ -25,7 +25,7 @@ from dragoman.agent.events import (
 )
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cli import exit_codes
-from dragoman.cli.agent.start import Wanted, run, stopped
+from dragoman.cli.agent.start import Wanted, run
 from dragoman.errors import DragomanError, PermissionRefused
 from dragoman.host import Host
 
@@ -147,7 +147,7 @@ class Output:
             if reply.stopped_by != "hook":
                 click.echo(reply.text)
             if reply.stopped_by != "end":
-                click.echo(stopped(reply), err=True)
+                click.echo(reply.stopped_text, err=True)
             return
         self._message("assistant", self._take_text())
         usage = reply.usage

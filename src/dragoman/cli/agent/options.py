@@ -59,6 +59,7 @@ _OPTIONS: Final = (
     click.option(
         "-c", "--continue", "continue_last", is_flag=True, help="Continue the last conversation here."
     ),
+    click.option("--plain", is_flag=True, help="Line by line: for screen readers and simple terminals."),
     click.option("-r", "--resume", metavar="ID", help="Continue a conversation."),
     click.option(
         "--mcp-config",

@@ -25,7 +25,7 @@ from dragoman.agent.events import (
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line, visible
 from dragoman.cli import exit_codes
-from dragoman.cli.agent.start import Wanted, run, stopped
+from dragoman.cli.agent.start import Wanted, run
 from dragoman.cli.common import cancelled_by_ctrl_c
 from dragoman.cli.render.text import show_error
 from dragoman.cli.terminal_input import read_answer
@@ -102,7 +102,7 @@ async def _ask(session: AgentSession, prompt: str) -> None:
     reply = await _interruptible(session.conversation.run(prompt, shown.event))
     shown.end()
     if reply is not None and reply.stopped_by != "end":
-        click.echo(stopped(reply))
+        click.echo(reply.stopped_text)
 
 
 async def _interruptible(work: Coroutine[Any, Any, T]) -> T | None:

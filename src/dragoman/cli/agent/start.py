@@ -12,11 +12,11 @@ import click
 from dragoman.cleaning import one_line
 from dragoman.cli.common import check_readable, run_with_host, show_problems, sources_of
 from dragoman.cli.render.servers import show_problem
+from dragoman.cli.terminal_input import has_screen
 from dragoman.errors import MissingPackage, NotFound
 
 if TYPE_CHECKING:
     from dragoman.agent.definitions import AgentDefinition
-    from dragoman.agent.events import Reply
     from dragoman.agent.session import AgentOptions
     from dragoman.config.load import Configuration
     from dragoman.host import Host
@@ -43,6 +43,8 @@ class Wanted(NamedTuple):
     max_turns: int | None
     continue_last: bool
     resume: str | None
+    plain: bool = False
+    """Line by line, also where there is a screen."""
 
     @property
     def is_print(self) -> bool:
@@ -58,6 +60,10 @@ def start(wanted: Wanted) -> int:
         from dragoman.cli.agent.headless import answer
 
         return answer(wanted, options)
+    if not wanted.plain and sys.stdout.isatty() and has_screen():
+        from dragoman.cli.agent.app import open_app
+
+        return open_app(wanted, options)
     from dragoman.cli.agent.plain import converse
 
     return converse(wanted, options)
@@ -109,24 +115,13 @@ def _conversation(wanted: Wanted) -> str | None:
     return known[0].id
 
 
-def stopped(reply: Reply) -> str:
-    """Why a prompt was not answered to its end."""
-    match reply.stopped_by:
-        case "max-turns":
-            return f"Stopped after {reply.turns} turns (--max-turns)."
-        case "length":
-            return "The answer was cut off at the model's output limit."
-        case "hook":
-            return f"A hook refused the prompt: {one_line(reply.reason, 500)}"
-        case "end":
-            return ""
-
-
 def run(
     wanted: Wanted,
     options: AgentOptions,
     work: Callable[[Host], Awaitable[T]],
     interaction: Interaction | None = None,
+    *,
+    shows_hook_reports: bool = True,
 ) -> T:
     """Runs the work in a host with the rules of the command line, and the model for servers that ask."""
     from dragoman.agent.classifier import ModelClassifier
@@ -150,4 +145,5 @@ def run(
         sampler=ModelSampler(model),
         classifier=ModelClassifier(model),
         session_hooks=False,
+        shows_hook_reports=shows_hook_reports,
     )

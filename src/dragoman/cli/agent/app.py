@@ -1,0 +1,36 @@
+"""Opens the terminal application."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from dragoman.agent.session import AgentOptions
+from dragoman.cli import exit_codes
+from dragoman.cli.agent.start import Wanted, run
+from dragoman.host import Host
+from dragoman.tui.app import ConversationApp
+from dragoman.tui.interaction import AppInteraction
+
+
+def open_app(wanted: Wanted, options: AgentOptions) -> int:
+    """Returns when the person quits. SIGTERM and SIGHUP restore the terminal first."""
+    interaction = AppInteraction(options.folder)
+
+    async def work(host: Host) -> int:
+        app = ConversationApp(host, options, interaction)
+        try:
+            await app.run_async()
+        finally:
+            interaction.app = None
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # a signal; Textual ends without passing it on
+            raise asyncio.CancelledError
+        if app.return_code:
+            return app.return_code
+        if app.control.transcript_id is not None:
+            click.echo(f"Continue with: dragoman --resume {app.control.transcript_id}", err=True)
+        return exit_codes.OK
+
+    return run(wanted, options, work, interaction, shows_hook_reports=False)

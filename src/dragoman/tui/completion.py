@@ -1,0 +1,150 @@
+"""Completions for what is being written: commands, prompts of servers, files and resources.
+
+What is completed is decided from the text alone (`wanted_at`); looking it up may read a folder or ask a
+server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from dragoman.catalog.prompts import Prompt
+from dragoman.cleaning import is_safe, one_line
+from dragoman.errors import DragomanError
+from dragoman.host import Host
+
+LIMIT: Final = 30
+SERVER_SECONDS: Final = 2.0
+"""How long a server may take to complete an argument."""
+_MENTION: Final = re.compile(r"(?:^|(?<=\s))@(\S*)$")
+_COMMAND: Final = re.compile(r"^/(\S*)$")
+_ARGUMENT: Final = re.compile(r"^/(\S+) (?:.*\s)?(\S*)$")
+
+
+class Wanted(Struct, frozen=True):
+    """What is to be completed."""
+
+    kind: Literal["command", "argument", "mention"]
+    word: str
+    """What was typed of it."""
+    command: str = ""
+    """With an argument: the command that it is for."""
+
+
+class Choice(Struct, frozen=True):
+    """One completion."""
+
+    text: str
+    """Takes the place of the word."""
+    about: str = ""
+    is_whole: bool = True
+    """False for a folder, behind which something else follows."""
+
+
+def wanted_at(before: str) -> Wanted | None:
+    """What the text before the cursor asks for; None if nothing is completed there."""
+    if found := _MENTION.search(before):
+        return Wanted("mention", found[1])
+    if "\n" in before:
+        return None
+    if found := _COMMAND.match(before):
+        return Wanted("command", found[1])
+    if found := _ARGUMENT.match(before):
+        return Wanted("argument", found[2], found[1])
+    return None
+
+
+def fitting(word: str, choices: Iterable[Choice]) -> list[Choice]:
+    """Those that begin with the word, then those that contain it."""
+    folded = word.lower()
+    safe = [choice for choice in choices if is_safe(choice.text)]
+    first = [choice for choice in safe if choice.text.lower().startswith(folded)]
+    return [*first, *(each for each in safe if folded in each.text.lower() and each not in first)][:LIMIT]
+
+
+def prompt_command(prompt: Prompt) -> str:
+    """How a person calls a prompt: `server:prompt`."""
+    return f"{prompt.server}:{prompt.wire_name}"
+
+
+class Completer:
+    def __init__(self, host: Host, folder: Path, commands: Sequence[Choice]) -> None:
+        self._host = host
+        self._folder = folder
+        self._commands = commands
+
+    async def choices(self, wanted: Wanted) -> list[Choice]:
+        match wanted.kind:
+            case "command":
+                return fitting(wanted.word, [*self._commands, *await self._prompts()])
+            case "argument":
+                return fitting(wanted.word, await self._arguments(wanted))
+            case "mention":
+                files = await asyncio.to_thread(files_at, self._folder, wanted.word)
+                return [*files, *fitting(wanted.word, await self._resources())][:LIMIT]
+
+    async def _prompts(self) -> list[Choice]:
+        found = await self._host.prompts.list()
+        return [Choice(prompt_command(each), one_line(each.description, 80)) for each in found.items]
+
+    async def _resources(self) -> list[Choice]:
+        found = await self._host.resources.list()
+        return [
+            Choice(f"{each.server}:{each.uri}", one_line(each.title or each.name, 60)) for each in found.items
+        ]
+
+    async def _arguments(self, wanted: Wanted) -> list[Choice]:
+        if wanted.command == "mcp":
+            servers = [Choice(name, view.status) for name, view in self._host.servers.items()]
+            return [*(Choice(word) for word in ("enable", "disable", "reconnect", "all")), *servers]
+        prompt = await find_prompt(self._host, wanted.command)
+        if prompt is None or not prompt.arguments:
+            return []
+        name, given, value = wanted.word.partition("=")
+        if not given:
+            return [
+                Choice(f"{each.name}=", one_line(each.description, 80), False) for each in prompt.arguments
+            ]
+        try:
+            async with asyncio.timeout(SERVER_SECONDS):
+                found = await self._host.prompts.complete(prompt.name, name, value)
+        except (DragomanError, TimeoutError):
+            return []
+        return [Choice(f"{name}={_quoted(each)}") for each in found.values]
+
+
+def _quoted(value: str) -> str:
+    return f'"{value}"' if " " in value else value
+
+
+async def find_prompt(host: Host, command: str) -> Prompt | None:
+    """The prompt that is called `server:prompt`, or by its qualified name."""
+    for prompt in (await host.prompts.list()).items:
+        if command in (prompt_command(prompt), prompt.name):
+            return prompt
+    return None
+
+
+def files_at(folder: Path, word: str) -> list[Choice]:
+    """Files and folders that the word is the beginning of; those with a dot only if the word has it."""
+    base, _, beginning = word.rpartition("/")
+    begin = f"{base}/" if base or word.startswith("/") else ""
+    try:
+        entries = sorted((folder / Path(begin).expanduser()).iterdir(), key=lambda path: path.name)
+    except OSError:
+        return []
+    found: list[Choice] = []
+    for path in entries:
+        is_hidden = path.name.startswith(".") and not beginning.startswith(".")
+        if path.name.lower().startswith(beginning.lower()) and not is_hidden and is_safe(path.name):
+            is_folder = path.is_dir()
+            found.append(Choice(f"{begin}{path.name}{'/' if is_folder else ''}", "", not is_folder))
+        if len(found) == LIMIT:
+            break
+    return found

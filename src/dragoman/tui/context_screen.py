@@ -1,0 +1,84 @@
+"""The screen `/context`: what fills the model's context."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from msgspec import Struct
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from dragoman.catalog.tokens import cost_of, estimate
+from dragoman.cleaning import one_line
+from dragoman.tui.status_line import short
+
+if TYPE_CHECKING:
+    from dragoman.agent.session import AgentSession
+
+BAR_CELLS: Final = 30
+BUILT_IN: Final = "built-in tools"
+
+
+class ContextPart(Struct, frozen=True):
+    name: str
+    tokens: int
+    detail: str = ""
+
+
+def parts_of(session: AgentSession) -> list[ContextPart]:
+    """What the next request consists of; tokens are estimates."""
+    from dragoman.agent.context import shares
+
+    parts = [ContextPart("system prompt", estimate(session.conversation.instructions.encode()))]
+    costs, counts = defaultdict[str, int](int), defaultdict[str, int](int)
+    for tool in session.toolbox.tools():
+        name = f"tools of {one_line(tool.server, 40)}" if tool.server else BUILT_IN
+        costs[name] += cost_of(tool)
+        counts[name] += 1
+    parts += [ContextPart(name, cost, f"{counts[name]} tools") for name, cost in costs.items()]
+    parts += [ContextPart(kind, tokens) for kind, tokens in shares(session.conversation.history).items()]
+    if waiting := len(session.toolbox.deferred()):
+        parts.append(ContextPart("deferred tools", 0, f"{waiting} tools, found with tool_search"))
+    return parts
+
+
+def context_text(parts: Sequence[ContextPart], limit: int) -> Content:
+    """A row for each part, with a bar; then what is free."""
+    used = sum(part.tokens for part in parts)
+    rows = [*parts, ContextPart("free", max(0, limit - used))]
+    width = max(len(part.name) for part in rows)
+    largest = max(1, *(part.tokens for part in parts))
+    lines: list[Content] = []
+    for part in rows:
+        bar = "" if part.name == "free" else "█" * round(BAR_CELLS * part.tokens / largest)
+        percent = f"{part.tokens / limit:6.1%}" if limit else ""
+        lines.append(
+            Content.assemble(
+                f"{part.name:<{width}}  {short(part.tokens):>7}  {percent}  ", (bar, "$text-accent"),
+                (f" {part.detail}" if part.detail else "", "dim"),
+            )
+        )  # fmt: skip
+    lines += [Content(""), Content(f"about {short(used)} of {short(limit)} tokens")]
+    return Content("\n").join(lines)
+
+
+class ContextScreen(Screen[None]):
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", "Back")]
+    CSS_PATH = "screens.tcss"
+
+    def __init__(self, parts: Sequence[ContextPart], limit: int) -> None:
+        super().__init__()
+        self._parts = parts
+        self._limit = limit
+
+    def compose(self) -> ComposeResult:
+        yield Static("Context: what the next request consists of", markup=False, classes="title")
+        with VerticalScroll(classes="content"):
+            yield Static(context_text(self._parts, self._limit), markup=False)
+        yield Footer(show_command_palette=False)

@@ -1,0 +1,199 @@
+"""The conversation on the screen: a scrolling list of blocks, of which only the newest have widgets.
+
+It stays at its end while text arrives, unless the person reads further up. Earlier blocks get widgets when
+the person scrolls to the top.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Static
+
+from dragoman.cleaning import visible
+from dragoman.tui.blocks import AnswerBlock, Block, NoteBlock, PromptBlock, ToolBlock
+from dragoman.tui.markdown_text import TEXT_LIMIT, markdown_text, split_point
+from dragoman.tui.tool_card import ToolCard, image_widgets
+
+WINDOW: Final = 40
+"""How many of the newest blocks have widgets."""
+SLACK: Final = 20
+"""How many more may come before the oldest widgets are removed."""
+FLUSH_SECONDS: Final = 0.08
+"""How often text that arrives is painted: a paint for each piece would take longer than the pieces do."""
+PIECE_CHARACTERS: Final = 4_000
+"""From this length on a growing answer is continued in another widget, so that a paint stays short."""
+
+
+def block_text(block: PromptBlock | AnswerBlock | NoteBlock) -> Content:
+    match block:
+        case PromptBlock():
+            return Content.assemble(("> ", "bold $text-accent"), (visible(block.text, TEXT_LIMIT), "bold"))
+        case AnswerBlock():
+            return markdown_text(block.text)
+        case NoteBlock():
+            return Content.assemble("! " if block.is_problem else "· ", visible(block.text, TEXT_LIMIT))
+
+
+class BlockView(Static):
+    """A prompt, an answer or a note."""
+
+    def __init__(self, block: PromptBlock | AnswerBlock | NoteBlock) -> None:
+        kind = type(block).__name__.removesuffix("Block").lower()
+        super().__init__(block_text(block), markup=False, classes=kind)
+        self.block = block
+        self.set_class(isinstance(block, NoteBlock) and block.is_problem, "-problem")
+
+    def show(self) -> None:
+        """Shows the block as it is now."""
+        self.update(block_text(self.block))
+
+
+def _made(block: Block) -> BlockView | ToolCard:
+    return ToolCard(block) if isinstance(block, ToolBlock) else BlockView(block)
+
+
+class ConversationView(VerticalScroll, can_focus=False):
+    def __init__(self) -> None:
+        super().__init__(id="conversation")
+        self.blocks: list[Block] = []
+        self._first = 0
+        """The number of the first block that has a widget."""
+        self._views: list[BlockView | ToolCard] = []
+        self._more = Static("", markup=False, id="earlier")
+        self._answer: AnswerBlock | None = None
+        """The one that text is added to."""
+        self._arrived: list[str] = []
+        self._flusher: Timer | None = None
+        self._changing = asyncio.Lock()
+
+    def compose(self) -> list[Widget]:
+        return [self._more]
+
+    def on_mount(self) -> None:
+        self._more.display = False
+        self.anchor()
+
+    # Blocks.
+
+    def add(self, block: Block) -> None:
+        """Shows one more block at the end."""
+        self.end_answer()
+        self._append(block)
+
+    def _append(self, block: Block) -> None:
+        self.blocks.append(block)
+        view = _made(block)
+        self._views.append(view)
+        self.mount(view)
+        if len(self._views) > WINDOW + SLACK and not self._is_reading:
+            self._remove_oldest(len(self._views) - WINDOW)
+
+    def show_all(self, blocks: Sequence[Block]) -> None:
+        """Shows other blocks in place of those that there are."""
+        self.end_answer()
+        for view in self._views:
+            view.remove()
+        self.blocks = list(blocks)
+        self._first = max(0, len(self.blocks) - WINDOW)
+        self._views = [_made(block) for block in self.blocks[self._first :]]
+        self.mount_all(self._views)
+        self._show_more()
+        self.anchor()
+
+    def on_tool_card_toggled(self, message: ToolCard.Toggled) -> None:
+        """The images of a call are shown below it while it is open."""
+        self.query(".image").remove()
+        if message.card.block.is_open and (images := image_widgets(message.card.block)):
+            self.mount_all(images, after=message.card)
+
+    def changed(self, block: Block) -> None:
+        """A block has changed: it is shown as it is now, if it is on the screen."""
+        for view in reversed(self._views):
+            if view.block is block:
+                view.show()
+                return
+
+    @property
+    def _is_reading(self) -> bool:
+        """Whether the person has scrolled up."""
+        return self.max_scroll_y - self.scroll_y > 1
+
+    def _remove_oldest(self, count: int) -> None:
+        for view in self._views[:count]:
+            view.remove()
+        del self._views[:count]
+        self._first += count
+        self._show_more()
+
+    def _show_more(self) -> None:
+        self._more.display = self._first > 0
+        self._more.update(Content.styled(f"↑ {self._first} earlier entries: scroll up to see them", "dim"))
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if new_value <= 0 < old_value and self._first:
+            self.call_after_refresh(self._mount_earlier)
+
+    async def _mount_earlier(self) -> None:
+        async with self._changing:
+            start = max(0, self._first - WINDOW // 2)
+            views = [_made(block) for block in self.blocks[start : self._first]]
+            if not views:
+                return
+            anchor = self._views[0] if self._views else None
+            self._first = start
+            self._views[:0] = views
+            await self.mount_all(views, before=anchor)
+            self._show_more()
+        if anchor is not None:  # what was at the top stays where it was
+            self.call_after_refresh(self.scroll_to_widget, anchor, animate=False, top=True)
+
+    # Text that arrives.
+
+    def add_text(self, text: str) -> None:
+        """Adds to the answer at the end; painted with what else arrives within a moment."""
+        self._arrived.append(text)
+        if self._flusher is None:
+            self._flusher = self.set_timer(FLUSH_SECONDS, self.flush)
+
+    def flush(self) -> None:
+        """Paints what has arrived."""
+        if self._flusher is not None:
+            self._flusher.stop()
+            self._flusher = None
+        text, self._arrived = "".join(self._arrived), []
+        if not text:
+            return
+        if self._answer is None:
+            self._answer = AnswerBlock()
+            self._append(self._answer)
+        self._answer.text += text
+        if len(self._answer.text) > PIECE_CHARACTERS and (place := split_point(self._answer.text)):
+            rest = AnswerBlock(self._answer.text[place:])
+            self._answer.text = self._answer.text[:place]
+            self.changed(self._answer)
+            self._answer = rest
+            self._append(rest)
+        self.changed(self._answer)
+
+    def end_answer(self) -> None:
+        """What arrives later is another answer."""
+        self.flush()
+        self._answer = None
+
+    def discard_since(self, count: int) -> None:
+        """Removes the blocks behind the first `count`: text of a response that is requested again."""
+        self.end_answer()
+        for block in self.blocks[count:]:
+            view = next((each for each in self._views if each.block is block), None)
+            if view is not None:
+                self._views.remove(view)
+                view.remove()
+        del self.blocks[count:]

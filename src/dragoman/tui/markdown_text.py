@@ -1,0 +1,205 @@
+"""Markdown as styled text for one cheap widget. Pure.
+
+A `Markdown` widget of Textual makes a widget of each paragraph, and a long conversation slow. The text that
+is made here can be selected and copied as it was written, without padding and line breaks of the screen. Text
+of models is untrusted: it is cleaned, and never read as markup of Textual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rich.cells import cell_len, set_cell_size
+from textual.content import Content
+from textual.highlight import highlight
+
+from dragoman.cleaning import one_line, visible
+
+TEXT_LIMIT: Final = 200_000
+"""Characters of one text that are shown."""
+CELL_LIMIT: Final = 40
+"""Columns of one cell of a table."""
+HIGHLIGHT_LIMIT: Final = 20_000
+"""Characters of one code block that is coloured; longer ones are shown plain."""
+_STYLES: Final = {"strong_open": "bold", "em_open": "italic", "s_open": "strike", "link_open": "underline"}
+CODE: Final = "$text-accent"
+
+
+def markdown_text(source: str) -> Content:
+    """The text with its headings, lists, code and tables as styles and characters."""
+    tokens = _parser().parse(visible(source, TEXT_LIMIT))
+    return Content("\n").join(_Blocks(tokens).lines())
+
+
+def split_point(text: str) -> int:
+    """Where a growing text can be cut in two that are shown one below the other: behind the last blank line
+    that is not inside a code block, a list or a table. 0 if there is none."""
+    place, is_code, offset = 0, False, 0
+    was_blank = False
+    for line in text.splitlines(keepends=True):
+        if line.lstrip().startswith(("```", "~~~")):
+            is_code = not is_code
+        elif was_blank and not is_code and line[0] not in " \t-*+|0123456789\n":
+            place = offset
+        was_blank = not line.strip()
+        offset += len(line)
+    return place
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+class _Blocks:
+    """Goes through the tokens once, and collects lines."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._lines: list[Content] = []
+        self._lists: list[int | None] = []
+        """For each open list the number of its next item, or None for bullets."""
+        self._quotes = 0
+        self._marker = ""
+        """What the next line begins with, in place of blanks."""
+        self._rows: list[list[Content]] | None = None
+        self._heading = ""
+
+    def lines(self) -> list[Content]:
+        for token in self._tokens:
+            self._take(token)
+        while self._lines and not self._lines[-1].plain.strip():
+            self._lines.pop()
+        return self._lines
+
+    def _take(self, token: Token) -> None:
+        kind = token.type
+        match kind:
+            case "inline":
+                self._inline(token)
+            case "heading_open":
+                self._heading = "bold underline" if token.tag == "h1" else "bold"
+            case "heading_close" | "paragraph_close":
+                self._heading = ""
+                self._gap(token)
+            case "bullet_list_open":
+                self._lists.append(None)
+            case "ordered_list_open":
+                self._lists.append(int(token.attrs.get("start", 1)))
+            case "bullet_list_close" | "ordered_list_close":
+                self._lists.pop()
+                if not self._lists:
+                    self._gap(token)
+            case "list_item_open":
+                self._begin_item()
+            case "blockquote_open":
+                self._quotes += 1
+            case "blockquote_close":
+                self._quotes -= 1
+            case "fence" | "code_block" | "html_block":
+                self._code(token)
+            case "hr":
+                self._add(Content.styled("───", "dim"))
+                self._gap(token)
+            case "table_open":
+                self._rows = []
+            case "tr_open" if self._rows is not None:
+                self._rows.append([])
+            case "table_close":
+                self._table(self._rows or [])
+                self._gap(token)
+            case _:
+                pass
+
+    def _begin_item(self) -> None:
+        number = self._lists[-1]
+        self._marker = "• " if number is None else f"{number}. "
+        if number is not None:
+            self._lists[-1] = number + 1
+
+    def _inline(self, token: Token) -> None:
+        content = inline_text(token.children or ())
+        if self._rows is not None:
+            self._rows[-1].append(content)
+            return
+        if self._heading:
+            content = content.stylize(self._heading)
+        for line in content.split("\n", allow_blank=True):
+            self._add(line)
+
+    def _code(self, token: Token) -> None:
+        code, language = token.content.rstrip("\n"), token.info.strip().partition(" ")[0]
+        if token.type == "fence":
+            self._add(Content.styled(f"```{one_line(language, 40)}", "dim"))
+        for line in coloured(code, language).split("\n", allow_blank=True):
+            self._add(line)
+        if token.type == "fence":
+            self._add(Content.styled("```", "dim"))
+        self._gap(token)
+
+    def _table(self, rows: Sequence[Sequence[Content]]) -> None:
+        self._rows = None
+        widths = [
+            min(CELL_LIMIT, max(cell_len(row[column].plain) for row in rows if column < len(row)))
+            for column in range(max(map(len, rows), default=0))
+        ]
+        for number, row in enumerate(rows):
+            cells = [_fitted(cell, width) for cell, width in zip(row, widths)]
+            line = Content("  ").join(cells)
+            self._add(line.stylize("bold") if number == 0 else line)
+            if number == 0:
+                self._add(Content.styled("  ".join("─" * width for width in widths), "dim"))
+
+    def _add(self, line: Content) -> None:
+        begin = "▌ " * self._quotes + "  " * max(0, len(self._lists) - 1)
+        if self._lists:
+            begin += self._marker or "  "
+            self._marker = ""
+        self._lines.append(Content(begin) + line if begin else line)
+
+    def _gap(self, token: Token) -> None:
+        """A blank line, but none between the items of a list."""
+        if not self._lists and not token.hidden and self._lines and self._lines[-1].plain:
+            self._lines.append(Content(""))
+
+
+def inline_text(tokens: Iterable[Token]) -> Content:
+    """One paragraph, with emphasis, code and links. Where a link shows other words, its address follows."""
+    parts: list[Content | str | tuple[str, str]] = []
+    styles: list[str] = []
+    links: list[tuple[str, int]] = []
+    for token in tokens:
+        if token.type in _STYLES:
+            styles.append(_STYLES[token.type])
+            if token.type == "link_open":
+                links.append((str(token.attrs.get("href", "")), len(parts)))
+        elif token.type.endswith("_close") and styles:
+            styles.pop()
+            if token.type == "link_close":
+                href, start = links.pop()
+                shown = "".join(part[0] for part in parts[start:] if isinstance(part, tuple))
+                if shown != href:
+                    parts.append((f" ({one_line(href, 500)})", "dim"))
+        elif token.type == "image":
+            parts.append((f"[image: {token.content or token.attrs.get('src', '')}]", "dim"))
+        else:
+            text = "\n" if token.type in ("softbreak", "hardbreak") else token.content
+            parts.append((text, " ".join([*styles, *([CODE] if token.type == "code_inline" else [])])))
+    return Content.assemble(*parts)
+
+
+def coloured(code: str, language: str) -> Content:
+    """Code with the colours of its language, where that is known."""
+    if not language or len(code) > HIGHLIGHT_LIMIT:
+        return Content.styled(code, CODE)
+    return highlight(code, language=language).rstrip("\n")
+
+
+def _fitted(cell: Content, width: int) -> Content:
+    if cell_len(cell.plain) > width:
+        return Content(set_cell_size(cell.plain, width - 1) + "…")
+    return cell.pad_right(width - cell_len(cell.plain))

@@ -1,0 +1,197 @@
+"""The question whether a call may be made: which tool, with which arguments, and for a change of a file the
+exact difference. All text is shown as data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from dragoman.cleaning import one_line, visible
+from dragoman.interaction import PermissionAnswer, PermissionQuestion
+from dragoman.mixed_alphabets import mixed_words
+from dragoman.tui.question_view import QuestionView
+from dragoman.tui.tool_card import OPEN_CHARACTERS
+
+RISKS: Final = {
+    "reads": ("declared read-only", "$text-success"),
+    "writes": ("not declared read-only", "$text-warning"),
+    "destroys": ("declared destructive", "bold $text-error"),
+}
+REFUSAL: Final = "t"
+FOLDER: Final = "f"
+NO_RULE: Final = "no rule allows it"
+"""Why most calls are asked about (`permissions/decide.py`)."""
+_DIFF_STYLES: Final = {"+": "$text-success", "-": "$text-error", "@": "dim"}
+
+
+def answers_to(question: PermissionQuestion) -> dict[str, tuple[str, PermissionAnswer]]:
+    """By key: what it means in words, and the answer."""
+    answers = {"y": ("Yes, this once", PermissionAnswer(True))}
+    if question.is_rememberable:
+        answers["s"] = ("Yes, for this session", PermissionAnswer(True, for_session=True))
+    if question.is_rememberable and question.rule:
+        rule = one_line(question.rule.partition("@")[0], 120)  # the digest is nothing to read
+        answers["a"] = (f"Yes, always: {rule}", PermissionAnswer(True, always="user"))
+        answers["p"] = ("Yes, always in this project", PermissionAnswer(True, always="local"))
+    if question.is_rememberable and question.server_rule:
+        words = f"Yes, always, for every tool of {one_line(question.server, 60)}"
+        answers["w"] = (words, PermissionAnswer(True, always="user", whole_server=True))
+    answers["n"] = ("No", PermissionAnswer(False))
+    answers[REFUSAL] = ("No, with a message to the model", PermissionAnswer(False))
+    return answers
+
+
+def question_text(question: PermissionQuestion) -> Content:
+    """Who wants what, and why it is asked."""
+    words, style = RISKS[question.risk]
+    by = " by the server" if question.server and question.risk != "writes" else ""
+    who = one_line(question.server, 80) or "a built-in tool"
+    parts: list[str | tuple[str, str]] = [("? ", "bold $text-warning"), (who, "bold"), ": "]
+    parts += [(one_line(question.tool, 100), "bold"), "\n  ", (words + by, style)]
+    if question.reaches_out:
+        parts.append(" · may access external systems")
+    title = one_line(question.title, 100)
+    if title and title not in question.tool:
+        parts.append(f" · “{title}”")
+    for warning in _warnings(question):
+        parts.append((f"\n  ! {warning}", "bold $text-error"))
+    if question.reason:
+        parts.append((f"\n  {one_line(question.reason, 300)}", "dim"))
+    return Content.assemble(*parts)
+
+
+def _warnings(question: PermissionQuestion) -> Iterator[str]:
+    if mixed := mixed_words((question.title, question.arguments)):
+        yield f"These words mix alphabets: {', '.join(mixed)}"
+    if question.has_changed:
+        yield "It was allowed before, and has changed since."
+
+
+def arguments_text(question: PermissionQuestion) -> Content:
+    """Every argument, complete."""
+    from dragoman.tui.tool_card import written
+
+    if not question.arguments:
+        return Content.styled("(no arguments)", "dim")
+    lines: list[Content] = []
+    for name, value in question.arguments.items():
+        is_text = isinstance(value, str) and "\n" in value
+        text = f"\n    {visible(value).replace(chr(10), chr(10) + '    ')}" if is_text else written(value)
+        lines.append(Content.assemble((f"{written(str(name))[1:-1]}: ", "$text-accent"), text))
+    return Content("\n").join(lines)
+
+
+def diff_text(diff: str) -> Content:
+    """A difference; lines begin with + and -, so that they can be told apart without colours."""
+    lines = visible(diff, OPEN_CHARACTERS).split("\n")
+    return Content("\n").join([Content.styled(line, _DIFF_STYLES.get(line[:1], "")) for line in lines])
+
+
+def folder_rules(question: PermissionQuestion, folder: Path) -> tuple[str, ...]:
+    """The rules that would allow every change of files in the folder; none if the question is about something
+    else, or if a rule wants it to be asked."""
+    path = str(question.arguments.get("file_path", ""))
+    is_change = not question.server and question.tool in ("Edit", "Write")
+    if not is_change or question.reason != NO_RULE or not Path(path).is_relative_to(folder):
+        return ()
+    quoted = str(folder).replace("\\", "\\\\").replace('"', '\\"').replace("*", "\\*")
+    return tuple(f'{tool}(file_path="{quoted}/*")' for tool in ("Edit", "Write"))
+
+
+class PermissionView(QuestionView[PermissionAnswer]):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(key, f"choose('{key}')", show=False) for key in "yfspawnt"),
+        Binding("pageup", "scroll_body(-1)", "and PgDn scroll"),
+        Binding("pagedown", "scroll_body(1)", show=False),
+    ]
+
+    def __init__(
+        self, question: PermissionQuestion, diff: str | None = None, *, is_in_folder: bool = False
+    ) -> None:
+        """`diff`: what the call would change, shown in place of its arguments. `is_in_folder`: whether all
+        such changes can be allowed at once (`folder_rules`)."""
+        super().__init__()
+        self.allows_folder = False
+        """Whether the person allowed them."""
+        self._question = question
+        self._diff = diff
+        self._answers = answers_to(question)
+        if is_in_folder:
+            words = "Yes, and every change of files in this folder, for this session"
+            first, *others = self._answers.items()
+            self._answers = dict([first, (FOLDER, (words, PermissionAnswer(True))), *others])
+
+    def compose(self) -> ComposeResult:
+        yield Static(question_text(self._question), markup=False, classes="heading")
+        with VerticalScroll(classes="body", can_focus=False):
+            if self._diff is None:
+                yield Static(arguments_text(self._question), markup=False)
+            else:
+                path = one_line(str(self._question.arguments.get("file_path", "")), 500)
+                yield Static(Content.styled(path, "bold"), markup=False)
+                yield Static(diff_text(self._diff), markup=False, classes="diff")
+        yield OptionList(
+            *(
+                Option(Content.assemble((key, "bold"), f"  {words}"), id=key)
+                for key, (words, _) in self._answers.items()
+            ),
+            compact=True,
+            markup=False,
+        )
+        message = Input(placeholder="What should the model do instead? Enter sends, Esc goes back")
+        message.display = False
+        yield message
+
+    def begin(self) -> None:
+        """No answer is chosen at first: Enter, pressed a moment too late for the prompt, is no yes."""
+        options = self.query_one(OptionList)
+        options.focus()
+        options.highlighted = None
+
+    def keys(self) -> str:
+        return "letter or ↑↓ Enter answers · PgUp/PgDn scroll · Esc interrupts the turn"
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.action_choose(event.option_id or "n")
+
+    def action_choose(self, key: str) -> None:
+        if key not in self._answers or self.query_one(Input).has_focus:
+            return
+        self.allows_folder = key == FOLDER
+        if key == REFUSAL:
+            self._ask_for_message(True)
+        else:
+            self.answer(self._answers[key][1])
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.answer(PermissionAnswer(False, event.value.strip() or None))
+
+    def key_escape(self) -> bool:
+        """Leaves the message; otherwise the application interrupts the turn."""
+        if not self.query_one(Input).display:
+            return False
+        self._ask_for_message(False)
+        return True
+
+    def _ask_for_message(self, is_asked: bool) -> None:
+        message, options = self.query_one(Input), self.query_one(OptionList)
+        message.display, options.display = is_asked, not is_asked
+        (message if is_asked else options).focus()
+
+    def action_scroll_body(self, direction: int) -> None:
+        body = self.query_one(VerticalScroll)
+        if direction < 0:
+            body.scroll_page_up(animate=False)
+        else:
+            body.scroll_page_down(animate=False)

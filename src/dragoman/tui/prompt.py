@@ -1,0 +1,150 @@
+"""The field in which the person writes: Enter sends, Ctrl+J begins a new line, arrows recall what was sent.
+
+What is pasted stays as it is, with all its lines. While completions are offered, arrows choose among them and
+Tab takes one.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from textual.events import Key, Paste
+from textual.message import Message
+from textual.widgets import TextArea
+
+HISTORY_LIMIT: Final = 200
+_FOR_COMPLETIONS: Final = frozenset({"up", "down", "tab", "enter", "escape"})
+_NOT_FOR_TEXT: Final = frozenset({"pageup", "pagedown", "shift+tab"})
+
+
+class PromptHistory:
+    """What was sent before, and which of it is shown. The draft is kept while others are looked at."""
+
+    def __init__(self) -> None:
+        self._sent: list[str] = []
+        self._place = 0
+        self._draft = ""
+
+    def add(self, text: str) -> None:
+        if text and (not self._sent or self._sent[-1] != text):
+            self._sent = [*self._sent, text][-HISTORY_LIMIT:]
+        self._place = len(self._sent)
+
+    def earlier(self, current: str) -> str | None:
+        """None if there is none."""
+        if self._place == 0:
+            return None
+        if self._place == len(self._sent):
+            self._draft = current
+        self._place -= 1
+        return self._sent[self._place]
+
+    def later(self) -> str | None:
+        if self._place >= len(self._sent):
+            return None
+        self._place += 1
+        return self._draft if self._place == len(self._sent) else self._sent[self._place]
+
+
+class Prompt(TextArea):
+    class Submitted(Message):
+        """The person sends a message."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Navigated(Message):
+        """A key that is not for the text: it moves among completions, takes one, or scrolls."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    class Withdrawn(Message):
+        """The person wants the last queued message back: Up in an empty field."""
+
+    class Left(Message):
+        """Ctrl-D in an empty field."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            id="prompt",
+            compact=True,
+            highlight_cursor_line=False,
+            placeholder="Ask, or / for commands, @ for files and resources",
+        )
+        self.sent = PromptHistory()
+        self.is_completing = False
+        """Whether completions are shown: arrows, Tab and Enter go to them."""
+        self.has_queued = False
+        """Whether a message waits that can be withdrawn."""
+        self.typed_at = float("-inf")
+        """When the last key was pressed here."""
+
+    def write(self, text: str) -> None:
+        """Replaces what is in the field; the cursor is behind it."""
+        self.text = text
+        self.move_cursor(self.document.end)
+
+    @property
+    def before_cursor(self) -> str:
+        """The text up to the cursor."""
+        return self.get_text_range((0, 0), self.cursor_location)
+
+    def replace_word(self, word: str, text: str) -> None:
+        """Replaces the word that ends at the cursor."""
+        row, column = self.cursor_location
+        self.replace(text, (row, column - len(word)), (row, column))
+        self.move_cursor((row, column - len(word) + len(text)))
+
+    async def _on_key(self, event: Key) -> None:
+        self.typed_at = time.monotonic()
+        if self._handled(event.key):
+            event.stop()
+            event.prevent_default()
+            return
+        await super()._on_key(event)
+
+    def _handled(self, key: str) -> bool:
+        if key in _NOT_FOR_TEXT or (self.is_completing and key in _FOR_COMPLETIONS):
+            self.post_message(self.Navigated(key))
+        elif key == "enter":
+            self.submit()
+        elif key in ("ctrl+j", "shift+enter", "alt+enter"):
+            self.insert("\n")
+        elif key == "up" and self.cursor_location[0] == 0:
+            return self._recall_earlier()
+        elif key == "down" and self.cursor_location[0] == self.document.line_count - 1:
+            return self._recall(self.sent.later())
+        elif key == "ctrl+d" and not self.text:
+            self.post_message(self.Left())
+        else:
+            return False
+        return True
+
+    def submit(self) -> None:
+        """Sends what is in the field, if there is anything."""
+        text = self.text.strip()
+        if text:
+            self.sent.add(text)
+            self.text = ""
+            self.post_message(self.Submitted(text))
+
+    def _recall_earlier(self) -> bool:
+        if not self.text and self.has_queued:
+            self.post_message(self.Withdrawn())
+            return True
+        return self._recall(self.sent.earlier(self.text))
+
+    def _recall(self, text: str | None) -> bool:
+        if text is None:
+            return False
+        self.write(text)
+        return True
+
+    async def _on_paste(self, event: Paste) -> Any:
+        event.prevent_default()
+        event.stop()
+        self.insert(event.text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -1,0 +1,81 @@
+"""The place for questions in the application, between the conversation and the prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Final, TypeVar
+
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Static
+
+from dragoman.tui.prompt import Prompt
+from dragoman.tui.question_view import QuestionView
+
+T = TypeVar("T")
+
+QUIET_SECONDS: Final = 0.5
+"""Keys that are meant for the prompt do not answer a question: it takes the keyboard after such a pause."""
+ROWS_AROUND: Final = 10
+"""For the border and keys of a question, the prompt, the status line, and a bit of the conversation."""
+
+
+class QuestionArea(Vertical):
+    """Shows one question at a time."""
+
+    class Changed(Message):
+        """A question was opened or closed."""
+
+    def __init__(self, prompt: Prompt) -> None:
+        super().__init__(id="question")
+        self._prompt = prompt
+        self._asked: QuestionView[Any] | None = None
+        self._keys: Static | None = None
+
+    @property
+    def is_asking(self) -> bool:
+        return self._asked is not None
+
+    async def ask(self, view: QuestionView[T]) -> T:
+        """Shows the question until it is answered; it disappears when this is cancelled."""
+        answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        view.answered = answered
+        keys = Static("…", markup=False, classes="keys")
+        await self.mount(view, keys)
+        self._asked, self._keys = view, keys
+        self.add_class("-shown")
+        self._take_keyboard()
+        self.call_after_refresh(self._fit)
+        self.post_message(self.Changed())
+        try:
+            return await answered
+        finally:
+            self._asked = None
+            self.remove_class("-shown")
+            self.remove_children()
+            self._prompt.focus()
+            self.post_message(self.Changed())
+
+    def on_question_view_answered(self, message: QuestionView.Answered) -> None:
+        answered = message.view.answered
+        if answered is not None and not answered.done():
+            answered.set_result(message.answer)
+
+    def _take_keyboard(self) -> None:
+        """Moves the keyboard to the question, once no key was pressed for a moment."""
+        if self._asked is None or self._keys is None:
+            return
+        quiet = time.monotonic() - self._prompt.typed_at
+        if quiet < QUIET_SECONDS:
+            self.set_timer(QUIET_SECONDS - quiet, self._take_keyboard)
+        else:
+            self._asked.begin()
+            self._keys.update(self._asked.keys())
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        if self._asked is not None:
+            self._asked.fit(self.screen.size.height - ROWS_AROUND)

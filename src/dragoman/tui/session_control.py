@@ -1,0 +1,215 @@
+"""The session behind the screen: opens it, sends messages, runs turns and stops them, queues what comes
+meanwhile. Another session takes its place after `/clear`, `/resume` and `/model`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import structs
+
+from dragoman.agent.events import AgentEvent, TextDelta, ThinkingDelta, ToolCallProgressed
+from dragoman.agent.models import ModelChoice, load_model
+from dragoman.agent.session import AgentOptions, AgentSession, open_session
+from dragoman.cleaning import one_line, visible
+from dragoman.errors import DragomanError
+from dragoman.host import Host
+from dragoman.tui.blocks import PromptBlock, blocks_of
+from dragoman.tui.mentions import expanded
+from dragoman.tui.sign_in import AppSignIn
+from dragoman.tui.status_line import NEARLY_FULL
+from dragoman.tui.turn import TurnView
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from dragoman.tui.app import ConversationApp
+
+NEARLY_FULL_NOTE: Final = (
+    "The context is nearly full: soon the conversation is replaced by a summary. /compact does it now, "
+    "/context shows what fills it."
+)
+
+
+class SessionControl:
+    def __init__(
+        self,
+        app: ConversationApp,
+        host: Host,
+        options: AgentOptions,
+        load: Callable[[ModelChoice], Awaitable[Model]] = load_model,
+    ) -> None:
+        self.host = host
+        self.options = options
+        self.session: AgentSession | None = None
+        """None while the model is loaded and servers are awaited."""
+        self.transcript_id: str | None = None
+        """Of the conversation, once something was said in it."""
+        self.turn = TurnView(app.conversation)
+        self._app = app
+        self._load = load
+        self._running: asyncio.Task[None] | None = None
+        self._started_at = 0.0
+        self._early: list[str] = []
+        """Messages that were sent before the session was open."""
+        self._change = asyncio.Event()
+        """Set when another session is to be opened."""
+        self._has_warned = False
+
+    # Sessions.
+
+    async def keep_open(self) -> None:
+        """Opens the session; after `change` another one."""
+        while True:
+            self._change.clear()
+            try:
+                async with open_session(self.host, self.options, self._load) as session:
+                    self._opened(session)
+                    await self._change.wait()
+                    session.end_reason = "clear" if self.options.resume is None else "resume"
+                    await self._stopped()
+            except DragomanError as error:
+                self._app.show_error(error)
+                await self._change.wait()
+            finally:
+                self.session = None
+            self._app.conversation.show_all([])
+
+    def _opened(self, session: AgentSession) -> None:
+        self.session = session
+        session.subagents.on_event = self._on_event
+        self._has_warned = False
+        if history := session.conversation.history:
+            self._app.conversation.show_all(blocks_of(history))
+            self._app.note("The conversation is continued.")
+        early, self._early = self._early, []
+        for text in early:
+            self.send(text)
+        self._app.tick()
+
+    def change(self, options: AgentOptions) -> None:
+        """Ends this conversation, and opens the one that the options name."""
+        self.options = options
+        self.transcript_id = options.resume
+        self._change.set()
+
+    def leave(self) -> None:
+        """The person quits; hooks are given that as the reason."""
+        if self.session is not None:
+            self.session.end_reason = "prompt_input_exit"
+
+    def resume(self, name: str | None) -> None:
+        """Continues an earlier conversation."""
+        if name is not None:
+            self.change(structs.replace(self.options, resume=name))
+
+    # Messages.
+
+    @property
+    def queued(self) -> list[str]:
+        """What waits to be sent; it may be taken out."""
+        return self._early if self.session is None else self.session.conversation.queued
+
+    def send(self, text: str, *, shown: str | None = None) -> None:
+        """A message to the model, now or as soon as that is possible. `shown`: what the person wrote."""
+        if self.session is None or self.is_working:
+            self.queued.append(text)
+        else:
+            self._app.conversation.add(PromptBlock(shown or text))
+            self.run(self._converse(self.session, text))
+        self._app.tick()
+
+    async def _converse(self, session: AgentSession, text: str) -> None:
+        self.transcript_id = session.transcript.id
+        text, problems = await expanded(text, self.host, self.options.folder)
+        for problem in problems:
+            self._app.note(problem, is_problem=True)
+        reply = await session.conversation.run(text, self._on_event)
+        if reply.stopped_by != "end":
+            self._app.note(reply.stopped_text)
+        share = session.conversation.context_tokens / session.conversation.context_limit
+        if share >= NEARLY_FULL and not self._has_warned:
+            self._app.note(NEARLY_FULL_NOTE)
+        self._has_warned = share >= NEARLY_FULL
+
+    def _on_event(self, event: AgentEvent) -> None:
+        self.turn.show(event)
+        if not isinstance(event, TextDelta | ThinkingDelta | ToolCallProgressed):  # those come in hundreds
+            self._app.tick()
+
+    # Work that Esc stops.
+
+    @property
+    def is_working(self) -> bool:
+        return self._running is not None and not self._running.done()
+
+    @property
+    def elapsed_seconds(self) -> int:
+        """Since the work began."""
+        return int(time.monotonic() - self._started_at)
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        self._started_at = time.monotonic()
+        self.turn.begin()
+        self._running = self._app.start(self._guarded(work))
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except asyncio.CancelledError:
+            if self._app.is_running:
+                self.turn.interrupt()
+                self._take_back_queued()
+                self._app.note("Interrupted.")
+            raise
+        except DragomanError as error:
+            self._app.show_error(error)
+        except Exception as error:  # border: the model library
+            self._app.note(f"{type(error).__name__}: {visible(str(error), 1000)}", is_problem=True)
+        finally:
+            if self._app.is_running:
+                self.turn.end()
+                self._app.call_later(self._app.tick)
+
+    def stop(self) -> bool:
+        """Stops what is under way, and with it the calls; servers stay connected. False if nothing is."""
+        if self._running is None or self._running.done():
+            return False
+        self._running.cancel()
+        return True
+
+    async def _stopped(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+
+    def _take_back_queued(self) -> None:
+        """What was queued for an interrupted turn is the person's again."""
+        prompt, queued = self._app.prompt, self.queued
+        if queued:
+            prompt.write("\n".join([*queued, *([prompt.text] if prompt.text else [])]))
+            queued.clear()
+
+    def compact(self) -> None:
+        """Has the model summarize the conversation."""
+        if self.session is None or self.is_working:
+            self._app.note("That is possible when the model does not work.", is_problem=True)
+        elif not self.session.conversation.history:
+            self._app.note("Nothing was said yet.")
+        else:
+            self.run(self.session.conversation.compact(self._on_event))
+
+    def sign_in(self, name: str | None) -> None:
+        if name is None:
+            return
+        if self.is_working:
+            self._app.note("Sign in when the model does not work.", is_problem=True)
+        else:
+            self.run(self._sign_in(name))
+
+    async def _sign_in(self, name: str) -> None:
+        view = await self.host.sign_in(name, AppSignIn(self._app, name))
+        self._app.note(f"server {one_line(name, 60)} is {view.status}")

@@ -1,0 +1,105 @@
+"""A sign-in to a server inside the application: the page, a code for another device, and what to confirm."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from dragoman.browser import open_page
+from dragoman.cleaning import one_line, visible
+from dragoman.tui.question_view import QuestionView
+
+if TYPE_CHECKING:
+    from dragoman.tui.app import ConversationApp
+
+
+class SignInPageView(QuestionView[None]):
+    """Shows the page. It disappears when the browser has returned, or when its address was entered here."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.stop", "Stop")]
+
+    def __init__(self, server: str, url: str, deliver: Callable[[str], bool], *, is_open: bool) -> None:
+        super().__init__()
+        self._server = server
+        self._url = url
+        self._deliver = deliver
+        self._is_open = is_open
+
+    def compose(self) -> ComposeResult:
+        doing = "Your browser opens the page" if self._is_open else "Open this page in a browser"
+        yield Static(
+            Content.assemble(
+                f"{doing} to sign in to ", (one_line(self._server, 80), "bold"), ":\n", visible(self._url)
+            ),
+            markup=False,
+        )  # fmt: skip
+        yield Static(
+            "If the browser runs on another machine, paste the address where it ended:", markup=False
+        )
+        yield Input(placeholder="http://127.0.0.1:…", compact=True)
+        yield Static("", markup=False, classes="problem")
+
+    def begin(self) -> None:
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self._deliver(event.value.strip()):
+            self.answer(None)
+        else:
+            self.query_one(".problem", Static).update("That address does not belong to this sign-in.")
+
+
+class ConfirmView(QuestionView[bool]):
+    """A question that is answered with yes or no."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", "Yes"),
+        Binding("n,escape", "answer(False)", "No"),
+    ]
+    can_focus = True
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        yield Static(Content(visible(self._text, 4096)), markup=False)
+
+    def begin(self) -> None:
+        self.focus()
+
+    def action_answer(self, is_yes: bool) -> None:
+        self.answer(is_yes)
+
+
+class AppSignIn:
+    """A `SignInScreen`."""
+
+    def __init__(self, app: ConversationApp, server: str) -> None:
+        self._app = app
+        self._server = server
+
+    async def show_url(self, url: str, deliver: Callable[[str], bool]) -> None:
+        is_open = await asyncio.to_thread(open_page, url)
+        await self._app.ask(SignInPageView(self._server, url, deliver, is_open=is_open))
+
+    async def show_code(self, url: str, code: str, complete_url: str | None) -> None:
+        self._app.note(f"Open {url} on any device, and enter the code {one_line(code, 40)}")
+
+    async def confirm_issuer(self, server: str, issuer: str) -> bool:
+        return await self._app.ask(
+            ConfirmView(
+                f"The client secret of {one_line(server, 80)} will be sent to {one_line(issuer, 200)}. "
+                "Was it given out by this authorization server?"
+            )
+        )
+
+    def notice(self, text: str) -> None:
+        self._app.note(text)

@@ -1,0 +1,127 @@
+"""Shows what happens while the model works: text, tool calls, their progress and results."""
+
+from __future__ import annotations
+
+from dragoman.agent.events import (
+    AgentEvent,
+    ContextCompacted,
+    PromptRefused,
+    QueuedSent,
+    ResponseFinished,
+    RetryScheduled,
+    SubagentEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallFinished,
+    ToolCallProgressed,
+    ToolCallStarted,
+)
+from dragoman.cleaning import one_line
+from dragoman.tui.blocks import NoteBlock, PromptBlock, ToolBlock
+from dragoman.tui.conversation import ConversationView
+
+
+class TurnView:
+    """Brings events of one conversation to its view."""
+
+    def __init__(self, conversation: ConversationView) -> None:
+        self._conversation = conversation
+        self._running: dict[str, ToolBlock] = {}
+        """Calls under way, by id."""
+        self._response_start = 0
+        """How many blocks there were before the response that is under way."""
+        self.activity = ""
+        """What the model does, in words."""
+        self.last_answer = ""
+        """The text of the newest response, as the model wrote it."""
+
+    def begin(self) -> None:
+        self.activity = "Thinking"
+        self._begin_response()
+
+    def _begin_response(self) -> None:
+        self._response_start = len(self._conversation.blocks)
+        self._text: list[str] = []
+
+    def show(self, event: AgentEvent) -> None:
+        match event:
+            case TextDelta():
+                self.activity = "Writing"
+                self._text.append(event.text)
+                self._conversation.add_text(event.text)
+            case ThinkingDelta():
+                self.activity = "Thinking"
+            case ToolCallStarted():
+                block = ToolBlock(event.call_id, event.tool, event.arguments)
+                self._running[event.call_id] = block
+                self._conversation.add(block)
+                self._name_activity()
+            case ToolCallProgressed():
+                self._show_progress(event)
+            case ToolCallFinished():
+                if (block := self._running.pop(event.call_id, None)) is not None:
+                    block.finish(event.outcome)
+                    self._conversation.changed(block)
+                self._name_activity()
+            case ResponseFinished():
+                self._conversation.end_answer()
+                self.last_answer = "".join(self._text) or self.last_answer
+                self._begin_response()
+            case RetryScheduled():
+                self._conversation.discard_since(self._response_start)
+                self._text.clear()
+                words = f"{event.reason}; next attempt in {event.wait_seconds:.0f} s"
+                self._conversation.add(NoteBlock(words, is_problem=True))
+                self._begin_response()
+            case ContextCompacted():
+                sizes = f"about {event.tokens_before} → {event.tokens_after} tokens"
+                self._conversation.add(NoteBlock(f"The conversation was summarized: {sizes}."))
+                self._begin_response()
+            case PromptRefused():
+                words = f"A hook refused the message {one_line(event.prompt, 80)!r}: {event.reason}"
+                self._conversation.add(NoteBlock(words, is_problem=True))
+            case SubagentEvent():
+                self._show_subagent(event)
+            case QueuedSent():
+                for text in event.prompts:
+                    self._conversation.add(PromptBlock(text))
+                self._begin_response()
+
+    def _show_subagent(self, event: SubagentEvent) -> None:
+        """What an agent does is a line below the call that gave it the work."""
+        if isinstance(event.event, ToolCallStarted):
+            self.activity = f"{one_line(event.agent, 40)}: {one_line(event.event.tool, 60)}"
+            for block in self._running.values():
+                if block.arguments.get("agent") == event.agent:
+                    block.message = self.activity
+                    self._conversation.changed(block)
+
+    def _name_activity(self) -> None:
+        count = len(self._running)
+        self.activity = "Thinking" if not count else "1 call" if count == 1 else f"{count} calls"
+
+    def _show_progress(self, event: ToolCallProgressed) -> None:
+        block, progress = self._running.get(event.call_id), event.progress
+        if block is None:
+            return
+        block.progress = progress.progress / progress.total if progress.total else None
+        block.message = progress.message or ("" if progress.total else f"{progress.progress:g}")
+        self._conversation.changed(block)
+
+    def interrupt(self) -> None:
+        """The person stopped it: calls under way were interrupted, not refused."""
+        for block in self._running.values():
+            block.interrupt()
+            self._conversation.changed(block)
+
+    def end(self) -> None:
+        self._running.clear()
+        self._conversation.end_answer()
+
+    def toggle_last(self) -> None:
+        """Opens or closes the newest tool call."""
+        for block in reversed(self._conversation.blocks):
+            if isinstance(block, ToolBlock):
+                block.is_open = not block.is_open
+                self._conversation.changed(block)
+                return

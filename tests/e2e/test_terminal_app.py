@@ -1,0 +1,161 @@
+"""`dragoman` in a terminal: the application as it is installed, with a provider on loopback."""
+
+import json
+import os
+import re
+import select
+import signal
+import sys
+import termios
+import time
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from tests.e2e.command import LIMIT_SECONDS
+from tests.e2e.fake_provider import FakeProvider
+from tests.e2e.forked import Terminal
+
+pytestmark = pytest.mark.requirement("AGT-1")
+
+READY = "Enter sends"
+"""What is on the screen when keys count."""
+LEAVES_SCREEN = "\x1b[?1049l"
+_SEQUENCES = re.compile(
+    r"\x1b(?:\[[0-9;?<>=]*[ -/]*[A-Za-z~]|[()][A-Z0-9]|[=>NOc78]|P.*?\x1b\\|\].*?(?:\x07|\x1b\\))"
+)
+
+
+class Window(Terminal):
+    """The application in a terminal of 100 columns and 40 lines."""
+
+    def __init__(self, provider: FakeProvider, *words: str, env: dict[str, str] | None = None) -> None:
+        said = ("--model", "anthropic:claude-sonnet-5", "--base-url", provider.url)
+        super().__init__(*said, *words, env={"DRAGOMAN_PLAIN": "", **(env or {})})
+        self._seen = 0
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self._manners = termios.tcgetattr(self._master)
+        return self
+
+    @property
+    def raw(self) -> str:
+        return self._output.decode(errors="replace")
+
+    @property
+    def text(self) -> str:
+        return _SEQUENCES.sub("", self.raw)
+
+    def sees(self, text: str) -> None:
+        """Waits until the text is painted, after what was seen before."""
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while (at := self.text.find(text, self._seen)) < 0:
+            ready = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))[0]
+            assert ready, f"{text!r} never appeared in {self.text[-3000:]!r}"
+            self._output += os.read(self._master, 65536)
+        self._seen = at + len(text)
+
+    def says(self, text: str) -> None:
+        self.type(text.encode())
+        self.sees(text[-1])
+        self.type(b"\r")
+
+    @property
+    def is_as_before(self) -> bool:
+        """Whether the terminal echoes and waits for lines again, as it did."""
+        return termios.tcgetattr(self._master)[3] == self._manners[3]
+
+
+@pytest.fixture(autouse=True)
+def demo(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo server, in the person's settings."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary-key")
+    folder = home / ".dragoman"
+    folder.mkdir(exist_ok=True)
+    entry = {"command": sys.executable, "args": ["-m", "dragoman.demo"]}
+    (folder / "settings.json").write_text(json.dumps({"mcpServers": {"demo": entry}}))
+
+
+def kept(home: Path) -> Any:
+    return json.loads((home / ".dragoman" / "settings.json").read_text()).get("permissions")
+
+
+def test_a_question_is_answered_once_and_for_always(home: Path) -> None:
+    add = ("mcp__demo__add", {"a": 40, "b": 2})
+    with FakeProvider([add], ["It is 42."], [add], ["Still 42."]) as provider, Window(provider) as window:
+        window.sees(READY)
+        window.says("40 and 2?")
+        window.sees("letter or")
+        window.type(b"w")
+        window.sees("It is 42.")
+        window.says("again")
+        window.sees("Still 42.")
+        window.type(b"\x04")
+        output = window.finish()
+        assert window.is_as_before
+    assert window.process.returncode == 0, output[-2000:]
+    assert provider.tool_results(3) == ["42", "42"]
+    assert kept(home) == {"allow": ["mcp__demo"]}
+    assert "dragoman --resume" in output
+
+
+def test_escape_stops_a_command_and_the_conversation_goes_on() -> None:
+    sleep = ("Bash", {"command": "sleep 300; echo never"})
+    words = ("--allowed-tools", "Bash")
+    with FakeProvider([sleep], ["All right."]) as provider, Window(provider, *words) as window:
+        window.sees(READY)
+        window.says("sleep")
+        window.sees("running")
+        window.type(b"\x1b")
+        window.sees("Interrupted.")
+        window.says("go on")
+        window.sees("All right.")
+        window.type(b"\x03\x03")
+        window.finish()
+    assert window.process.returncode == 0
+    assert "interrupted" in provider.tool_results(1)[0]
+
+
+@pytest.mark.parametrize("moment", ["at rest", "during a call", "at a question"])
+def test_sigterm_restores_the_terminal(moment: str) -> None:
+    sleep = ("Bash", {"command": "sleep 300"})
+    words = ("--allowed-tools", "Bash") if moment == "during a call" else ()
+    with FakeProvider([sleep]) as provider, Window(provider, *words) as window:
+        window.sees(READY)
+        if moment != "at rest":
+            window.says("sleep")
+            window.sees("running" if moment == "during a call" else "letter or")
+        window.process.send_signal(signal.SIGTERM)
+        output = window.finish()
+        assert window.is_as_before
+    assert LEAVES_SCREEN in output
+    assert window.process.returncode == 130
+
+
+def test_without_colours_no_colour_is_sent() -> None:
+    with FakeProvider(["Hello."]) as provider, Window(provider, env={"NO_COLOR": "1"}) as window:
+        window.sees(READY)
+        window.says("hi")
+        window.sees("Hello.")
+        window.type(b"\x04")
+        output = window.finish()
+    colours = {tuple(map(int, each)) for each in re.findall(r"[34]8;2;(\d+);(\d+);(\d+)", output)}
+    assert all(red == green == blue for red, green, blue in colours), colours
+
+
+@pytest.mark.parametrize(
+    ("words", "env"), [(("--plain",), {}), ((), {"TERM": "dumb"}), ((), {"DRAGOMAN_PLAIN": "1"})]
+)
+def test_the_conversation_is_line_by_line_where_that_is_wanted(
+    words: tuple[str, ...], env: dict[str, str]
+) -> None:
+    with FakeProvider(["Hello."]) as provider, Window(provider, *words, env=env) as window:
+        window.sees("> ")
+        window.type(b"hi\n")
+        window.sees("Hello.")
+        window.sees("> ")
+        window.type(b"\x04")
+        output = window.finish()
+    assert "\x1b[?1049h" not in output
