@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dragoman.calls.outcome import CallOutcome
 from dragoman.content.blocks import ImageBlock
 from dragoman.errors import PermissionRefused
+from dragoman.tui.markdown_text import pieces
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
@@ -85,7 +86,7 @@ def blocks_of(history: Sequence[ModelMessage]) -> list[Block]:
                 case UserPromptPart():
                     blocks.append(PromptBlock(part.content if isinstance(part.content, str) else "[…]"))
                 case TextPart() if part.content.strip():
-                    blocks.append(AnswerBlock(part.content))
+                    blocks += [AnswerBlock(piece) for piece in pieces(part.content)]
                 case ToolCallPart():
                     calls[part.tool_call_id] = ToolBlock(part.tool_call_id, part.tool_name, _arguments(part))
                     blocks.append(calls[part.tool_call_id])

@@ -7,6 +7,7 @@ the person scrolls to the top.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,7 +19,7 @@ from textual.widgets import Static
 
 from dragoman.cleaning import visible
 from dragoman.tui.blocks import AnswerBlock, Block, NoteBlock, PromptBlock, ToolBlock
-from dragoman.tui.markdown_text import TEXT_LIMIT, markdown_text, split_point
+from dragoman.tui.markdown_text import TEXT_LIMIT, markdown_text, pieces
 from dragoman.tui.tool_card import ToolCard, image_widgets
 
 WINDOW: Final = 40
@@ -27,8 +28,6 @@ SLACK: Final = 20
 """How many more may come before the oldest widgets are removed."""
 FLUSH_SECONDS: Final = 0.08
 """How often text that arrives is painted: a paint for each piece would take longer than the pieces do."""
-PIECE_CHARACTERS: Final = 4_000
-"""From this length on a growing answer is continued in another widget, so that a paint stays short."""
 
 
 def block_text(block: PromptBlock | AnswerBlock | NoteBlock) -> Content:
@@ -71,6 +70,8 @@ class ConversationView(VerticalScroll, can_focus=False):
         """The one that text is added to."""
         self._arrived: list[str] = []
         self._flusher: Timer | None = None
+        self._flush_cost = 0.0
+        """Seconds that the last paint took to prepare; most of the time is left to keys and servers."""
         self._changing = asyncio.Lock()
 
     def compose(self) -> list[Widget]:
@@ -161,7 +162,7 @@ class ConversationView(VerticalScroll, can_focus=False):
         """Adds to the answer at the end; painted with what else arrives within a moment."""
         self._arrived.append(text)
         if self._flusher is None:
-            self._flusher = self.set_timer(FLUSH_SECONDS, self.flush)
+            self._flusher = self.set_timer(max(FLUSH_SECONDS, 3 * self._flush_cost), self.flush)
 
     def flush(self) -> None:
         """Paints what has arrived."""
@@ -171,17 +172,19 @@ class ConversationView(VerticalScroll, can_focus=False):
         text, self._arrived = "".join(self._arrived), []
         if not text:
             return
+        started = time.perf_counter()
+        self._grow(text)
+        self._flush_cost = time.perf_counter() - started
+
+    def _grow(self, text: str) -> None:
         if self._answer is None:
             self._answer = AnswerBlock()
             self._append(self._answer)
-        self._answer.text += text
-        if len(self._answer.text) > PIECE_CHARACTERS and (place := split_point(self._answer.text)):
-            rest = AnswerBlock(self._answer.text[place:])
-            self._answer.text = self._answer.text[:place]
-            self.changed(self._answer)
-            self._answer = rest
-            self._append(rest)
+        self._answer.text, *more = pieces(self._answer.text + text)
         self.changed(self._answer)
+        for piece in more:
+            self._answer = AnswerBlock(piece)
+            self._append(self._answer)
 
     def end_answer(self) -> None:
         """What arrives later is another answer."""

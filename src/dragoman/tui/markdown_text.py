@@ -7,7 +7,7 @@ of models is untrusted: it is cleaned, and never read as markup of Textual.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final
 
@@ -21,16 +21,21 @@ from dragoman.cleaning import one_line, visible
 
 TEXT_LIMIT: Final = 200_000
 """Characters of one text that are shown."""
+PARSE_LIMIT: Final = 8_000
+"""Characters of one text that is parsed: the time for some texts grows with the square of their length."""
+PIECE_CHARACTERS: Final = 4_000
+"""From this length on a text is continued in another widget, so that a paint stays short."""
 CELL_LIMIT: Final = 40
 """Columns of one cell of a table."""
-HIGHLIGHT_LIMIT: Final = 20_000
-"""Characters of one code block that is coloured; longer ones are shown plain."""
 _STYLES: Final = {"strong_open": "bold", "em_open": "italic", "s_open": "strike", "link_open": "underline"}
 CODE: Final = "$text-accent"
 
 
 def markdown_text(source: str) -> Content:
-    """The text with its headings, lists, code and tables as styles and characters."""
+    """The text with its headings, lists, code and tables as styles and characters; a very long one as it is
+    written."""
+    if len(source) > PARSE_LIMIT:
+        return Content(visible(source, TEXT_LIMIT))
     tokens = _parser().parse(visible(source, TEXT_LIMIT))
     return Content("\n").join(_Blocks(tokens).lines())
 
@@ -48,6 +53,17 @@ def split_point(text: str) -> int:
         was_blank = not line.strip()
         offset += len(line)
     return place
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The text in parts that are short enough to be parsed quickly, as far as it can be cut."""
+    while len(text) > PIECE_CHARACTERS:
+        place = split_point(text[:PIECE_CHARACTERS]) or split_point(text[:PARSE_LIMIT])
+        if not place:
+            break
+        yield text[:place]
+        text = text[place:]
+    yield text
 
 
 @cache
@@ -194,7 +210,7 @@ def inline_text(tokens: Iterable[Token]) -> Content:
 
 def coloured(code: str, language: str) -> Content:
     """Code with the colours of its language, where that is known."""
-    if not language or len(code) > HIGHLIGHT_LIMIT:
+    if not language:
         return Content.styled(code, CODE)
     return highlight(code, language=language).rstrip("\n")
 

@@ -23,8 +23,9 @@ SHOWN: Final = 200
 
 def row(info: TranscriptInfo) -> Content:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.changed_at))
-    prompt = one_line(info.first_prompt, 200) or "(nothing was said)"
-    return Content.assemble((f"{when}  ", "dim"), prompt, (f"  {one_line(info.model, 60)}", "dim"))
+    return Content.assemble(
+        (f"{when}  ", "dim"), one_line(info.first_prompt, 200), (f"  {one_line(info.model, 60)}", "dim")
+    )
 
 
 class ResumeScreen(Screen["str | None"]):
@@ -51,7 +52,7 @@ class ResumeScreen(Screen["str | None"]):
 
     async def _show(self) -> None:
         found = await asyncio.to_thread(transcripts, None if self._is_all else self._folder)
-        self.show(found)
+        self.show([info for info in found if info.first_prompt])
 
     def show(self, found: Sequence[TranscriptInfo]) -> None:
         where = "all folders" if self._is_all else one_line(str(self._folder), 200)

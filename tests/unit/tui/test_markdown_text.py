@@ -1,8 +1,10 @@
 """Markdown as styled text."""
 
+import time
+
 import pytest
 
-from dragoman.tui.markdown_text import markdown_text, split_point
+from dragoman.tui.markdown_text import PIECE_CHARACTERS, markdown_text, pieces, split_point
 
 
 @pytest.mark.parametrize(
@@ -35,6 +37,22 @@ def test_markdown_is_shown_as_text(source: str, shown: str):
 
 def test_escape_sequences_are_made_visible():
     assert "\x1b" not in markdown_text("red \x1b[31m text").plain
+
+
+def test_a_long_text_is_cut_into_pieces_and_nothing_is_lost():
+    text = "".join(f"## Part {number}\n\n{'words ' * 100}\n\n" for number in range(50))
+    found = list(pieces(text))
+    assert "".join(found) == text
+    assert len(found) > 5
+    assert max(map(len, found)) <= PIECE_CHARACTERS
+    assert list(pieces("x" * 50_000)) == ["x" * 50_000]
+
+
+def test_a_text_that_is_slow_to_parse_is_shown_as_it_is_written():
+    hostile = "![" * 50_000
+    start = time.perf_counter()
+    assert markdown_text(hostile).plain == hostile
+    assert time.perf_counter() - start < 5
 
 
 def test_emphasis_is_a_style_and_not_only_a_colour():
