@@ -135,7 +135,8 @@ class AgentServers:
             for name, tool in self._host.sign_in_tools().items()
             if tool.signs_in_to in self._shared
         }
-        return found if self._own is None else {**found, **self._own.sign_in_tools()}
+        own: Mapping[str, SignInTool] = self._own.sign_in_tools() if self._own is not None else {}
+        return {name: tool for name, tool in {**found, **own}.items() if self._has_tool(name)}
 
     def is_app_tool(self, name: str) -> bool:
         """Whether there is a tool of this name that is for apps only, and not for models."""

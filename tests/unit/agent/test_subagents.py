@@ -97,6 +97,16 @@ async def test_an_agent_is_not_given_the_tool_task_and_tools_of_others_do_not_ex
     ], texts
 
 
+async def test_a_tool_that_is_not_the_agents_cannot_be_called_by_its_name_either():
+    calls = [Calls("mcp__one__touch"), Calls("Bash", {"command": "echo hello"}), Calls("mcp__one__look")]
+    model = ScriptedModel(TASK, calls, "a", "b")
+    await Desk(main=model).ask(agent("tools: mcp__one__look"))
+    touched, ran, looked = (part.content for part in model.requests[2][-1].parts)
+    assert "no tool" in touched
+    assert "no tool" in ran
+    assert looked == "seen by one"
+
+
 async def test_the_end_of_its_work_is_an_event_of_its_own():
     desk = Desk(main=ScriptedModel(TASK, "Seen it.", "Done."))
     await desk.ask(agent("description: Looks."))
@@ -108,13 +118,11 @@ async def test_the_end_of_its_work_is_an_event_of_its_own():
 
 
 async def test_an_agent_may_have_another_model_and_its_use_is_counted():
-    main, other = ScriptedModel(TASK, "Done."), ScriptedModel("Seen it.")
+    main, other = ScriptedModel(TASK, "Done."), ScriptedModel("seen " * 500)
     desk = Desk(main=main, other=other)
     await desk.ask(agent("model: s:other"))
     assert len(other.requests) == 1
-    alone = Desk(main=ScriptedModel("Done."))
-    await alone.ask()
-    assert desk.usage.output_tokens > alone.usage.output_tokens
+    assert desk.usage.output_tokens > 500
 
 
 @pytest.mark.parametrize(
