@@ -143,6 +143,8 @@ NEVER = ("--yes", "--watch")
 def invocations(command: str, names: Sequence[str]) -> Iterator[list[str]]:
     """The command in every way that its parameters allow, one flag at a time, for every server's name."""
     words = command.split()
+    if command == "serve":
+        words.append("--stdio")  # which ends with its input
     yield [*words, "--help"]
     parameters = COMMANDS[command].get_params(click.Context(COMMANDS[command]))
     arguments = [each for each in parameters if isinstance(each, click.Argument)]

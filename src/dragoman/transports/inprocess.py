@@ -9,8 +9,11 @@ stdio, for such a server in a process of its own.
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 import sys
 from collections import deque
+from threading import Thread
 from typing import Final, Protocol, runtime_checkable
 
 from dragoman.errors import StartFailed
@@ -118,9 +121,19 @@ class InProcessTransport(OneLink):
 
 async def standard_streams() -> ServerEnd:
     """This process's standard input and output as a server's end."""
-    end = ServerEnd(_Output())
-    await asyncio.get_running_loop().connect_read_pipe(lambda: _Input(end), sys.stdin.buffer)
+    end, loop = ServerEnd(_Output()), asyncio.get_running_loop()
+    kind = os.fstat(sys.stdin.fileno()).st_mode
+    if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or sys.stdin.isatty():
+        await loop.connect_read_pipe(lambda: _Input(end), sys.stdin.buffer)
+    else:  # a file, or /dev/null: event loops do not wait for these, and it is there at once
+        Thread(target=_read_file, args=(sys.stdin.fileno(), _Input(end), loop), daemon=True).start()
     return end
+
+
+def _read_file(descriptor: int, receiver: _Input, loop: asyncio.AbstractEventLoop) -> None:
+    while data := os.read(descriptor, 65536):
+        loop.call_soon_threadsafe(receiver.data_received, data)
+    loop.call_soon_threadsafe(receiver.connection_lost, None)
 
 
 class _Input(asyncio.Protocol):
