@@ -383,6 +383,10 @@ class Host:
         """The names of those tools of which a rule denies every call; models are not shown them."""
         return self._access.permissions.denied(tools)
 
+    def is_unopposed(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> bool:
+        """Whether no rule denies such a call, or wants it to be asked about."""
+        return self._access.permissions.preview(tool, arguments).behaviour == "allow"
+
     @property
     def permission_mode(self) -> PermissionMode:
         """What happens now to calls that no rule decides."""

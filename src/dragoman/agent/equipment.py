@@ -16,7 +16,7 @@ from msgspec import Struct
 from dragoman.agent.builtin.files import file_tools
 from dragoman.agent.builtin.find import find_tools
 from dragoman.agent.builtin.shell import Shell
-from dragoman.agent.builtin.workspace import Workspace
+from dragoman.agent.builtin.workspace import PATH, Workspace
 from dragoman.agent.definitions import AgentDefinition, project_of
 from dragoman.agent_servers import HasTools
 from dragoman.calls.requests import READ_RESOURCE
@@ -70,7 +70,12 @@ async def open_equipment(
     """
     workspace = Workspace(folders.folder, folders.extra)
     shell = Shell(workspace, watchdog)
-    tools = [*file_tools(workspace), *find_tools(workspace, watchdog), *shell.tools(), *more]
+    files = file_tools(workspace)
+
+    def may_read(path: Path) -> bool:
+        return host.is_unopposed(files[0], {PATH: str(path)})
+
+    tools = [*files, *find_tools(workspace, watchdog, may_read), *shell.tools(), *more]
     try:
         if agent is None:
             yield Equipment(host.toolbox(tools), host, tuple(required))
