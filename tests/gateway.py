@@ -129,16 +129,16 @@ class Client:
         }
         return await self.post(message, **headers)
 
-    async def initialize(self, capabilities: Json | None = None) -> Reply:
+    async def initialize(self, capabilities: Json | None = None, revision: str = LEGACY) -> Reply:
         """Opens a session; later messages belong to it."""
         params = {
-            "protocolVersion": LEGACY,
+            "protocolVersion": revision,
             "capabilities": capabilities or {},
             "clientInfo": {"name": "test", "version": "1"},
         }
         reply = await self.legacy("initialize", params)
         self.headers["Mcp-Session-Id"] = reply.headers["Mcp-Session-Id"]
-        self.headers["MCP-Protocol-Version"] = LEGACY
+        self.headers["MCP-Protocol-Version"] = revision
         await self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return reply
 

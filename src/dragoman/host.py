@@ -18,7 +18,7 @@ from collections.abc import (
 )
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypedDict, Unpack
 from weakref import WeakSet
 
 from msgspec import structs
@@ -383,6 +383,10 @@ class Host:
         """The names of those tools of which a rule denies every call; models are not shown them."""
         return self._access.permissions.denied(tools)
 
+    def is_unopposed(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> bool:
+        """Whether no rule denies such a call, or wants it to be asked about."""
+        return self._access.permissions.preview(tool, arguments).behaviour == "allow"
+
     @property
     def permission_mode(self) -> PermissionMode:
         """What happens now to calls that no rule decides."""
@@ -699,9 +703,11 @@ class Host:
         *,
         required: Sequence[str] = (),
         has_tool: Callable[[str], bool] = lambda name: True,
+        start_in: Path | Literal["own"] | None = None,
     ) -> AgentServers:
         """The servers of one agent: names share this host's connections, `{name: entry}` are its own.
-        `has_tool`: which of their tools the agent has, by qualified name.
+        `has_tool`: which of their tools the agent has, by qualified name. `start_in`: where its own servers
+        start: in this folder, or each in a folder of its own; None: where this program works.
 
         `ConfigError` if a server it names, or one that is required, is missing or may not be started.
         """
@@ -713,13 +719,13 @@ class Host:
                     f"the agent's own server {name!r} has the name of one of the host's",
                     hint="Give it another name, or name the host's without an entry.",
                 )
-            if any(child._has_other(name, inline[name]) for child in self._children):
+            if any(child._has_other(name, inline[name], start_in) for child in self._children):
                 # A yes for the session would hold for both.
                 raise ConfigError(
                     f"the agent's own server {name!r} has the name of another agent's, with another entry",
                     hint="Give it another name.",
                 )
-        own = self._child(inline) if inline else None
+        own = self._child(inline, start_in) if inline else None
         borrowed = [name for name in dict.fromkeys((*shared, *required)) if name not in inline]
         for name in borrowed:
             _check_usable(name, self._servers.configuration.servers.get(name))
@@ -735,14 +741,15 @@ class Host:
 
     # Wiring.
 
-    def _has_other(self, name: str, entry: object) -> bool:
-        """Whether a server of this name, with another entry, is or may be in use."""
-        given = self._sources.given
-        return self._stage != "closed" and name in given and given[name] != entry
+    def _has_other(self, name: str, entry: object, start_in: Path | str | None) -> bool:
+        """Whether a server of this name, with another entry or folder, is or may be in use."""
+        given, folder = self._sources.given, self._sources.given_in
+        return self._stage != "closed" and name in given and (given[name], folder) != (entry, start_in)
 
-    def _child(self, servers: Mapping[str, object]) -> Host:
+    def _child(self, servers: Mapping[str, object], start_in: Path | Literal["own"] | None) -> Host:
         """A host for an agent's own servers, in everything else like this one."""
-        sources = structs.replace(self._sources, given=servers, given_source="agent", only_given=True)
+        given = {"given": servers, "given_source": "agent", "given_in": start_in}
+        sources = structs.replace(self._sources, **given, only_given=True)
         child = Host(
             sources,
             parent=self,

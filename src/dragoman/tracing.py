@@ -82,10 +82,21 @@ def span(name: str, parent: Mapping[str, Any] | None = None, **attributes: str) 
     if parent and "traceparent" in parent:
         context = _module("propagate").extract({key: parent[key] for key in KEYS if key in parent})
     given = {key.replace("__", "."): value for key, value in attributes.items()}
+    # The text of an exception may contain a secret or what a server says, so only its type is kept.
     with _tracer.start_as_current_span(
-        name, context=context, kind=trace.SpanKind.CLIENT, attributes=given, record_exception=False
+        name,
+        context=context,
+        kind=trace.SpanKind.CLIENT,
+        attributes=given,
+        record_exception=False,
+        set_status_on_exception=False,
     ) as made:
-        yield Span(made)
+        found = Span(made)
+        try:
+            yield found
+        except Exception as error:
+            found.fail(type(error).__name__)
+            raise
 
 
 def current_context() -> dict[str, str]:

@@ -135,8 +135,16 @@ def _with_state(agent: AgentDefinition, answers: approval.Answers) -> AgentDefin
     return structs.replace(agent, state="pending")
 
 
+def project_of(path: Path) -> Path:
+    """The folder of the project that has the agent in this file."""
+    return path.parent.parent.parent
+
+
 def _read(path: Path, scope: Scope) -> AgentDefinition:
     try:
+        target = Path(os.path.realpath(path))
+        if scope == "project" and not target.is_relative_to(project_of(path)):
+            raise _Wrong(f"it leads to {target}, outside its project")
         return parse(read_text(path) or "", path, scope)
     except (ConfigFileError, _Wrong) as error:
         problem = one_line(str(error), 400)

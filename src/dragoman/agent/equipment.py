@@ -16,11 +16,12 @@ from msgspec import Struct
 from dragoman.agent.builtin.files import file_tools
 from dragoman.agent.builtin.find import find_tools
 from dragoman.agent.builtin.shell import Shell
-from dragoman.agent.builtin.workspace import Workspace
-from dragoman.agent.definitions import AgentDefinition
+from dragoman.agent.builtin.workspace import PATH, Workspace
+from dragoman.agent.definitions import AgentDefinition, project_of
 from dragoman.agent_servers import HasTools
 from dragoman.calls.requests import READ_RESOURCE
 from dragoman.catalog.tools import BuiltinTool
+from dragoman.config.scopes import IN_PROJECT
 from dragoman.errors import NotConnected
 from dragoman.host import Host
 from dragoman.servers.status import ServerStatus
@@ -69,14 +70,23 @@ async def open_equipment(
     """
     workspace = Workspace(folders.folder, folders.extra)
     shell = Shell(workspace, watchdog)
-    tools = [*file_tools(workspace), *find_tools(workspace, watchdog), *shell.tools(), *more]
+    files = file_tools(workspace)
+
+    def may_read(path: Path) -> bool:
+        return host.is_unopposed(files[0], {PATH: str(path)})
+
+    tools = [*files, *find_tools(workspace, watchdog, may_read), *shell.tools(), *more]
     try:
         if agent is None:
             yield Equipment(host.toolbox(tools), host, tuple(required))
             return
         needed = tuple(dict.fromkeys((*agent.required_servers, *required)))
         named = agent.servers if agent.servers is not None else _startable(host)
-        async with host.for_agent(named, required=needed, has_tool=agent.has_tool) as servers:
+        # As configured servers of the same origin: what was approved is what runs, wherever the person works.
+        folder = project_of(agent.path) if agent.scope in IN_PROJECT else "own"
+        async with host.for_agent(
+            named, required=needed, has_tool=agent.has_tool, start_in=folder
+        ) as servers:
             own = [tool for tool in tools if agent.has_tool(tool.name)]
             resources = agent.servers is None and agent.has_tool(READ_RESOURCE.name)
             toolbox = host.toolbox(own, resources=resources, servers=servers)

@@ -54,7 +54,8 @@ async def request_token(
     dpop: DpopKey | None = None,
 ) -> dict[str, Any]:
     """The document of a successful answer. Raises `Rejected` for OAuth errors, `Unavailable` for others."""
-    with tracing.span("token", url__full=server.token_endpoint, dragoman__grant=form.get("grant_type", "")):
+    address = server.token_endpoint.partition("?")[0]  # a query may contain a key
+    with tracing.span("token", url__full=address, dragoman__grant=form.get("grant_type", "")):
         answer = await _post(http, server, form, headers or {}, dpop)
     document = answer.document()
     if answer.status == 200 and document is not None:

@@ -32,6 +32,7 @@ from dragoman.wire.messages import ABSENT, PlainToolDefinition, ToolDefinition
 from dragoman.wire.mirroring import KEYWORD, BadMirror, mirrored
 
 KEYWORD_BYTES: Final = KEYWORD.encode()
+_RAW_FIELDS: Final = ("input_schema", "output_schema", "icons", "execution")
 PROBLEM_LIMIT: Final = 100
 NAME_LIMIT: Final = 1024
 PIECE_BYTES: Final = 5000
@@ -120,7 +121,7 @@ def _covered(definition: ToolDefinition, redact: Redactor) -> ToolDefinition | N
         found = _covered_as_shown(found, redact)
     schemas = {
         name: Raw(msgspec.json.encode(redact.value(decode_as(object, raw))))
-        for name in ("input_schema", "output_schema")
+        for name in _RAW_FIELDS
         if (raw := getattr(found, name)) is not ABSENT and redact.is_in(bytes(raw))
     }
     return structs.replace(found, **schemas) if schemas else found
@@ -129,11 +130,11 @@ def _covered(definition: ToolDefinition, redact: Redactor) -> ToolDefinition | N
 def _covered_as_shown(definition: ToolDefinition, redact: Redactor) -> ToolDefinition:
     """A secret with invisible characters inside becomes readable when the text is cleaned for a model."""
     changed: dict[str, Any] = {}
-    for name in ("title", "description", "annotations", "meta", "icons"):
+    for name in ("title", "description", "annotations", "meta"):
         field = getattr(definition, name, None)
         if field is not None and (shown := _value_as_shown(field, redact)) != field:
             changed[name] = shown
-    for name in ("input_schema", "output_schema"):
+    for name in _RAW_FIELDS:
         raw = getattr(definition, name)
         if raw is ABSENT:
             continue

@@ -157,7 +157,11 @@ def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterato
     present = configuration.servers.get(server.name)
     if present is not None and present.candidate != server.candidate:
         yield f"it would replace the server of the same name in {one_line(present.source)}"
-    if rules := _allow_rules_for(configuration, server.name):
+    yield from rule_warnings(configuration, server.name)
+
+
+def rule_warnings(configuration: Configuration, name: str) -> Iterator[str]:
+    if rules := _allow_rules_for(configuration, name):
         shown = ", ".join(one_line(rule, 80) for rule in rules[:SHOWN_RULES])
         more = f" and {len(rules) - SHOWN_RULES} more" if len(rules) > SHOWN_RULES else ""
         yield f"these allow rules apply to its tools, which are then called without a question: {shown}{more}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from msgspec import UNSET, Struct, structs
 
@@ -267,7 +267,7 @@ def _entry_checks(
             config = understand_given(candidate, environ)
         except ConfigError as error:
             raise without_values(entry_error(part, candidate.name, error), candidate.given, environ) from None
-        return _without_claimed_trust(_in_its_folder(config, candidate, part), candidate.scope)
+        return _without_claimed_trust(_in_its_folder(config, candidate, part, sources), candidate.scope)
 
     def judge(candidate: Candidate, config: ServerConfig | None) -> policy.Verdict:
         if not (rules.broken or rules.denied or rules.allowed is not None):
@@ -279,18 +279,26 @@ def _entry_checks(
     return EntryChecks(approval=approve, parse_entry=parse, policy=judge, disabled_by=off.get)
 
 
-def _in_its_folder(config: ServerConfig, candidate: Candidate, part: Part | None) -> ServerConfig:
+def _in_its_folder(
+    config: ServerConfig, candidate: Candidate, part: Part | None, sources: Sources
+) -> ServerConfig:
     """A project's server, or its helper, starts in the project's folder, wherever the host was started. One
     of the person, a plugin or the administrator starts in a folder of its own unless its entry names another:
     a program such as npx runs code of the folder it is started in, and that may be any repository."""
-    if part is None or part.path is None:
-        return config
-    if part.scope in IN_PROJECT and (config.transport.starts_command or config.headers_helper is not None):
-        folder = Sources.project_root_of(part.path)
+    folder = None if part is None else _start_of(part, sources)
+    if isinstance(folder, Path) and (config.transport.starts_command or config.headers_helper is not None):
         return structs.replace(config, cwd=os.path.join(folder, config.cwd or ""))
-    if part.scope in OUTSIDE_PROJECTS and config.transport.starts_command and config.cwd is None:
+    if folder == "own" and config.transport.starts_command and config.cwd is None:
         return structs.replace(config, cwd=str(paths.server_folder(candidate.name)))
     return config
+
+
+def _start_of(part: Part, sources: Sources) -> Path | Literal["own"] | None:
+    if part.path is None:
+        return sources.given_in if part.scope == "dynamic" else None
+    if part.scope in IN_PROJECT:
+        return Sources.project_root_of(part.path)
+    return "own" if part.scope in OUTSIDE_PROJECTS else None
 
 
 def _without_claimed_trust(config: ServerConfig, scope: Scope) -> ServerConfig:

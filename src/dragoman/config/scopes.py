@@ -72,6 +72,8 @@ class Sources(Struct, frozen=True, kw_only=True):
     given: Mapping[str, object] = {}
     """Servers from the command line or from code: scope `dynamic`."""
     given_source: str = "code"
+    given_in: Path | Literal["own"] | None = None
+    """Where these start: in this project's folder, each in a folder of its own, or where the person works."""
     only_given: bool = False
     """Leave the person's files out. The administrator's file always counts."""
     overrides: Mapping[str, int] = {}

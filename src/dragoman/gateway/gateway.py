@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Generator, Mapping
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
+from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import ServerTool
 from dragoman.events import (
     Event,
@@ -63,7 +64,8 @@ class Gateway:
         """By server, the requests of clients that it is answering."""
         self._names: dict[str, dict[str, str]] = {}
         """By view, and by the name that clients use: the qualified name of a tool."""
-        self._instructions: str | None = None
+        self._instructions: dict[tuple[object, str], str | None] = {}
+        """By the rights of a caller, and by view."""
         self._is_current = False
         """Whether names and instructions are those of now."""
 
@@ -101,8 +103,37 @@ class Gateway:
         if not self._is_current:
             self._is_current = True
             self._names.clear()
-            texts = [f"## {name}\n{text}" for name, text in self.host.instructions().items()]
-            self._instructions = "\n\n".join(texts) or None
+            self._instructions.clear()
+
+    def instructions(self, handlers: ClientHandlers) -> str | None:
+        """Those of the servers of which the client may use something."""
+        self._update()
+        key = (handlers.rights, handlers.view)
+        if key not in self._instructions:
+            servers = {tool.server for tool in self.tools(handlers.view).values() if handlers.may_call(tool)}
+            texts = [
+                f"## {name}\n{text}"
+                for name, text in self.host.instructions().items()
+                if name in servers or handlers.may_use(name)
+            ]
+            self._instructions[key] = "\n\n".join(texts) or None
+        return self._instructions[key]
+
+    def fixed_arguments(self, tool: ServerTool, view: str) -> Mapping[str, Any]:
+        """The arguments that a view fixes for a tool, by every name that the tool has or could have there:
+        which of them it has depends on the tools of other servers."""
+        chosen = self.views[view]
+        if not chosen.arguments:
+            return {}
+        names = {self.name_of(tool), qualify(tool.server, tool.wire_name).removeprefix(PREFIX)}
+        names |= {tool.wire_name} if self.plain_names else set()
+        names |= {chosen.rename[name] for name in names & chosen.rename.keys()}
+        return {
+            key: value
+            for name, fixed in chosen.arguments.items()
+            if name in names
+            for key, value in fixed.items()
+        }
 
     @contextlib.asynccontextmanager
     async def client(
@@ -121,12 +152,11 @@ class Gateway:
             await handlers.close()
 
     def _service(self, handlers: ClientHandlers) -> Service:
-        self._update()
         return Service(
             name="dragoman",
             version=VERSION,
             handlers=handlers.table(),
-            instructions=self._instructions,
+            instructions=self.instructions(handlers),
             list_changes=frozenset({"tools", "resources", "prompts"}),
         )
 

@@ -99,7 +99,8 @@ class ClientHandlers:
         self._host = gateway.host
         self._known = known
         self._caller = known.caller
-        self._view = view
+        self.view = view
+        self.rights = known.selections
         self._watching: dict[str, asyncio.Task[None]] = {}
         """By the URI as the client spells it."""
         self.updated: Callable[[str], None] = _ignore
@@ -136,31 +137,30 @@ class ClientHandlers:
     # Tools.
 
     async def _list_tools(self, request: ClientRequest) -> Result:
-        view = self._gateway.view(self._view)
-        found = self._gateway.tools(self._view).items()
+        found = self._gateway.tools(self.view).items()
         return {
             "tools": [
-                listed_tool(name, tool, view.arguments.get(name, {}))
+                listed_tool(name, tool, self._gateway.fixed_arguments(tool, self.view))
                 for name, tool in found
-                if self._may_call(tool)
+                if self.may_call(tool)
             ]
         }
 
-    def _may_call(self, tool: ServerTool) -> bool:
+    def may_call(self, tool: ServerTool) -> bool:
         name = self._gateway.name_of(tool)
         return any(each.offers_tool(tool.server, name) for each in self._known.selections)
 
-    def _may_use(self, server: str) -> bool:
+    def may_use(self, server: str) -> bool:
         """Whether the caller may use the resources and prompts of the server, and the view has them."""
-        view = self._gateway.view(self._view)
+        view = self._gateway.view(self.view)
         return view.offers_server(server) and any(
             each.offers_server(server) for each in self._known.selections
         )
 
     async def _call(self, request: ClientRequest) -> Result:
         asked = request.decode(_Call)
-        tool = self._gateway.tool(asked.name, self._view)
-        if tool is None or not self._may_call(tool):
+        tool = self._gateway.tool(asked.name, self.view)
+        if tool is None or not self.may_call(tool):
             raise RequestError(INVALID_PARAMS, f"Unknown tool: {asked.name[:200]}")
         return await self._run(
             request, tool.server, lambda running, call_id: self._made(asked, tool, running, call_id)
@@ -173,7 +173,7 @@ class ClientHandlers:
         try:
             outcome = await self._host.call(
                 tool.name,
-                {**asked.arguments, **self._gateway.view(self._view).arguments.get(asked.name, {})},
+                {**asked.arguments, **self._gateway.fixed_arguments(tool, self.view)},
                 forward=True,
                 on_progress=progressed,
                 meta=_passed_on(running.request),
@@ -202,10 +202,10 @@ class ClientHandlers:
         return {"resourceTemplates": [listed_resource(each, uriTemplate=uri) for uri, each in found.items()]}
 
     async def _listed_resources(self) -> list[Resource]:
-        return [each for each in await self._resources.list() if self._may_use(each.server)]
+        return [each for each in await self._resources.list() if self.may_use(each.server)]
 
     async def _listed_templates(self) -> list[ResourceTemplate]:
-        return [each for each in await self._resources.templates() if self._may_use(each.server)]
+        return [each for each in await self._resources.templates() if self.may_use(each.server)]
 
     async def _read(self, request: ClientRequest) -> Result:
         uri = request.decode(_Read).uri
@@ -265,7 +265,7 @@ class ClientHandlers:
     # Prompts and completion.
 
     async def _exposed_prompts(self) -> Mapping[str, Prompt]:
-        found = [each for each in await self._prompts.list() if self._may_use(each.server)]
+        found = [each for each in await self._prompts.list() if self.may_use(each.server)]
         return exposed(found, plain=self._gateway.plain_names)
 
     async def _list_prompts(self, request: ClientRequest) -> Result:

@@ -69,10 +69,26 @@ def check(headers: Headers, method: str, params: Raw) -> None:
     if meta.protocol_version is not None:
         _same(VERSION, headers.version, meta.protocol_version)
     incoming.client_of(_EMPTY, None, method, meta)
+    _check_standard(headers, method, params, are_needed=True)
+
+
+def check_given(headers: Headers, method: str, params: Raw) -> None:
+    """`RequestError` unless what headers repeat of a message of the legacy era, which needs none, is right."""
+    _check_standard(headers, method, params, are_needed=False)
+
+
+def check_batch(headers: Headers) -> None:
+    """`RequestError` for a header that stands for one message only."""
+    for name, given in headers.standard.items():
+        if given:
+            _same(name, given, None)
+
+
+def _check_standard(headers: Headers, method: str, params: Raw, *, are_needed: bool) -> None:
     body = _read(params)
     wanted = request_headers(method, {"name": body.name, "uri": body.uri})
     for name, given in headers.standard.items():
-        if given or name in wanted:
+        if given or (are_needed and name in wanted):
             _same(name, given, wanted.get(name))
 
 

@@ -62,13 +62,20 @@ class StreamableHttp:
         check_content(request)
         message = await read_message(request)
         try:
-            envelope = _first(message)
+            envelope, is_batch = _first(message)
         except Unreadable as problem:
             return _error(400, INVALID_REQUEST if problem.is_json else PARSE_ERROR, problem.detail)
         headers = header_rules.Headers.of(request.headers)
         is_request = envelope.method is not UNSET and envelope.id is not UNSET
         if is_request and header_rules.is_modern(headers, envelope.params):
             return await self._modern(request, caller, message, envelope, headers)
+        try:
+            if is_batch:
+                header_rules.check_batch(headers)
+            elif envelope.method is not UNSET:
+                header_rules.check_given(headers, envelope.method, envelope.params)
+        except RequestError as error:
+            return _error(400, error.code_in("legacy"), error.message)
         if any(version not in LEGACY_REVISIONS for version in headers.version):
             raise Refused(400, "the header MCP-Protocol-Version names an unknown revision")
         session_id = request.headers.get(header_rules.SESSION)
@@ -219,10 +226,10 @@ def check_content(request: web.Request) -> None:
         raise Refused(406, "replies are application/json or text/event-stream")
 
 
-def _first(message: bytes) -> Envelope:
-    """The message, or the first one of a batch."""
+def _first(message: bytes) -> tuple[Envelope, bool]:
+    """The message, or the first one of a batch; and whether it is a batch."""
     members = batch_members(message)
-    return decode_envelope(members[0] if members else message)
+    return decode_envelope(members[0] if members else message), bool(members)
 
 
 def _is_reply(message: bytes) -> bool:

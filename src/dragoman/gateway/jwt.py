@@ -94,7 +94,7 @@ class JwtVerifier:
         entry = self._entry
         words = claims.get("scope")
         scopes = words.split() if isinstance(words, str) else []
-        selections = tuple(entry.scopes[scope] for scope in scopes if scope in entry.scopes)
+        selections = tuple(each for scope, each in entry.scopes.items() if scope in scopes)
         if not entry.scopes:
             selections = (EVERYTHING,)
         return KnownCaller(Caller(f"{claims['sub']}@{entry.issuer}"), selections, entry.calls_per_minute)

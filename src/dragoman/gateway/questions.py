@@ -88,7 +88,7 @@ class RunningRequest:
             raise NoInteraction(f"the client that makes the call does not offer {method}")
         if self.request.client.era == "legacy":
             return await self.request.ask(method, params)
-        if key in self._given:
+        if key and key in self._given:  # questions of the host have no key before they are asked
             return self._given.pop(key)
         if not key or key in self._asked:
             key = f"{key}{next(self._keys)}"

@@ -28,7 +28,8 @@ class Session:
 
     def __init__(self, caller: KnownCaller, view: str) -> None:
         self.id = secrets.token_urlsafe(24)
-        self.owner = (caller.caller, view)
+        self.owner = (caller, view)
+        """With the rights of the token: another token of the same caller may have fewer."""
         self.outbox = Outbox(SENT_LIMIT)
         """What is sent without a request."""
         self.connection: ClientConnection | None = None
@@ -73,7 +74,7 @@ class Sessions:
         return len(self._sessions)
 
     async def open(self, caller: KnownCaller, view: str) -> Session:
-        own = [each for each in self._sessions.values() if each.owner[0] == caller.caller]
+        own = [each for each in self._sessions.values() if each.owner[0].caller == caller.caller]
         if len(own) >= SESSION_LIMIT:
             idle = next((each for each in own if each.is_idle), None)
             if idle is None:
@@ -94,11 +95,12 @@ class Sessions:
             await session.ended.wait()
 
     def find(self, session_id: str | None, caller: KnownCaller, view: str) -> Session:
-        """The caller's session; `Refused` if there is none. Another caller's or view's is not there."""
+        """The caller's session; `Refused` if there is none. Another caller's or view's is not there, nor
+        one that was opened with other rights."""
         if session_id is None:
             raise Refused(400, "the header Mcp-Session-Id is missing")
         session = self._sessions.get(session_id)
-        if session is None or session.owner != (caller.caller, view):
+        if session is None or session.owner != (caller, view):
             raise Refused(404, "there is no such session; begin with initialize")
         self._sessions[session_id] = self._sessions.pop(session_id)
         session.last_used = self._monotonic()

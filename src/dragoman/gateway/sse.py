@@ -36,7 +36,7 @@ class HttpWithSse:
     async def post(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         check_content(request)
         owner, connection = self._connections.get(request.query.get("session", ""), (None, None))
-        if connection is None or owner is None or owner.caller != caller.caller:
+        if connection is None or owner != caller:
             raise Refused(404, "there is no such session; open /sse first")
         connection.receive(await read_message(request))
         return web.Response(status=202, text="Accepted")

@@ -52,7 +52,7 @@ class Bench:
 async def benched(folder: Path, *, extra: tuple[Path, ...] = (), **options: Any) -> AsyncIterator[Bench]:
     workspace = Workspace(folder, extra)
     shell = Shell(workspace, watchdog)
-    tools = [*file_tools(workspace), *find_tools(workspace, watchdog), *shell.tools()]
+    tools = [*file_tools(workspace), *find_tools(workspace, watchdog, lambda path: True), *shell.tools()]
     options.setdefault("permission_mode", "bypassPermissions")
     async with Host({}, **options) as host:
         try:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,7 @@ OUTPUT_LIMIT_BYTES: Final = 100_000
 GREP_SECONDS: Final = 30.0
 SKIPPED: Final = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
 
+_AROUND: Final = re.compile(r"\d+-")
 FOLDER: Final = "path"
 _FOLDER_SCHEMA: Final = {
     "type": "string",
@@ -31,7 +33,11 @@ _FOLDER_SCHEMA: Final = {
 }
 
 
-def find_tools(workspace: Workspace, watchdog: Watches) -> list[BuiltinTool]:
+MayRead = Callable[[Path], bool]
+"""Whether no rule about Read denies a file, or wants a person to be asked."""
+
+
+def find_tools(workspace: Workspace, watchdog: Watches, may_read: MayRead) -> list[BuiltinTool]:
     inside = partial(workspace.holds, name=FOLDER)
     return [
         BuiltinTool(
@@ -50,7 +56,7 @@ def find_tools(workspace: Workspace, watchdog: Watches) -> list[BuiltinTool]:
         ),
         BuiltinTool(
             "Grep",
-            partial(_grep, workspace, watchdog),
+            partial(_grep, workspace, watchdog, may_read),
             description="Searches the contents of files for a regular expression, line by line.",
             input_schema=object_schema(
                 {
@@ -141,7 +147,9 @@ def _past_any(places: set[int], patterns: tuple[str, ...]) -> set[int]:
     return found
 
 
-async def _grep(workspace: Workspace, watchdog: Watches, arguments: Mapping[str, Any]) -> str:
+async def _grep(
+    workspace: Workspace, watchdog: Watches, may_read: MayRead, arguments: Mapping[str, Any]
+) -> str:
     path = workspace.path_in(arguments, FOLDER)
     command = grep_command(arguments, has_ripgrep=shutil.which("rg") is not None)
     folder, target = (path, ".") if path.is_dir() else (path.parent, path.name)
@@ -161,7 +169,42 @@ async def _grep(workspace: Workspace, watchdog: Watches, arguments: Mapping[str,
     text = ended.stdout.decode("utf-8", "replace")
     if not text and ended.stderr:
         raise FileProblem(f"the search failed: {ended.stderr.decode('utf-8', 'replace')[:500]}")
-    return _cut(text) or "Nothing matches."
+    is_list = arguments.get("output") == "files"
+    records = ((name, "") for name in text.split("\0")[:-1]) if is_list else found_in(text)
+    lines, left_out = readable(records, lambda name: may_read(Path(os.path.realpath(folder / name))))
+    note = f"({left_out} files are left out: by a rule about Read.)" if left_out else ""
+    shown = _cut(lines, is_cut=len(text) >= OUTPUT_LIMIT_BYTES)
+    return "\n".join(filter(None, (shown, note))) or "Nothing matches."
+
+
+def found_in(text: str) -> Iterator[tuple[str, str]]:
+    """The name of a file, which may contain line breaks, and what was found there. In the text a NUL character
+    is after each name."""
+    begun = ""  # of a name
+    for line in text.split("\n"):
+        name, end, found = line.partition("\0")
+        if end:
+            yield begun + name, found
+        begun = "" if end or line == "--" else f"{begun}{line}\n"
+
+
+def readable(
+    records: Iterable[tuple[str, str]], may_read: Callable[[str], bool]
+) -> tuple[list[str], int]:
+    """What was found in files that may be read, and how many files are left out."""
+    allowed: dict[str, bool] = {}
+    shown: list[str] = []
+    for name, found in records:
+        if name not in allowed:
+            allowed[name] = may_read(name)
+        if allowed[name]:
+            shown.append(f"{name}{_separator(found)}{found}")
+    return shown, list(allowed.values()).count(False)
+
+
+def _separator(found: str) -> str:
+    """What is usual between the name of a file and what was found there; `-` before lines around it."""
+    return "-" if _AROUND.match(found) else ":" if found else ""
 
 
 def grep_command(arguments: Mapping[str, Any], *, has_ripgrep: bool) -> list[str]:
@@ -177,6 +220,7 @@ def grep_command(arguments: Mapping[str, Any], *, has_ripgrep: bool) -> list[str
         return [
             "rg",
             "--no-config",
+            "--null",
             "--color=never",
             "--max-columns=500",
             "-H",
@@ -188,12 +232,11 @@ def grep_command(arguments: Mapping[str, Any], *, has_ripgrep: bool) -> list[str
         ]
     names = [] if glob is None else [f"--include={glob}"]
     skipped = [f"--exclude-dir={name}" for name in sorted(SKIPPED)]
-    return ["grep", "-rEIH", "--color=never", *options, *names, *skipped, "-e", pattern, "--"]
+    return ["grep", "-rEIHZ", "--color=never", *options, *names, *skipped, "-e", pattern, "--"]
 
 
-def _cut(text: str) -> str:
-    lines = text.splitlines()
+def _cut(lines: Sequence[str], *, is_cut: bool) -> str:
     shown = [line[:1000].removeprefix("./") for line in lines[:MATCH_LIMIT]]
-    if len(lines) > MATCH_LIMIT or len(text) >= OUTPUT_LIMIT_BYTES:
+    if len(lines) > MATCH_LIMIT or is_cut:
         shown.append(f"(There is more: {MATCH_LIMIT} lines are shown. Search a smaller folder, or for more.)")
     return "\n".join(shown)

@@ -40,6 +40,7 @@ from dragoman.wire.server.service import (
 )
 from dragoman.wire.server.subscriptions import SUBSCRIBE, UNSUBSCRIBE, Subscriptions
 
+NOTIFICATIONS: Final = "notifications/"
 RUNNING_LIMIT: Final = 1000
 """Requests of one client that are handled at the same time."""
 
@@ -151,7 +152,7 @@ class ClientConnection:
             if method == "notifications/initialized":
                 self.session.is_initialized = True
             handler = self._service.handlers.get(method)
-            if handler is not None:
+            if handler is not None and method.startswith(NOTIFICATIONS):
                 request = ClientRequest(None, method, params, self.session, (send, self._ask))
                 self._start(self._service.run(handler, request))
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Iterator
+from typing import Final
 
 import click
 
 from dragoman.agent.definitions import AgentDefinition, approve_agent, find_agents
 from dragoman.cleaning import one_line, visible
-from dragoman.cli.terminal_input import ask_key, is_interactive, show_keys
+from dragoman.cli.approval_questions import entry_lines, rule_warnings
+from dragoman.cli.terminal_input import ask_key, cut, indented, is_interactive, show_keys
+from dragoman.config.load import Configuration, load
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, NotFound
+
+_BLANKS: Final = re.compile(r"\s{80,}|\n{5,}")
 
 
 @click.command("approve")
@@ -26,8 +33,7 @@ def command(name: str, yes: bool) -> None:
     if agent.state == "ready":
         click.echo(f"{agent.name} needs no approval.")
         return
-    click.echo(f"{one_line(str(agent.path))}:\n")
-    click.echo(visible(agent.text))
+    _show(sources, agent)
     if not yes and not _agrees():
         click.echo("Not approved.")
         return
@@ -44,6 +50,33 @@ def _found(sources: Sources, name: str) -> AgentDefinition:
             f"the agent {agent.name} cannot be used: {agent.problems[0]}", hint="Correct the file."
         )
     return agent
+
+
+def _show(sources: Sources, agent: AgentDefinition) -> None:
+    """The file, and after it, next to the question, what it may use. No line of the file can look like one of
+    ours, and blanks cannot move the rest out of sight."""
+    click.echo(f"{one_line(str(agent.path))}:\n")
+    text = _BLANKS.sub(lambda found: f" … [{len(found[0])} blank characters] … ", visible(agent.text))
+    for line in text.split("\n"):
+        click.echo(f"    {indented(line, 4) if is_interactive() else line}".rstrip())
+    tools = "all" if agent.tools is None else ", ".join(agent.tools) or "none"
+    click.echo(f"  It may use the tools: {indented(cut(one_line(tools)), 4)}")
+    configuration = load(sources)
+    for server in _servers_in(agent):
+        for line in _server_lines(configuration, server):
+            click.echo(f"  {indented(cut(line), 4)}")
+
+
+def _servers_in(agent: AgentDefinition) -> list[tuple[str, object]]:
+    return [row for item in agent.servers or () if not isinstance(item, str) for row in item.items()]
+
+
+def _server_lines(configuration: Configuration, server: tuple[str, object]) -> Iterator[str]:
+    name, entry = server
+    yield f"It starts the server {one_line(name, 80)}:"
+    yield from entry_lines(entry)
+    for warning in rule_warnings(configuration, name):
+        yield f"! {warning}"
 
 
 def _agrees() -> bool:

@@ -1,0 +1,111 @@
+"""T195: an approved agent runs no program of another folder than the one it was approved in."""
+
+import contextlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman import Host
+from dragoman.agent.definitions import approve_agent, find_agents
+from dragoman.agent.equipment import Folders, open_equipment
+from dragoman.config.scopes import Sources
+from tests.servers import ZOO
+from tests.torture.projects import Canary
+
+pytestmark = pytest.mark.requirement("CFG-8")
+AGENT = "---\nservers: [{own: {command: ./tool}}]\n---\nYou work.\n"
+FOLDER = ".dragoman/agents"
+
+
+class World:
+    """A folder with a tool that leaves a mark with the folder's name, for each folder that is asked for."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.canary = Canary(home / "canary")
+
+    def folder(self, place: str) -> Path:
+        folder = self.home / "work" / place
+        folder.mkdir(parents=True)
+        tool = folder / "tool"
+        serve = f"exec {sys.executable} -S -E {ZOO / 'calm.py'}"
+        tool.write_text(f"#!/bin/sh\n{self.canary.script(folder.name)}\n{serve}\n")
+        tool.chmod(0o755)
+        return folder
+
+    @staticmethod
+    def put_agent(folder: Path, text: str = AGENT, name: str = "helper") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.md").write_text(text)
+
+    async def use(self, cwd: Path) -> set[str]:
+        """The folders whose tool runs when every agent that is ready there is used."""
+        self.canary.forget()
+        sources = Sources.here(cwd)
+        for agent in find_agents(sources):
+            if agent.state == "ready":
+                with contextlib.chdir(cwd):
+                    async with Host(sources) as host, open_equipment(host, Folders(cwd), agent) as equipment:
+                        await equipment.connected()
+        return self.canary.started
+
+
+@pytest.fixture
+def world(home: Path) -> World:
+    return World(home)
+
+
+def approve_all(cwd: Path) -> None:
+    sources = Sources.here(cwd)
+    for agent in find_agents(sources):
+        approve_agent(sources, agent)
+
+
+@pytest.mark.parametrize("link", [".dragoman", FOLDER, f"{FOLDER}/helper.md"])
+async def test_t195_a_linked_folder_brings_no_other_projects_agents(world: World, link: str):
+    good, clone = world.folder("good"), world.folder("clone")
+    world.put_agent(good / FOLDER)
+    approve_all(good)
+    assert await world.use(good) == {"good"}
+    (clone / link).parent.mkdir(parents=True, exist_ok=True)
+    (clone / link).symlink_to(good / link)
+    (agent,) = find_agents(Sources.here(clone))
+    assert (agent.state, agent.text) == ("broken", "")
+    assert agent.problems == (f"it leads to {good / FOLDER}/helper.md, outside its project",)
+    assert await world.use(clone) == set()
+
+
+async def test_t195_a_linked_folder_inside_the_project_counts(world: World):
+    good = world.folder("good")
+    world.put_agent(good / "shared/agents")
+    (good / ".dragoman").symlink_to("shared")
+    approve_all(good)
+    assert await world.use(good) == {"good"}
+
+
+async def test_t195_a_server_of_a_projects_agent_starts_in_the_projects_folder(world: World):
+    good, vendored = world.folder("good"), world.folder("good/vendored")
+    world.put_agent(good / FOLDER)
+    approve_all(good)
+    assert await world.use(vendored) == {"good"}
+
+
+async def test_t195_a_folder_of_an_entry_is_relative_to_the_project(world: World):
+    good, vendored = world.folder("good"), world.folder("good/vendored")
+    world.folder("good/tools")
+    world.folder("good/vendored/tools2").rename(vendored / "tools")
+    world.put_agent(good / FOLDER, AGENT.replace("./tool}", "./tool, cwd: \"${NAME:-tools}\"}"))
+    approve_all(good)
+    assert await world.use(vendored) == {"tools"}
+
+
+@pytest.mark.parametrize("place", ["agents", "plugins/p/agents"])
+async def test_t195_a_server_of_a_persons_own_or_a_plugins_agent_runs_no_program_of_the_folder(
+    world: World, place: str
+):
+    clone = world.folder("clone")
+    world.put_agent(Sources.here(clone).config_dir / place)
+    approve_all(clone)
+    assert [agent.state for agent in find_agents(Sources.here(clone))] == ["ready"]
+    assert await world.use(clone) == set()
