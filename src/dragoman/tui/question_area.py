@@ -41,13 +41,7 @@ class QuestionArea(Vertical):
         """Shows the question until it is answered; it disappears when this is cancelled."""
         answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         view.answered = answered
-        keys = Static("…", markup=False, classes="keys")
-        await self.mount(view, keys)
-        self._asked, self._keys = view, keys
-        self.add_class("-shown")
-        self._take_keyboard()
-        self.call_after_refresh(self._fit)
-        self.post_message(self.Changed())
+        self.call_later(self._show, view)
         try:
             return await answered
         finally:
@@ -56,6 +50,19 @@ class QuestionArea(Vertical):
             self.remove_children()
             self._prompt.focus()
             self.post_message(self.Changed())
+
+    async def _show(self, view: QuestionView[Any]) -> None:
+        """Runs as a message of this widget: a host's task that asks has no active application, and widgets
+        that are made by such a task cannot find theirs."""
+        if view.answered is None or view.answered.done():
+            return
+        keys = Static("…", markup=False, classes="keys")
+        self._asked, self._keys = view, keys
+        await self.mount(view, keys)
+        self.add_class("-shown")
+        self._take_keyboard()
+        self.call_after_refresh(self._fit)
+        self.post_message(self.Changed())
 
     def on_question_view_answered(self, message: QuestionView.Answered) -> None:
         answered = message.view.answered

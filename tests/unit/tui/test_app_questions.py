@@ -1,6 +1,7 @@
 """Questions inside the application: answered, moot, hostile, typed ahead."""
 
 import asyncio
+import contextvars
 import json
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,18 @@ async def test_a_form_is_filled_in_inside_the_application(desk: Desk):
         await seat.pilot.press("ctrl+s")
         assert await task == FormAnswer("accept", {"title": "Broken", "n": 3})
         assert "box asked for information: sent" in seat.text
+
+
+async def test_a_form_with_defaults_is_shown_when_a_task_outside_of_the_application_asks(desk: Desk):
+    """As the tasks do that read from servers: they were started before the application."""
+    schema = {"type": "object", "properties": {"name": {"type": "string", "default": "Ada"}}}
+    question = FormElicitation(server="box", message="Details?", schema=schema)
+    async with desk.opened() as seat:
+        form = seat.app._interaction.elicit_form(question)
+        task = asyncio.create_task(form, context=contextvars.Context())
+        await seat.until(lambda: seat.shown("#question .keys") not in ("", "…"))
+        await seat.pilot.press("ctrl+s")
+        assert await task == FormAnswer("accept", {"name": "Ada"})
 
 
 async def test_a_page_is_opened_only_after_a_yes(desk: Desk, monkeypatch: pytest.MonkeyPatch):
