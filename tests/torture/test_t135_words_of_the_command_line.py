@@ -48,7 +48,7 @@ def spelled(command: str) -> Iterator[list[str]]:
         yield [*words, "--stdio", f"http://{HOSTILE}"]
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - {"demo", "completion"}))
+@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - {"demo", "completion", "serve"}))
 def test_t135_a_command_repeats_no_word_as_it_was_typed(
     home: Path, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -59,6 +59,13 @@ def test_t135_a_command_repeats_no_word_as_it_was_typed(
         shown = capsys.readouterr()
         for text in (shown.out, shown.err):
             assert is_safe(text.replace("\n", "")), (words, text)
+
+
+def test_t135_serve_repeats_no_word_as_it_was_typed(home: Path):
+    (home / "work" / HOSTILE).write_text("[]")
+    for words in spelled("serve"):
+        done = run(*words, "--stdio") if "--stdio" not in words else run(*words)
+        assert is_safe((done.stdout + done.stderr).replace("\n", "")), words
 
 
 @pytest.mark.parametrize("name", ["args\x1b[2J\nError: all is well", "args\u202e\x1b[2J\nx"], ids=ascii)

@@ -95,7 +95,7 @@ async def test_t195_a_folder_of_an_entry_is_relative_to_the_project(world: World
     good, vendored = world.folder("good"), world.folder("good/vendored")
     world.folder("good/tools")
     world.folder("good/vendored/tools2").rename(vendored / "tools")
-    world.put_agent(good / FOLDER, AGENT.replace("./tool}", "./tool, cwd: \"${NAME:-tools}\"}"))
+    world.put_agent(good / FOLDER, AGENT.replace("./tool}", './tool, cwd: "${NAME:-tools}"}'))
     approve_all(good)
     assert await world.use(vendored) == {"tools"}
 

@@ -188,9 +188,7 @@ def found_in(text: str) -> Iterator[tuple[str, str]]:
         begun = "" if end or line == "--" else f"{begun}{line}\n"
 
 
-def readable(
-    records: Iterable[tuple[str, str]], may_read: Callable[[str], bool]
-) -> tuple[list[str], int]:
+def readable(records: Iterable[tuple[str, str]], may_read: Callable[[str], bool]) -> tuple[list[str], int]:
     """What was found in files that may be read, and how many files are left out."""
     allowed: dict[str, bool] = {}
     shown: list[str] = []

@@ -12,6 +12,7 @@ import click
 from dragoman.agent.definitions import AgentDefinition, approve_agent, find_agents
 from dragoman.cleaning import one_line, visible
 from dragoman.cli.approval_questions import entry_lines, rule_warnings
+from dragoman.cli.common import load_and_report
 from dragoman.cli.terminal_input import ask_key, cut, indented, is_interactive, show_keys
 from dragoman.config.load import Configuration, load
 from dragoman.config.scopes import Sources
@@ -29,6 +30,7 @@ def command(name: str, yes: bool) -> None:
     The answer applies to exactly this text: if the file changes, it has to be approved again.
     """
     sources = Sources.here()
+    load_and_report(sources)
     agent = _found(sources, name)
     if agent.state == "ready":
         click.echo(f"{agent.name} needs no approval.")

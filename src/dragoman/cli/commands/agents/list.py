@@ -8,6 +8,7 @@ import click
 
 from dragoman.agent.definitions import AgentDefinition, find_agents
 from dragoman.cleaning import one_line
+from dragoman.cli.common import load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import show_problem
@@ -20,7 +21,9 @@ _STATES: Final = {"pending": "needs approval", "broken": "cannot be used"}
 @json_option
 def command(as_json: bool) -> None:
     """Lists the agents of your own folder, of the project and of plugins. Starts nothing."""
-    agents = find_agents(Sources.here())
+    sources = Sources.here()
+    load_and_report(sources)
+    agents = find_agents(sources)
     if as_json:
         echo({"agents": [_as_document(agent) for agent in agents]})
         return
