@@ -3,7 +3,9 @@
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +28,9 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         ["sleep", "600"], start_new_session=True, env={"PATH": "/usr/bin:/bin", MARKER: "token.7", "A": "b"}
     )
+    # The system tells that the program was started a moment before its words and variables can be read.
+    while not Path(f"/proc/{process.pid}/environ").read_bytes():
+        time.sleep(0.001)
     yield process
     process.kill()
     process.wait()
