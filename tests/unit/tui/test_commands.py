@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.testing.model import Says
 from dragoman.tui.commands import Line, parse
 from dragoman.tui.permissions_screen import read_rule
 from tests.unit.tui.desk import Desk, desk
@@ -131,3 +132,27 @@ async def test_a_command_that_fails_is_a_line_and_the_conversation_goes_on(desk:
         await seat.until(lambda: "is not a model" in seat.text)
         await seat.say("hello")
         assert "still here" in seat.text
+
+
+ANSWER = (
+    "A **long** answer that is wrapped in a terminal of 80 columns, because it has more words than fit."
+    "\n\n- one"
+)
+
+
+async def test_the_last_answer_is_copied_as_the_model_wrote_it(desk: Desk):
+    async with desk.opened(Says(ANSWER)) as seat:
+        await seat.send("hello")
+        await seat.until(lambda: "• one" in seat.text)
+        await seat.send("/copy")
+        await seat.until(lambda: seat.app.clipboard == ANSWER)
+
+
+async def test_what_is_selected_is_copied_without_padding_and_line_ends_of_the_screen(desk: Desk):
+    words = "alpha " * 40
+    async with desk.opened(Says(words)) as seat:
+        await seat.send("hello")
+        await seat.until(lambda: "alpha alpha" in seat.text and not seat.app.control.is_working)
+        seat.app.screen.text_select_all()
+        await seat.pilot.press("ctrl+c")
+        await seat.until(lambda: words.strip() in seat.app.clipboard)
