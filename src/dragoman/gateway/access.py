@@ -6,7 +6,6 @@ Everything fails closed: a request without a valid token is refused before it is
 from __future__ import annotations
 
 import hmac
-from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
@@ -17,7 +16,6 @@ from dragoman.gateway.settings import EVERYTHING, CallerEntry, Selection
 from dragoman.interaction import LOCAL_CALLER, Caller
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
-MINUTE_SECONDS: Final = 60.0
 
 
 class Refused(Exception):
@@ -115,24 +113,3 @@ def with_token(*verifiers: Verify, challenge: str = "Bearer") -> Identify:
         raise Refused(401, "the bearer token is not valid", headers)
 
     return identify
-
-
-class RateLimits:
-    """Counts the calls of each caller in the last minute."""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._times: dict[Caller, deque[float]] = {}
-
-    def wait_seconds(self, known: KnownCaller) -> float:
-        """Notes a call; how long the caller has to wait before it may be made, 0 if it may be made now."""
-        limit = known.calls_per_minute
-        if limit is None:
-            return 0.0
-        now, times = self._monotonic(), self._times.setdefault(known.caller, deque())
-        while times and times[0] <= now - MINUTE_SECONDS:
-            times.popleft()
-        if len(times) >= limit:
-            return times[0] + MINUTE_SECONDS - now if times else MINUTE_SECONDS
-        times.append(now)
-        return 0.0

@@ -20,6 +20,7 @@ from dragoman.permissions.modes import PermissionMode
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
     from dragoman.gateway.settings import GatewaySettings
+    from dragoman.gateway.store.base import Store
     from dragoman.host import Host
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:8931"
@@ -104,7 +105,8 @@ def command(
     async def work(host: Host) -> None:
         from dragoman.gateway.gateway import Gateway
 
-        gateway = Gateway(host, questions, plain_names=plain_names, views=settings.views)
+        store = None if over_stdio else _store(settings)
+        gateway = Gateway(host, questions, plain_names=plain_names, views=settings.views, store=store)
         reporting = asyncio.create_task(gateway.run())
         try:
             if over_stdio:
@@ -123,6 +125,16 @@ def command(
         sampler=questions,
         permission_mode=permission_mode,
     )
+
+
+def _store(settings: GatewaySettings) -> Store:
+    if settings.store is None:
+        from dragoman.gateway.store.sqlite import FILE, SqliteStore
+
+        return SqliteStore(paths.state_dir() / FILE)
+    from dragoman.gateway.store.redis import RedisStore
+
+    return RedisStore(settings.store)
 
 
 async def _serve_stdio(gateway: Gateway) -> None:
