@@ -1,8 +1,8 @@
 """What the replicas of a gateway tell one another, through Redis.
 
 A change of a list makes the others read it again. A session that was changed or ended is read again from the
-store. A client's answer, or its cancellation, is passed to the replica that waits for it. A call that waits for
-an answer stays where it is: the request that continues it is passed to that replica, and its messages back.
+store. A client's answer, or its cancellation, is passed to the replica that waits for it. A call that waits
+for an answer stays where it is: the request that continues it is passed to that replica, its messages back.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class HttpWithSse:
         return True
 
     async def _passed_on(self, passed: ToSession) -> bool:
-        """Passes a message to the replica that has the stream. Whether it is the caller's is checked there."""
+        """Passes a message to the replica that has the stream; it checks whether it is the caller's."""
         replicas, holder = self._gateway.replicas, passed.session.partition(".")[0]
         if replicas is None or holder in ("", replicas.name):
             return False

@@ -58,7 +58,7 @@ class RedisStore:
         self._failures = (RedisError, OSError, TimeoutError)
         try:
             self.where = f"Redis at {URL(entry.redis).host}"
-            pool = library.BlockingConnectionPool.from_url(
+            pool: Any = library.BlockingConnectionPool.from_url(  # pyright: ignore[reportUnknownMemberType]
                 entry.redis,
                 max_connections=CONNECTIONS,
                 timeout=ANSWER_SECONDS,
@@ -66,7 +66,7 @@ class RedisStore:
                 socket_connect_timeout=CONNECT_SECONDS,
             )
             self._redis: Any = library.Redis.from_pool(pool)
-            self._listening: Any = library.Redis.from_url(
+            self._listening: Any = library.Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
                 entry.redis,
                 socket_connect_timeout=CONNECT_SECONDS,
                 socket_keepalive=True,
