@@ -65,7 +65,6 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[i
             cleaning.cancel()
             await gateway.close()
             await front.sessions.close()
-            await gateway.store.close()
     finally:
         await runner.cleanup()
 

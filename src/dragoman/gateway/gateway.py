@@ -197,10 +197,12 @@ class Gateway:
             timer.cancel()
 
     def _tell_replicas(self, event: Event) -> None:
-        if self.replicas is not None and isinstance(event, ServerStateChanged):
-            self.replicas.server_changed(event.server)
-        elif self.replicas is not None and isinstance(event, ServerEvent):
+        if self.replicas is None or not isinstance(event, ServerEvent):
+            return
+        if not isinstance(event, ServerStateChanged):
             self.replicas.list_read(event.server, _KINDS[type(event)][0])
+        elif event.status != "connected":
+            self.replicas.server_lost(event.server)
 
     def _logged(self, event: ServerLogged) -> None:
         """A log message goes to the client for which the server works; if these are several, to none: it may

@@ -12,7 +12,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Coroutine
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
 from msgspec import Struct
@@ -113,7 +113,12 @@ class Replicas:
         """Requests that are answered for other replicas, by sender and number, and what is sent to them."""
         self._echoes: dict[tuple[str, ListKind], float] = {}
         """Until when a change of a list is another replica's."""
-        self._known_lists: set[tuple[str, ListKind]] = set()
+        self._known_lists: set[tuple[str, ListKind]] = {
+            (server, kind)
+            for server, status in gateway.host.servers.items()
+            if status.status == "connected"
+            for kind in get_args(ListKind)
+        }
         """Those that were read since their server was connected."""
         self._unsaved: dict[GrantKey, str | None] = {}
         """Grants, and revoked ones, that are not in the store yet."""
@@ -192,8 +197,8 @@ class Replicas:
         elif self._echoes.get((server, kind), 0.0) < monotonic():
             self._send_soon(ListChanged(server, kind))
 
-    def server_changed(self, server: str) -> None:
-        """The server was connected or lost: the next lists are no changes."""
+    def server_lost(self, server: str) -> None:
+        """The server is not connected: the lists that are read next are no changes."""
         self._known_lists = {each for each in self._known_lists if each[0] != server}
 
     # Grants. While the store does not answer, each replica uses what it knows, and keeps changes for later.

@@ -115,6 +115,8 @@ def command(
                 await _serve_http(gateway, settings, where, public_host)
         finally:
             reporting.cancel()
+            await asyncio.wait([reporting])
+            await gateway.store.close()
 
     run_with_host(
         loaded.sources,
