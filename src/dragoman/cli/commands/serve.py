@@ -42,6 +42,16 @@ class Address(NamedTuple):
 @click.argument("servers", nargs=-1)
 @added_servers_option
 @click.option("--stdio", "over_stdio", is_flag=True, help="Serve the program that starts this command.")
+@click.option("--local", is_flag=True, help="Keep the servers of this folder connected for `dragoman call`.")
+@click.option(
+    "--idle",
+    "idle_minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    default=15.0,
+    show_default=True,
+    metavar="MINUTES",
+    help="With --local: end after so long without a call.",
+)
 @click.option(
     "--http",
     "address",
@@ -65,6 +75,8 @@ class Address(NamedTuple):
 def command(
     servers: tuple[str, ...],
     over_stdio: bool,
+    local: bool,
+    idle_minutes: float,
     address: str,
     public_host: tuple[str, ...],
     settings_file: Path | None,
@@ -77,6 +89,9 @@ def command(
     Rules, hooks, policy and the audit log apply as everywhere. Questions go to the client that makes the
     call. Over HTTP every request needs a token; without --config one is generated, and kept.
     """
+    if local:
+        _serve_local(idle_minutes * 60)
+        return
     where = _address(address)
     if print_config is not None:
         token = "" if settings_file or over_stdio else own_token()
@@ -137,6 +152,34 @@ def _store(settings: GatewaySettings) -> Store:
     from dragoman.gateway.store.redis import RedisStore
 
     return RedisStore(settings.store)
+
+
+def _serve_local(idle_seconds: float) -> None:
+    """Serves what `dragoman call` without options would use: no option may change it."""
+    context = click.get_current_context()
+    given = click.core.ParameterSource.COMMANDLINE
+    for name in (each.name or "" for each in context.command.params):
+        if name not in ("local", "idle_minutes") and context.get_parameter_source(name) is given:
+            raise click.UsageError("--local serves the configuration of this folder, and takes --idle only")
+    from dragoman.cli.warm.questions import CallingTerminals
+    from dragoman.cli.warm.server import LocalGateway, files_of, listening
+
+    sources = load_with_servers().sources
+    files, terminals = files_of(sources), CallingTerminals()
+
+    async def work(host: Host) -> None:
+        gateway = LocalGateway(host, sources, terminals, files)
+        async with listening(gateway, sources.cwd):
+            await host.ready()
+            connected = sum(view.status == "connected" for view in host.servers.values())
+            minutes = f"{idle_seconds / 60:g} minutes"
+            click.echo(
+                f"{counted(connected, 'server')} connected for `dragoman call` in {sources.cwd}.", err=True
+            )
+            click.echo(f"Ends after {minutes} without a call, or with Ctrl-C.", err=True)
+            await gateway.run(idle_seconds)
+
+    run_with_host(sources, work, interaction=terminals, audit=True)
 
 
 async def _serve_stdio(gateway: Gateway) -> None:
