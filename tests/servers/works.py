@@ -15,6 +15,7 @@ async def work(arguments, context):
 
 server.add_tool("work", work)
 server.add_tool("pid", lambda *_: str(os.getpid()))
+server.add_tool("burn", lambda *_: "burnt", annotations={"destructiveHint": True})
 
 if __name__ == "__main__":
     server.run_stdio()

@@ -18,23 +18,10 @@ from dragoman import paths
 FOLDER: Final = "warm"
 LONGEST_PATH: Final = 100
 """Bytes that the path of a socket may have on every system."""
-OF_TERMINALS: Final = (
-    *(
-        "_",
-        "COLORTERM",
-        "COLUMNS",
-        "LINES",
-        "NO_COLOR",
-        "OLDPWD",
-        "PS1",
-        "PWD",
-        "SHLVL",
-        "STY",
-        "TERM",
-        "TTY",
-    ),
-    *("TMUX", "TMUX_PANE", "WINDOWID", "SSH_TTY", "SSH_CLIENT", "SSH_CONNECTION", "XDG_SESSION_ID"),
-)
+OF_TERMINALS: Final = frozenset(
+    {"_", "COLORTERM", "COLUMNS", "DRAGOMAN_PLAIN", "LINES", "NO_COLOR", "OLDPWD", "PS1", "PWD", "SHLVL", "STY",
+     "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "TERM", "TMUX", "TMUX_PANE", "TTY", "WINDOWID", "XDG_SESSION_ID"}
+)  # fmt: skip
 """Variables that differ from one terminal to the next, and that no server or rule depends on."""
 OF_TERMINAL_PROGRAMS: Final = ("GNOME_TERMINAL_", "ITERM_", "KITTY_", "KONSOLE_", "TERM_", "VTE_", "WT_")
 
