@@ -23,12 +23,12 @@ from weakref import WeakSet
 
 from msgspec import structs
 
-from dragoman import sign_ins
+from dragoman import sign_ins, tracing
 from dragoman.access_control import AccessControl, AccessOptions
 from dragoman.agent_servers import AgentServers, split
 from dragoman.calls.elicitation import Elicitor
 from dragoman.calls.outcome import CallOutcome
-from dragoman.calls.pipeline import Pipeline, ToolCall, new_call_id
+from dragoman.calls.pipeline import Pipeline
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.prompts import Prompts
 from dragoman.calls.request_handlers import RequestHandlers
@@ -37,6 +37,7 @@ from dragoman.calls.resources import ResourceReader, Resources
 from dragoman.calls.roots import Roots
 from dragoman.calls.sampling import Sampling
 from dragoman.calls.task_access import Tasks
+from dragoman.calls.tool_call import ToolCall, new_call_id
 from dragoman.calls.turn import call_in_turn
 from dragoman.catalog.catalog import Admit, Catalog
 from dragoman.catalog.instructions import cleaned
@@ -260,6 +261,7 @@ class Host:
             raise HostClosed
         self._stage = "open"
         self._loop = asyncio.get_running_loop()
+        tracing.start()
         if self._parent is None:
             self._access.start()
         self._servers.start()

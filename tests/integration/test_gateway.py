@@ -201,6 +201,29 @@ async def test_callers_may_use_what_their_entry_names():
 
 
 @pytest.mark.requirement("GWY-3")
+async def test_a_uri_that_two_servers_have_is_read_from_the_one_that_is_meant():
+    second = Office()
+    second.files = {"file:///a": "of the second"}
+    callers = {"ada": CallerEntry(token=ADA), "bob": CallerEntry(token=BOB, servers=("second",))}
+    served = gateway_of({"first": Office(), "second": second}, callers=callers)
+    async with served as running, Client(running.url) as ada, Client(running.url, BOB) as bob:
+        listed = (await ada.modern("resources/list")).last["result"]["resources"]
+        assert [each["uri"] for each in listed] == [
+            "mcp-server:first:file:///a",
+            "file:///b",
+            "mcp-server:second:file:///a",
+        ]
+        texts = [
+            (await ada.modern("resources/read", {"uri": each["uri"]})).last["result"]["contents"][0]["text"]
+            for each in listed
+        ]
+        assert texts == ["one", "two", "of the second"]
+        assert "error" in (await ada.modern("resources/read", {"uri": "file:///a"})).last
+        own = (await bob.modern("resources/read", {"uri": "file:///a"})).last["result"]
+        assert own["contents"][0]["text"] == "of the second"
+
+
+@pytest.mark.requirement("GWY-3")
 async def test_a_caller_that_makes_too_many_calls_has_to_wait():
     callers = {"ada": CallerEntry(token=ADA, calls_per_minute=2), "bob": CallerEntry(token=BOB)}
     async with gateway_of({"other": echo_server()}, callers=callers) as running:  # noqa: SIM117

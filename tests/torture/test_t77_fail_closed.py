@@ -136,12 +136,16 @@ async def test_t77_an_access_token_that_is_not_valid_is_refused(made: Callable[[
 
 async def test_t77_an_issuer_that_is_down_admits_nothing():
     async with Issuer() as issuer:
-        issuer.is_down = True
-        identify = with_token(JwtVerifier(entry_of(issuer), time.monotonic))
+        issuer.is_down, now = True, 1000.0
+        identify = with_token(JwtVerifier(entry_of(issuer), lambda: now))
         served = gateway_of({"office": Office()}, identify=identify)
         async with served as running, Client(running.url, issuer.token()) as client:
             reply = await client.modern("tools/call", CALL)
             issuer.is_down = False
+            asks = len(issuer.asks)
+            soon = await client.modern("tools/call", CALL)
+            assert (soon.status, len(issuer.asks)) == (503, asks)  # it is not asked for each request
+            now += 11
             later = await client.modern("tools/call", CALL)
     assert reply.status == 503
     assert "result" in later.last

@@ -11,8 +11,8 @@ from msgspec import Raw
 
 from dragoman.calls.elicitation import Elicitor, elicitation_handlers
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
-from dragoman.calls.pipeline import ToolCall
 from dragoman.calls.requests import Requests
+from dragoman.calls.tool_call import ToolCall
 from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import BuiltinTool, ServerTool
 from dragoman.connections.server_requests import (

@@ -37,6 +37,7 @@ LAYERS: list[set[str]] = [
         "json_values",
         "credentials",
         "surrogates",
+        "tracing",
         "transport_types",
         "urls",
         "log_files",

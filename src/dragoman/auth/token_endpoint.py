@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from dragoman import tracing
 from dragoman.auth.errors import Refused, Rejected, Unavailable
 from dragoman.auth.http import RETRY_STATUSES, Answer, OAuthHttp
 from dragoman.auth.metadata import AuthServer
@@ -53,7 +54,8 @@ async def request_token(
     dpop: DpopKey | None = None,
 ) -> dict[str, Any]:
     """The document of a successful answer. Raises `Rejected` for OAuth errors, `Unavailable` for others."""
-    answer = await _post(http, server, form, headers or {}, dpop)
+    with tracing.span("token", url__full=server.token_endpoint, dragoman__grant=form.get("grant_type", "")):
+        answer = await _post(http, server, form, headers or {}, dpop)
     document = answer.document()
     if answer.status == 200 and document is not None:
         return document

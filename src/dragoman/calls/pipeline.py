@@ -8,20 +8,18 @@ second way to a server. (The handshake and the lists that the host reads ahead f
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
-import os
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
 
-from msgspec import UNSET, Struct, field, structs
+from msgspec import UNSET, structs
 
+from dragoman import tracing
 from dragoman.calls.audit import AuditLog, Entry
-from dragoman.calls.background import BackgroundCall
+from dragoman.calls.delivery import Delivery
 from dragoman.calls.elicitation import Elicitor
-from dragoman.calls.invoke import Result, invoke, read_complete
+from dragoman.calls.invoke import Result, read_complete
 from dragoman.calls.outcome import (
     CallOutcome,
     outcome_in_background,
@@ -29,28 +27,21 @@ from dragoman.calls.outcome import (
     outcome_of_error,
     with_context,
 )
-from dragoman.calls.progress import OnProgress, ProgressRelay
-from dragoman.calls.recovery import Changed, react
-from dragoman.calls.task_steps import takes_task, wait_before_moving, wanted_ttl_ms
-from dragoman.calls.task_store import LONGEST_SECONDS, RunningTask, new_id
-from dragoman.calls.tasks import FollowOptions, MovedToBackground, TaskProgress, TaskRunner
-from dragoman.calls.url_elicitation import elicit_urls
+from dragoman.calls.recovery import Changed
+from dragoman.calls.tasks import MovedToBackground
+from dragoman.calls.tool_call import JudgedCall, ToolCall
 from dragoman.calls.validate import Checker
 from dragoman.catalog.tools import BuiltinTool, Complete, Run, ServerTool, Tool
 from dragoman.cleaning import one_line
-from dragoman.connections.session import Session
 from dragoman.content.blocks import Block, TextBlock
 from dragoman.content.prepare import Prepared, Preparer
 from dragoman.content.redact import Redactor
 from dragoman.content.result import ForwardedResult, ToolResult
 from dragoman.errors import (
     CallError,
-    ConnectionLost,
     DragomanError,
-    HttpError,
     InputUnavailable,
     InvalidArguments,
-    NotConnected,
     PermissionRefused,
     RemoteError,
     TaskCancelled,
@@ -60,79 +51,14 @@ from dragoman.errors import (
 )
 from dragoman.events import CallFinished, CallStarted
 from dragoman.hooks.active import ActiveHooks
-from dragoman.interaction import LOCAL_CALLER, Caller, RelatedCall
 from dragoman.json_values import copied
 from dragoman.permissions.checker import Decision, PermissionChecker
 from dragoman.servers.registry import ServerRegistry
-from dragoman.servers.server import Server
-from dragoman.wire.client.tasks import TaskState
 from dragoman.wire.messages import ABSENT
 
 ATTEMPT_LIMIT: Final = 3
 """How often a call starts because its tool or server changed before it was sent."""
 _KEEPS_CHANGING: Final = "it, or the entry of its server, changed while permission was being decided"
-
-
-_HOST: Final = os.urandom(4).hex()
-_numbers: Final = itertools.count(1)
-
-
-def new_call_id() -> str:
-    """Another one each time, also in another process."""
-    return f"call_{_HOST}_{next(_numbers)}"
-
-
-class ToolCall(Struct, frozen=True):
-    name: str
-    arguments: Mapping[str, Any]
-    timeout_seconds: float | None = None
-    on_progress: OnProgress | None = None
-    builtin_tools: Mapping[str, BuiltinTool] | None = None
-    """The caller's built-in tools; they are found before those of servers."""
-    reset_timeout_on_progress: bool = False
-    """Whether the time limit starts again with each progress notification."""
-    raw: bool = False
-    """Whether the result is wanted as the server sent it, whatever its size: for people and programs."""
-    forward: bool = False
-    """With `raw`: a result that needs no change stays undecoded, as `CallOutcome.forwarded`."""
-    meta: Mapping[str, Any] | None = None
-    """`_meta` of the request: a trace context, or fewer capabilities than the host declares."""
-    perform: Run | None = None
-    """Carries out a request that a program or person makes itself, in place of the built-in tool that it is
-    judged as (see `requests.py`)."""
-    resumes: RunningTask | None = None
-    """A task whose result is fetched, in place of calling its tool again."""
-    background_after_seconds: float | None = None
-    """The caller stops waiting after so many seconds, and the call goes on."""
-    moves_tasks_only: bool = False
-    """Whether only a call that its server runs as a task may go on."""
-    caller: Caller = LOCAL_CALLER
-    call_id: str = field(default_factory=new_call_id)
-    """Identifies this call in events and hooks."""
-
-
-class _Judged(Struct, frozen=True):
-    """A call that was allowed, and for what."""
-
-    servers: ServerRegistry
-    tool: ServerTool | BuiltinTool
-    server: Server | None
-    """The tool's server, or the one that a built-in tool deals with."""
-    server_name: str
-    """Its name, also where there is no such server; empty if the tool deals with none."""
-    arguments: Mapping[str, Any]
-    redactor: Redactor | None
-
-    def check(self) -> None:
-        """Raises `Changed` unless tool and server are still those that were judged. Called after every
-        wait."""
-        tool = self.tool
-        if isinstance(tool, ServerTool):
-            is_same = self.servers.catalog.find(tool.name) is tool
-        else:
-            is_same = self.servers.find(self.server_name) is self.server
-        if not is_same:
-            raise Changed
 
 
 class Pipeline:
@@ -153,9 +79,9 @@ class Pipeline:
         self._permissions = permissions
         self._preparer = preparer
         self._audit = audit
-        self._elicitor = elicitor
         self._checker = Checker()
-        self.tasks = TaskRunner(servers)
+        self._delivery = Delivery(servers, elicitor)
+        self.tasks = self._delivery.tasks
 
     def call(self, request: ToolCall) -> Coroutine[Any, Any, CallOutcome]:
         """The outcome of the call. Raises only when the connection or the host fails."""
@@ -219,8 +145,9 @@ class Pipeline:
             return with_context(outcome_of_error(tool.server, tool.name, refused), context)
         try:
             redactor = server.redactor if server is not None else None
-            judged = _Judged(self._servers, tool, server, name, arguments, redactor)
-            outcome = await self._carry_out(judged, request)
+            judged = JudgedCall(self._servers, tool, server, name, arguments, redactor)
+            carry_out = self._traced if tracing.is_on() else self._carry_out
+            outcome = await carry_out(judged, request)
         except Changed:
             if attempt < ATTEMPT_LIMIT:
                 return await self._make(request, entry, attempt + 1)
@@ -265,7 +192,25 @@ class Pipeline:
 
     # The call itself, allowed by now.
 
-    async def _carry_out(self, judged: _Judged, request: ToolCall) -> CallOutcome:
+    async def _traced(self, judged: JudgedCall, request: ToolCall) -> CallOutcome:
+        """The same in a span, whose context the server is sent."""
+        tool = judged.tool
+        if not isinstance(tool, ServerTool):
+            return await self._carry_out(judged, request)
+        with tracing.span(
+            f"tools/call {tool.wire_name}",
+            request.meta,
+            mcp__method__name="tools/call",
+            gen_ai__tool__name=tool.wire_name,
+            dragoman__server=tool.server,
+        ) as span:
+            meta = {**(request.meta or {}), **tracing.current_context()}
+            outcome = await self._carry_out(judged, structs.replace(request, meta=meta))
+            if outcome.is_error:
+                span.fail("tool_error" if outcome.error is None else outcome.error.code)
+            return outcome
+
+    async def _carry_out(self, judged: JudgedCall, request: ToolCall) -> CallOutcome:
         """Makes the call, and reports its start and its end. A failed connection is an outcome, too."""
         tool, redact = judged.tool, judged.redactor
         if self._bus.has_listeners and request.perform is None:
@@ -280,7 +225,7 @@ class Pipeline:
                     is_error, error_code = False, None
                     return CallOutcome(server=judged.server_name, tool=tool.name, content=content)
             else:
-                result, content = await self._delivery(tool, judged, request, started)
+                result, content = await self._delivery.deliver(tool, judged, request, started)
             if isinstance(result, ForwardedResult):
                 if self._is_passed_on(judged, result, redact):
                     is_error, error_code = result.is_error, None
@@ -331,207 +276,17 @@ class Pipeline:
                     )
                 )
 
-    def _is_passed_on(self, judged: _Judged, result: ForwardedResult, redact: Redactor | None) -> bool:
+    def _is_passed_on(self, judged: JudgedCall, result: ForwardedResult, redact: Redactor | None) -> bool:
         """Whether the result can stay undecoded: no hook wants it, and it has no secret of the entry."""
         event = "PostToolUseFailure" if result.is_error else "PostToolUse"
         if self._hooks.wants(event, judged.tool, judged.arguments):
             return False
         return not redact or not redact.is_in(bytes(result.raw))
 
-    def _delivery(
-        self, tool: ServerTool, judged: _Judged, request: ToolCall, started: float
-    ) -> Coroutine[Any, Any, Result]:
-        task = request.resumes
-        if task is not None and (moved := self.tasks.calls.find(task.id)) is not None:
-            return self._fetch(task, moved, request)
-        after = request.background_after_seconds
-        if task is None and after is not None and not request.moves_tasks_only and self.tasks.calls.has_room:
-            return self._deliver_or_move(tool, judged, request, started, after)
-        return self._deliver(tool, judged, request, started)
-
-    async def _deliver_or_move(
-        self, tool: ServerTool, judged: _Judged, request: ToolCall, started: float, after: float
-    ) -> Result:
-        """Delivers the call; it goes on in the background if that takes longer."""
-        call = BackgroundCall(judged.arguments, request.on_progress)
-        request = structs.replace(request, on_progress=call.progressed)
-        wait = wait_before_moving(after, judged.server.capabilities if judged.server else {})
-        wait = max(0.0, wait - (self._clock.monotonic() - started))
-        result = await call.start(self._deliver(tool, judged, request, started, call), wait)
-        if result is not None:
-            return result
-        task = RunningTask(
-            id=new_id(),
-            server=tool.server,
-            fingerprint="",
-            tool=tool.name,
-            wire_name=tool.wire_name,
-            task_id="",
-            era="modern",
-            created=self._clock.now(),
-        )
-        self.tasks.calls.keep(task, call)
-        raise MovedToBackground(task, call.state)
-
-    async def _fetch(self, task: RunningTask, call: BackgroundCall, request: ToolCall) -> Result:
-        """The result of a call that was moved to the background; it is forgotten then."""
-        after, is_kept = request.background_after_seconds, False
-        try:
-            result = await call.result(task, request.timeout_seconds, after, request.on_progress)
-            is_kept = result is None
-        finally:
-            if not is_kept:
-                self.tasks.calls.forget(task.id)
-        if result is None:
-            raise MovedToBackground(task, call.state)
-        return result
-
-    async def _deliver(
-        self,
-        tool: ServerTool,
-        judged: _Judged,
-        request: ToolCall,
-        started: float,
-        background: BackgroundCall | None = None,
-    ) -> Result:
-        """Gets the session, sends the call, and again where `recovery` decides so."""
-        server, check = judged.server, judged.check
-        if server is None:
-            raise Changed  # it was removed while the call was being checked
-        limit_seconds = request.timeout_seconds
-        if limit_seconds is None:
-            limit_seconds = server.timeout_seconds
-        deadline, seconds = started + limit_seconds, limit_seconds
-        session = server.session()
-        if session is None:
-            session = await self._session(server, limit_seconds, check)
-            limit_seconds = seconds = self._left(deadline)
-        check()
-        relay, progress, attempt = None, None, 1
-        call = RelatedCall("tools/call", tool.name, request.call_id, request.caller)
-        if request.on_progress is not None or self._bus.has_listeners:
-            relay = ProgressRelay(
-                tool.server, tool.name, request.on_progress, self._bus, judged.redactor, request.call_id
-            )
-        ttl_ms = None
-        if tool.task_support is not None and takes_task(
-            tool.task_support, session.driver.era, session.driver.revision, server.capabilities
-        ):
-            ttl_ms = wanted_ttl_ms(limit_seconds)
-        if relay is not None:
-            progress = TaskProgress(relay, outlives_reply=ttl_ms is not None)
-        try:
-            while request.resumes is None:
-                try:
-                    result = await invoke(
-                        session,
-                        tool,
-                        judged.arguments,
-                        seconds,
-                        server.requests,
-                        check,
-                        on_progress=progress,
-                        reset_timeout_on_progress=request.reset_timeout_on_progress,
-                        call=call,
-                        task_ttl_ms=ttl_ms,
-                        forward=request.forward,
-                        meta=request.meta,
-                    )
-                    if request.reset_timeout_on_progress:
-                        deadline = self._clock.monotonic() + limit_seconds
-                    break
-                except (ConnectionLost, RemoteError, HttpError) as error:
-                    if request.reset_timeout_on_progress:
-                        # Progress extended the deadline; attempts are limited.
-                        deadline = self._clock.monotonic() + limit_seconds
-                    session = await self._recover(error, attempt, judged, deadline, call)
-                    attempt, seconds = attempt + 1, self._left(deadline)
-            else:
-                result = None
-            if result is None or isinstance(result, TaskState):
-                task = request.resumes or self._new_task(session, tool, server, result)
-                after = request.background_after_seconds
-                if background is not None:
-                    background.is_task = True
-                    after = None if background.is_moved else after
-                if after is not None:
-                    after = max(0.0, after - (self._clock.monotonic() - started))
-                options = FollowOptions(
-                    self._left(deadline),
-                    request.reset_timeout_on_progress,
-                    after,
-                    progress,
-                    limit_seconds,
-                    is_kept=background is None or not background.is_moved,
-                )
-                result = await self.tasks.result(task, options, result)
-            if relay is not None:
-                await relay.finish()
-            return result
-        finally:
-            if relay is not None:
-                relay.stop()
-            if progress is not None and ttl_ms is not None:
-                session.forget_progress(progress)
-
-    def _new_task(
-        self, session: Session, tool: ServerTool, server: Server, state: TaskState | None
-    ) -> RunningTask:
-        assert state is not None
-        config = server.config
-        return RunningTask(
-            id=new_id(),
-            server=tool.server,
-            fingerprint=config.fingerprint() if config.command or config.url else "",
-            tool=tool.name,
-            wire_name=tool.wire_name,
-            task_id=state.task_id,
-            era=session.driver.era,
-            created=self._clock.now(),
-            # A longer time is as good as none for a person.
-            ttl_seconds=None if (state.ttl_seconds or 0) > LONGEST_SECONDS else state.ttl_seconds,
-        )
-
-    async def _session(self, server: Server, seconds: float, check: Callable[[], None]) -> Session:
-        try:
-            return await server.wait_for_session(seconds)
-        except NotConnected:
-            if server.name in self._servers:
-                check()  # if the entry was replaced, the call starts again with the new one
-            raise
-
-    async def _recover(
-        self, error: CallError, attempt: int, judged: _Judged, deadline: float, call: RelatedCall
-    ) -> Session:
-        """The session for the next attempt; raises the error if there is none.
-
-        After every wait, server and tool are compared with what was judged.
-        """
-        tool, server = judged.tool, judged.server
-        assert server is not None
-        step = react(error, attempt=attempt, retry_safe=server.is_retry_safe(tool))
-        if step.reaction == "give up" or step.wait_seconds >= self._left(deadline):
-            raise error
-        needs_url = step.reaction == "ask the person to open the URL and retry"
-        if needs_url and not await self._urls_opened(error, server, call, self._left(deadline)):
-            raise error
-        if step.wait_seconds:
-            await asyncio.sleep(step.wait_seconds)
-        _check_after(error, judged.check)
-        try:
-            session = await server.wait_for_session(self._left(deadline))
-        except NotConnected:
-            _check_after(error, judged.check)
-            raise error from None  # it says what became of the call
-        if step.reaction == "list again and retry":
-            await server.read_tools_again(session, self._left(deadline))
-        _check_after(error, judged.check)
-        return session
-
     # Results.
 
     async def _prepared(
-        self, judged: _Judged, result: ToolResult, content: tuple[Block, ...], request: ToolCall
+        self, judged: JudgedCall, result: ToolResult, content: tuple[Block, ...], request: ToolCall
     ) -> Prepared:
         """The result as a model can use it; what is large takes a while."""
         tool, redactor, check = judged.tool, judged.redactor, None
@@ -565,33 +320,12 @@ class Pipeline:
             )
         return with_context(outcome, after.context) if after.context else outcome
 
-    async def _urls_opened(self, error: CallError, server: Server, call: RelatedCall, seconds: float) -> bool:
-        """Whether the person has opened the URLs that the server sent, within the time of the call."""
-        if isinstance(error, RemoteError):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    return await elicit_urls(self._elicitor, error, call, server.requests.completions)
-        return False
-
-    def _left(self, deadline: float) -> float:
-        return max(0.001, deadline - self._clock.monotonic())
-
 
 def _copied(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return copied(arguments)
     except RecursionError:
         raise InvalidArguments(tool.server, tool.name, ("they are nested too deeply",)) from None
-
-
-def _check_after(error: CallError, check: Callable[[], None]) -> None:
-    """Like `check`; a call that may have run is not made again for what changed."""
-    try:
-        check()
-    except Changed:
-        if isinstance(error, ConnectionLost | HttpError) and error.may_have_run:
-            raise error from None
-        raise
 
 
 _ANSWERS: Final = (

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from dragoman.calls.outcome import CallOutcome
-from dragoman.calls.pipeline import ToolCall, new_call_id
 from dragoman.calls.sending import Listed, Sender, current_request
+from dragoman.calls.tool_call import ToolCall, new_call_id
 from dragoman.catalog.prompts import Completion, PromptMessage, PromptResult
 from dragoman.catalog.resources import ResourceContents
 from dragoman.catalog.tools import BuiltinTool

@@ -127,6 +127,12 @@ class Resources:
         view._subscriptions = self._subscriptions
         return view
 
+    def cache_counts(self) -> Mapping[str, Mapping[str, int]]:
+        """By server, how often what was read before was used (`hit`), or why not (`miss`, `expired`), and how
+        much was dropped because of a change (`invalidated`)."""
+        servers = self._reader.sender.servers
+        return {name: dict(server.reads.counts) for name, server in servers.items()}
+
     async def list(self, server: str | None = None, *, fresh: bool = False) -> Listed[Resource]:
         """The resources of one server, or of all. `fresh`: requested now, not taken from memory."""
         return await self._listed(lambda each: each.resources, server, fresh)

@@ -13,11 +13,11 @@ from typing import Any
 from msgspec import Struct
 
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
-from dragoman.calls.pipeline import ToolCall
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.requests import CANCEL_TASK, GET_TASK, NOTHING_SHOWN, Requests
 from dragoman.calls.task_store import RunningTask
 from dragoman.calls.tasks import TaskRunner
+from dragoman.calls.tool_call import ToolCall
 from dragoman.cleaning import one_line
 from dragoman.content.redact import Redactor
 from dragoman.errors import TaskNotFound

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Raw, Struct
 
-from dragoman import events
+from dragoman import events, tracing
 from dragoman.cleaning import one_line
 from dragoman.connections.connector import Connector
 from dragoman.connections.failures import connect_error_of
@@ -463,7 +463,8 @@ class Connection:
     async def _connect(self) -> None:
         async with self._context.limiter.taken(self._target.kind):
             self._signal(Start())
-            session, handshake_result, seconds = await self._connector.link()
+            with tracing.span("connect", dragoman__server=self.name):
+                session, handshake_result, seconds = await self._connector.link()
         self._handshake_result = handshake_result
         await self.subscriptions.open(session, handshake_result.capabilities)
         await self._handlers.prepare(session, seconds)

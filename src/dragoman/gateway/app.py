@@ -63,8 +63,8 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[i
             yield port
         finally:
             cleaning.cancel()
-            await gateway.close()
-            await front.sessions.close()
+            await site.stop()
+            await front.drain()
     finally:
         await runner.cleanup()
 
@@ -76,6 +76,8 @@ class _Front:
         self.addresses = Addresses()
         self.sessions = Sessions(gateway, monotonic)
         self._open: Counter[Caller] = Counter()
+        self._is_idle = asyncio.Event()
+        self._is_draining = False
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=BODY_LIMIT_BYTES)
@@ -104,6 +106,18 @@ class _Front:
         app.router.add_get("/readyz", self._ready, allow_head=True)
         return app
 
+    async def drain(self) -> None:
+        """Ends streams, and waits for a while until the requests that are open are answered."""
+        self._is_draining = True
+        await self._gateway.close()
+        self.sessions.end_streams()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while self._open:
+                    self._is_idle.clear()
+                    await self._is_idle.wait()
+        await self.sessions.close()
+
     async def clean(self) -> None:
         while True:
             await asyncio.sleep(CLEANING_SECONDS)
@@ -130,6 +144,8 @@ class _Front:
 
     async def _counted(self, answer: Answer, request: web.Request, known: KnownCaller) -> web.StreamResponse:
         caller = known.caller
+        if self._is_draining:
+            raise Refused(503, "the gateway is about to end", {"Retry-After": "1"})
         if self._open[caller] >= REQUEST_LIMIT:
             raise Refused(429, "too many requests are open", {"Retry-After": "1"})
         self._open[caller] += 1
@@ -139,10 +155,17 @@ class _Front:
             self._open[caller] -= 1
             if not self._open[caller]:
                 del self._open[caller]
+                self._is_idle.set()
 
     async def _metrics(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         gateway = self._gateway
-        text = gateway.metrics.text(gateway.host.servers, gateway.client_count, len(self.sessions))
+        text = gateway.metrics.text(
+            gateway.host.servers,
+            gateway.host.resources.cache_counts(),
+            clients=gateway.client_count,
+            sessions=len(self.sessions),
+            requests_open=self._open.total(),
+        )
         return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4"})
 
     def _document(
@@ -157,8 +180,10 @@ class _Front:
         return web.Response(text="ok\n")
 
     async def _ready(self, request: web.Request) -> web.Response:
-        """Ready when every server is connected, or has failed."""
-        is_connecting = any(view.status == "pending" for view in self._gateway.host.servers.values())
+        """Ready when every server is connected or has failed, and until the gateway ends."""
+        is_connecting = self._is_draining or any(
+            view.status == "pending" for view in self._gateway.host.servers.values()
+        )
         return web.Response(
             status=503 if is_connecting else 200, text="connecting\n" if is_connecting else "ok\n"
         )

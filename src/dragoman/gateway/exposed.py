@@ -34,12 +34,13 @@ L = TypeVar("L", bound=Located)
 def exposed(things: Iterable[N], *, plain: bool) -> dict[str, N]:
     """By the name that clients use, in the same order."""
     things = list(things)
-    counts = Counter(thing.wire_name for thing in things)
-    found: dict[str, N] = {}
-    for thing in things:
-        is_plain = plain and counts[thing.wire_name] == 1
-        found[thing.wire_name if is_plain else thing.name.removeprefix(PREFIX)] = thing
-    return found
+    whole = [thing.name.removeprefix(PREFIX) for thing in things]
+    # A tool of one server may be called like another's with its prefix.
+    counts = Counter(thing.wire_name for thing in things) + Counter(whole)
+    return {
+        thing.wire_name if plain and counts[thing.wire_name] == 1 else name: thing
+        for name, thing in zip(whole, things)
+    }
 
 
 def exposed_uris(things: Iterable[L], uri_of: Callable[[L], str]) -> dict[str, L]:

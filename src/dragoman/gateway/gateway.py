@@ -88,10 +88,15 @@ class Gateway:
     def tools(self, view: str = "") -> Mapping[str, ServerTool]:
         """By the name that clients of the view use, every tool of which no rule denies every call."""
         chosen = self.views[view]
-        found: dict[str, ServerTool] = {}
-        for name, tool in exposed(self.host.tools(), plain=self.plain_names).items():
-            if chosen.offers_tool(tool.server, self.name_of(tool)):
-                found[chosen.rename.get(name, name)] = tool
+        offered = {
+            name: tool
+            for name, tool in exposed(self.host.tools(), plain=self.plain_names).items()
+            if chosen.offers_tool(tool.server, self.name_of(tool))
+        }
+        renamed = {chosen.rename[name]: tool for name, tool in offered.items() if name in chosen.rename}
+        # A name that the view gives is never another tool's.
+        kept = {n: tool for n, tool in offered.items() if n not in chosen.rename and n not in renamed}
+        found = {**renamed, **kept}
         self._names[view] = {name: tool.name for name, tool in found.items()}
         return found
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from dragoman.calls.pipeline import new_call_id
+from dragoman import tracing
 from dragoman.calls.prompts import Prompts
 from dragoman.calls.resources import Resources
+from dragoman.calls.tool_call import new_call_id
 from dragoman.catalog.prompts import Prompt
 from dragoman.catalog.resources import Resource, ResourceTemplate
 from dragoman.catalog.tools import ServerTool
@@ -226,15 +227,17 @@ class ClientHandlers:
 
     async def _located(self, uri: str) -> tuple[str, str]:
         """The server of a resource, and the URI that it has there; `ResourceNotFound` if there is none."""
-        found = server_in(uri)
-        if found is None or found[0] not in self._host.servers:
-            try:
-                found = await self._resources.server_of(uri), uri
-            except InvalidArguments:
-                raise ResourceNotFound(uri[:1000]) from None
-        if not self._may_use(found[0]):
+        listed = exposed_uris(await self._listed_resources(), uri_of).get(uri)
+        if listed is not None:
+            return listed.server, listed.uri
+        named = server_in(uri)
+        own = uri if named is None else named[1]
+        servers = {each.server for each in await self._listed_templates() if each.matches(own)}
+        if named is not None:
+            servers &= {named[0]}
+        if len(servers) != 1:
             raise ResourceNotFound(uri[:1000])
-        return found
+        return servers.pop(), own
 
     async def _subscribe(self, request: ClientRequest) -> Result:
         uri = request.decode(_Read).uri
@@ -353,13 +356,10 @@ class _Meta(Struct, rename={"meta": "_meta"}):
     meta: dict[str, Any] = {}
 
 
-_TRACE: Final = ("traceparent", "tracestate", "baggage")
-
-
 def _passed_on(request: ClientRequest) -> Json:
     """What the server is given of a request's `_meta`: the trace context, and what the client wants."""
     given = request.decode(_Meta).meta
-    trace = {key: given[key] for key in _TRACE if isinstance(given.get(key), str)}
+    trace = {key: given[key] for key in tracing.KEYS if isinstance(given.get(key), str)}
     level = {} if request.client.log_level is None else {META_LOG_LEVEL: request.client.log_level}
     return {**trace, **level, META_CLIENT_CAPABILITIES: request.client.capabilities}
 

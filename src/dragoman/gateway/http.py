@@ -176,15 +176,16 @@ class StreamableHttp:
         lost = position_in(request.headers.get("Last-Event-ID", ""))
         if lost is not None:
             return await self._continued(request, session, *lost)
-        if session.has_stream:
-            raise Refused(409, "the session has a stream already")
-        session.has_stream = True
+        if session.stream is not None:
+            session.stream.cancel()  # its connection may be lost without a sign
+        own = session.stream = asyncio.current_task()
         try:
             async with event_stream(request) as writer:
                 await writer.write_all(session.outbox)
             return writer.response
         finally:
-            session.has_stream = False
+            if session.stream is own:
+                session.stream = None
 
     async def _continued(
         self, request: web.Request, session: Session, stream: str, number: int

@@ -6,6 +6,7 @@ signature must be made with a key pair. Tokens are used for nothing else, and se
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
@@ -36,19 +37,33 @@ class JwtVerifier:
         self._http = OAuthHttp(entry.issuer, NetworkAccess())
         self._keys: KeySet | None = None
         self._read_at = 0.0
+        self._tried_at: float | None = None
+        self._reading = asyncio.Lock()
 
     async def __call__(self, token: str) -> KnownCaller | None:
         """The caller of a valid token; None for any other. Raises if the issuer cannot be reached."""
         if token.count(".") != 2:
             return None
-        now = self._monotonic()
-        if self._keys is None or now - self._read_at > KEYS_SECONDS:
-            await self._read_keys()
+        await self._update_keys(KEYS_SECONDS)
         claims = self._claims(token)
-        if claims is None and now - self._read_at > RETRY_SECONDS:  # perhaps signed with a new key
-            await self._read_keys()
+        if claims is None:  # perhaps signed with a new key
+            await self._update_keys(RETRY_SECONDS)
             claims = self._claims(token)
         return None if claims is None else self._caller(claims)
+
+    async def _update_keys(self, valid_seconds: float) -> None:
+        """Reads the keys if they are older than this. Unknown tokens do not make the issuer be asked more
+        often than once in `RETRY_SECONDS`, whether it answers or not."""
+        async with self._reading:
+            now = self._monotonic()
+            if self._keys is not None and now - self._read_at <= valid_seconds:
+                return
+            if self._tried_at is not None and now - self._tried_at <= RETRY_SECONDS:
+                if self._keys is None:
+                    raise ValueError("the issuer did not answer")
+                return
+            self._tried_at = now
+            await self._read_keys()
 
     async def _read_keys(self) -> None:
         issuer = await read_issuer(self._http, self._entry.issuer, Rules(needs_pkce=False))

@@ -37,11 +37,13 @@ class Metrics:
         elif isinstance(event, ServerLost):
             self._lost[event.server] += 1
 
-    def text(self, servers: Mapping[str, ServerStatus], clients: int, sessions: int) -> str:
-        """All metrics now."""
-        return "\n".join(self._lines(servers, clients, sessions)) + "\n"
+    def text(
+        self, servers: Mapping[str, ServerStatus], cache: Mapping[str, Mapping[str, int]], **gauges: int
+    ) -> str:
+        """All metrics now. `cache`: by server, what became of reads; `gauges`: further values by name."""
+        return "\n".join([*self._lines(servers), *_cache_lines(cache), *_gauge_lines(gauges)]) + "\n"
 
-    def _lines(self, servers: Mapping[str, ServerStatus], clients: int, sessions: int) -> Iterable[str]:
+    def _lines(self, servers: Mapping[str, ServerStatus]) -> Iterable[str]:
         yield "# TYPE dragoman_calls_total counter"
         for (server, outcome), count in sorted(self._calls.items()):
             yield f'dragoman_calls_total{{server="{_label(server)}",outcome="{_label(outcome)}"}} {count}'
@@ -65,10 +67,19 @@ class Metrics:
             yield f'dragoman_requests_refused_total{{status="{status}"}} {count}'
         yield "# TYPE dragoman_calls_limited_total counter"
         yield f"dragoman_calls_limited_total {self.limited}"
-        yield "# TYPE dragoman_clients gauge"
-        yield f"dragoman_clients {clients}"
-        yield "# TYPE dragoman_sessions gauge"
-        yield f"dragoman_sessions {sessions}"
+
+
+def _cache_lines(cache: Mapping[str, Mapping[str, int]]) -> Iterable[str]:
+    yield "# TYPE dragoman_cache_total counter"
+    for server, counts in sorted(cache.items()):
+        for result, count in sorted(counts.items()):
+            yield f'dragoman_cache_total{{server="{_label(server)}",result="{result}"}} {count}'
+
+
+def _gauge_lines(gauges: Mapping[str, int]) -> Iterable[str]:
+    for name, value in gauges.items():
+        yield f"# TYPE dragoman_{name} gauge"
+        yield f"dragoman_{name} {value}"
 
 
 def _label(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, cast
 import msgspec
 from msgspec import Struct
 
+from dragoman.cleaning import one_line
 from dragoman.interaction import (
     Caller,
     FormAnswer,
@@ -37,8 +38,12 @@ KEPT_SECONDS: Final = 600.0
 """How long a call waits for a client of the modern era to send its request again with the answer."""
 KEPT_LIMIT: Final = 32
 """Calls of one caller that wait so."""
+PAGE_SECONDS: Final = 60.0
+"""How long a person may take for a page before the call is made again without a word of the server."""
 TOGETHER_SECONDS: Final = 0.05
 """How long the questions that a server asks together take to come, at most."""
+ARGUMENTS_SHOWN: Final = 1000
+"""Characters of a call's arguments in the question whether it may be made."""
 _ONCE, _SESSION, _NO = "allow this call", "allow while the gateway runs", "refuse"
 
 
@@ -199,7 +204,9 @@ class ClientQuestions:
         running = self._running.get(question.call_id)
         if running is None or not running.offers("elicitation/create", {}):
             raise NoInteraction(f"the client cannot be asked; an allow rule {question.rule!r} would help")
-        message = f"May {question.tool} be called? ({question.reason})" if question.reason else question.tool
+        arguments = one_line(msgspec.json.encode(question.arguments).decode(), ARGUMENTS_SHOWN)
+        why = f" ({question.reason})" if question.reason else ""
+        message = f"May {question.tool} be called{why}? Its arguments: {arguments}"
         choices = [_ONCE, *([_SESSION] if question.is_rememberable else []), _NO]
         schema = {
             "type": "object",
@@ -224,6 +231,13 @@ class ClientQuestions:
         params: Json = {"mode": "url", "message": question.message, "url": question.url}
         params["elicitationId"] = question.elicitation_id or secrets.token_urlsafe(12)
         return _action(await self._ask(question.calls, "elicitation/create", params))
+
+    async def wait_for_url(self, question: UrlElicitation) -> bool:
+        """Ends when the server says that the person is done with the page, or after a while: the call is made
+        again then."""
+        if question.elicitation_id:
+            await asyncio.sleep(PAGE_SECONDS)
+        return True
 
     async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
         """The client's own review counts: the specification wants one there."""

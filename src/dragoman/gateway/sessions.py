@@ -32,6 +32,8 @@ CHECK_SECONDS: Final = 60.0
 """How often a session that is in use is looked up in the store, which keeps it there."""
 SESSION_LIMIT: Final = 1000
 """Sessions of one caller at one replica; one more ends the one that was not used for the longest time."""
+SENT_LIMIT: Final = 100
+"""Messages without a request that wait for a stream; more drop the oldest."""
 STREAM_LIMIT: Final = 100
 """Streams of one session that can be continued; more drop the oldest."""
 
@@ -52,10 +54,11 @@ class Session:
         self.id = session_id
         self.caller = caller
         self.owner = (caller.caller, view)
-        self.outbox = Outbox()
+        self.outbox = Outbox(SENT_LIMIT)
         """What is sent without a request."""
         self.connection: ClientConnection | None = None
-        self.has_stream = False
+        self.stream: asyncio.Task[object] | None = None
+        """The request that is given what is sent without a request."""
         self.open_requests = 0
         self.last_used = 0.0
         self.check_at = 0.0
@@ -78,7 +81,7 @@ class Session:
 
     @property
     def is_idle(self) -> bool:
-        return not self.open_requests and not self.has_stream
+        return not self.open_requests and self.stream is None
 
     def add_stream(self, outbox: Outbox) -> str:
         """The name by which the stream can be continued."""
@@ -219,7 +222,7 @@ class Sessions:
         for session in list(self._sessions.values()):
             if session_id in (None, session.id):
                 session.check_at = 0.0
-                if session.has_stream:  # no request may come here that would have it looked up
+                if session.stream is not None:  # no request may come here that would have it looked up
                     self._refresh(session)
 
     def _refresh(self, session: Session) -> None:
@@ -260,6 +263,11 @@ class Sessions:
         for session in list(self._sessions.values()):
             if session.last_used < limit and session.is_idle:
                 await self._forget(session)
+
+    def end_streams(self) -> None:
+        """Ends the streams of what is sent without a request."""
+        for session in self._sessions.values():
+            session.outbox.end()
 
     async def close(self) -> None:
         """Ends all sessions here; the store keeps them."""

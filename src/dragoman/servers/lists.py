@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Raw, Struct
 
+from dragoman import tracing
 from dragoman.catalog.catalog import Admit
 from dragoman.catalog.listing import read_list
 from dragoman.catalog.paging import FetchPage, Listing, Steps, read_pages, undecoded
@@ -158,7 +159,10 @@ class ListReader(Generic[T]):
 
     async def _read(self, session: Session, fetch: FetchPage, promised: bool) -> Listing[T]:
         changes, number = self._changes, next(self._numbers)
-        listing = await self.kind.read_all(self._context, session, fetch)
+        with tracing.span(
+            self.kind.method, mcp__method__name=self.kind.method, dragoman__server=session.server
+        ):
+            listing = await self.kind.read_all(self._context, session, fetch)
         if number < self._newest:
             return listing
         before = self.known

@@ -7,7 +7,7 @@ again, perhaps with other credentials, so `cacheScope` need not be trusted.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Final, NamedTuple
 
 from dragoman.catalog.resources import ReadReply
@@ -31,6 +31,9 @@ class ReadCache:
         self._limit_bytes = limit_bytes
         self._used_bytes = 0
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self.counts: Counter[str] = Counter()
+        """How often something was kept and fresh (`hit`), not kept (`miss`), no longer fresh (`expired`), or
+        dropped because resources changed (`invalidated`)."""
         self.version = 0
         """How often resources were said to have changed. Read before a request, and passed to `put`."""
 
@@ -38,7 +41,9 @@ class ReadCache:
         """What is kept, if it is fresh."""
         kept = self._kept.get(uri)
         if kept is None or self._clock.monotonic() >= kept.fresh_until:
+            self.counts["miss" if kept is None else "expired"] += 1
             return None
+        self.counts["hit"] += 1
         self._kept.move_to_end(uri)
         return kept.reply
 
@@ -58,6 +63,7 @@ class ReadCache:
     def changed(self) -> None:
         """What is kept, and what is being read now, is no longer fresh."""
         self.version += 1
+        self.counts["invalidated"] += len(self._kept)
         self._kept.clear()
         self._used_bytes = 0
 

@@ -9,7 +9,8 @@ import pytest
 from msgspec import Raw
 
 from dragoman.calls.outcome import CallOutcome
-from dragoman.calls.pipeline import Pipeline, ToolCall
+from dragoman.calls.pipeline import Pipeline
+from dragoman.calls.tool_call import ToolCall
 from dragoman.catalog.catalog import Catalog, ServerTools
 from dragoman.catalog.listing import ToolList
 from dragoman.catalog.tools import BuiltinTool, Tool

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
 import click
 
-from dragoman import paths
+from dragoman import paths, tracing
 from dragoman.cli.common import find_server, load_with_servers, run_with_host
 from dragoman.cli.options import added_servers_option
 from dragoman.cli.render.servers import counted
@@ -112,6 +112,7 @@ def command(
             f"{where.host} can be reached from other machines, and no callers are named",
             hint="Give --config with the callers, or listen on 127.0.0.1.",
         )
+    tracing.configure()
     loaded = load_with_servers()
     for name in servers:
         find_server(loaded.configuration, name)

@@ -19,8 +19,9 @@ FOLDER: Final = "warm"
 LONGEST_PATH: Final = 100
 """Bytes that the path of a socket may have on every system."""
 OF_TERMINALS: Final = frozenset(
-    {"_", "COLORTERM", "COLUMNS", "DRAGOMAN_PLAIN", "LINES", "NO_COLOR", "OLDPWD", "PS1", "PWD", "SHLVL", "STY",
-     "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "TERM", "TMUX", "TMUX_PANE", "TTY", "WINDOWID", "XDG_SESSION_ID"}
+    {"_", "COLORTERM", "COLUMNS", "DRAGOMAN_PLAIN", "LINES", "NO_COLOR", "OLDPWD", "PS1", "PWD", "SHLVL",
+     "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "STY", "TERM", "TMUX", "TMUX_PANE", "TTY", "WINDOWID",
+     "XDG_SESSION_ID"}
 )  # fmt: skip
 """Variables that differ from one terminal to the next, and that no server or rule depends on."""
 OF_TERMINAL_PROGRAMS: Final = ("GNOME_TERMINAL_", "ITERM_", "KITTY_", "KONSOLE_", "TERM_", "VTE_", "WT_")

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from dragoman import paths
 from dragoman.calls.outcome import CallOutcome
-from dragoman.calls.pipeline import new_call_id
+from dragoman.calls.tool_call import new_call_id
 from dragoman.catalog.tools import ServerTool
 from dragoman.cli import exit_codes
 from dragoman.cli.commands.call import chosen, exit_code_of, show_result

@@ -18,6 +18,8 @@ from dragoman.errors import StoreUnavailable
 from dragoman.gateway.store.base import MINUTE_SECONDS
 
 FILE: Final = "gateway-sessions.sqlite"
+CALLERS_LIMIT: Final = 10_000
+"""Callers that are counted before those without calls in the last minute are forgotten."""
 _TABLE: Final = """
 create table if not exists entries (key text primary key, value blob not null, expires real not null)
     without rowid
@@ -92,10 +94,20 @@ class RecentCalls:
 
     def wait_seconds(self, caller: str, limit: int) -> float:
         """See `Store.count_call`."""
-        now, times = self._monotonic(), self._times.setdefault(caller, deque())
+        now = self._monotonic()
+        if len(self._times) >= CALLERS_LIMIT:
+            self._forget_idle(now)
+        times = self._times.setdefault(caller, deque())
         while times and times[0] <= now - MINUTE_SECONDS:
             times.popleft()
         if len(times) >= limit:
             return times[0] + MINUTE_SECONDS - now if times else MINUTE_SECONDS
         times.append(now)
         return 0.0
+
+    def _forget_idle(self, now: float) -> None:
+        self._times = {
+            caller: times
+            for caller, times in self._times.items()
+            if times and times[-1] > now - MINUTE_SECONDS
+        }

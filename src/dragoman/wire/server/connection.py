@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import UNSET, Raw, Struct
 
@@ -39,6 +39,9 @@ from dragoman.wire.server.service import (
     Service,
 )
 from dragoman.wire.server.subscriptions import SUBSCRIBE, UNSUBSCRIBE, Subscriptions
+
+RUNNING_LIMIT: Final = 1000
+"""Requests of one client that are handled at the same time."""
 
 
 class MessageStream(Protocol):
@@ -121,6 +124,9 @@ class ClientConnection:
         if request_id in self._running:
             # Without the id: the client would take it for the reply to the first request.
             replies.put(encode_error(None, INVALID_REQUEST, f"the request id {request_id!r} is in use"))
+            return
+        if len(self._running) >= RUNNING_LIMIT:
+            replies.put(encode_error(request_id, INTERNAL_ERROR, "too many requests at once"))
             return
         try:
             meta = incoming.read_meta(params)

@@ -1,0 +1,251 @@
+"""Delivers one call that was allowed: gets the session, sends the call, recovers after failures, follows its
+task, and moves it to the background where that is wanted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from msgspec import structs
+
+from dragoman.calls.background import BackgroundCall
+from dragoman.calls.elicitation import Elicitor
+from dragoman.calls.invoke import Result, invoke
+from dragoman.calls.progress import ProgressRelay
+from dragoman.calls.recovery import Changed, react
+from dragoman.calls.task_steps import takes_task, wait_before_moving, wanted_ttl_ms
+from dragoman.calls.task_store import LONGEST_SECONDS, RunningTask, new_id
+from dragoman.calls.tasks import FollowOptions, MovedToBackground, TaskProgress, TaskRunner
+from dragoman.calls.tool_call import JudgedCall, ToolCall
+from dragoman.calls.url_elicitation import elicit_urls
+from dragoman.catalog.tools import ServerTool
+from dragoman.connections.session import Session
+from dragoman.errors import CallError, ConnectionLost, HttpError, NotConnected, RemoteError
+from dragoman.interaction import RelatedCall
+from dragoman.servers.registry import ServerRegistry
+from dragoman.servers.server import Server
+from dragoman.wire.client.tasks import TaskState
+
+
+class Delivery:
+    def __init__(self, servers: ServerRegistry, elicitor: Elicitor | None) -> None:
+        self._servers = servers
+        self._bus = servers.bus
+        self._clock = servers.clock
+        self._elicitor = elicitor
+        self.tasks = TaskRunner(servers)
+
+    def deliver(
+        self, tool: ServerTool, judged: JudgedCall, request: ToolCall, started: float
+    ) -> Coroutine[Any, Any, Result]:
+        """The result of the call; raises `MovedToBackground` if the call goes on without it."""
+        task = request.resumes
+        if task is not None and (moved := self.tasks.calls.find(task.id)) is not None:
+            return self._fetch(task, moved, request)
+        after = request.background_after_seconds
+        if task is None and after is not None and not request.moves_tasks_only and self.tasks.calls.has_room:
+            return self._deliver_or_move(tool, judged, request, started, after)
+        return self._deliver(tool, judged, request, started)
+
+    async def _deliver_or_move(
+        self, tool: ServerTool, judged: JudgedCall, request: ToolCall, started: float, after: float
+    ) -> Result:
+        """Delivers the call; it goes on in the background if that takes longer."""
+        call = BackgroundCall(judged.arguments, request.on_progress)
+        request = structs.replace(request, on_progress=call.progressed)
+        wait = wait_before_moving(after, judged.server.capabilities if judged.server else {})
+        wait = max(0.0, wait - (self._clock.monotonic() - started))
+        result = await call.start(self._deliver(tool, judged, request, started, call), wait)
+        if result is not None:
+            return result
+        task = RunningTask(
+            id=new_id(),
+            server=tool.server,
+            fingerprint="",
+            tool=tool.name,
+            wire_name=tool.wire_name,
+            task_id="",
+            era="modern",
+            created=self._clock.now(),
+        )
+        self.tasks.calls.keep(task, call)
+        raise MovedToBackground(task, call.state)
+
+    async def _fetch(self, task: RunningTask, call: BackgroundCall, request: ToolCall) -> Result:
+        """The result of a call that was moved to the background; it is forgotten then."""
+        after, is_kept = request.background_after_seconds, False
+        try:
+            result = await call.result(task, request.timeout_seconds, after, request.on_progress)
+            is_kept = result is None
+        finally:
+            if not is_kept:
+                self.tasks.calls.forget(task.id)
+        if result is None:
+            raise MovedToBackground(task, call.state)
+        return result
+
+    async def _deliver(
+        self,
+        tool: ServerTool,
+        judged: JudgedCall,
+        request: ToolCall,
+        started: float,
+        background: BackgroundCall | None = None,
+    ) -> Result:
+        """Gets the session, sends the call, and again where `recovery` decides so."""
+        server, check = judged.server, judged.check
+        if server is None:
+            raise Changed  # it was removed while the call was being checked
+        limit_seconds = request.timeout_seconds
+        if limit_seconds is None:
+            limit_seconds = server.timeout_seconds
+        deadline, seconds = started + limit_seconds, limit_seconds
+        session = server.session()
+        if session is None:
+            session = await self._session(server, limit_seconds, check)
+            limit_seconds = seconds = self._left(deadline)
+        check()
+        relay, progress, attempt = None, None, 1
+        call = RelatedCall("tools/call", tool.name, request.call_id, request.caller)
+        if request.on_progress is not None or self._bus.has_listeners:
+            relay = ProgressRelay(
+                tool.server, tool.name, request.on_progress, self._bus, judged.redactor, request.call_id
+            )
+        ttl_ms = None
+        if tool.task_support is not None and takes_task(
+            tool.task_support, session.driver.era, session.driver.revision, server.capabilities
+        ):
+            ttl_ms = wanted_ttl_ms(limit_seconds)
+        if relay is not None:
+            progress = TaskProgress(relay, outlives_reply=ttl_ms is not None)
+        try:
+            while request.resumes is None:
+                try:
+                    result = await invoke(
+                        session,
+                        tool,
+                        judged.arguments,
+                        seconds,
+                        server.requests,
+                        check,
+                        on_progress=progress,
+                        reset_timeout_on_progress=request.reset_timeout_on_progress,
+                        call=call,
+                        task_ttl_ms=ttl_ms,
+                        forward=request.forward,
+                        meta=request.meta,
+                    )
+                    if request.reset_timeout_on_progress:
+                        deadline = self._clock.monotonic() + limit_seconds
+                    break
+                except (ConnectionLost, RemoteError, HttpError) as error:
+                    if request.reset_timeout_on_progress:
+                        # Progress extended the deadline; attempts are limited.
+                        deadline = self._clock.monotonic() + limit_seconds
+                    session = await self._recover(error, attempt, judged, deadline, call)
+                    attempt, seconds = attempt + 1, self._left(deadline)
+            else:
+                result = None
+            if result is None or isinstance(result, TaskState):
+                task = request.resumes or self._new_task(session, tool, server, result)
+                after = request.background_after_seconds
+                if background is not None:
+                    background.is_task = True
+                    after = None if background.is_moved else after
+                if after is not None:
+                    after = max(0.0, after - (self._clock.monotonic() - started))
+                options = FollowOptions(
+                    self._left(deadline),
+                    request.reset_timeout_on_progress,
+                    after,
+                    progress,
+                    limit_seconds,
+                    is_kept=background is None or not background.is_moved,
+                )
+                result = await self.tasks.result(task, options, result)
+            if relay is not None:
+                await relay.finish()
+            return result
+        finally:
+            if relay is not None:
+                relay.stop()
+            if progress is not None and ttl_ms is not None:
+                session.forget_progress(progress)
+
+    def _new_task(
+        self, session: Session, tool: ServerTool, server: Server, state: TaskState | None
+    ) -> RunningTask:
+        assert state is not None
+        config = server.config
+        return RunningTask(
+            id=new_id(),
+            server=tool.server,
+            fingerprint=config.fingerprint() if config.command or config.url else "",
+            tool=tool.name,
+            wire_name=tool.wire_name,
+            task_id=state.task_id,
+            era=session.driver.era,
+            created=self._clock.now(),
+            # A longer time is as good as none for a person.
+            ttl_seconds=None if (state.ttl_seconds or 0) > LONGEST_SECONDS else state.ttl_seconds,
+        )
+
+    async def _session(self, server: Server, seconds: float, check: Callable[[], None]) -> Session:
+        try:
+            return await server.wait_for_session(seconds)
+        except NotConnected:
+            if server.name in self._servers:
+                check()  # if the entry was replaced, the call starts again with the new one
+            raise
+
+    async def _recover(
+        self, error: CallError, attempt: int, judged: JudgedCall, deadline: float, call: RelatedCall
+    ) -> Session:
+        """The session for the next attempt; raises the error if there is none.
+
+        After every wait, server and tool are compared with what was judged.
+        """
+        tool, server = judged.tool, judged.server
+        assert server is not None
+        step = react(error, attempt=attempt, retry_safe=server.is_retry_safe(tool))
+        if step.reaction == "give up" or step.wait_seconds >= self._left(deadline):
+            raise error
+        needs_url = step.reaction == "ask the person to open the URL and retry"
+        if needs_url and not await self._urls_opened(error, server, call, self._left(deadline)):
+            raise error
+        if step.wait_seconds:
+            await asyncio.sleep(step.wait_seconds)
+        check_after(error, judged.check)
+        try:
+            session = await server.wait_for_session(self._left(deadline))
+        except NotConnected:
+            check_after(error, judged.check)
+            raise error from None  # it says what became of the call
+        if step.reaction == "list again and retry":
+            await server.read_tools_again(session, self._left(deadline))
+        check_after(error, judged.check)
+        return session
+
+    async def _urls_opened(self, error: CallError, server: Server, call: RelatedCall, seconds: float) -> bool:
+        """Whether the person has opened the URLs that the server sent, within the time of the call."""
+        if isinstance(error, RemoteError):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    return await elicit_urls(self._elicitor, error, call, server.requests.completions)
+        return False
+
+    def _left(self, deadline: float) -> float:
+        return max(0.001, deadline - self._clock.monotonic())
+
+
+def check_after(error: CallError, check: Callable[[], None]) -> None:
+    """Like `check`; a call that may have run is not made again for what changed."""
+    try:
+        check()
+    except Changed:
+        if isinstance(error, ConnectionLost | HttpError) and error.may_have_run:
+            raise error from None
+        raise

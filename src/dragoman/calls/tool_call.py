@@ -1,0 +1,80 @@
+"""A call as it is passed through the pipeline, and a call that was allowed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from dragoman.calls.progress import OnProgress
+from dragoman.calls.recovery import Changed
+from dragoman.calls.task_store import RunningTask
+from dragoman.catalog.tools import BuiltinTool, Run, ServerTool
+from dragoman.content.redact import Redactor
+from dragoman.interaction import LOCAL_CALLER, Caller
+from dragoman.servers.registry import ServerRegistry
+from dragoman.servers.server import Server
+
+_HOST: Final = os.urandom(4).hex()
+_numbers: Final = itertools.count(1)
+
+
+def new_call_id() -> str:
+    """Another one each time, also in another process."""
+    return f"call_{_HOST}_{next(_numbers)}"
+
+
+class ToolCall(Struct, frozen=True):
+    name: str
+    arguments: Mapping[str, Any]
+    timeout_seconds: float | None = None
+    on_progress: OnProgress | None = None
+    builtin_tools: Mapping[str, BuiltinTool] | None = None
+    """The caller's built-in tools; they are found before those of servers."""
+    reset_timeout_on_progress: bool = False
+    """Whether the time limit starts again with each progress notification."""
+    raw: bool = False
+    """Whether the result is wanted as the server sent it, whatever its size: for people and programs."""
+    forward: bool = False
+    """With `raw`: a result that needs no change stays undecoded, as `CallOutcome.forwarded`."""
+    meta: Mapping[str, Any] | None = None
+    """`_meta` of the request: a trace context, or fewer capabilities than the host declares."""
+    perform: Run | None = None
+    """Carries out a request that a program or person makes itself, in place of the built-in tool that it is
+    judged as (see `requests.py`)."""
+    resumes: RunningTask | None = None
+    """A task whose result is fetched, in place of calling its tool again."""
+    background_after_seconds: float | None = None
+    """The caller stops waiting after so many seconds, and the call goes on."""
+    moves_tasks_only: bool = False
+    """Whether only a call that its server runs as a task may go on."""
+    caller: Caller = LOCAL_CALLER
+    call_id: str = field(default_factory=new_call_id)
+    """Identifies this call in events and hooks."""
+
+
+class JudgedCall(Struct, frozen=True):
+    """A call that was allowed, and for what."""
+
+    servers: ServerRegistry
+    tool: ServerTool | BuiltinTool
+    server: Server | None
+    """The tool's server, or the one that a built-in tool deals with."""
+    server_name: str
+    """Its name, also where there is no such server; empty if the tool deals with none."""
+    arguments: Mapping[str, Any]
+    redactor: Redactor | None
+
+    def check(self) -> None:
+        """Raises `Changed` unless tool and server are still those that were judged. Called after every
+        wait."""
+        tool = self.tool
+        if isinstance(tool, ServerTool):
+            is_same = self.servers.catalog.find(tool.name) is tool
+        else:
+            is_same = self.servers.find(self.server_name) is self.server
+        if not is_same:
+            raise Changed

@@ -1,0 +1,97 @@
+"""Spans of OpenTelemetry: connecting, reading lists, calls, and requests for tokens.
+
+There are none unless the program uses OpenTelemetry: it is imported nowhere here before the program has done
+so (or `configure` was called). Spans hold names of servers and tools, never arguments, results or secrets.
+The context of a call's span is sent to the server in `_meta` (W3C trace context).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from dragoman.errors import ConfigError
+from dragoman.version import VERSION
+
+KEYS: Final = ("traceparent", "tracestate", "baggage")
+"""The keys of a trace context in `_meta`."""
+_LIBRARY: Final = "opentelemetry"
+_tracer: Any = None
+
+
+def start() -> None:
+    """From now on spans are made, if the program uses OpenTelemetry."""
+    global _tracer
+    if _tracer is None and f"{_LIBRARY}.trace" in sys.modules:
+        _tracer = _module("trace").get_tracer("dragoman", VERSION)
+
+
+def is_on() -> bool:
+    return _tracer is not None
+
+
+def configure(environ: Mapping[str, str] = os.environ) -> None:
+    """Sends spans to where the variables of OpenTelemetry say, if they say so. `ConfigError` if the extra
+    `otel` is not installed."""
+    if "OTEL_EXPORTER_OTLP_ENDPOINT" not in environ and "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" not in environ:
+        return
+    try:
+        sdk = _module("sdk.trace")
+        exporting = _module("sdk.trace.export")
+        otlp = _module("exporter.otlp.proto.http.trace_exporter")
+    except ImportError:
+        raise ConfigError(
+            "OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is not installed",
+            hint="Install dragoman[otel], or unset the variable.",
+        ) from None
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(exporting.BatchSpanProcessor(otlp.OTLPSpanExporter()))
+    _module("trace").set_tracer_provider(provider)
+
+
+class Span:
+    """A span, or nothing if there are none."""
+
+    def __init__(self, span: Any = None) -> None:
+        self._span = span
+
+    def fail(self, kind: str) -> None:
+        """Marks what the span stands for as failed. `kind`: a short name for the error."""
+        if self._span is not None:
+            trace = _module("trace")
+            self._span.set_attribute("error.type", kind)
+            self._span.set_status(trace.Status(trace.StatusCode.ERROR))
+
+
+@contextmanager
+def span(name: str, parent: Mapping[str, Any] | None = None, **attributes: str) -> Generator[Span]:
+    """What is done in the block is one span. `parent`: a trace context from `_meta`, if it came from
+    elsewhere. In the names of attributes, `__` stands for a dot."""
+    if _tracer is None:
+        yield Span()
+        return
+    trace = _module("trace")
+    context = None
+    if parent and "traceparent" in parent:
+        context = _module("propagate").extract({key: parent[key] for key in KEYS if key in parent})
+    given = {key.replace("__", "."): value for key, value in attributes.items()}
+    with _tracer.start_as_current_span(
+        name, context=context, kind=trace.SpanKind.CLIENT, attributes=given, record_exception=False
+    ) as made:
+        yield Span(made)
+
+
+def current_context() -> dict[str, str]:
+    """The trace context of the current span, as `_meta` has it."""
+    carrier: dict[str, str] = {}
+    if _tracer is not None:
+        _module("propagate").inject(carrier)
+    return carrier
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"{_LIBRARY}.{name}")

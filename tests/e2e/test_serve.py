@@ -1,0 +1,103 @@
+"""`dragoman serve` as a person starts it."""
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command import DRAGOMAN
+from tests.gateway import Client
+
+pytestmark = pytest.mark.requirement("GWY-1")
+OPEN = ["--permission-mode", "bypassPermissions"]
+
+
+class Serving:
+    """`async with Serving(…) as served`: a gateway that runs until the end of the block."""
+
+    def __init__(self, *words: str) -> None:
+        self._words = words
+        self.lines: list[str] = []
+
+    async def __aenter__(self) -> "Serving":
+        self.process = await asyncio.create_subprocess_exec(
+            DRAGOMAN, "serve", "--http", "127.0.0.1:0", *self._words, stderr=asyncio.subprocess.PIPE
+        )
+        assert self.process.stderr is not None
+        async with asyncio.timeout(30):
+            while not self.lines or not self.lines[-1].endswith("Stop: Ctrl-C."):
+                line = await self.process.stderr.readline()
+                assert line, self.lines
+                self.lines.append(line.decode().rstrip())
+        found = re.search(r"at (http://127\.0\.0\.1:\d+/mcp)$", self.lines[0])
+        assert found is not None, self.lines
+        self.url = found[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+        await self.process.communicate()
+
+
+def token(home: Path) -> str:
+    return (home / ".dragoman" / "state" / "gateway-token").read_text().strip()
+
+
+async def test_it_says_what_it_serves_to_whom_and_how_to_connect(home: Path):
+    broken = json.dumps({"mcpServers": {"broken": {"command": "/nonexistent/server"}}})
+    async with Serving("--mcp-config", "demo", "--mcp-config", broken) as served:
+        assert served.lines[0] == f"Serving 5 tools of 1 server at {served.url}"
+        assert served.lines[1].startswith("  broken: failed, ")
+        assert served.lines[2:] == [
+            "Callers: local. Each request needs a token.",
+            "Connect a client: dragoman serve --print-config claude-code (or codex, cursor, vscode).",
+            "Calls, and why they were allowed or denied: dragoman logs --audit. Stop: Ctrl-C.",
+        ]
+        file = home / ".dragoman" / "state" / "gateway-token"
+        assert file.stat().st_mode & 0o777 == 0o600
+        async with Client(served.url, token(home)) as client:
+            assert len((await client.modern("tools/list")).last["result"]["tools"]) == 5
+
+
+async def test_calls_are_in_the_audit_log_with_their_caller(home: Path):
+    settings = home / "gateway.json"
+    settings.write_text(json.dumps({"callers": {"ada": {"token": "0123456789abcdefghij"}}}))
+    settings.chmod(0o600)
+    serving = Serving("--mcp-config", "demo", "--config", str(settings), *OPEN)
+    async with serving as served, Client(served.url, "0123456789abcdefghij") as client:
+        called = await client.modern("tools/call", {"name": "demo__add", "arguments": {"a": 2, "b": 3}})
+        assert called.last["result"]["structuredContent"] == {"sum": 5}
+    shown = subprocess.run(
+        [DRAGOMAN, "logs", "--audit", "--json"], capture_output=True, text=True, check=True
+    )
+    entry = json.loads(shown.stdout.splitlines()[-1])
+    assert (entry["tool"], entry["caller"], entry["outcome"]) == ("mcp__demo__add", "ada", "ok")
+
+
+async def test_sigterm_lets_a_running_call_finish(home: Path):
+    async with Serving("--mcp-config", "demo", *OPEN) as served, Client(served.url, token(home)) as client:
+        await client.initialize()
+        params = {"name": "demo__count", "arguments": {"to": 3, "seconds": 1}, "_meta": {"progressToken": 1}}
+        calling = asyncio.create_task(client.legacy("tools/call", params))
+        metrics = served.url.replace("/mcp", "/metrics")
+        while True:  # until the call is with the server
+            async with client.http.get(metrics, headers=client.headers) as response:
+                if "dragoman_requests_open 2" in await response.text():
+                    break
+        served.process.send_signal(signal.SIGTERM)
+        reply = await calling
+        assert reply.last["result"]["content"][0]["text"].startswith("counted to 3")
+        assert await served.process.wait() == 130
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "cursor", "vscode"])
+def test_the_entry_for_a_client_names_address_and_token(home: Path, client: str):
+    words = [DRAGOMAN, "serve", "--http", "127.0.0.1:9000", "--print-config", client]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert "http://127.0.0.1:9000/mcp" in shown
+    assert f"Bearer {token(home)}" in shown
