@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import secrets
 from pathlib import Path
@@ -220,6 +221,9 @@ async def _serve_http(
     )
     async with serve_http(gateway, options) as port:
         await gateway.host.ready()
+        # What is loaded by now stays: collections that look at it again cost a fifth of the time of a call.
+        gc.collect()
+        gc.freeze()
         _say_what_is_served(gateway, Address(where.host, port), settings)
         await asyncio.Event().wait()
 

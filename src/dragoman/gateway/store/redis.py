@@ -30,16 +30,23 @@ PAUSE_SECONDS: Final = 0.5
 PING_SECONDS: Final = 10
 GRANT_SECONDS: Final = 12 * 3600
 """How long grants last after the newest of them."""
+BATCH: Final = 500
+"""Calls that are counted with one command, at most."""
 _COUNT: Final = """
 local now = redis.call('TIME'); now = now[1] * 1000000 + now[2]
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2] * 1000000)
-if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then
-  local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
-  return math.max(1, (first or now) + ARGV[2] * 1000000 - now)
+local span, waits = ARGV[1] * 1000000, {}
+for i, key in ipairs(KEYS) do
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now - span)
+  if redis.call('ZCARD', key) < tonumber(ARGV[i + 2]) then
+    redis.call('ZADD', key, now, i .. ARGV[2])
+    redis.call('EXPIRE', key, ARGV[1])
+    waits[i] = 0
+  else
+    local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
+    waits[i] = math.max(1, (first or now) + span - now)
+  end
 end
-redis.call('ZADD', KEYS[1], now, now .. ARGV[3])
-redis.call('EXPIRE', KEYS[1], ARGV[2])
-return 0
+return waits
 """
 """By the clock of Redis: those of the replicas may differ."""
 
@@ -75,6 +82,9 @@ class RedisStore:
         except ValueError as error:
             raise ConfigError(f"store: {error}") from None
         self._count: Any = self._redis.register_script(_COUNT)
+        self._uncounted: list[tuple[str, int, asyncio.Future[float]]] = []
+        """Key, limit and result of calls that wait to be counted."""
+        self._counting: asyncio.Task[None] | None = None
         self._down_until = 0.0
 
     # Values.
@@ -92,9 +102,28 @@ class RedisStore:
         await self._do(lambda: self._redis.unlink(self._name(key)))
 
     async def count_call(self, caller: str, limit: int) -> float:
-        name = self._name(f"calls {caller}")
-        arguments = [limit, int(MINUTE_SECONDS), secrets.token_hex(4)]
-        return float(await self._do(lambda: self._count(keys=[name], args=arguments))) / 1e6
+        """Calls that come while others are being counted are counted together."""
+        future: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._uncounted.append((self._name(f"calls {caller}"), limit, future))
+        if self._counting is None or self._counting.done():
+            self._counting = asyncio.create_task(self._count_all())
+        return await future
+
+    async def _count_all(self) -> None:
+        while self._uncounted:
+            batch, self._uncounted = self._uncounted[:BATCH], self._uncounted[BATCH:]
+            keys = [name for name, _, _ in batch]
+            arguments = [int(MINUTE_SECONDS), secrets.token_hex(6), *(limit for _, limit, _ in batch)]
+            try:
+                waits = await self._do(lambda: self._count(keys=keys, args=arguments))  # noqa: B023
+                results: list[float | StoreUnavailable] = [each / 1e6 for each in waits]
+            except StoreUnavailable as error:
+                results = [error] * len(batch)
+            for (_, _, future), result in zip(batch, results, strict=True):
+                if not future.done() and isinstance(result, StoreUnavailable):
+                    future.set_exception(result)
+                elif not future.done():
+                    future.set_result(cast("float", result))
 
     # Grants: all in one hash, which each replica holds in memory too.
 
@@ -137,6 +166,8 @@ class RedisStore:
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def close(self) -> None:
+        if self._counting is not None:
+            await asyncio.wait([self._counting])
         await self._redis.aclose(close_connection_pool=True)
         await self._listening.aclose()
 
