@@ -1,8 +1,9 @@
 """`python -m bench.cluster`: two replicas of the gateway with Redis, beside one alone.
 
-Needs the program redis-server. For each replica 64 calls are under way, in a session of revision 2025-06-18
-whose calls go to the replicas in turn. Shown are calls per second, CPU per call (of all replicas, and of
-Redis), and commands of Redis per call, for a caller without a limit and for one whose calls are counted.
+Needs the program redis-server. `--rate` calls per second are made for each replica, in a session of revision
+2025-06-18 whose calls go to the replicas in turn: a replica that has less to do spends more on each call, so
+only equal loads can be compared. Shown are CPU per call (of all replicas, and of Redis), and commands sent to
+Redis per call, for a caller without a limit and for one whose calls are counted.
 At the end, `--clients` sessions are opened, and the memory that one takes is shown: at a replica that it has
 used, and in Redis.
 """
@@ -104,7 +105,7 @@ COMMANDS = r"cmdstat_(?:evalsha|getex|set|publish|unlink|hset|hgetall|eval):call
 """Those that replicas send; those inside the script are not among them."""
 
 
-async def measure(replicas: int, limit: int, seconds: float, *, with_redis: bool) -> str:
+async def measure(replicas: int, limit: int, seconds: float, rate: int, *, with_redis: bool) -> str:
     with cluster(replicas, limit, with_redis=with_redis) as (ports, pids, redis, redis_pid):
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=200)) as http:
             urls = [f"http://127.0.0.1:{port}/mcp" for port in ports]
@@ -119,13 +120,12 @@ async def measure(replicas: int, limit: int, seconds: float, *, with_redis: bool
             commands = redis_number(redis, COMMANDS) if redis else 0
             began, count = time.perf_counter(), 0
 
-            async def work() -> None:
-                nonlocal count
-                while time.perf_counter() < began + seconds:
-                    await session.call()
-                    count += 1
-
-            await asyncio.gather(*(work() for _ in range(64 * replicas)))
+            async with asyncio.TaskGroup() as calls:
+                while (passed := time.perf_counter() - began) < seconds:
+                    for _ in range(int(passed * rate * replicas) - count):
+                        calls.create_task(session.call())
+                        count += 1
+                    await asyncio.sleep(0.005)
             took = time.perf_counter() - began
             used = {pid: cpu_seconds(pid) - before[pid] for pid in everything}
             commands = redis_number(redis, COMMANDS) - commands if redis else 0
@@ -173,6 +173,7 @@ async def hold(clients: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.cluster")
     parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--rate", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, default=1000)
     chosen = parser.parse_args()
@@ -184,7 +185,8 @@ def main() -> None:
     }
     for _ in range(chosen.rounds):
         for name, (replicas, limit, with_redis) in cases.items():
-            print(f"{name:20}", asyncio.run(measure(replicas, limit, chosen.seconds, with_redis=with_redis)))
+            found = measure(replicas, limit, chosen.seconds, chosen.rate, with_redis=with_redis)
+            print(f"{name:20}", asyncio.run(found), flush=True)
     print(asyncio.run(hold(chosen.clients)))
 
 

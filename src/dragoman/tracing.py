@@ -1,7 +1,7 @@
 """Spans of OpenTelemetry: connecting, reading lists, calls, and requests for tokens.
 
-There are none unless the program uses OpenTelemetry: it is imported nowhere here before the program has done
-so (or `configure` was called). Spans hold names of servers and tools, never arguments, results or secrets.
+There are none unless the program has set a tracer provider of the SDK of OpenTelemetry, or `configure` has:
+nothing of it is imported before. Spans hold names of servers and tools, never arguments, results or secrets.
 The context of a call's span is sent to the server in `_meta` (W3C trace context).
 """
 
@@ -26,8 +26,11 @@ _tracer: Any = None
 def start() -> None:
     """From now on spans are made, if the program uses OpenTelemetry."""
     global _tracer
-    if _tracer is None and f"{_LIBRARY}.trace" in sys.modules:
-        _tracer = _module("trace").get_tracer("dragoman", VERSION)
+    sdk = sys.modules.get(f"{_LIBRARY}.sdk.trace")
+    if _tracer is None and sdk is not None:  # many libraries import the interface alone
+        trace = _module("trace")
+        if isinstance(trace.get_tracer_provider(), sdk.TracerProvider):
+            _tracer = trace.get_tracer("dragoman", VERSION)
 
 
 def is_on() -> bool:
