@@ -122,6 +122,7 @@ class Replicas:
         """Those that were read since their server was connected."""
         self._unsaved: dict[GrantKey, str | None] = {}
         """Grants, and revoked ones, that are not in the store yet."""
+        self._exchanging = asyncio.Lock()
         gateway.host.grants().on_change = self._granted
 
     @property
@@ -208,6 +209,12 @@ class Replicas:
         self._start("grants", self._save_grants())
 
     async def _save_grants(self) -> None:
+        async with self._exchanging:
+            await self._save_all_grants()
+
+    async def _save_all_grants(self) -> None:
+        if not self._unsaved:
+            return
         with contextlib.suppress(StoreUnavailable):
             while self._unsaved:
                 key, digest = next(iter(self._unsaved.items()))
@@ -218,12 +225,12 @@ class Replicas:
             await self.send(GrantsChanged())
 
     async def _exchange_grants(self) -> None:
-        if self._unsaved:
-            await self._save_grants()
-        with contextlib.suppress(StoreUnavailable):
-            found = [_grant_decoder.decode(each) for each in await self._store.grants()]
-            if not self._unsaved:
-                self._gateway.host.grants().replace_all(dict(found))
+        async with self._exchanging:
+            await self._save_all_grants()
+            with contextlib.suppress(StoreUnavailable):
+                found = [_grant_decoder.decode(each) for each in await self._store.grants()]
+                if not self._unsaved:  # what a person has said meanwhile counts
+                    self._gateway.host.grants().replace_all(dict(found))
 
     # Requests that another replica answers.
 
@@ -235,10 +242,15 @@ class Replicas:
         self._forwarded[number] = outbox
         bare = tuple(Selection(each.servers, each.tools) for each in caller.selections)  # without tokens
         known = KnownCaller(Caller(caller.caller.id), bare, caller.calls_per_minute)
-        if not await self.send(Continue(number, known, view, message), replica):
-            self._put_gone(number, request_id)
-        else:
+        try:
+            is_there = await self.send(Continue(number, known, view, message), replica)
+        except StoreUnavailable:
+            del self._forwarded[number]
+            raise
+        if is_there:
             self._start(object(), self._check_presence(number, replica, request_id))
+        else:
+            self._put_gone(number, request_id)
         return outbox
 
     async def forget(self, replica: str, outbox: Outbox) -> None:

@@ -180,8 +180,8 @@ class Sessions:
             if session is not None:
                 await self._forget(session)
             raise _no_session()
-        stored = msgspec.json.decode(found, type=StoredSession)
-        if (stored.caller, stored.view) != (caller.caller.id, view):
+        stored = _decoded(found)
+        if stored is None or (stored.caller, stored.view) != (caller.caller.id, view):
             raise _no_session()
         if session is None:
             session = await self._started(Session(session_id, caller, view), caller, stored.client)
@@ -277,6 +277,13 @@ class Sessions:
 
 def _key(session_id: str) -> str:
     return "session " + hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _decoded(found: bytes) -> StoredSession | None:
+    try:
+        return msgspec.json.decode(found, type=StoredSession)
+    except msgspec.MsgspecError:  # of another version
+        return None
 
 
 def _no_session() -> Refused:
