@@ -61,7 +61,7 @@ class RedisStore:
         self.replica = secrets.token_hex(6)
         """The name of this replica."""
         self._prefix = f"dragoman:{entry.name}:"
-        self._seal = _Seal(entry.key)
+        self._seal = Seal(entry.key)
         self._failures = (RedisError, OSError, TimeoutError)
         try:
             self.where = f"Redis at {URL(entry.redis).host}"
@@ -187,7 +187,7 @@ class RedisStore:
             raise StoreUnavailable(self.where, type(error).__name__) from None
 
 
-class _Seal:
+class Seal:
     """Encrypts values, each bound to its place."""
 
     def __init__(self, key: str) -> None:
