@@ -142,6 +142,31 @@ async def test_an_answer_that_comes_to_another_replica_reaches_the_call(redis: R
         assert [each["content"]["name"] for each in text_of(done[0])] == ["Ada", "Bob"]
 
 
+async def test_questions_of_two_replicas_in_one_session_are_not_confused(redis: RedisServer) -> None:
+    async with two(redis) as (a, b, _, _), Client(a.url) as client:
+        await client.initialize(FORMS)
+
+        async def ask(asking: Running, other: Running, number: int, name: str) -> list[str]:
+            """Calls at one replica, and answers at the other once both have asked."""
+            params = {"name": "office__ask"}
+            message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+            async with client.http.post(asking.url, headers=client.headers, json=message) as response:
+                async for line in response.content:
+                    if not line.startswith(b"data: {"):
+                        continue
+                    received = json.loads(line[6:])
+                    if "result" in received:
+                        return [each["content"]["name"] for each in text_of(received)]
+                    await both_asked.wait()
+                    reply = {"jsonrpc": "2.0", "id": received["id"], "result": answer(name)}
+                    await client.http.post(other.url, headers=client.headers, json=reply)
+            return []
+
+        both_asked = asyncio.Barrier(2)
+        found = await asyncio.gather(ask(a, b, 1, "Ada"), ask(b, a, 2, "Bob"))
+        assert found == [["Ada", "Ada"], ["Bob", "Bob"]]
+
+
 async def test_a_cancellation_that_comes_to_another_replica_reaches_the_call(redis: RedisServer) -> None:
     async with two(redis) as (a, b, office, _), Client(a.url) as client, Client(b.url) as other:
         await client.initialize()
