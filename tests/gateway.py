@@ -18,6 +18,7 @@ from dragoman.gateway.app import HttpOptions, serve_http
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.questions import ClientQuestions
 from dragoman.gateway.settings import CallerEntry, View
+from dragoman.gateway.store.base import Store
 
 Json = dict[str, Any]
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
@@ -46,6 +47,7 @@ async def gateway_of(
     identify: Identify | None = None,
     views: Mapping[str, View] | None = None,
     plain_names: bool = False,
+    store: Store | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
     """A gateway in front of these servers. `options`: of the host."""
@@ -53,7 +55,7 @@ async def gateway_of(
     options.setdefault("permission_mode", "bypassPermissions")
     async with Host(servers, interaction=questions, sampler=questions, **options) as host:
         await host.ready(timeout=30)
-        gateway = Gateway(host, questions, plain_names=plain_names, views=views)
+        gateway = Gateway(host, questions, plain_names=plain_names, views=views, store=store)
         reporting = asyncio.create_task(gateway.run())
         http = HttpOptions(identify=identify or with_token(fixed_tokens(callers)))
         try:
@@ -61,6 +63,8 @@ async def gateway_of(
                 yield Running(gateway, host, port)
         finally:
             reporting.cancel()
+            await asyncio.wait([reporting])
+            await gateway.store.close()
 
 
 @dataclass

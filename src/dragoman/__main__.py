@@ -1,6 +1,6 @@
 """`python -m dragoman` is the `dragoman` command."""
 
-from dragoman.cli.main import main
+from dragoman.cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -30,6 +30,7 @@
     │   ├── MalformedReply        it answered something that cannot be read
     │   └── MessageTooLarge       it answered more than the limit
     ├── ModelUnavailable          no model can be used, or its provider failed
+    ├── StoreUnavailable          the store of a gateway does not answer
     ├── HostNotOpen               the host was used before it was opened
     ├── HostClosed                the host was closed first
     └── WrongLoop                 the host belongs to another event loop, which does not run
@@ -137,6 +138,20 @@ class ModelUnavailable(DragomanError):
     """No model is chosen or can be loaded, or its provider does not answer."""
 
     code = "model-unavailable"
+
+
+class StoreUnavailable(DragomanError):
+    """The store of a gateway does not answer; `where` says which one."""
+
+    code = "store-unavailable"
+
+    def __init__(self, where: str, cause: str) -> None:
+        self.where = where
+        self.cause = one_line(cause, 200)
+        super().__init__(
+            f"the gateway's store does not answer ({where}: {self.cause})",
+            hint="Try again when it is back; the gateway connects to it again by itself.",
+        )
 
 
 class HostNotOpen(DragomanError):

@@ -62,6 +62,7 @@ from dragoman.interaction import LOCAL_CALLER, SIGN_IN_SECONDS, Caller, Interact
 from dragoman.live_configuration import ConfiguredParts, LiveConfiguration, Selection, limits_of
 from dragoman.names import ServerName
 from dragoman.permissions.classifier import Classifier
+from dragoman.permissions.grants import SessionGrants
 from dragoman.permissions.modes import PermissionMode
 from dragoman.permissions.rules import Behaviour, Rule
 from dragoman.protocol import LOG_LEVELS, LogLevel
@@ -488,6 +489,15 @@ class Host:
         more = resource_tools(self.resources, self._reader) if resources else ()
         reader = result_tool(Store(self._preparer.saver), lambda: self._preparer.limits)
         return Toolbox(servers or self, (*builtins, *more, reader), budget=budget)
+
+    def grants(self) -> SessionGrants:
+        """What was allowed for as long as this host is open."""
+        return self._access.permissions.grants
+
+    def read_list_again(self, server: str, kind: Literal["tools", "prompts", "resources"]) -> None:
+        """Reads a list of a server as if the server had notified a change; nothing if it is not connected."""
+        if server in self.servers:
+            self._servers.named(server).read_list_again(kind)
 
     def events(self) -> AsyncIterator[Event]:
         """What happens from now on; ends when the host is closed."""

@@ -30,6 +30,11 @@ def is_own(status: os.stat_result) -> bool:
     return not _HAS_OWNERS or status.st_uid == os.geteuid()
 
 
+def is_own_user(user: int) -> bool:
+    """Whether this number is this user's."""
+    return not _HAS_OWNERS or user == os.geteuid()
+
+
 def is_open_to(others: int, status: os.stat_result) -> bool:
     """Whether other users have one of these rights (bits of the mode)."""
     return _HAS_OWNERS and bool(status.st_mode & others)

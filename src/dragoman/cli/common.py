@@ -313,9 +313,10 @@ def servers_with_tool(tool: str, configuration: Configuration) -> list[str] | No
     return fitting or None
 
 
-def find_tool(host: Host, name: str) -> ServerTool | None:
-    """The tool of that name, or the only one that its server calls so. `UsageError` if there are several."""
-    known = all_tools(host)
+def find_tool(host: Host, name: str, only: Collection[str] | None = None) -> ServerTool | None:
+    """The tool of that name, or the only one that its server calls so. `UsageError` if there are several.
+    `only`: of these servers."""
+    known = [tool for tool in all_tools(host) if only is None or tool.server in only]
     found = [tool for tool in known if tool.name == name]
     found = found or [tool for tool in known if tool.wire_name == name]
     if len(found) > 1:

@@ -155,7 +155,7 @@ class CommandLineUser:
         self._says_yes = says_yes
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
-        if self._says_yes or (question.is_rememberable and question.risk != "destroys"):
+        if is_allowed_by_typing(question, says_yes=self._says_yes):
             return PermissionAnswer(True, "typed on the command line")
         if is_interactive():
             return await self._terminal.allow(question)
@@ -178,6 +178,11 @@ class CommandLineUser:
         if not is_interactive():
             raise NoInteraction("run it in a terminal to answer it")
         return self._terminal
+
+
+def is_allowed_by_typing(question: PermissionQuestion, *, says_yes: bool) -> bool:
+    """Whether the person who typed the command is not asked."""
+    return says_yes or (question.is_rememberable and question.risk != "destroys")
 
 
 def show(question: PermissionQuestion) -> None:

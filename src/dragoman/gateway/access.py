@@ -5,11 +5,12 @@ Everything fails closed: a request without a valid token is refused before it is
 
 from __future__ import annotations
 
+import hashlib
 import hmac
-from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from dragoman.addresses import parse_address
@@ -17,9 +18,6 @@ from dragoman.gateway.settings import EVERYTHING, CallerEntry, Selection
 from dragoman.interaction import LOCAL_CALLER, Caller
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
-MINUTE_SECONDS: Final = 60.0
-CALLERS_LIMIT: Final = 10_000
-"""Callers that are counted before those without calls in the last minute are forgotten."""
 
 
 class Refused(Exception):
@@ -39,6 +37,11 @@ class KnownCaller(Struct, frozen=True):
     selections: tuple[Selection, ...] = (EVERYTHING,)
     """What it may use is in one of these."""
     calls_per_minute: int | None = None
+
+    @property
+    def key(self) -> str:
+        """The same for the same caller with the same rights, in every replica."""
+        return f"{hashlib.sha256(msgspec.json.encode(self.selections)).hexdigest()[:16]} {self.caller.id}"
 
 
 LOCAL: Final = KnownCaller(LOCAL_CALLER)
@@ -117,34 +120,3 @@ def with_token(*verifiers: Verify, challenge: str = "Bearer") -> Identify:
         raise Refused(401, "the bearer token is not valid", headers)
 
     return identify
-
-
-class RateLimits:
-    """Counts the calls of each caller in the last minute."""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._times: dict[Caller, deque[float]] = {}
-
-    def wait_seconds(self, known: KnownCaller) -> float:
-        """Notes a call; how long the caller has to wait before it may be made, 0 if it may be made now."""
-        limit = known.calls_per_minute
-        if limit is None:
-            return 0.0
-        now = self._monotonic()
-        if len(self._times) >= CALLERS_LIMIT:
-            self._forget_idle(now)
-        times = self._times.setdefault(known.caller, deque())
-        while times and times[0] <= now - MINUTE_SECONDS:
-            times.popleft()
-        if len(times) >= limit:
-            return times[0] + MINUTE_SECONDS - now if times else MINUTE_SECONDS
-        times.append(now)
-        return 0.0
-
-    def _forget_idle(self, now: float) -> None:
-        self._times = {
-            caller: times
-            for caller, times in self._times.items()
-            if times and times[-1] > now - MINUTE_SECONDS
-        }

@@ -82,6 +82,8 @@ class _Front:
     def app(self) -> web.Application:
         app = web.Application(client_max_size=BODY_LIMIT_BYTES)
         sse, sockets = HttpWithSse(self._gateway), WebSockets(self._gateway, BODY_LIMIT_BYTES)
+        if self._gateway.replicas is not None:
+            self._gateway.replicas.on_message.append(sse.take)
         routes: dict[str, Mapping[str, Answer]] = {
             "/sse": {"GET": sse.get},
             "/messages": {"POST": sse.post},

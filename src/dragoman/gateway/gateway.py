@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import AsyncGenerator, Generator, Mapping
-from time import monotonic
 from typing import Any, Final
 
 from dragoman.catalog.naming import qualify
@@ -14,21 +14,26 @@ from dragoman.events import (
     Event,
     PromptsChanged,
     ResourcesChanged,
+    ServerEvent,
     ServerLogged,
     ServerStateChanged,
     ToolsChanged,
 )
-from dragoman.gateway.access import KnownCaller, RateLimits
+from dragoman.gateway.access import KnownCaller
 from dragoman.gateway.exposed import PREFIX, exposed
 from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.questions import ClientQuestions, RunningRequest
+from dragoman.gateway.replicas import Replicas
 from dragoman.gateway.settings import View
+from dragoman.gateway.store.base import Store
+from dragoman.gateway.store.redis import RedisStore
+from dragoman.gateway.store.sqlite import SqliteStore
 from dragoman.host import Host
 from dragoman.version import VERSION
 from dragoman.wire.server.connection import ClientConnection
 from dragoman.wire.server.request import Send
-from dragoman.wire.server.service import ListKind, Service
+from dragoman.wire.server.service import Client, ListKind, Service
 
 PAUSE_SECONDS: Final = 0.05
 """Changes of lists within this time are reported together."""
@@ -51,13 +56,19 @@ class Gateway:
         *,
         plain_names: bool = False,
         views: Mapping[str, View] | None = None,
+        store: Store | None = None,
     ) -> None:
-        """`questions`: the host's interaction and sampler. `plain_names`: see `exposed.py`."""
+        """`questions`: the host's interaction and sampler. `plain_names`: see `exposed.py`. `store`: without
+        one, everything ends with the process."""
         self.host = host
         self.questions = questions
         self.plain_names = plain_names
         self.views = {"": View(), **(views or {})}
-        self.limits = RateLimits(monotonic)
+        self.store: Store = store or SqliteStore()
+        self.replicas = Replicas(self, store) if isinstance(store, RedisStore) else None
+        """The other replicas, where there can be any."""
+        if self.replicas is not None:
+            questions.replica = self.replicas.name
         self.metrics = Metrics()
         self._connections: set[ClientConnection] = set()
         self._running: dict[str, list[RunningRequest]] = {}
@@ -137,11 +148,12 @@ class Gateway:
 
     @contextlib.asynccontextmanager
     async def client(
-        self, caller: KnownCaller, send: Send, view: str = ""
+        self, caller: KnownCaller, send: Send, view: str = "", session: Client | None = None
     ) -> AsyncGenerator[ClientConnection]:
-        """One client's connection, for as long as the block lasts. `send`: takes its messages."""
+        """One client's connection, for as long as the block lasts. `send`: takes its messages. `session`: a
+        legacy client that has been initialized elsewhere."""
         handlers = ClientHandlers(self, caller, view)
-        connection = ClientConnection(self._service(handlers), send)
+        connection = ClientConnection(self._service(handlers), send, session, self._first_id())
         handlers.updated = connection.resource_updated
         self._connections.add(connection)
         try:
@@ -150,6 +162,11 @@ class Gateway:
             self._connections.discard(connection)
             await connection.close()
             await handlers.close()
+
+    def _first_id(self) -> int:
+        """Of the requests to a client. Several replicas may ask it something in the same session, and its
+        answer may come to another one: no two use the same id."""
+        return 1 if self.replicas is None else secrets.randbits(30) << 20
 
     def _service(self, handlers: ClientHandlers) -> Service:
         return Service(
@@ -179,7 +196,17 @@ class Gateway:
     # What servers report.
 
     async def run(self) -> None:
-        """Passes on what servers report, until the host is closed."""
+        """Passes on what servers and other replicas report, until the host is closed."""
+        if self.replicas is None:
+            return await self._report()
+        listening = asyncio.create_task(self.replicas.run())
+        try:
+            await self._report()
+        finally:
+            listening.cancel()
+            await asyncio.wait([listening])
+
+    async def _report(self) -> None:
         changed: set[ListKind] = set()
         timer: asyncio.TimerHandle | None = None
         loop = asyncio.get_running_loop()
@@ -197,11 +224,20 @@ class Gateway:
                 self._logged(event)
             elif kinds := _KINDS.get(type(event)):
                 self._is_current = False
+                self._tell_replicas(event)
                 if not changed:
                     timer = loop.call_later(PAUSE_SECONDS, report)
                 changed.update(kinds)
         if timer is not None:
             timer.cancel()
+
+    def _tell_replicas(self, event: Event) -> None:
+        if self.replicas is None or not isinstance(event, ServerEvent):
+            return
+        if not isinstance(event, ServerStateChanged):
+            self.replicas.list_read(event.server, _KINDS[type(event)][0])
+        elif event.status != "connected":
+            self.replicas.server_lost(event.server)
 
     def _logged(self, event: ServerLogged) -> None:
         """A log message goes to the client for which the server works; if these are several, to none: it may

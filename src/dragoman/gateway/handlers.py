@@ -20,7 +20,14 @@ from dragoman.calls.tool_call import new_call_id
 from dragoman.catalog.prompts import Prompt
 from dragoman.catalog.resources import Resource, ResourceTemplate
 from dragoman.catalog.tools import ServerTool
-from dragoman.errors import DragomanError, InputUnavailable, InvalidArguments, RemoteError, UnknownTool
+from dragoman.errors import (
+    DragomanError,
+    InputUnavailable,
+    InvalidArguments,
+    RemoteError,
+    StoreUnavailable,
+    UnknownTool,
+)
 from dragoman.gateway.access import KnownCaller
 from dragoman.gateway.exposed import exposed, exposed_uris, server_in
 from dragoman.gateway.questions import RunningRequest
@@ -319,18 +326,30 @@ class ClientHandlers:
         made: Callable[[RunningRequest, str], Coroutine[Any, Any, Result]],
     ) -> Result:
         """The result of a request in the course of which the server may ask the client something."""
-        wait = self._gateway.limits.wait_seconds(self._known)
-        if wait:
-            self._gateway.metrics.limited += 1
-            raise RequestError(
-                TOO_MANY, f"too many calls: wait {wait:.0f} seconds", {"retryAfter": round(wait)}
-            )
+        await self._count()
         questions = self._gateway.questions
         if questions.is_continued(request):
             return await questions.continue_(request, self._caller)
         call_id, running = new_call_id(), RunningRequest(request, self._caller)
         with self._gateway.running(server, running):
             return await questions.run(call_id, running, made(running, call_id))
+
+    async def _count(self) -> None:
+        """`RequestError` if the caller makes too many calls, or if they cannot be counted now."""
+        limit = self._known.calls_per_minute
+        if limit is None:
+            return
+        try:
+            wait = await self._gateway.store.count_call(self._caller.id, limit)
+        except StoreUnavailable as error:
+            raise RequestError(
+                INTERNAL_ERROR, f"calls cannot be counted: {error}", {"code": error.code}
+            ) from None
+        if wait:
+            self._gateway.metrics.limited += 1
+            raise RequestError(
+                TOO_MANY, f"too many calls: wait {wait:.0f} seconds", {"retryAfter": round(wait)}
+            )
 
 
 class _Meta(Struct, rename={"meta": "_meta"}):

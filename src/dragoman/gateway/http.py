@@ -8,15 +8,18 @@ stream if something precedes it, or if it takes long.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Final
 
 from aiohttp import web
 from msgspec import UNSET, Struct
 
 from dragoman.catalog.tools import ServerTool
+from dragoman.errors import StoreUnavailable
 from dragoman.gateway import headers as header_rules
 from dragoman.gateway.access import KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.questions import replica_in
 from dragoman.gateway.sessions import Session, Sessions
 from dragoman.gateway.streams import Outbox, event_stream, position_in
 from dragoman.protocol import (
@@ -81,12 +84,29 @@ class StreamableHttp:
         session_id = request.headers.get(header_rules.SESSION)
         if envelope.method == "initialize" and session_id is None:
             return await self._initialize(request, caller, message)
-        session = self._sessions.find(session_id, caller, self._view)
+        session = await self._sessions.find(session_id, caller, self._view)
         session.open_requests += 1
         try:
-            return await _answered_in(session, request, message)
+            if not is_request:
+                await self._pass_on(session, envelope, message)
+            response = await _answered_in(session, request, message)
+            with contextlib.suppress(StoreUnavailable):  # it is stored with the next change
+                await self._sessions.save(session)
+            return response
         finally:
             session.open_requests -= 1
+
+    async def _pass_on(self, session: Session, envelope: Envelope, message: bytes) -> None:
+        """Passes a client's answer or cancellation to the replica where the call is, if it is not here."""
+        is_reply = envelope.method is UNSET
+        if is_reply and session.connection is not None and session.connection.is_waiting_for(envelope.id):  # type: ignore[arg-type]
+            return
+        if is_reply or envelope.method == "notifications/cancelled":
+            try:
+                await self._sessions.pass_on(session, message)
+            except StoreUnavailable as error:
+                if is_reply:
+                    raise Refused(503, str(error), {"Retry-After": "1"}) from None
 
     async def _modern(
         self,
@@ -102,10 +122,37 @@ class StreamableHttp:
                 header_rules.check_arguments(headers, envelope.params, self._find)
         except RequestError as error:
             return _error(400, error.code_in("modern"), error.message, envelope.id, error.data)  # type: ignore[arg-type]
+        holder = self._holder(message)
+        if holder:
+            return await self._forwarded(request, caller, message, envelope, holder)
         async with self._gateway.client(caller, _nowhere, self._view) as connection:
             outbox = Outbox()
             connection.receive(message, outbox.put, outbox.end)
             return await _answered(request, outbox, has_status=True)
+
+    def _holder(self, message: bytes) -> str:
+        """The other replica that holds the call which a request continues; empty if there is none."""
+        if self._gateway.replicas is None or b'"requestState"' not in message:
+            return ""
+        try:
+            holder = replica_in(decode_as(_Continued, message).params.request_state)
+        except Unreadable:
+            return ""
+        return "" if holder == self._gateway.replicas.name else holder
+
+    async def _forwarded(
+        self, request: web.Request, caller: KnownCaller, message: bytes, envelope: Envelope, holder: str
+    ) -> web.StreamResponse:
+        replicas = self._gateway.replicas
+        assert replicas is not None
+        try:
+            outbox = await replicas.forward(holder, caller, self._view, message, envelope.id)  # type: ignore[arg-type]
+        except StoreUnavailable as error:
+            raise Refused(503, str(error), {"Retry-After": "1"}) from None
+        try:
+            return await _answered(request, outbox, has_status=True)
+        finally:
+            await replicas.forget(holder, outbox)
 
     def _find(self, name: str) -> ServerTool | None:
         return self._gateway.tool(name, self._view)
@@ -115,7 +162,12 @@ class StreamableHttp:
     ) -> web.StreamResponse:
         session = await self._sessions.open(caller, self._view)
         try:
-            return await _answered_in(session, request, message, {header_rules.SESSION: session.id})
+            response = await _answered_in(session, request, message, {header_rules.SESSION: session.id})
+            await self._sessions.save(session)
+            return response
+        except StoreUnavailable as error:
+            await self._sessions.end(session)
+            raise Refused(503, f"no session can be opened: {error}", {"Retry-After": "1"}) from None
         finally:
             if session.connection is None or session.connection.session is None:  # it was refused
                 await self._sessions.end(session)
@@ -127,7 +179,7 @@ class StreamableHttp:
         session_id = request.headers.get(header_rules.SESSION)
         if session_id is None:
             raise Refused(405, "without a session there is no stream", {"Allow": "POST"})
-        session = self._sessions.find(session_id, caller, self._view)
+        session = await self._sessions.find(session_id, caller, self._view)
         lost = position_in(request.headers.get("Last-Event-ID", ""))
         if lost is not None:
             return await self._continued(request, session, *lost)
@@ -157,7 +209,7 @@ class StreamableHttp:
 
     async def delete(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         session_id = request.headers.get(header_rules.SESSION)
-        await self._sessions.end(self._sessions.find(session_id, caller, self._view))
+        await self._sessions.end(await self._sessions.find(session_id, caller, self._view))
         return web.Response(status=204)
 
 
@@ -234,6 +286,14 @@ def _first(message: bytes) -> tuple[Envelope, bool]:
 
 def _is_reply(message: bytes) -> bool:
     return message.startswith(b"[") or decode_envelope(message).method is UNSET
+
+
+class _State(Struct, rename="camel"):
+    request_state: str = ""
+
+
+class _Continued(Struct):
+    params: _State
 
 
 class _Error(Struct):

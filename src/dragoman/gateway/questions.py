@@ -2,7 +2,7 @@
 
 A client of the legacy era is sent a request. One of the modern era gets the question as the result of its own
 request (`input_required`) and sends that again with the answer: meanwhile the call goes on here, waiting, and
-`requestState` is the key to it.
+`requestState` is the key to it, and names the replica of the gateway that holds the call.
 """
 
 from __future__ import annotations
@@ -136,6 +136,8 @@ class ClientQuestions:
         """By call id."""
         self._kept: dict[str, RunningRequest] = {}
         """By `requestState`, those of the modern era whose client has been asked something."""
+        self.replica = ""
+        """The name of this replica of the gateway, if there can be several."""
 
     # Requests of clients.
 
@@ -181,7 +183,7 @@ class ClientQuestions:
         own = [state for state, kept in self._kept.items() if kept.caller == running.caller]
         if len(own) >= KEPT_LIMIT:
             self._drop(own[0])
-        state = secrets.token_urlsafe(24)
+        state = f"{self.replica}.{secrets.token_urlsafe(24)}"
         self._kept[state] = running
         timer = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._drop, state)
         task.add_done_callback(lambda _: (timer.cancel(), self._kept.pop(state, None)))
@@ -311,6 +313,11 @@ def _sampling_params(request: SamplingRequest) -> Json:
 def _action(answer: Json) -> Literal["accept", "decline", "cancel"]:
     action = answer.get("action")
     return action if action in ("accept", "decline") else "cancel"
+
+
+def replica_in(request_state: str) -> str:
+    """The replica that a `requestState` names."""
+    return request_state.partition(".")[0]
 
 
 def _about(request: ClientRequest) -> tuple[str, bytes]:

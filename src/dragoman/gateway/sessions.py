@@ -1,35 +1,60 @@
-"""The sessions of legacy clients over HTTP. Each belongs to the caller that opened it."""
+"""The sessions of legacy clients over HTTP. Each belongs to the caller that opened it.
+
+What a session is (its caller, what its client declared, log level, subscriptions) is in the store, from which
+any replica can serve it, and the same gateway after a new start. Requests that are being answered, and their
+streams, stay where they are. Where two replicas change a session at the same time, the later change counts.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
 import itertools
 import secrets
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+from msgspec import Struct
+
+from dragoman.errors import StoreUnavailable
 from dragoman.gateway.access import KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.replicas import SessionChanged, ToSession
 from dragoman.gateway.streams import Outbox
 from dragoman.wire.server.connection import ClientConnection
+from dragoman.wire.server.service import Client
 
 IDLE_SECONDS: Final = 3600.0
 """A session without requests for so long ends."""
+CHECK_SECONDS: Final = 60.0
+"""How often a session that is in use is looked up in the store, which keeps it there."""
 SESSION_LIMIT: Final = 1000
-"""Sessions of one caller; one more ends the one that was not used for the longest time."""
+"""Sessions of one caller at one replica; one more ends the one that was not used for the longest time."""
 SENT_LIMIT: Final = 100
 """Messages without a request that wait for a stream; more drop the oldest."""
 STREAM_LIMIT: Final = 100
 """Streams of one session that can be continued; more drop the oldest."""
 
 
+class StoredSession(Struct, frozen=True):
+    """What a replica has to know to serve a session."""
+
+    caller: str
+    view: str
+    client: Client
+    subscribed: tuple[str, ...] = ()
+
+
 class Session:
     """A client of the legacy era."""
 
-    def __init__(self, caller: KnownCaller, view: str) -> None:
-        self.id = secrets.token_urlsafe(24)
-        self.owner = (caller, view)
+    def __init__(self, session_id: str, caller: KnownCaller, view: str) -> None:
+        self.id = session_id
+        self.caller = caller
         """With the rights of the token: another token of the same caller may have fewer."""
+        self.owner = (caller.caller, view)
         self.outbox = Outbox(SENT_LIMIT)
         """What is sent without a request."""
         self.connection: ClientConnection | None = None
@@ -37,10 +62,23 @@ class Session:
         """The request that is given what is sent without a request."""
         self.open_requests = 0
         self.last_used = 0.0
+        self.check_at = 0.0
+        """When it is looked up in the store again."""
+        self.saved = b""
+        """What the store has of it."""
         self.ended = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
         self._streams: dict[str, Outbox] = {}
         self._numbers = itertools.count(1)
+
+    def stored(self) -> bytes:
+        """Empty before `initialize` was answered."""
+        connection = self.connection
+        if connection is None or connection.session is None:
+            return b""
+        return msgspec.json.encode(
+            StoredSession(self.owner[0].id, self.owner[1], connection.session, connection.subscribed)
+        )
 
     @property
     def is_idle(self) -> bool:
@@ -66,47 +104,155 @@ class Sessions:
 
     def __init__(self, gateway: Gateway, monotonic: Callable[[], float]) -> None:
         self._gateway = gateway
+        self._store = gateway.store
         self._monotonic = monotonic
         self._sessions: dict[str, Session] = {}
-        """Those that were used last are at the end."""
+        """Those that were used here; those that were used last are at the end."""
+        self._lookups: dict[str, asyncio.Task[Session]] = {}
+        self._refreshing: set[asyncio.Task[None]] = set()
+        if gateway.replicas is not None:
+            gateway.replicas.on_session = self._changed_elsewhere
+            gateway.replicas.on_message.append(self._take)
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     async def open(self, caller: KnownCaller, view: str) -> Session:
-        own = [each for each in self._sessions.values() if each.owner[0].caller == caller.caller]
+        own = [each for each in self._sessions.values() if each.owner[0] == caller.caller]
         if len(own) >= SESSION_LIMIT:
             idle = next((each for each in own if each.is_idle), None)
             if idle is None:
                 raise Refused(503, "too many sessions are in use")
             await self.end(idle)
-        session = Session(caller, view)
+        return await self._started(Session(secrets.token_urlsafe(24), caller, view), caller, None)
+
+    async def _started(self, session: Session, caller: KnownCaller, client: Client | None) -> Session:
         self._sessions[session.id] = session
         session.last_used = self._monotonic()
+        session.check_at = session.last_used + CHECK_SECONDS
         started = asyncio.Event()
-        session.task = asyncio.create_task(self._serve(session, caller, started))
+        session.task = asyncio.create_task(self._serve(session, caller, client, started))
         await started.wait()
         return session
 
-    async def _serve(self, session: Session, caller: KnownCaller, started: asyncio.Event) -> None:
+    async def _serve(
+        self, session: Session, caller: KnownCaller, client: Client | None, started: asyncio.Event
+    ) -> None:
         view = session.owner[1]
-        async with self._gateway.client(caller, session.outbox.put, view) as session.connection:
+        async with self._gateway.client(caller, session.outbox.put, view, client) as session.connection:
             started.set()
             await session.ended.wait()
 
-    def find(self, session_id: str | None, caller: KnownCaller, view: str) -> Session:
+    async def find(self, session_id: str | None, caller: KnownCaller, view: str) -> Session:
         """The caller's session; `Refused` if there is none. Another caller's or view's is not there, nor
         one that was opened with other rights."""
         if session_id is None:
             raise Refused(400, "the header Mcp-Session-Id is missing")
         session = self._sessions.get(session_id)
-        if session is None or session.owner != (caller, view):
-            raise Refused(404, "there is no such session; begin with initialize")
-        self._sessions[session_id] = self._sessions.pop(session_id)
-        session.last_used = self._monotonic()
+        if session is not None and (session.caller, session.owner[1]) != (caller, view):
+            raise _no_session()
+        now = self._monotonic()
+        if session is None or session.check_at <= now:
+            session = await self._looked_up(session_id, caller, view)
+        if session_id in self._sessions:
+            self._sessions[session_id] = self._sessions.pop(session_id)
+        session.last_used = now
         return session
 
+    # The store.
+
+    async def _looked_up(self, session_id: str, caller: KnownCaller, view: str) -> Session:
+        key = f"{caller.caller.id} {view} {session_id}"
+        task = self._lookups.get(key)
+        if task is None:
+            task = self._lookups[key] = asyncio.create_task(self._look_up(session_id, caller, view))
+            task.add_done_callback(lambda _: self._lookups.pop(key, None))
+        return await asyncio.shield(task)
+
+    async def _look_up(self, session_id: str, caller: KnownCaller, view: str) -> Session:
+        """While the store does not answer, a session that is known here is served as it is known."""
+        session = self._sessions.get(session_id)
+        try:
+            found = await self._store.get(_key(session_id), IDLE_SECONDS)
+        except StoreUnavailable as error:
+            if session is None:
+                raise Refused(503, f"sessions cannot be looked up: {error}", {"Retry-After": "1"}) from None
+            return session
+        if found is None:
+            if session is not None:
+                await self._forget(session)
+            raise _no_session()
+        stored = _decoded(found)
+        if stored is None or (stored.caller, stored.view) != (caller.caller.id, view):
+            raise _no_session()
+        if session is None:
+            session = await self._started(Session(session_id, caller, view), caller, stored.client)
+        await self._adopt(session, stored, found)
+        return session
+
+    async def _adopt(self, session: Session, stored: StoredSession, found: bytes) -> None:
+        """Takes over what another replica, or the gateway before a new start, knew of the session."""
+        session.check_at = self._monotonic() + CHECK_SECONDS
+        connection = session.connection
+        assert connection is not None
+        if connection.session is not None:
+            connection.session.log_level = stored.client.log_level
+            connection.session.is_initialized |= stored.client.is_initialized
+        if found != session.saved:
+            session.saved = found
+            await connection.set_subscribed(stored.subscribed)
+
+    async def save(self, session: Session) -> None:
+        """Stores the session if it has another state than the store has. Raises `StoreUnavailable`."""
+        stored = session.stored()
+        if stored and stored != session.saved and session.id in self._sessions:
+            is_new, session.saved = not session.saved, stored
+            try:
+                await self._store.put(_key(session.id), stored, IDLE_SECONDS)
+                if not is_new and self._gateway.replicas is not None:
+                    await self._gateway.replicas.send(SessionChanged(session.id))
+            except StoreUnavailable:
+                session.saved = b""
+                raise
+
+    async def pass_on(self, session: Session, message: bytes) -> None:
+        """Gives a message of the client to the other replicas: one of them may be waiting for it."""
+        if self._gateway.replicas is not None:
+            await self._gateway.replicas.send(ToSession(session.id, session.caller.key, message))
+
+    def _changed_elsewhere(self, session_id: str | None) -> None:
+        for session in list(self._sessions.values()):
+            if session_id in (None, session.id):
+                session.check_at = 0.0
+                if session.stream is not None:  # no request may come here that would have it looked up
+                    self._refresh(session)
+
+    def _refresh(self, session: Session) -> None:
+        task = asyncio.create_task(self._refreshed(session))
+        self._refreshing.add(task)
+        task.add_done_callback(self._refreshing.discard)
+
+    async def _refreshed(self, session: Session) -> None:
+        with contextlib.suppress(Refused):
+            await self._looked_up(session.id, session.caller, session.owner[1])
+
+    def _take(self, passed: ToSession) -> None:
+        session = self._sessions.get(passed.session)
+        if session is not None and session.connection is not None and session.caller.key == passed.caller:
+            session.connection.receive(passed.message)
+
+    # The end.
+
     async def end(self, session: Session) -> None:
+        """Ends the session everywhere. Where the store does not answer, it ends there by itself, unused."""
+        await self._forget(session)
+        with contextlib.suppress(StoreUnavailable):
+            await self._store.delete(_key(session.id))
+            if self._gateway.replicas is not None and session.saved:
+                await self._gateway.replicas.send(SessionChanged(session.id))
+
+    async def _forget(self, session: Session) -> None:
+        """Ends the session here."""
         self._sessions.pop(session.id, None)
         session.outbox.end()
         session.ended.set()
@@ -114,11 +260,11 @@ class Sessions:
             await asyncio.wait([session.task])
 
     async def end_idle(self) -> None:
-        """Ends the sessions that have not been used for long."""
+        """Ends, here, the sessions that have not been used for long; in the store they end by themselves."""
         limit = self._monotonic() - IDLE_SECONDS
         for session in list(self._sessions.values()):
             if session.last_used < limit and session.is_idle:
-                await self.end(session)
+                await self._forget(session)
 
     def end_streams(self) -> None:
         """Ends the streams of what is sent without a request."""
@@ -126,5 +272,21 @@ class Sessions:
             session.outbox.end()
 
     async def close(self) -> None:
+        """Ends all sessions here; the store keeps them."""
         for session in list(self._sessions.values()):
-            await self.end(session)
+            await self._forget(session)
+
+
+def _key(session_id: str) -> str:
+    return "session " + hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _decoded(found: bytes) -> StoredSession | None:
+    try:
+        return msgspec.json.decode(found, type=StoredSession)
+    except msgspec.MsgspecError:  # of another version
+        return None
+
+
+def _no_session() -> Refused:
+    return Refused(404, "there is no such session; begin with initialize")

@@ -1,4 +1,4 @@
-"""The file of a gateway: its callers, where their tokens come from, and its views.
+"""The file of a gateway: its callers, where their tokens come from, its views, and what replicas share.
 
 ```json
 {
@@ -6,7 +6,8 @@
   "oauth": {"issuer": "https://login.example.com", "audience": "https://tools.example.com/mcp",
             "scopes": {"files": {"servers": ["files"]}}},
   "views": {"support": {"servers": ["tickets"], "rename": {"tickets__search": "find_ticket"},
-                        "arguments": {"find_ticket": {"project": "SUP"}}}}
+                        "arguments": {"find_ticket": {"project": "SUP"}}}},
+  "store": {"redis": "redis://redis.internal:6379/0", "key": "…"}
 }
 ```
 """
@@ -28,6 +29,8 @@ from dragoman.wildcards import fits
 
 TOKEN_CHARACTERS: Final = 16
 """A shorter token can be guessed."""
+KEY_CHARACTERS: Final = 32
+"""Of the key of a store."""
 
 
 class Selection(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -79,10 +82,23 @@ class View(Selection, frozen=True, rename="camel", forbid_unknown_fields=True):
     """By the name of a tool in this view: arguments that are fixed. Clients do not see them."""
 
 
+class StoreEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the replicas of a gateway share their state. All have the same entry."""
+
+    redis: str
+    """`redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://` for TLS, or `unix://PATH`."""
+    key: str
+    """With which everything there is encrypted."""
+    name: str = "gateway"
+    """Another one for each gateway that uses the same Redis."""
+
+
 class GatewaySettings(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     callers: Mapping[str, CallerEntry] = {}
     oauth: OAuthEntry | None = None
     views: Mapping[str, View] = {}
+    store: StoreEntry | None = None
+    """Without one, the gateway runs alone."""
 
 
 def read_settings(path: Path) -> GatewaySettings:
@@ -117,6 +133,8 @@ def _problems(settings: GatewaySettings) -> list[str]:
             parse_url(settings.oauth.audience)
         except ConfigError as error:
             problems.append(f"oauth: {error}")
+    if settings.store is not None and len(settings.store.key) < KEY_CHARACTERS:
+        problems.append(f"the key of the store has fewer than {KEY_CHARACTERS} characters")
     problems += [
         f"the view {name!r} needs a name of letters, digits, - and _"
         for name in settings.views

@@ -6,9 +6,11 @@ import secrets
 
 from aiohttp import web
 
+from dragoman.errors import StoreUnavailable
 from dragoman.gateway.access import KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.http import check_content, read_message
+from dragoman.gateway.replicas import ToSession
 from dragoman.gateway.streams import Outbox, event_stream
 from dragoman.wire.server.connection import ClientConnection
 
@@ -21,7 +23,9 @@ class HttpWithSse:
         self._connections: dict[str, tuple[KnownCaller, ClientConnection]] = {}
 
     async def get(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
-        key, outbox = secrets.token_urlsafe(24), Outbox()
+        replicas = self._gateway.replicas
+        name = "" if replicas is None else f"{replicas.name}."
+        key, outbox = name + secrets.token_urlsafe(24), Outbox()
         async with self._gateway.client(caller, outbox.put) as connection:
             self._connections[key] = (caller, connection)
             try:
@@ -35,8 +39,25 @@ class HttpWithSse:
 
     async def post(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         check_content(request)
-        owner, connection = self._connections.get(request.query.get("session", ""), (None, None))
-        if connection is None or owner != caller:
+        passed = ToSession(request.query.get("session", ""), caller.key, await read_message(request))
+        if not self.take(passed) and not await self._passed_on(passed):
             raise Refused(404, "there is no such session; open /sse first")
-        connection.receive(await read_message(request))
         return web.Response(status=202, text="Accepted")
+
+    def take(self, passed: ToSession) -> bool:
+        """Takes a message of a client whose stream is here; False if there is none."""
+        owner, connection = self._connections.get(passed.session, (None, None))
+        if connection is None or owner is None or owner.key != passed.caller:
+            return False
+        connection.receive(passed.message)
+        return True
+
+    async def _passed_on(self, passed: ToSession) -> bool:
+        """Passes a message to the replica that has the stream; it checks whether it is the caller's."""
+        replicas, holder = self._gateway.replicas, passed.session.partition(".")[0]
+        if replicas is None or holder in ("", replicas.name):
+            return False
+        try:
+            return bool(await replicas.send(passed, holder))
+        except StoreUnavailable as error:
+            raise Refused(503, str(error), {"Retry-After": "1"}) from None

@@ -77,7 +77,7 @@ class PermissionChecker:
         self._classifier = classifier
         self._bus = bus
         self._keep = keep
-        self._grants = SessionGrants()
+        self.grants = SessionGrants()
         self._replacements: dict[str, int] = {}
         """How often the entry of each server was changed or removed."""
         self._notices = Notices(hooks)
@@ -98,7 +98,7 @@ class PermissionChecker:
 
     def forget(self, server: str) -> None:
         """A server's entry was changed or removed: all grants for it end, and so do answers under way."""
-        self._grants.forget(server)
+        self.grants.forget(server)
         self._replacements[server] = self._replacements.get(server, 0) + 1
 
     def decide_by_rules_alone(self, tool: Tool, hook_decision: HookDecision | None) -> Decision | None:
@@ -164,7 +164,7 @@ class PermissionChecker:
 
     def _judge(self, call: Call, hook_decision: HookDecision | None) -> Verdict:
         return judge(
-            call, self._book, self.mode, granted=self._grants.state(call), hook_decision=hook_decision
+            call, self._book, self.mode, granted=self.grants.state(call), hook_decision=hook_decision
         )
 
     def _decided(self, call: Call, verdict: Verdict, hook_decision: HookDecision | None) -> Decision:
@@ -179,7 +179,7 @@ class PermissionChecker:
             return Decision(False, f"{reason}; {_advice(call)}" if self.mode == "dontAsk" else reason)
         if call.is_own:
             return Decision(True, reason, "host")
-        if self._grants.state(call) == "yes":
+        if self.grants.state(call) == "yes":
             return Decision(True, reason, "grant")
         if call.reads_workspace:
             return Decision(True, reason, "host")
@@ -256,9 +256,9 @@ class PermissionChecker:
     async def _remember(self, call: Call, question: PermissionQuestion, answer: PermissionAnswer) -> None:
         lasts = answer.allowed and question.is_rememberable
         if lasts and (answer.for_session or answer.always):
-            self._grants.remember(call)
+            self.grants.remember(call)
         else:
-            self._grants.revoke(call)
+            self.grants.revoke(call)
         rule = question.server_rule if answer.whole_server else question.rule
         if lasts and answer.always is not None and self._keep is not None and rule:
             await self._keep(answer.always, rule)

@@ -7,6 +7,7 @@ to its arguments only (it may read from any server) and is not kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from dragoman.permissions.rules import Call
@@ -14,7 +15,8 @@ from dragoman.permissions.rules import Call
 Granted = Literal["no", "yes", "lapsed"]
 COMMAND_LIMIT: Final = 4000
 """The longest command for which a grant is kept: a person does not read a longer one to its end."""
-_Key = tuple[str, str, str | None, str]
+GrantKey = tuple[str, str, str | None, str]
+"""Server, tool, command, caller."""
 
 
 def is_rememberable(call: Call) -> bool:
@@ -26,8 +28,14 @@ def is_rememberable(call: Call) -> bool:
 
 class SessionGrants:
     def __init__(self) -> None:
-        self._digests: dict[_Key, str] = {}
+        self._digests: dict[GrantKey, str] = {}
         """What was allowed → the digest of its definition then."""
+        self.on_change: Callable[[GrantKey, str | None], None] = _ignore
+        """Called with each grant that is given, or, without a digest, has ended."""
+
+    def replace_all(self, grants: Mapping[GrantKey, str]) -> None:
+        """Takes over the grants that replicas of a gateway share."""
+        self._digests = dict(grants)
 
     def state(self, call: Call) -> Granted:
         if not self._digests:  # on every call's way; most sessions hold none
@@ -40,16 +48,24 @@ class SessionGrants:
     def remember(self, call: Call) -> None:
         if is_rememberable(call):
             self._digests[_key(call)] = call.digest
+            self.on_change(_key(call), call.digest)
 
     def revoke(self, call: Call) -> None:
         """The person said no, or yes only once, where there was a yes for the session."""
-        self._digests.pop(_key(call), None)
+        self._end(_key(call))
 
     def forget(self, server: str) -> None:
         """A server's entry was changed or removed: all grants for it end."""
         for key in [key for key in self._digests if key[0] == server]:
-            del self._digests[key]
+            self._end(key)
+
+    def _end(self, key: GrantKey) -> None:
+        if self._digests.pop(key, None) is not None:
+            self.on_change(key, None)
 
 
-def _key(call: Call) -> _Key:
+def _ignore(key: GrantKey, digest: str | None) -> None: ...
+
+
+def _key(call: Call) -> GrantKey:
     return call.server, call.wire_name or call.tool, call.command, call.caller.id

@@ -379,6 +379,12 @@ class Server:
             ):
                 reading.changed(session, promised=self.notifies_changes(capability) or capability == "tools")
 
+    def read_list_again(self, kind: str) -> None:
+        """Reads a list in the background, as after a notification; nothing if it is not connected."""
+        session = self.session()
+        if session is not None:
+            self._notified(session, f"notifications/{kind}/list_changed")
+
     def _task_changed(self, params: Raw) -> None:
         with contextlib.suppress(Unreadable):
             event = self.task_listeners.get(decode_as(_TaskNotice, params).task_id)

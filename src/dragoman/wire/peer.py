@@ -89,6 +89,9 @@ class Peer:
     def in_flight(self) -> int:
         return len(self._waiters)
 
+    def is_waiting_for(self, request_id: MessageId) -> bool:
+        return type(request_id) is int and request_id in self._waiters
+
     def open_request(self, waiter: Waiter, on_progress: ProgressCallback | None = None) -> int:
         """A fresh id whose reply goes to the waiter. The id is also the progress token.
 

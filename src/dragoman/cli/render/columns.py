@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 
 import click
@@ -35,6 +36,8 @@ class Row(NamedTuple):
 
 USUAL_COLUMNS: Final = 80
 """Where no terminal says how wide it is."""
+COLUMNS: ContextVar[int | None] = ContextVar("columns", default=None)
+"""Of a terminal that another process has."""
 
 
 def width(*, full: bool = False) -> int | None:
@@ -44,6 +47,8 @@ def width(*, full: bool = False) -> int | None:
 
 def terminal_columns() -> int:
     """From COLUMNS, or the first standard stream that is a terminal."""
+    if (given := COLUMNS.get()) is not None:
+        return given
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and int(columns) > 0:
         return int(columns)

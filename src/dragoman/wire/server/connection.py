@@ -7,7 +7,7 @@ left to the caller; `serve` connects both to a stream of messages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Final, Protocol
 
 from msgspec import UNSET, Raw, Struct
@@ -23,7 +23,7 @@ from dragoman.wire.codec import (
     encode_request,
     encode_result,
 )
-from dragoman.wire.messages import MessageId
+from dragoman.wire.messages import ABSENT, MessageId
 from dragoman.wire.peer import Peer
 from dragoman.wire.server import incoming, legacy, modern
 from dragoman.wire.server.request import ClientRequest, Send
@@ -64,14 +64,16 @@ async def serve(service: Service, stream: MessageStream) -> None:
 
 
 class ClientConnection:
-    def __init__(self, service: Service, send: Send, session: Client | None = None) -> None:
+    def __init__(
+        self, service: Service, send: Send, session: Client | None = None, first_id: int = 1
+    ) -> None:
         """`send`: to where messages go that belong to no request. `session`: a legacy client whose
-        `initialize` was answered on another connection."""
+        `initialize` was answered on another connection. `first_id`: of the requests to the client."""
         self.session = session
         """The legacy client; None until `initialize`, and for one that only speaks the modern era."""
         self._service = service
         self._send = send
-        self._peer = Peer("the client", _IgnoringListener(), limit_bytes=0)
+        self._peer = Peer("the client", _IgnoringListener(), limit_bytes=0, first_id=first_id)
         """Requests to the client, and their replies."""
         self._running: dict[RequestId, _Running] = {}
         """The requests that will be answered."""
@@ -170,6 +172,21 @@ class ClientConnection:
         """Sends a legacy client a notification; nothing before it is initialized, and in the modern era."""
         if self.session is not None and self.session.is_initialized:
             self._send(encode_notification(method, params))
+
+    @property
+    def subscribed(self) -> tuple[str, ...]:
+        """The resources that a legacy client has subscribed to."""
+        return self._subscriptions.subscribed
+
+    async def set_subscribed(self, uris: Collection[str]) -> None:
+        """Subscribes a legacy client to exactly these resources, as it did on another connection."""
+        if self.session is not None:
+            request = ClientRequest(None, SUBSCRIBE, ABSENT, self.session, (self._send, self._ask))
+            await self._subscriptions.set_subscribed(request, uris)
+
+    def is_waiting_for(self, request_id: MessageId) -> bool:
+        """Whether the client has been sent a request with this id that it has not answered."""
+        return self._peer.is_waiting_for(request_id)
 
     def list_changed(self, kind: ListKind) -> None:
         """Notifies the client of a changed list, if the service declares it and the client wants it."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -43,6 +44,18 @@ class Subscriptions:
         """URI → the `resources/subscribe` of a legacy client."""
         self._streams: list[_Stream] = []
         """Those of modern clients."""
+
+    @property
+    def subscribed(self) -> tuple[str, ...]:
+        return tuple(sorted(self._subscribed))
+
+    async def set_subscribed(self, request: ClientRequest, uris: Collection[str]) -> None:
+        """Makes the subscriptions of a legacy client those to `uris`; one that is refused is left out."""
+        for uri in set(self._subscribed).difference(uris):
+            await self.unsubscribe(request.derive(UNSUBSCRIBE, {"uri": uri}))
+        for uri in sorted(set(uris).difference(self._subscribed)):
+            with contextlib.suppress(RequestError):
+                await self.subscribe(request.derive(SUBSCRIBE, {"uri": uri}))
 
     def list_changed(self, kind: ListKind) -> None:
         method = f"notifications/{kind}/list_changed"

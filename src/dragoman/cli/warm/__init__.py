@@ -1,0 +1,1 @@
+"""Calls through a local gateway (`dragoman serve --local`) whose servers are connected already."""

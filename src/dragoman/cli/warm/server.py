@@ -1,0 +1,231 @@
+"""The local gateway: keeps the servers of one folder connected, and makes the calls of `dragoman call`.
+
+Only its user can connect: the socket has mode 0600, in a folder of mode 0700, and the kernel is asked whose
+process is at the other end. It ends by itself when it was not used for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+from filelock import FileLock, Timeout
+
+from dragoman import paths
+from dragoman.calls.outcome import CallOutcome
+from dragoman.calls.tool_call import new_call_id
+from dragoman.catalog.tools import ServerTool
+from dragoman.cli import exit_codes
+from dragoman.cli.commands.call import chosen, exit_code_of, show_result
+from dragoman.cli.common import find_tool
+from dragoman.cli.options import is_url, parse_arguments, suggested_url
+from dragoman.cli.render import json as json_output
+from dragoman.cli.render import text as text_output
+from dragoman.cli.warm.place import (
+    LONGEST_PATH,
+    Stamp,
+    environment_digest,
+    is_own_peer,
+    socket_path,
+    stamps,
+)
+from dragoman.cli.warm.questions import CallingTerminals, Relay
+from dragoman.cli.warm.rendering import Output, Screen, rendered
+from dragoman.config.scopes import Sources
+from dragoman.errors import ConfigError, DragomanError
+from dragoman.host import Host
+from dragoman.version import VERSION
+from dragoman.wire.peer import Progress
+
+LINE_LIMIT_BYTES: Final = 16 * 1024 * 1024
+
+
+class Asked(Screen, frozen=True):
+    """A call, as the command asks for it."""
+
+    words: tuple[str, ...] = ()
+    json: bool = False
+    yes: bool = False
+    timeout: float | None = None
+    outdated: bool = False
+    """The command makes the call itself: the configuration files are others than this gateway has read."""
+
+
+class _Declined(Exception):
+    """The command has to make the call itself: it asks for approval, and reports what is wrong."""
+
+
+def files_of(sources: Sources) -> dict[str, Stamp]:
+    """The configuration files, with what distinguishes their present state."""
+    return stamps(map(str, (*sources.watched_files(), sources.plugins_dir)))
+
+
+class LocalGateway:
+    def __init__(
+        self, host: Host, sources: Sources, terminals: CallingTerminals, files: dict[str, Stamp]
+    ) -> None:
+        """`terminals`: the host's interaction. `files`: their state before the host has read them."""
+        self._host = host
+        self._sources = sources
+        self._terminals = terminals
+        self._files = files
+        self._salt = secrets.token_hex(16)
+        self._environment = environment_digest(self._salt)
+        self._reloading = asyncio.Lock()
+        self._connected = 0
+        """Commands that are connected now."""
+        self._used = asyncio.Event()
+
+    async def run(self, idle_seconds: float) -> None:
+        """Serves commands until none has come for so long."""
+        while True:
+            self._used.clear()
+            try:
+                await asyncio.wait_for(self._used.wait(), idle_seconds)
+            except TimeoutError:
+                if not self._connected:
+                    return
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serves one command."""
+        self._connected += 1
+        self._used.set()
+        try:
+            if is_own_peer(writer.get_extra_info("socket")):
+                await self._serve(reader, writer)
+        except (OSError, ValueError, msgspec.MsgspecError):  # the command is gone, or it is none of ours
+            pass
+        finally:
+            self._connected -= 1
+            self._used.set()
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        def send(message: dict[str, Any]) -> None:
+            writer.write(json.dumps(message).encode() + b"\n")
+
+        send(
+            {
+                "version": VERSION,
+                "cwd": str(self._sources.cwd),
+                "salt": self._salt,
+                "environment": self._environment,
+                "files": self._files,
+            }
+        )
+        asked = msgspec.json.decode(await reader.readline(), type=Asked, strict=False)
+        if asked.outdated:
+            await self._read_again()
+            return
+        try:
+            tool, arguments = self._found(asked)
+        except (_Declined, DragomanError, click.ClickException):
+            send({"declined": True})
+            return
+        send({"accepted": True})
+        relay = Relay(send)
+        calling = asyncio.create_task(self._called(asked, tool, arguments, relay, send))
+        answering = asyncio.create_task(_take_answers(reader, relay))
+        try:
+            await asyncio.wait([calling, answering], return_when=asyncio.FIRST_COMPLETED)
+            if calling.done():
+                send(calling.result())
+                await writer.drain()
+        finally:  # a command that is gone cancels its call
+            for task in (calling, answering):
+                task.cancel()
+            await asyncio.gather(calling, answering, return_exceptions=True)
+
+    async def _read_again(self) -> None:
+        async with self._reloading:
+            files = files_of(self._sources)
+            if files != self._files:
+                await self._host.reload()
+                self._files = files
+
+    def _found(self, asked: Asked) -> tuple[ServerTool, dict[str, Any]]:
+        """The tool and its arguments. Raises what the command, which makes the call itself then, reports."""
+        if is_url(asked.words[0]) or suggested_url(asked.words[0]):
+            raise _Declined
+        only, name, words = chosen(asked.words, self._host.configuration)
+        tool = find_tool(self._host, name, only)
+        if tool is None or self._host.servers[tool.server].status != "connected" or words == ("-",):
+            raise _Declined
+        return tool, parse_arguments(words, tool.input_schema)
+
+    async def _called(
+        self, asked: Asked, tool: ServerTool, arguments: dict[str, Any], relay: Relay, send: Any
+    ) -> dict[str, Any]:
+        def progressed(progress: Progress) -> None:
+            if asked.animated:
+                send({"progress": [progress.progress, progress.total, progress.message]})
+
+        call_id = new_call_id()
+        self._terminals.add(call_id, relay.ask, yes=asked.yes)
+        try:
+            outcome = await self._host.call(
+                tool.name,
+                arguments,
+                timeout_seconds=asked.timeout,
+                on_progress=progressed,
+                raw=True,
+                moves_tasks_only=True,
+                call_id=call_id,
+            )
+        except DragomanError as error:
+            return {"exit": exit_codes.for_error(error), "output": _error_output(asked, error)}
+        finally:
+            self._terminals.remove(call_id)
+        return {"exit": exit_code_of(outcome), "output": _output(asked, outcome)}
+
+
+async def _take_answers(reader: asyncio.StreamReader, relay: Relay) -> None:
+    """Until the command is gone."""
+    while line := await reader.readline():
+        relay.take(json.loads(line))
+
+
+def _output(asked: Asked, outcome: CallOutcome) -> Output:
+    return rendered(asked, lambda: show_result(outcome, as_json=asked.json, output=None))
+
+
+def _error_output(asked: Asked, error: DragomanError) -> Output:
+    def show() -> None:
+        if asked.json:
+            json_output.echo({"error": json_output.error(error)})
+        else:
+            text_output.show_error(error)
+
+    return rendered(asked, show)
+
+
+@contextlib.asynccontextmanager
+async def listening(gateway: LocalGateway, cwd: Path) -> AsyncGenerator[None]:
+    """Accepts commands for as long as the block lasts. `ConfigError` if another one does so already."""
+    path = socket_path(str(cwd))
+    if len(str(path).encode()) > LONGEST_PATH:
+        raise ConfigError(f"the path of the socket is too long: {path}", hint="Set DRAGOMAN_CONFIG_DIR.")
+    paths.make_private(path.parent)
+    lock = FileLock(f"{path}.lock", mode=0o600)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise ConfigError(f"a local gateway for {cwd} is running already") from None
+    try:
+        path.unlink(missing_ok=True)  # of one that was killed
+        server = await asyncio.start_unix_server(gateway.handle, path, limit=LINE_LIMIT_BYTES)
+        path.chmod(0o600)
+        try:
+            yield
+        finally:
+            server.close()
+            path.unlink(missing_ok=True)
+    finally:
+        lock.release()

@@ -1,0 +1,297 @@
+"""What the replicas of a gateway tell one another, through Redis.
+
+A change of a list makes the others read it again. A session that was changed or ended is read again from the
+store. A client's answer, or its cancellation, is passed to the replica that waits for it. A call that waits
+for an answer stays where it is: the request that continues it is passed to that replica, its messages back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Callable, Coroutine
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.errors import StoreUnavailable
+from dragoman.gateway.access import KnownCaller
+from dragoman.gateway.settings import Selection
+from dragoman.gateway.store.redis import RedisStore
+from dragoman.gateway.streams import Outbox
+from dragoman.interaction import Caller
+from dragoman.permissions.grants import GrantKey
+from dragoman.protocol import INVALID_PARAMS
+from dragoman.wire.codec import encode_error
+from dragoman.wire.messages import MessageId
+from dragoman.wire.server.service import ListKind
+
+if TYPE_CHECKING:
+    from dragoman.gateway.gateway import Gateway
+
+ECHO_SECONDS: Final = 5.0
+"""A change of a list that follows another replica's within this time is not passed back."""
+PRESENCE_SECONDS: Final = 5.0
+"""How often a replica that answers for this one is checked to be there."""
+GONE: Final = "requestState: the replica of the gateway that held the call is gone; make the call again"
+
+
+class ListChanged(Struct, tag=True):
+    server: str
+    kind: ListKind
+
+
+class GrantsChanged(Struct, tag=True):
+    pass
+
+
+class SessionChanged(Struct, tag=True):
+    """A session has another state, or has ended."""
+
+    session: str
+
+
+class ToSession(Struct, tag=True):
+    """A reply or a notification of the client of a session, or of an SSE connection."""
+
+    session: str
+    caller: str
+    message: bytes
+
+
+class Continue(Struct, tag=True):
+    """A request that is sent again with answers, for the replica that holds the call."""
+
+    number: int
+    caller: KnownCaller
+    view: str
+    message: bytes
+
+
+class Output(Struct, tag=True):
+    """A message about a request that another replica has passed on; None at its end."""
+
+    number: int
+    message: bytes | None
+
+
+class Cancel(Struct, tag=True):
+    """The client of a request that was passed on is gone."""
+
+    number: int
+
+
+class Present(Struct, tag=True):
+    """Has no effect; whether it is received says whether the replica runs."""
+
+
+Content = ListChanged | GrantsChanged | SessionChanged | ToSession | Continue | Output | Cancel | Present
+
+
+class Message(Struct):
+    sender: str
+    content: Content
+
+
+class Replicas:
+    """This replica's view of the others."""
+
+    def __init__(self, gateway: Gateway, store: RedisStore) -> None:
+        self._gateway = gateway
+        self._store = store
+        self.on_session: Callable[[str | None], None] = _ignore
+        """Called with the id of a session that was changed elsewhere; None: any may have been."""
+        self.on_message: list[Callable[[ToSession], object]] = []
+        """Called with each message of a client that came to another replica."""
+        self._numbers = itertools.count(1)
+        self._forwarded: dict[int, Outbox] = {}
+        """Where the messages about requests go that another replica answers."""
+        self._tasks: dict[object, asyncio.Task[None]] = {}
+        """Requests that are answered for other replicas, by sender and number, and what is sent to them."""
+        self._echoes: dict[tuple[str, ListKind], float] = {}
+        """Until when a change of a list is another replica's."""
+        self._known_lists: set[tuple[str, ListKind]] = {
+            (server, kind)
+            for server, status in gateway.host.servers.items()
+            if status.status == "connected"
+            for kind in get_args(ListKind)
+        }
+        """Those that were read since their server was connected."""
+        self._unsaved: dict[GrantKey, str | None] = {}
+        """Grants, and revoked ones, that are not in the store yet."""
+        self._exchanging = asyncio.Lock()
+        gateway.host.grants().on_change = self._granted
+
+    @property
+    def name(self) -> str:
+        return self._store.replica
+
+    async def run(self) -> None:
+        """Takes the messages of other replicas, until it is cancelled."""
+        try:
+            async with contextlib.aclosing(self._store.messages()) as messages:
+                async for message in messages:
+                    if message is None:
+                        self.on_session(None)
+                        self._start("grants", self._exchange_grants())
+                        continue
+                    with contextlib.suppress(msgspec.MsgspecError):  # of another version
+                        found = _decoder.decode(message)
+                        if found.sender != self.name:
+                            self._take(found.sender, found.content)
+        finally:
+            tasks = list(self._tasks.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _take(self, sender: str, content: Content) -> None:
+        match content:
+            case ListChanged(server=server, kind=kind):
+                self._echoes[server, kind] = monotonic() + ECHO_SECONDS
+                self._gateway.host.read_list_again(server, kind)
+            case GrantsChanged():
+                self._start("grants", self._exchange_grants())
+            case SessionChanged(session=session):
+                self.on_session(session)
+            case ToSession():
+                for take in self.on_message:
+                    take(content)
+            case Continue():
+                self._start((sender, content.number), self._answer(sender, content))
+            case Output(number=number, message=message):
+                self._put(number, message)
+            case Cancel(number=number):
+                if (task := self._tasks.get((sender, number))) is not None:
+                    task.cancel()
+            case Present():
+                pass
+
+    def _start(self, key: object, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks[key if key not in self._tasks else task] = task
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks = {key: each for key, each in self._tasks.items() if each is not task}
+
+    async def send(self, content: Content, replica: str = "") -> int:
+        """How many replicas get it: with a name, 0 if that one is gone."""
+        return await self._store.publish(_encoder.encode(Message(self.name, content)), replica)
+
+    def _send_soon(self, content: Content) -> None:
+        async def send() -> None:
+            with contextlib.suppress(StoreUnavailable):
+                await self.send(content)
+
+        self._start(object(), send())
+
+    # Lists.
+
+    def list_read(self, server: str, kind: ListKind) -> None:
+        """A list of a server was read here. A change is passed on, unless another replica has reported it."""
+        if (server, kind) not in self._known_lists:
+            self._known_lists.add((server, kind))
+        elif self._echoes.get((server, kind), 0.0) < monotonic():
+            self._send_soon(ListChanged(server, kind))
+
+    def server_lost(self, server: str) -> None:
+        """The server is not connected: the lists that are read next are no changes."""
+        self._known_lists = {each for each in self._known_lists if each[0] != server}
+
+    # Grants. While the store does not answer, each replica uses what it knows, and keeps changes for later.
+
+    def _granted(self, key: GrantKey, digest: str | None) -> None:
+        self._unsaved[key] = digest
+        self._start("grants", self._save_grants())
+
+    async def _save_grants(self) -> None:
+        async with self._exchanging:
+            await self._save_all_grants()
+
+    async def _save_all_grants(self) -> None:
+        if not self._unsaved:
+            return
+        with contextlib.suppress(StoreUnavailable):
+            while self._unsaved:
+                key, digest = next(iter(self._unsaved.items()))
+                value = None if digest is None else msgspec.json.encode((key, digest))
+                await self._store.set_grant(repr(key), value)
+                if self._unsaved.get(key) == digest:
+                    self._unsaved.pop(key, None)
+            await self.send(GrantsChanged())
+
+    async def _exchange_grants(self) -> None:
+        async with self._exchanging:
+            await self._save_all_grants()
+            with contextlib.suppress(StoreUnavailable):
+                found = [_grant_decoder.decode(each) for each in await self._store.grants()]
+                if not self._unsaved:  # what a person has said meanwhile counts
+                    self._gateway.host.grants().replace_all(dict(found))
+
+    # Requests that another replica answers.
+
+    async def forward(
+        self, replica: str, caller: KnownCaller, view: str, message: bytes, request_id: MessageId
+    ) -> Outbox:
+        """Has another replica answer a request; the messages about it."""
+        number, outbox = next(self._numbers), Outbox()
+        self._forwarded[number] = outbox
+        bare = tuple(Selection(each.servers, each.tools) for each in caller.selections)  # without tokens
+        known = KnownCaller(Caller(caller.caller.id), bare, caller.calls_per_minute)
+        try:
+            is_there = await self.send(Continue(number, known, view, message), replica)
+        except StoreUnavailable:
+            del self._forwarded[number]
+            raise
+        if is_there:
+            self._start(object(), self._check_presence(number, replica, request_id))
+        else:
+            self._put_gone(number, request_id)
+        return outbox
+
+    async def forget(self, replica: str, outbox: Outbox) -> None:
+        """The client is gone, or has the result."""
+        for number in [number for number, each in self._forwarded.items() if each is outbox]:
+            del self._forwarded[number]
+            with contextlib.suppress(StoreUnavailable):
+                await self.send(Cancel(number), replica)
+
+    async def _check_presence(self, number: int, replica: str, request_id: MessageId) -> None:
+        while number in self._forwarded:
+            await asyncio.sleep(PRESENCE_SECONDS)
+            with contextlib.suppress(StoreUnavailable):
+                if number in self._forwarded and not await self.send(Present(), replica):
+                    self._put_gone(number, request_id)
+
+    def _put_gone(self, number: int, request_id: MessageId) -> None:
+        self._put(number, encode_error(request_id, INVALID_PARAMS, GONE))
+        self._put(number, None)
+
+    def _put(self, number: int, message: bytes | None) -> None:
+        outbox = self._forwarded.get(number)
+        if outbox is not None and message is not None:
+            outbox.put(message)
+        elif outbox is not None:
+            outbox.end()
+            del self._forwarded[number]
+
+    async def _answer(self, sender: str, request: Continue) -> None:
+        outbox = Outbox()
+        async with self._gateway.client(request.caller, _ignore, request.view) as connection:
+            connection.receive(request.message, outbox.put, outbox.end)
+            with contextlib.suppress(StoreUnavailable):
+                while (message := await outbox.get()) is not None:
+                    await self.send(Output(request.number, message), sender)
+                await self.send(Output(request.number, None), sender)
+
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_decoder: Final = msgspec.msgpack.Decoder(Message)
+_grant_decoder: Final = msgspec.json.Decoder(tuple[GrantKey, str])
+
+
+def _ignore(_: object) -> None: ...

@@ -1,0 +1,1 @@
+"""State of the gateway that outlives one process, or is shared by several."""

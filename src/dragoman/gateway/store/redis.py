@@ -1,0 +1,214 @@
+"""The store that several replicas of a gateway share: Redis.
+
+Values and messages are encrypted (AES-256-GCM) with the key of the gateway's settings, and keys are hashed:
+who can read Redis learns neither sessions nor answers of clients, and cannot write any. A Redis that does not
+answer raises `StoreUnavailable` within two seconds, and at once for a moment after that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from time import monotonic
+from typing import Any, Final, TypeVar, cast
+
+from yarl import URL
+
+from dragoman.errors import ConfigError, MissingPackage, StoreUnavailable
+from dragoman.gateway.settings import StoreEntry
+from dragoman.gateway.store.base import MINUTE_SECONDS
+
+T = TypeVar("T")
+
+CONNECT_SECONDS: Final = 1.0
+ANSWER_SECONDS: Final = 2.0
+CONNECTIONS: Final = 16
+PAUSE_SECONDS: Final = 0.5
+"""After a failure, Redis is not contacted for so long."""
+PING_SECONDS: Final = 10
+GRANT_SECONDS: Final = 12 * 3600
+"""How long grants last after the newest of them."""
+BATCH: Final = 500
+"""Calls that are counted with one command, at most."""
+_COUNT: Final = """
+local now = redis.call('TIME'); now = now[1] * 1000000 + now[2]
+local span, waits = ARGV[1] * 1000000, {}
+for i, key in ipairs(KEYS) do
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now - span)
+  if redis.call('ZCARD', key) < tonumber(ARGV[i + 2]) then
+    redis.call('ZADD', key, now, i .. ARGV[2])
+    redis.call('EXPIRE', key, ARGV[1])
+    waits[i] = 0
+  else
+    local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
+    waits[i] = math.max(1, (first or now) + span - now)
+  end
+end
+return waits
+"""
+"""By the clock of Redis: those of the replicas may differ."""
+
+
+class RedisStore:
+    def __init__(self, entry: StoreEntry) -> None:
+        try:
+            import redis.asyncio as library
+            from redis.exceptions import RedisError
+        except ImportError:
+            raise MissingPackage("redis", "gateway") from None
+        self.replica = secrets.token_hex(6)
+        """The name of this replica."""
+        self._prefix = f"dragoman:{entry.name}:"
+        self._seal = Seal(entry.key)
+        self._failures = (RedisError, OSError, TimeoutError)
+        try:
+            self.where = f"Redis at {URL(entry.redis).host}"
+            pool: Any = library.BlockingConnectionPool.from_url(  # pyright: ignore[reportUnknownMemberType]
+                entry.redis,
+                max_connections=CONNECTIONS,
+                timeout=ANSWER_SECONDS,
+                socket_timeout=ANSWER_SECONDS,
+                socket_connect_timeout=CONNECT_SECONDS,
+            )
+            self._redis: Any = library.Redis.from_pool(pool)
+            self._listening: Any = library.Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
+                entry.redis,
+                socket_connect_timeout=CONNECT_SECONDS,
+                socket_keepalive=True,
+                health_check_interval=PING_SECONDS,
+            )
+        except ValueError as error:
+            raise ConfigError(f"store: {error}") from None
+        self._count: Any = self._redis.register_script(_COUNT)
+        self._uncounted: list[tuple[str, int, asyncio.Future[float]]] = []
+        """Key, limit and result of calls that wait to be counted."""
+        self._counting: asyncio.Task[None] | None = None
+        self._down_until = 0.0
+
+    # Values.
+
+    async def get(self, key: str, seconds: float) -> bytes | None:
+        name = self._name(key)
+        found = await self._do(lambda: self._redis.getex(name, ex=int(seconds)))
+        return None if found is None else self._seal.opened(name, cast("bytes", found))
+
+    async def put(self, key: str, value: bytes, seconds: float) -> None:
+        name = self._name(key)
+        await self._do(lambda: self._redis.set(name, self._seal.sealed(name, value), ex=int(seconds)))
+
+    async def delete(self, key: str) -> None:
+        await self._do(lambda: self._redis.unlink(self._name(key)))
+
+    async def count_call(self, caller: str, limit: int) -> float:
+        """Calls that come while others are being counted are counted together."""
+        future: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._uncounted.append((self._name(f"calls {caller}"), limit, future))
+        if self._counting is None or self._counting.done():
+            self._counting = asyncio.create_task(self._count_all())
+        return await future
+
+    async def _count_all(self) -> None:
+        while self._uncounted:
+            batch, self._uncounted = self._uncounted[:BATCH], self._uncounted[BATCH:]
+            keys = [name for name, _, _ in batch]
+            arguments = [int(MINUTE_SECONDS), secrets.token_hex(6), *(limit for _, limit, _ in batch)]
+            try:
+                waits = await self._do(lambda: self._count(keys=keys, args=arguments))  # noqa: B023
+                results: list[float | StoreUnavailable] = [each / 1e6 for each in waits]
+            except StoreUnavailable as error:
+                results = [error] * len(batch)
+            for (_, _, future), result in zip(batch, results, strict=True):
+                if not future.done() and isinstance(result, StoreUnavailable):
+                    future.set_exception(result)
+                elif not future.done():
+                    future.set_result(cast("float", result))
+
+    # Grants: all in one hash, which each replica holds in memory too.
+
+    async def grants(self) -> list[bytes]:
+        name = f"{self._prefix}grants"
+        found: dict[bytes, bytes] = await self._do(lambda: self._redis.hgetall(name))
+        opened = (self._seal.opened(name, value) for value in found.values())
+        return [value for value in opened if value is not None]
+
+    async def set_grant(self, key: str, value: bytes | None) -> None:
+        """None: it is revoked."""
+        name, field = f"{self._prefix}grants", _digest(key)
+        if value is None:
+            await self._do(lambda: self._redis.hdel(name, field))
+            return
+        await self._do(lambda: self._redis.hset(name, field, self._seal.sealed(name, value)))
+        await self._do(lambda: self._redis.expire(name, GRANT_SECONDS))
+
+    # Messages to other replicas.
+
+    async def publish(self, message: bytes, replica: str = "") -> int:
+        """Sends a message to one replica, or to all; how many there are that get it."""
+        name = self._channel(replica)
+        return int(await self._do(lambda: self._redis.publish(name, self._seal.sealed(name, message))))
+
+    async def messages(self) -> AsyncGenerator[bytes | None]:
+        """Those for this replica or for all, its own included. None: some may have been missed."""
+        while True:
+            try:
+                async with self._listening.pubsub(ignore_subscribe_messages=True) as subscription:
+                    await subscription.subscribe(self._channel(""), self._channel(self.replica))
+                    yield None
+                    while True:
+                        got = await subscription.get_message(timeout=PING_SECONDS)
+                        if got is not None and got["type"] == "message":
+                            opened = self._seal.opened(got["channel"].decode(), got["data"])
+                            if opened is not None:
+                                yield opened
+            except self._failures:
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    async def close(self) -> None:
+        if self._counting is not None:
+            await asyncio.wait([self._counting])
+        await self._redis.aclose(close_connection_pool=True)
+        await self._listening.aclose()
+
+    def _channel(self, replica: str) -> str:
+        return f"{self._prefix}to:{replica or 'all'}"
+
+    def _name(self, key: str) -> str:
+        return self._prefix + _digest(key)
+
+    async def _do(self, work: Callable[[], Awaitable[T]]) -> T:
+        if monotonic() < self._down_until:
+            raise StoreUnavailable(self.where, "it did not answer a moment ago")
+        try:
+            return await work()
+        except self._failures as error:
+            self._down_until = monotonic() + PAUSE_SECONDS
+            raise StoreUnavailable(self.where, type(error).__name__) from None
+
+
+class Seal:
+    """Encrypts values, each bound to its place."""
+
+    def __init__(self, key: str) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        derived = hashlib.scrypt(key.encode(), salt=b"dragoman gateway", n=2**14, r=8, p=1, dklen=32)
+        self._cipher = AESGCM(derived)
+
+    def sealed(self, place: str, value: bytes) -> bytes:
+        nonce = secrets.token_bytes(12)
+        return nonce + self._cipher.encrypt(nonce, value, place.encode())
+
+    def opened(self, place: str, sealed: bytes) -> bytes | None:
+        """None for what was not sealed with this key for this place."""
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return self._cipher.decrypt(sealed[:12], sealed[12:], place.encode())
+        except (InvalidTag, ValueError):
+            return None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,113 @@
+"""The store of a gateway that runs alone: a file, so that legacy clients keep their sessions when the gateway
+starts again. Calls are counted in memory: no other process counts them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, time
+from typing import Any, Final
+
+from dragoman import paths
+from dragoman.errors import StoreUnavailable
+from dragoman.gateway.store.base import MINUTE_SECONDS
+
+FILE: Final = "gateway-sessions.sqlite"
+CALLERS_LIMIT: Final = 10_000
+"""Callers that are counted before those without calls in the last minute are forgotten."""
+_TABLE: Final = """
+create table if not exists entries (key text primary key, value blob not null, expires real not null)
+    without rowid
+"""
+
+
+class SqliteStore:
+    def __init__(self, path: Path | None = None) -> None:
+        """`path`: the file; without one, everything ends with the process."""
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._lock = asyncio.Lock()
+        self._calls = RecentCalls(monotonic)
+
+    async def get(self, key: str, seconds: float) -> bytes | None:
+        now = time()
+        found = await self._execute(
+            "update entries set expires = ? where key = ? and expires > ? returning value",
+            (now + seconds, key, now),
+        )
+        return found[0][0] if found else None
+
+    async def put(self, key: str, value: bytes, seconds: float) -> None:
+        await self._execute("insert or replace into entries values (?, ?, ?)", (key, value, time() + seconds))
+
+    async def delete(self, key: str) -> None:
+        await self._execute("delete from entries where key = ? or expires <= ?", (key, time()))
+
+    async def count_call(self, caller: str, limit: int) -> float:
+        return self._calls.wait_seconds(caller, limit)
+
+    async def close(self) -> None:
+        async with self._lock:
+            if self._connection is not None:
+                await asyncio.to_thread(self._connection.close)
+                self._connection = None
+
+    async def _execute(self, statement: str, values: tuple[object, ...]) -> list[Any]:
+        async with self._lock:
+            return await asyncio.to_thread(self._execute_now, statement, values)
+
+    def _execute_now(self, statement: str, values: tuple[object, ...]) -> list[Any]:
+        try:
+            if self._connection is None:
+                self._connection = _opened(self._path)
+            with self._connection:
+                return self._connection.execute(statement, values).fetchall()
+        except (sqlite3.Error, OSError) as error:
+            raise StoreUnavailable(str(self._path or "memory"), str(error)) from None
+
+
+def _opened(path: Path | None) -> sqlite3.Connection:
+    if path is not None:
+        paths.make_private(path.parent)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    # Only one thread uses it at a time.
+    connection = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=5)
+    connection.execute("pragma journal_mode = wal")
+    connection.execute("pragma synchronous = normal")
+    connection.execute(_TABLE)
+    with connection:
+        connection.execute("delete from entries where expires <= ?", (time(),))
+    return connection
+
+
+class RecentCalls:
+    """The calls of each caller in the last minute."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._times: dict[str, deque[float]] = {}
+
+    def wait_seconds(self, caller: str, limit: int) -> float:
+        """See `Store.count_call`."""
+        now = self._monotonic()
+        if len(self._times) >= CALLERS_LIMIT:
+            self._forget_idle(now)
+        times = self._times.setdefault(caller, deque())
+        while times and times[0] <= now - MINUTE_SECONDS:
+            times.popleft()
+        if len(times) >= limit:
+            return times[0] + MINUTE_SECONDS - now if times else MINUTE_SECONDS
+        times.append(now)
+        return 0.0
+
+    def _forget_idle(self, now: float) -> None:
+        self._times = {
+            caller: times
+            for caller, times in self._times.items()
+            if times and times[-1] > now - MINUTE_SECONDS
+        }

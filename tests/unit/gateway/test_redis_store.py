@@ -1,0 +1,58 @@
+"""The store in Redis, as far as it needs no Redis; `tests/interop/python/test_replicas.py` has the rest."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import ConfigError, MissingPackage, StoreUnavailable
+from dragoman.gateway.settings import StoreEntry, read_settings
+from dragoman.gateway.store.redis import RedisStore, Seal
+
+KEY = "a-key-of-thirty-two-characters-or-more"
+
+
+def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    with pytest.raises(
+        MissingPackage, match=r"redis is not installed; in a clone: pip install '\.\[gateway\]'"
+    ):
+        RedisStore(StoreEntry(redis="redis://127.0.0.1/0", key=KEY))
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:6379", "http://127.0.0.1", ""])
+def test_an_address_that_is_none_of_redis_is_an_error_of_the_configuration(url: str):
+    with pytest.raises(ConfigError, match="store: "):
+        RedisStore(StoreEntry(redis=url, key=KEY))
+
+
+def test_a_value_can_be_opened_with_its_key_at_its_place_alone():
+    seal = Seal(KEY)
+    sealed = seal.sealed("place", b"secret")
+    assert b"secret" not in sealed
+    assert seal.sealed("place", b"secret") != sealed
+    assert seal.opened("place", sealed) == b"secret"
+    assert seal.opened("elsewhere", sealed) is None
+    assert Seal(KEY + "x").opened("place", sealed) is None
+    assert seal.opened("place", sealed[:-1]) is None
+    assert seal.opened("place", b"") is None
+
+
+async def test_a_redis_that_is_not_there_is_named_without_its_password():
+    store = RedisStore(StoreEntry(redis="redis://user:pa55word@127.0.0.1:1/0", key=KEY))
+    with pytest.raises(StoreUnavailable) as caught:
+        await store.get("x", 60)
+    assert str(caught.value) == "the gateway's store does not answer (Redis at 127.0.0.1: ConnectionError)"
+    with pytest.raises(StoreUnavailable, match="it did not answer a moment ago"):
+        await store.count_call("ada", 1)
+    await store.close()
+
+
+def test_the_key_of_a_store_cannot_be_short(tmp_path: Path):
+    file = tmp_path / "gateway.json"
+    file.touch(mode=0o600)
+    file.write_text(
+        '{"callers": {"a": {"token": "0123456789abcdef"}}, "store": {"redis": "redis://x", "key": "short"}}'
+    )
+    with pytest.raises(ConfigError, match="the key of the store has fewer than 32 characters"):
+        read_settings(file)
