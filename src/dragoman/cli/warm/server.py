@@ -32,6 +32,7 @@ from dragoman.cli.warm.place import (
     LONGEST_PATH,
     Stamp,
     environment_digest,
+    has_sockets,
     is_own_peer,
     socket_path,
     stamps,
@@ -209,6 +210,8 @@ def _error_output(asked: Asked, error: DragomanError) -> Output:
 @contextlib.asynccontextmanager
 async def listening(gateway: LocalGateway, cwd: Path) -> AsyncGenerator[None]:
     """Accepts commands for as long as the block lasts. `ConfigError` if another one does so already."""
+    if not has_sockets():
+        raise ConfigError("--local needs unix sockets, which this system does not have")
     path = socket_path(str(cwd))
     if len(str(path).encode()) > LONGEST_PATH:
         raise ConfigError(f"the path of the socket is too long: {path}", hint="Set DRAGOMAN_CONFIG_DIR.")
