@@ -178,8 +178,8 @@ async def _grep(
 
 
 def found_in(text: str) -> Iterator[tuple[str, str]]:
-    """The name of a file, which may contain line breaks, and what was found there. In the text a NUL character
-    is after each name."""
+    """The name of a file, which may contain line breaks, and what was found there. In the text a NUL is
+    after each name."""
     begun = ""  # of a name
     for line in text.split("\n"):
         name, end, found = line.partition("\0")
@@ -188,9 +188,7 @@ def found_in(text: str) -> Iterator[tuple[str, str]]:
         begun = "" if end or line == "--" else f"{begun}{line}\n"
 
 
-def readable(
-    records: Iterable[tuple[str, str]], may_read: Callable[[str], bool]
-) -> tuple[list[str], int]:
+def readable(records: Iterable[tuple[str, str]], may_read: Callable[[str], bool]) -> tuple[list[str], int]:
     """What was found in files that may be read, and how many files are left out."""
     allowed: dict[str, bool] = {}
     shown: list[str] = []
