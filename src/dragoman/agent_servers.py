@@ -186,15 +186,16 @@ class AgentServers:
     async def task_result(
         self, task: str, *, timeout_seconds: float | None = None, on_progress: OnProgress | None = None
     ) -> CallOutcome:
-        """The result of a call that was left running; like `Host.tasks.result`. One of a server that is not
-        the agent's does not exist for it."""
+        """The result of a call that was left running; like `Host.tasks.result`. One of a server or a
+        tool that is not the agent's does not exist for it."""
         if not self._is_open:
             raise HostClosed
         places = [(self._host, self._shared)]
         if self._own is not None:
             places.append((self._own, frozenset(self._own.servers)))
         for host, servers in places:
-            if any(info.id == task and info.server in servers for info in await host.tasks.list()):
+            known = (info for info in await host.tasks.list() if info.server in servers)
+            if any(info.id == task and self._has_tool(info.tool) for info in known):
                 return await host.tasks.result(task, timeout_seconds=timeout_seconds, on_progress=on_progress)
         return outcome_of_error("", "", TaskNotFound("", task, "no running task has this id"))
 

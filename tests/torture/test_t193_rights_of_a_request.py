@@ -1,4 +1,4 @@
-"""T193: at the gateway, what a request may use is what its own token, path and headers say, and nothing else."""
+"""T193: at the gateway, what a request may use is what its own token, path and headers say."""
 
 from collections.abc import Collection
 from typing import Any
@@ -24,13 +24,16 @@ async def by_scope(authorization: Collection[str]) -> KnownCaller:
 
 
 async def test_t193_a_session_gives_a_token_no_rights_of_the_token_that_opened_it():
-    async with gateway_of({"office": Office()}, identify=by_scope) as running:
-        async with Client(running.url, ADA) as wide, Client(running.url, BOB) as narrow:
-            await wide.initialize()
-            session = {"Mcp-Session-Id": wide.headers["Mcp-Session-Id"]}
-            asked = {"jsonrpc": "2.0", "id": 7, "method": "tools/list"}
-            assert (await narrow.post(asked, **session)).status == 404
-            assert (await wide.post(asked)).status == 200
+    async with (
+        gateway_of({"office": Office()}, identify=by_scope) as running,
+        Client(running.url, ADA) as wide,
+        Client(running.url, BOB) as narrow,
+    ):
+        await wide.initialize()
+        session = {"Mcp-Session-Id": wide.headers["Mcp-Session-Id"]}
+        asked = {"jsonrpc": "2.0", "id": 7, "method": "tools/list"}
+        assert (await narrow.post(asked, **session)).status == 404
+        assert (await wide.post(asked)).status == 200
 
 
 async def test_t193_a_stream_over_sse_gives_a_token_no_rights_of_the_token_that_opened_it():
@@ -124,10 +127,10 @@ async def test_t193_a_permission_question_that_was_not_asked_is_not_answered():
     office = Office()
     yes = {"action": "accept", "content": {"answer": "allow while the gateway runs"}}
     params: Json = {"name": "office__ledger", "arguments": {}, "inputResponses": {"": yes, "1": yes}}
-    async with gateway_of({"office": office}, permission_mode="default") as running:
-        async with Client(running.url) as client:
-            reply = await client.modern("tools/call", params, capabilities={"elicitation": {"form": {}}})
-            assert list(reply.last["result"]["inputRequests"]) == ["1"]
+    served = gateway_of({"office": office}, permission_mode="default")
+    async with served as running, Client(running.url) as client:
+        reply = await client.modern("tools/call", params, capabilities={"elicitation": {"form": {}}})
+        assert list(reply.last["result"]["inputRequests"]) == ["1"]
 
 
 def searching(name: str, seen: list[Any]) -> InMemoryServer:
@@ -147,11 +150,11 @@ async def test_t193_another_servers_tool_of_the_same_name_frees_no_argument_of_a
     servers = {"tickets": searching("tickets", seen), "evil": searching("evil", [])}
     name = "find" if renamed else "search"
     view = View(rename={"search": "find"} if renamed else {}, arguments={name: {"project": "SUP"}})
-    async with gateway_of(servers, plain_names=True, views={"support": view}) as running:
-        async with Client(f"{running.url}/support") as client:
-            listed = (await client.modern("tools/list")).last["result"]["tools"]
-            for tool in listed:
-                assert "project" not in tool["inputSchema"]["properties"]
-                arguments = {"project": "HR", "text": "x"}
-                await client.modern("tools/call", {"name": tool["name"], "arguments": arguments})
-    assert [each["project"] for each in seen if "project" in each] in ([], ["SUP"])
+    served = gateway_of(servers, plain_names=True, views={"support": view})
+    async with served as running, Client(f"{running.url}/support") as client:
+        listed = (await client.modern("tools/list")).last["result"]["tools"]
+        for tool in listed:
+            assert list(tool["inputSchema"]["properties"]) == ["text"]
+            arguments = {"project": "HR", "text": "x"}
+            await client.modern("tools/call", {"name": tool["name"], "arguments": arguments})
+    assert seen == [{"project": "SUP", "text": "x"}]

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from dragoman import Host
-from dragoman.agent.definitions import approve_agent, find_agents
+from dragoman.agent.definitions import approve_agent, find_agents, parse
 from dragoman.agent.equipment import Folders, open_equipment
-from dragoman.config.scopes import Sources
+from dragoman.agent_servers import AgentServers
+from dragoman.config.scopes import Scope, Sources
 from tests.servers import ZOO
 from tests.torture.projects import Canary
 
@@ -109,3 +110,30 @@ async def test_t195_a_server_of_a_persons_own_or_a_plugins_agent_runs_no_program
     approve_all(clone)
     assert [agent.state for agent in find_agents(Sources.here(clone))] == ["ready"]
     assert await world.use(clone) == set()
+
+
+CLAIMED = {
+    "sampling": ["allow", '"${NOPE:-allow}"', '"${NOPE:-al}low"', '"al${NOPE:-low}"'],
+    "trusted": ["true", "yes", "1", "1.0", '"${NOPE:-true}"'],
+    "roots": ["true", "on", '"${NOPE:-true}"'],
+}
+UNCLAIMED = (False, "off", None)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [(field, value) for field, values in CLAIMED.items() for value in values]
+)
+@pytest.mark.parametrize("scope", ["project", "plugin"])
+async def test_t195_a_server_of_a_projects_agent_grants_itself_nothing(
+    world: World, field: str, value: str, scope: Scope
+):
+    text = AGENT.replace("./tool}", f"./tool, {field}: {value}}}")
+    agent = parse(text, world.home / "work" / FOLDER / "helper.md", scope)
+    assert agent.problems == (f"{field} of a server has no effect here",)
+    async with Host({}) as host, open_equipment(host, Folders(world.home), agent) as equipment:
+        assert isinstance(equipment.servers, AgentServers)
+        own = equipment.servers._own
+        assert isinstance(own, Host)
+        config = own.configuration.servers["own"].config
+        assert config is not None
+        assert (config.trusted, config.sampling, config.roots) == UNCLAIMED

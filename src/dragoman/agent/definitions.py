@@ -291,7 +291,7 @@ class _Reader:
         fields = cast("Mapping[str, Any]", entry) if isinstance(entry, dict) else None
         if fields is None or self._scope == "user":
             return cast("object", entry)
-        claims = {field for field, value, _ in CLAIMS if fields.get(field) == value}
+        claims = {field for field, value, _ in CLAIMS if _may_mean(fields.get(field), value)}
         self._problems += [f"{claim} of a server has no effect here" for claim in sorted(claims)]
         return {key: value for key, value in fields.items() if key not in claims}
 
@@ -300,6 +300,11 @@ class _Reader:
         if found is not None and not fitting(found):
             raise _Wrong(f'"{key}" must be {kind}')
         return found
+
+
+def _may_mean(given: object, value: object) -> bool:
+    """Whether a field of an entry has the value, or may have it once variables are replaced."""
+    return given == value or (isinstance(given, str) and "${" in given)
 
 
 def usable(agents: Sequence[AgentDefinition]) -> tuple[AgentDefinition, ...]:

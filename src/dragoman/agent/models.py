@@ -39,6 +39,19 @@ KEY_VARIABLES: Final[Mapping[str, str]] = {
     "deepseek": "DEEPSEEK_API_KEY",
     "xai": "XAI_API_KEY",
 }
+_OTHER_KEYS: Final = (
+    *("ALIBABA_API_KEY", "ANTHROPIC_AUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "AZURE_OPENAI_API_KEY"),
+    *("AZURE_VOICELIVE_API_KEY", "CEREBRAS_API_KEY", "COPILOT_GITHUB_TOKEN", "CO_API_KEY", "CRUSOE_API_KEY"),
+    *("DASHSCOPE_API_KEY", "ELEVENLABS_API_KEY", "FIREWORKS_API_KEY", "GEMINI_API_KEY", "GITHUB_API_KEY"),
+    *("GITHUB_COPILOT_API_KEY", "GITHUB_COPILOT_API_TOKEN", "HEROKU_INFERENCE_KEY", "HF_TOKEN"),
+    *("META_API_KEY", "MOONSHOTAI_API_KEY", "NEBIUS_API_KEY", "OLLAMA_API_KEY", "OPENAI_ADMIN_KEY"),
+    *("OPENROUTER_API_KEY", "OVHCLOUD_API_KEY", "PAIG_API_KEY", "PYDANTIC_AI_GATEWAY_API_KEY"),
+    *("SAMBANOVA_API_KEY", "SNOWFLAKE_TOKEN", "SYSTEM_ONE_API_KEY", "TOGETHER_API_KEY", "TYPESAFE_API_KEY"),
+    *("VERCEL_AI_GATEWAY_API_KEY", "VERCEL_OIDC_TOKEN", "VLLM_API_KEY", "VOYAGE_API_KEY", "ZAI_API_KEY"),
+)
+"""Of providers that the model library knows besides."""
+SECRET_VARIABLES: Final = frozenset({*KEY_VARIABLES.values(), *_OTHER_KEYS})
+"""The variables with keys of providers: commands of a model are not given them."""
 _WITHOUT_MODEL: Final = "`dragoman tools`, `dragoman call` and `dragoman demo` need no model."
 
 
@@ -47,6 +60,15 @@ class ModelChoice(Struct, frozen=True):
     """`provider:name`"""
     base_url: str | None = None
     """Of a compatible endpoint: Ollama, vLLM, llama.cpp, a proxy."""
+
+    def for_agent(self, spec: str) -> ModelChoice:
+        """The model that an agent's file names. An endpoint of one's own is for one provider: it is not sent
+        the key of another."""
+        other = ModelChoice(spec)
+        has_same_key = KEY_VARIABLES.get(other.provider, other.provider) == KEY_VARIABLES.get(
+            self.provider, self.provider
+        )
+        return ModelChoice(spec, self.base_url if has_same_key else None)
 
     @property
     def provider(self) -> str:

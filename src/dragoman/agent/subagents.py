@@ -36,7 +36,8 @@ class Work(Struct, frozen=True):
     folders: Folders
     model: Awaitable[Model]
     """Of agents that name none."""
-    base_url: str | None
+    choice: ModelChoice
+    """The conversation's."""
     load: Load
     max_turns: int
 
@@ -118,4 +119,4 @@ class Subagents:
     async def _model(self, agent: AgentDefinition) -> Model:
         if agent.model is None:
             return await self._work.model
-        return await self._work.load(ModelChoice(agent.model, self._work.base_url))
+        return await self._work.load(self._work.choice.for_agent(agent.model))

@@ -73,7 +73,7 @@ def check(headers: Headers, method: str, params: Raw) -> None:
 
 
 def check_given(headers: Headers, method: str, params: Raw) -> None:
-    """`RequestError` unless what headers repeat of a message of the legacy era, which needs none, is right."""
+    """`RequestError` unless headers are right of a message of the legacy era, which needs none."""
     _check_standard(headers, method, params, are_needed=False)
 
 

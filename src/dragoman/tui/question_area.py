@@ -32,6 +32,8 @@ class QuestionArea(Vertical):
         self._prompt = prompt
         self._asked: QuestionView[Any] | None = None
         self._keys: Static | None = None
+        self._answered_at = float("-inf")
+        """When a question was answered: a key that is held down must not answer the next one."""
 
     @property
     def is_asking(self) -> bool:
@@ -67,13 +69,14 @@ class QuestionArea(Vertical):
     def on_question_view_answered(self, message: QuestionView.Answered) -> None:
         answered = message.view.answered
         if answered is not None and not answered.done():
+            self._answered_at = time.monotonic()
             answered.set_result(message.answer)
 
     def _take_keyboard(self) -> None:
         """Moves the keyboard to the question, once no key was pressed for a moment."""
         if self._asked is None or self._keys is None:
             return
-        quiet = time.monotonic() - self._prompt.typed_at
+        quiet = time.monotonic() - max(self._prompt.typed_at, self._answered_at)
         if quiet < QUIET_SECONDS:
             self.set_timer(QUIET_SECONDS - quiet, self._take_keyboard)
         else:

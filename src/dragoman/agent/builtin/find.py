@@ -178,8 +178,8 @@ async def _grep(
 
 
 def found_in(text: str) -> Iterator[tuple[str, str]]:
-    """The name of a file, which may contain line breaks, and what was found there. In the text a NUL character
-    is after each name."""
+    """The name of a file, which may contain line breaks, and what was found there. In the text a NUL is
+    after each name."""
     begun = ""  # of a name
     for line in text.split("\n"):
         name, end, found = line.partition("\0")

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from dragoman.agent.builtin.schema import object_schema
 from dragoman.agent.builtin.workspace import FileProblem, Workspace
-from dragoman.agent.models import KEY_VARIABLES
+from dragoman.agent.models import SECRET_VARIABLES
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.processes import KILL, signal_group, start_of
 from dragoman.programs import Watches
@@ -35,7 +35,11 @@ BACKGROUND_LIMIT: Final = 8
 OUTPUT_END_SECONDS: Final = 0.25
 """How long the output may stay open once the command has ended: a child may hold it."""
 
-_SECRETS: Final = frozenset({*KEY_VARIABLES.values(), "DRAGOMAN_SECRETS_PASSPHRASE", "MCP_CLIENT_SECRET"})
+_OWN_SECRETS: Final = (
+    *("DRAGOMAN_SECRETS_PASSPHRASE", "MCP_CLIENT_SECRET"),
+    *("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"),
+)
+_SECRETS: Final = SECRET_VARIABLES.union(_OWN_SECRETS)
 """Variables that commands of a model are not given."""
 _SCRIPT: Final = """read -r _ || exit 1\nexec </dev/null\ntrap 'pwd -P > "$2"' EXIT\neval "$1\""""
 """Waits for a line on stdin, which comes when the watchdog knows of the command: should the host be killed
