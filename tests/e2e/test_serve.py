@@ -57,8 +57,8 @@ async def test_it_says_what_it_serves_to_whom_and_how_to_connect(home: Path):
         assert served.lines[1].startswith("  broken: failed, start failed: ")
         assert served.lines[2:] == [
             "Callers: local. Each request needs a token.",
-            f"Connect a client: dragoman serve --http {address} --print-config claude-code (or codex, cursor, "
-            "vscode).",
+            f"Connect a client: dragoman serve --http {address} --print-config claude-code "
+            "(or codex, cursor, vscode).",
             "Calls, and why they were allowed or denied: dragoman logs --audit. Stop: Ctrl-C.",
         ]
         file = home / ".dragoman" / "state" / "gateway-token"

@@ -178,7 +178,7 @@ async def _serve_http(
 
 
 def same_options(where: Address, settings_file: Path | None) -> str:
-    """The options without which `--print-config` would print another address, or a token that is not valid."""
+    """The options without which `--print-config` would print another address or a token that is not valid."""
     address = where.url.removeprefix("http://").removesuffix("/mcp")
     words = [] if address == DEFAULT_ADDRESS else ["--http", address]
     words += [] if settings_file is None else ["--config", str(settings_file)]
