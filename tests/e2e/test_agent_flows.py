@@ -107,6 +107,18 @@ def test_permission_is_asked_remembered_and_explained(home: Path) -> None:
     assert "allow" in explained.stdout.lower()
 
 
+def test_a_server_that_cannot_be_started_is_named_before_the_first_line_of_a_plain_conversation() -> None:
+    config = json.dumps({"mcpServers": {"broken": {"command": "nosuchprogram"}}})
+    with FakeProvider() as provider, Terminal(*_said(provider, CHAT), "--mcp-config", config) as terminal:
+        terminal.wait_for("> ")
+        terminal.type(b"/exit\n")
+        shown = " ".join(terminal.finish().split())
+    assert (
+        "! server broken: start failed: there is no program 'nosuchprogram' on PATH. "
+        "Install it, or give its full path as `command`. >"
+    ) in shown
+
+
 @pytest.mark.requirement("PRM-2")
 def test_in_mode_auto_a_model_decides_about_calls() -> None:
     add: list[Part] = [("mcp__demo__add", {"a": 40, "b": 2})]

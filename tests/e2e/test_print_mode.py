@@ -148,6 +148,7 @@ def test_without_a_key_it_says_what_to_set_and_what_works_all_the_same(
         (("--model", "nonsense", "-p", "x"), "'nonsense' is not a model"),
         (("--model", "x:y", "-p", "x"), "the model 'x:y' cannot be used"),
         (("--model", "anthropic:m", "--resume", "../../etc/passwd", "-p", "x"), "there is no conversation"),
+        (("--model", "anthropic:m", "--resume", "no", "-p", "x"), "/resume in a conversation lists them"),
         (("--model", "anthropic:m", "--add-dir", "/nonexistent", "-p", "x"), "does not exist"),
         (("--model", "anthropic:m", "tools"), "--model goes without a command"),
     ],

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.cli.commands.serve import Address, same_options
 from tests.e2e.command import DRAGOMAN
 from tests.gateway import Client
 
@@ -52,16 +53,30 @@ async def test_it_says_what_it_serves_to_whom_and_how_to_connect(home: Path):
     broken = json.dumps({"mcpServers": {"broken": {"command": "/nonexistent/server"}}})
     async with Serving("--mcp-config", "demo", "--mcp-config", broken) as served:
         assert served.lines[0] == f"Serving 5 tools of 1 server at {served.url}"
-        assert served.lines[1].startswith("  broken: failed, ")
+        address = served.url.removeprefix("http://").removesuffix("/mcp")
+        assert served.lines[1].startswith("  broken: failed, start failed: ")
         assert served.lines[2:] == [
             "Callers: local. Each request needs a token.",
-            "Connect a client: dragoman serve --print-config claude-code (or codex, cursor, vscode).",
+            f"Connect a client: dragoman serve --http {address} --print-config claude-code "
+            "(or codex, cursor, vscode).",
             "Calls, and why they were allowed or denied: dragoman logs --audit. Stop: Ctrl-C.",
         ]
         file = home / ".dragoman" / "state" / "gateway-token"
         assert file.stat().st_mode & 0o777 == 0o600
         async with Client(served.url, token(home)) as client:
             assert len((await client.modern("tools/list")).last["result"]["tools"]) == 5
+
+
+async def test_an_address_that_is_in_use_is_named_with_the_option_that_changes_it(home: Path):
+    async with Serving("--mcp-config", "demo") as served:
+        address = served.url.removeprefix("http://").removesuffix("/mcp")
+        words = [DRAGOMAN, "serve", "--http", address, "--mcp-config", "demo"]
+        second = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, timeout=30)
+    assert (second.returncode, second.stdout) == (3, "")
+    assert second.stderr == (
+        f"error: the gateway cannot listen on {address}: address already in use\n"
+        "  hint: Is another gateway running there? Choose another address with --http HOST:PORT.\n"
+    )
 
 
 async def test_calls_are_in_the_audit_log_with_their_caller(home: Path):
@@ -93,6 +108,20 @@ async def test_sigterm_lets_a_running_call_finish(home: Path):
         reply = await calling
         assert reply.last["result"]["content"][0]["text"].startswith("counted to 3")
         assert await served.process.wait() == 130
+
+
+@pytest.mark.parametrize(
+    ("address", "file", "options"),
+    [
+        (Address("127.0.0.1", 8931), None, ""),
+        (Address("::1", 9000), None, "--http '[::1]:9000' "),
+        (Address("127.0.0.1", 8931), Path("my gate.json"), "--config 'my gate.json' "),
+    ],
+)
+def test_the_next_step_names_the_options_that_the_entry_depends_on(
+    address: Address, file: Path | None, options: str
+):
+    assert same_options(address, file) == options
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex", "cursor", "vscode"])

@@ -73,7 +73,8 @@ class Transcript:
         path = _folder() / f"{name}.jsonl"
         if not _ID.fullmatch(name) or not path.is_file():
             raise NotFound(
-                f"there is no conversation {one_line(name, 80)!r}", hint="`dragoman --resume` lists them."
+                f"there is no conversation {one_line(name, 80)!r}",
+                hint="/resume in a conversation lists them; --continue continues the last one here.",
             )
         return Transcript(path)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from time import monotonic
@@ -16,6 +17,8 @@ from typing import Final
 from aiohttp import web
 from msgspec import Struct
 
+from dragoman.cleaning import one_line
+from dragoman.errors import ConfigError
 from dragoman.gateway.access import Addresses, Identify, KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.http import StreamableHttp
@@ -55,7 +58,7 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[i
     await runner.setup()
     try:
         site = web.TCPSite(runner, options.host, options.port, reuse_address=True)
-        await site.start()
+        await _listen(site, options)
         port: int = runner.addresses[0][1]
         front.addresses = Addresses.of(options.host, port, options.more_hosts)
         cleaning = asyncio.create_task(front.clean())
@@ -67,6 +70,17 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[i
             await front.drain()
     finally:
         await runner.cleanup()
+
+
+async def _listen(site: web.TCPSite, options: HttpOptions) -> None:
+    try:
+        await site.start()
+    except OSError as error:
+        cause = os.strerror(error.errno).lower() if error.errno else str(error)
+        raise ConfigError(
+            f"the gateway cannot listen on {options.host}:{options.port}: {one_line(cause)}",
+            hint="Is another gateway running there? Choose another address with --http HOST:PORT.",
+        ) from error
 
 
 class _Front:

@@ -245,7 +245,7 @@ class ConversationApp(App[int]):
             return
         self._interrupted_at = now
         self.action_stop()
-        self.notify("Ctrl-C again quits, and so does Ctrl-D.", timeout=QUIT_SECONDS)
+        self.notify("Ctrl-C again quits.", timeout=QUIT_SECONDS)
 
     def action_quit_now(self) -> None:
         self.exit(0)

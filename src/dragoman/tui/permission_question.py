@@ -158,6 +158,8 @@ class PermissionView(QuestionView[PermissionAnswer]):
         options.highlighted = None
 
     def keys(self) -> str:
+        if self.query_one(Input).display:
+            return "Enter refuses with this message · Esc back to the answers"
         return "letter or ↑↓ Enter answers · PgUp/PgDn scroll · Esc interrupts the turn"
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -188,6 +190,7 @@ class PermissionView(QuestionView[PermissionAnswer]):
         message, options = self.query_one(Input), self.query_one(OptionList)
         message.display, options.display = is_asked, not is_asked
         (message if is_asked else options).focus()
+        self.post_message(self.KeysChanged())
 
     def action_scroll_body(self, direction: int) -> None:
         body = self.query_one(VerticalScroll)

@@ -72,6 +72,10 @@ class QuestionArea(Vertical):
             self._answered_at = time.monotonic()
             answered.set_result(message.answer)
 
+    def on_question_view_keys_changed(self) -> None:
+        if self._asked is not None and self._keys is not None:
+            self._keys.update(self._asked.keys())
+
     def _take_keyboard(self) -> None:
         """Moves the keyboard to the question, once no key was pressed for a moment."""
         if self._asked is None or self._keys is None:

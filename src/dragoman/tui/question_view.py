@@ -24,6 +24,9 @@ class QuestionView(Vertical, Generic[T]):
             self.view = view
             self.answer = answer
 
+    class KeysChanged(Message):
+        """`keys()` returns another text from now on."""
+
     def __init__(self) -> None:
         super().__init__()
         self._is_answered = False

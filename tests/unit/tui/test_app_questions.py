@@ -151,6 +151,18 @@ async def test_a_form_with_defaults_is_shown_when_a_task_outside_of_the_applicat
         assert await task == FormAnswer("accept", {"name": "Ada"})
 
 
+async def test_the_keys_below_a_question_are_those_that_count_while_a_message_is_written(desk: Desk):
+    async with desk.opened() as seat:
+        task = await asked(seat, "allow", QUESTION)
+        await seat.pilot.press("t")
+        writing = "Enter refuses with this message · Esc back to the answers"
+        await seat.until(lambda: seat.shown("#question .keys") == writing)
+        await seat.pilot.press("escape")
+        await seat.until(lambda: seat.shown("#question .keys").startswith("letter or"))
+        await seat.pilot.press("n")
+        assert await task == PermissionAnswer(False)
+
+
 async def test_a_page_is_opened_only_after_a_yes(desk: Desk, monkeypatch: pytest.MonkeyPatch):
     opened: list[str] = []
     monkeypatch.setattr(interaction_module, "open_page", lambda url: opened.append(url) or True)

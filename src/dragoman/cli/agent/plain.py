@@ -50,6 +50,7 @@ def converse(wanted: Wanted, options: AgentOptions) -> int:
             click.echo(
                 f"{options.model.spec}, {len(session.toolbox.tools())} tools. /help lists the commands."
             )
+            _show_failed_servers(host)
             session.subagents.on_event = Shown().event
             while True:
                 prompt = await _read_prompt()
@@ -123,6 +124,14 @@ async def _interruptible(work: Coroutine[Any, Any, T]) -> T | None:
 def _is_ending() -> bool:
     current = asyncio.current_task()
     return current is not None and current.cancelling() > 0
+
+
+def _show_failed_servers(host: Host) -> None:
+    for name, view in host.servers.items():
+        if view.status in ("failed", "needs-auth"):
+            reason = one_line((view.reason or view.status).removeprefix(f"{name}: "), 300)
+            hint = getattr(view.error, "hint", None) or "/mcp shows the servers."
+            click.echo(f"! server {one_line(name, 60)}: {reason.rstrip('.')}. {one_line(hint, 200)}")
 
 
 def _show_servers(host: Host) -> None:

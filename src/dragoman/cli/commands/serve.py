@@ -6,12 +6,14 @@ import asyncio
 import gc
 import json
 import secrets
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
 import click
 
 from dragoman import paths, tracing
+from dragoman.cleaning import one_line
 from dragoman.cli.common import find_server, load_with_servers, run_with_host
 from dragoman.cli.options import added_servers_option
 from dragoman.cli.render.servers import counted
@@ -23,9 +25,12 @@ if TYPE_CHECKING:
     from dragoman.gateway.settings import GatewaySettings
     from dragoman.gateway.store.base import Store
     from dragoman.host import Host
+    from dragoman.servers.status import ServerStatus
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:8931"
 TOKEN_FILE: Final = "gateway-token"
+DETAIL_LIMIT: Final = 20
+"""Servers that are not connected, and views, that are named at the start."""
 CLIENTS: Final = ("claude-code", "codex", "cursor", "vscode")
 
 
@@ -129,7 +134,7 @@ def command(
             if over_stdio:
                 await _serve_stdio(gateway)
             else:
-                await _serve_http(gateway, settings, where, public_host)
+                await _serve_http(gateway, settings, where, public_host, settings_file)
         finally:
             reporting.cancel()
             await asyncio.wait([reporting])
@@ -196,7 +201,11 @@ async def _serve_stdio(gateway: Gateway) -> None:
 
 
 async def _serve_http(
-    gateway: Gateway, settings: GatewaySettings, where: Address, public_hosts: tuple[str, ...]
+    gateway: Gateway,
+    settings: GatewaySettings,
+    where: Address,
+    public_hosts: tuple[str, ...],
+    settings_file: Path | None,
 ) -> None:
     from time import monotonic
 
@@ -224,25 +233,42 @@ async def _serve_http(
         # What is loaded by now stays: collections that look at it again cost a fifth of the time of a call.
         gc.collect()
         gc.freeze()
-        _say_what_is_served(gateway, Address(where.host, port), settings)
+        where = where._replace(port=port)
+        _say_what_is_served(gateway, where, settings, same_options(where, settings_file))
         await asyncio.Event().wait()
 
 
-def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySettings) -> None:
+def same_options(where: Address, settings_file: Path | None) -> str:
+    """The options without which `--print-config` would print another address or a token that is not valid."""
+    address = where.url.removeprefix("http://").removesuffix("/mcp")
+    words = [] if address == DEFAULT_ADDRESS else ["--http", address]
+    words += [] if settings_file is None else ["--config", str(settings_file)]
+    return "".join(f"{one_line(shlex.quote(word), 300)} " for word in words)
+
+
+def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySettings, again: str) -> None:
     views = gateway.host.servers.values()
     connected = sum(view.status == "connected" for view in views)
     tools = len(gateway.tools())
     callers = [*settings.callers, *(["access tokens of " + settings.oauth.issuer] if settings.oauth else [])]
+    details = [
+        *(_failure(view) for view in views if view.status != "connected"),
+        *(f"  view {name}: {where.url}/{name}" for name in settings.views),
+    ]
     lines = [
         f"Serving {counted(tools, 'tool')} of {counted(connected, 'server')} at {where.url}",
-        *(f"  {view.name}: {view.status}, {view.reason}" for view in views if view.status != "connected"),
-        *(f"  view {name}: {where.url}/{name}" for name in settings.views),
+        *details[:DETAIL_LIMIT],
         f"Callers: {', '.join(callers)}. Each request needs a token.",
-        "Connect a client: dragoman serve --print-config claude-code (or codex, cursor, vscode).",
+        f"Connect a client: dragoman serve {again}--print-config claude-code (or codex, cursor, vscode).",
         "Calls, and why they were allowed or denied: dragoman logs --audit. Stop: Ctrl-C.",
     ]
-    for line in lines[:10]:
+    for line in lines:
         click.echo(line, err=True)
+
+
+def _failure(view: ServerStatus) -> str:
+    reason = (view.reason or "").removeprefix(f"{view.name}: ")
+    return f"  {view.name}: {view.status}" + (f", {one_line(reason, 300)}" if reason else "")
 
 
 def own_token() -> str:
