@@ -79,6 +79,15 @@ async def test_an_address_that_is_in_use_is_named_with_the_option_that_changes_i
     )
 
 
+async def test_a_refusal_suggests_no_empty_rule(home: Path):
+    """With `--strict-mcp-config` there is no rule that could be kept for the tool."""
+    words = ("--mcp-config", "demo", "--strict-mcp-config")
+    async with Serving(*words) as served, Client(served.url, token(home)) as client:
+        called = await client.modern("tools/call", {"name": "demo__add", "arguments": {"a": 1, "b": 2}})
+    text = "mcp__demo__add was not allowed: no rule allows it; the client cannot be asked"
+    assert called.last["result"]["content"] == [{"type": "text", "text": text}]
+
+
 async def test_calls_are_in_the_audit_log_with_their_caller(home: Path):
     settings = home / "gateway.json"
     settings.write_text(json.dumps({"callers": {"ada": {"token": "0123456789abcdefghij"}}}))

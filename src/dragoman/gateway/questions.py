@@ -203,7 +203,8 @@ class ClientQuestions:
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         running = self._running.get(question.call_id)
         if running is None or not running.offers("elicitation/create", {}):
-            raise NoInteraction(f"the client cannot be asked; an allow rule {question.rule!r} would help")
+            step = f"; an allow rule {question.rule!r} would help" if question.rule else ""
+            raise NoInteraction(f"the client cannot be asked{step}")
         arguments = one_line(msgspec.json.encode(question.arguments).decode(), ARGUMENTS_SHOWN)
         why = f" ({question.reason})" if question.reason else ""
         message = f"May {question.tool} be called{why}? Its arguments: {arguments}"
