@@ -218,7 +218,7 @@ class ClientQuestions:
         content = answer.get("content")
         chosen = cast("dict[str, Any]", content).get("answer") if isinstance(content, dict) else None
         if answer.get("action") != "accept" or chosen not in choices:
-            return PermissionAnswer(False)
+            return PermissionAnswer(False, f"the client answered {_action(answer)}")
         return PermissionAnswer(chosen != _NO, for_session=chosen == _SESSION)
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:

@@ -64,6 +64,7 @@ class ConversationApp(App[int]):
         Binding("pageup", "scroll_up", show=False),
         Binding("pagedown", "scroll_down", show=False),
         Binding("ctrl+o", "toggle_last", show=False),
+        Binding("ctrl+g", "answer_question", show=False),
     ]
 
     def __init__(
@@ -232,6 +233,9 @@ class ConversationApp(App[int]):
     def action_stop(self) -> None:
         if not self.control.stop() and not self._questions.is_asking:
             self.prompt.focus()
+
+    def action_answer_question(self) -> None:
+        self._questions.answer_now()
 
     def action_interrupt(self) -> None:
         """Ctrl-C: copies a selection, or stops what is under way; a second one quits."""

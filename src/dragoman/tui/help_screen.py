@@ -20,6 +20,7 @@ KEYS: Final = {
     "Tab": "take a completion, or go to the tool calls",
     "Enter, Space": "at a tool call: open or close it",
     "Ctrl+O": "open or close the last tool call",
+    "Ctrl+G": "answer a question while a message is being written",
     "PgUp PgDn": "scroll the conversation",
     "Shift+Tab": "permission mode: default, auto, plan",
     "Esc": "stop the turn and its calls; servers stay connected",

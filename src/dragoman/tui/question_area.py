@@ -17,6 +17,9 @@ T = TypeVar("T")
 
 QUIET_SECONDS: Final = 0.5
 """Keys that are meant for the prompt do not answer a question: it takes the keyboard after such a pause."""
+LOOK_SECONDS: Final = 0.1
+"""How often it is seen whether a message is still being written."""
+BEING_WRITTEN: Final = "Send or clear your message to answer, or press Ctrl+G"
 ROWS_AROUND: Final = 10
 """For the border and keys of a question, the prompt, the status line, and a bit of the conversation."""
 
@@ -32,6 +35,7 @@ class QuestionArea(Vertical):
         self._prompt = prompt
         self._asked: QuestionView[Any] | None = None
         self._keys: Static | None = None
+        self._has_keyboard = False
         self._answered_at = float("-inf")
         """When a question was answered: a key that is held down must not answer the next one."""
 
@@ -59,7 +63,7 @@ class QuestionArea(Vertical):
         if view.answered is None or view.answered.done():
             return
         keys = Static("…", markup=False, classes="keys")
-        self._asked, self._keys = view, keys
+        self._asked, self._keys, self._has_keyboard = view, keys, False
         await self.mount(view, keys)
         self.add_class("-shown")
         self._take_keyboard()
@@ -73,17 +77,27 @@ class QuestionArea(Vertical):
             answered.set_result(message.answer)
 
     def on_question_view_keys_changed(self) -> None:
-        if self._asked is not None and self._keys is not None:
+        if self._asked is not None and self._keys is not None and self._has_keyboard:
             self._keys.update(self._asked.keys())
 
     def _take_keyboard(self) -> None:
-        """Moves the keyboard to the question, once no key was pressed for a moment."""
-        if self._asked is None or self._keys is None:
+        """Moves the keyboard to the question, once no message is being written and no key was pressed for a
+        moment: a letter that is meant for the message must not become a permission."""
+        if self._asked is None or self._keys is None or self._has_keyboard:
             return
         quiet = time.monotonic() - max(self._prompt.typed_at, self._answered_at)
-        if quiet < QUIET_SECONDS:
+        if self._prompt.text.strip():
+            self._keys.update(BEING_WRITTEN)
+            self.set_timer(LOOK_SECONDS, self._take_keyboard)
+        elif quiet < QUIET_SECONDS:
             self.set_timer(QUIET_SECONDS - quiet, self._take_keyboard)
         else:
+            self.answer_now()
+
+    def answer_now(self) -> None:
+        """Moves the keyboard to the question."""
+        if self._asked is not None and self._keys is not None:
+            self._has_keyboard = True
             self._asked.begin()
             self._keys.update(self._asked.keys())
 

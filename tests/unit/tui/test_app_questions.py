@@ -126,6 +126,29 @@ async def test_keys_that_were_meant_for_the_prompt_answer_nothing(
         await asyncio.wait([task])
 
 
+async def test_a_question_waits_while_a_message_is_being_written(desk: Desk):
+    async with desk.opened() as seat:
+        await seat.type("mmm")
+        task = await asked(seat, "allow", QUESTION)
+        assert seat.shown("#question .keys") == question_area.BEING_WRITTEN
+        await seat.type("also")  # `a` would allow it for ever
+        await seat.pilot.pause(0.05)
+        assert (task.done(), seat.app.prompt.text) == (False, "mmmalso")
+        await seat.pilot.press("ctrl+g")
+        await seat.pilot.press("n")
+        assert await task == PermissionAnswer(False)
+
+
+async def test_a_question_takes_the_keyboard_when_the_message_is_cleared(desk: Desk):
+    async with desk.opened() as seat:
+        await seat.type("m")
+        task = await asked(seat, "allow", QUESTION)
+        await seat.pilot.press("backspace")
+        await seat.until(lambda: seat.shown("#question .keys") != question_area.BEING_WRITTEN)
+        await seat.pilot.press("y")
+        assert await task == PermissionAnswer(True)
+
+
 async def test_a_form_is_filled_in_inside_the_application(desk: Desk):
     schema = {"type": "object", "properties": {"title": {"type": "string"}, "n": {"type": "integer"}}}
     question = FormElicitation(server="box", message="Details?", schema=schema)
