@@ -60,6 +60,20 @@ def test_a_tool_is_called_and_the_answer_printed(model: str, demo: None) -> None
     }
 
 
+def test_a_server_that_is_not_there_is_named_beside_the_answer(home: Path) -> None:
+    folder = home / ".dragoman"
+    folder.mkdir(exist_ok=True)
+    entry = {"command": "/nonexistent/server"}
+    (folder / "settings.json").write_text(json.dumps({"mcpServers": {"gone": entry}}))
+    with FakeProvider(["Hello."]) as provider:
+        done = ask(provider, OPENAI, "-p", "hello")
+    assert (done.returncode, done.stdout) == (0, "Hello.\n")
+    assert done.stderr == (
+        "! server gone: start failed: there is no program '/nonexistent/server'. "
+        "Install it, or give its full path as `command`.\n"
+    )
+
+
 def test_what_would_be_asked_is_refused_and_reported(demo: None) -> None:
     with FakeProvider([("mcp__demo__add", {"a": 1, "b": 1})], ["I may not."]) as provider:
         done = ask(provider, OPENAI, "-p", "add", "--output-format", "json")

@@ -25,7 +25,7 @@ from dragoman.agent.events import (
 )
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cli import exit_codes
-from dragoman.cli.agent.start import Wanted, run
+from dragoman.cli.agent.start import Wanted, run, show_failed_servers
 from dragoman.errors import DragomanError, PermissionRefused
 from dragoman.host import Host
 
@@ -47,6 +47,7 @@ def answer(wanted: Wanted, options: AgentOptions) -> int:
             code = exit_codes.OK
             async for prompt in _prompts(wanted):
                 code = await _answered(session, prompt, output)
+            show_failed_servers(host, "`dragoman mcp list` shows the servers.", err=True)
             return code
 
     return run(wanted, options, work)

@@ -25,7 +25,7 @@ from dragoman.agent.events import (
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line, visible
 from dragoman.cli import exit_codes
-from dragoman.cli.agent.start import Wanted, run
+from dragoman.cli.agent.start import Wanted, run, show_failed_servers
 from dragoman.cli.common import cancelled_by_ctrl_c
 from dragoman.cli.render.text import show_error
 from dragoman.cli.terminal_input import read_answer
@@ -50,7 +50,7 @@ def converse(wanted: Wanted, options: AgentOptions) -> int:
             click.echo(
                 f"{options.model.spec}, {len(session.toolbox.tools())} tools. /help lists the commands."
             )
-            _show_failed_servers(host)
+            show_failed_servers(host, "/mcp shows the servers.")
             session.subagents.on_event = Shown().event
             while True:
                 prompt = await _read_prompt()
@@ -124,14 +124,6 @@ async def _interruptible(work: Coroutine[Any, Any, T]) -> T | None:
 def _is_ending() -> bool:
     current = asyncio.current_task()
     return current is not None and current.cancelling() > 0
-
-
-def _show_failed_servers(host: Host) -> None:
-    for name, view in host.servers.items():
-        if view.status in ("failed", "needs-auth"):
-            reason = one_line((view.reason or view.status).removeprefix(f"{name}: "), 300)
-            hint = getattr(view.error, "hint", None) or "/mcp shows the servers."
-            click.echo(f"! server {one_line(name, 60)}: {reason.rstrip('.')}. {one_line(hint, 200)}")
 
 
 def _show_servers(host: Host) -> None:

@@ -147,3 +147,13 @@ def run(
         session_hooks=False,
         shows_hook_reports=shows_hook_reports,
     )
+
+
+def show_failed_servers(host: Host, otherwise: str, *, err: bool = False) -> None:
+    """One line for each server that is not there, with the next step. `otherwise`: if none is known."""
+    for name, view in host.servers.items():
+        if view.status in ("failed", "needs-auth"):
+            reason = one_line((view.reason or view.status).removeprefix(f"{name}: "), 300)
+            hint = getattr(view.error, "hint", None) or otherwise
+            text = f"! server {one_line(name, 60)}: {reason.rstrip('.')}. {one_line(hint, 200)}"
+            click.echo(text, err=err)
