@@ -1,0 +1,70 @@
+"""T211: clients of a gateway that continue streams, end sessions or subscribe again lose no reply."""
+
+import asyncio
+
+import pytest
+
+from tests.gateway import Client, gateway_of, messages_in
+from tests.integration.waiting import until
+from tests.servers.office import Office
+
+pytestmark = pytest.mark.requirement("GWY-3")
+HOLD = {"name": "office__hold", "arguments": {}}
+
+
+async def test_t211_the_end_of_a_session_ends_the_responses_of_its_calls():
+    office = Office()
+    async with gateway_of({"office": office}) as running, Client(running.url) as client:
+        await client.initialize()
+        calling = asyncio.create_task(client.legacy("tools/call", HOLD))
+        await until(lambda: office.ledger == ["hold"])
+        ended = await client.post(b"", "DELETE")
+        assert ended.status == 204
+        async with asyncio.timeout(10):
+            assert (await calling).status == 404
+        assert office.ledger == ["hold", "cancelled"]
+
+
+async def test_t211_a_stream_that_is_continued_while_the_lost_connection_is_open_gets_the_reply(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("dragoman.gateway.http.STREAM_AFTER_SECONDS", 0.05)
+    office, released = Office(), asyncio.Event()
+
+    async def held(request: object, arguments: object) -> str:
+        await released.wait()
+        return "done"
+
+    monkeypatch.setattr(office, "_hold", held)
+    async with gateway_of({"office": office}) as running, Client(running.url) as client:
+        await client.initialize()
+        message = {"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": HOLD}
+        async with client.http.post(client.url, headers=client.headers, json=message) as lost:
+            begin = (await lost.content.readline()).decode().strip()
+            headers = {**client.headers, "Last-Event-ID": begin.removeprefix("id: ")}
+            async with client.http.get(client.url, headers=headers) as continued:
+                assert (await continued.content.readline()).decode().strip() == begin
+                released.set()
+                body = await continued.read()
+        assert [each["id"] for each in messages_in("text/event-stream", body)] == [77]
+
+
+async def test_t211_an_event_id_with_too_many_digits_is_none_of_the_gateways():
+    async with gateway_of({"office": Office()}) as running, Client(running.url) as client:
+        await client.initialize()
+        headers = {**client.headers, "Last-Event-ID": "s1." + "9" * 5000}
+        async with client.http.get(client.url, headers=headers) as response:
+            assert (response.status, response.content_type) == (200, "text/event-stream")
+
+
+async def test_t211_a_subscription_made_again_at_once_is_kept_and_ends_once(monkeypatch: pytest.MonkeyPatch):
+    office = Office()
+    async with gateway_of({"office": office}) as running, Client(running.url) as client:
+        await client.initialize()
+        uri = {"uri": "file:///a"}
+        assert "result" in (await client.legacy("resources/subscribe", uri)).last
+        again = [client.legacy(f"resources/{what}", uri) for what in ("unsubscribe", "subscribe")]
+        assert ["result" in reply.last for reply in await asyncio.gather(*again)] == [True, True]
+        await until(lambda: office.subscribed == ["file:///a"])
+        assert "result" in (await client.legacy("resources/unsubscribe", uri)).last
+        await until(lambda: office.subscribed == [])
