@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.gateway import Client, gateway_of, messages_in
+from dragoman.wire.server.request import ClientRequest
+from tests.gateway import Client, Json, gateway_of, messages_in
 from tests.integration.waiting import until
 from tests.servers.office import Office
 
@@ -57,14 +58,28 @@ async def test_t211_an_event_id_with_too_many_digits_is_none_of_the_gateways():
             assert (response.status, response.content_type) == (200, "text/event-stream")
 
 
-async def test_t211_a_subscription_made_again_at_once_is_kept_and_ends_once(monkeypatch: pytest.MonkeyPatch):
-    office = Office()
+class SlowOffice(Office):
+    """Its `resources/unsubscribe` waits until it is released."""
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+        super().__init__(("2025-11-25",))
+
+    async def _unsubscribe(self, request: ClientRequest) -> Json:
+        await self.released.wait()
+        return await super()._unsubscribe(request)
+
+
+async def test_t211_a_subscription_that_is_made_again_at_once_can_be_ended():
+    office, uri = SlowOffice(), {"uri": "file:///a"}
     async with gateway_of({"office": office}) as running, Client(running.url) as client:
         await client.initialize()
-        uri = {"uri": "file:///a"}
         assert "result" in (await client.legacy("resources/subscribe", uri)).last
-        again = [client.legacy(f"resources/{what}", uri) for what in ("unsubscribe", "subscribe")]
-        assert ["result" in reply.last for reply in await asyncio.gather(*again)] == [True, True]
+        assert "result" in (await client.legacy("resources/unsubscribe", uri)).last
+        again = asyncio.create_task(client.legacy("resources/subscribe", uri))
+        await until(lambda: len([each for each in asyncio.all_tasks() if "._watch" in repr(each)]) == 2)
+        office.released.set()
+        assert "result" in (await again).last
         await until(lambda: office.subscribed == ["file:///a"])
         assert "result" in (await client.legacy("resources/unsubscribe", uri)).last
-        await until(lambda: office.subscribed == [])
+        await until(lambda: office.subscribed == [], 5)
