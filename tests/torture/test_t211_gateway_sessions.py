@@ -77,7 +77,7 @@ async def test_t211_a_subscription_that_is_made_again_at_once_can_be_ended():
         assert "result" in (await client.legacy("resources/subscribe", uri)).last
         assert "result" in (await client.legacy("resources/unsubscribe", uri)).last
         again = asyncio.create_task(client.legacy("resources/subscribe", uri))
-        await until(lambda: len([each for each in asyncio.all_tasks() if "._watch" in repr(each)]) == 2)
+        await until(lambda: len([each for each in asyncio.all_tasks() if "ClientHandlers._watch()" in repr(each)]) == 2)
         office.released.set()
         assert "result" in (await again).last
         await until(lambda: office.subscribed == ["file:///a"])
