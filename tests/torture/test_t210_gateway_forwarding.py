@@ -77,3 +77,21 @@ async def test_t210_line_ends_between_members_do_not_break_an_event_stream(line_
         reply = await client.modern("tools/call", CALL, meta={"progressToken": "p"})
         assert reply.headers["Content-Type"] == "text/event-stream"
         assert reply.last["result"] == {"resultType": "complete", "content": TEXT}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        b'{"content":[{"type":"text","text":"\xff\xfe"}]}',
+        b'{"content":[],"structuredContent":{"\xc3":1}}',
+        b'{"content":[{"type":"text","text":"' + b"x" * 300_000 + b'\xff"}]}',
+    ],
+    ids=["a text", "a key", "a large text"],
+)
+async def test_t210_a_result_that_is_not_utf_8_fails_its_call_alone(result: bytes):
+    async with gateway_of({"raw": Raw(result)}) as running, Client(running.url) as client:
+        await client.initialize()
+        for _ in range(2):
+            failed = (await client.legacy("tools/call", CALL)).last["result"]
+            assert failed["isError"]
+            assert failed["content"][0]["text"].startswith("malformed reply from raw: ")
