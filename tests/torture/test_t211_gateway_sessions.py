@@ -70,6 +70,10 @@ class SlowOffice(Office):
         return await super()._unsubscribe(request)
 
 
+def watching_tasks() -> int:
+    return len([each for each in asyncio.all_tasks() if "ClientHandlers._watch()" in repr(each)])
+
+
 async def test_t211_a_subscription_that_is_made_again_at_once_can_be_ended():
     office, uri = SlowOffice(), {"uri": "file:///a"}
     async with gateway_of({"office": office}) as running, Client(running.url) as client:
@@ -77,7 +81,7 @@ async def test_t211_a_subscription_that_is_made_again_at_once_can_be_ended():
         assert "result" in (await client.legacy("resources/subscribe", uri)).last
         assert "result" in (await client.legacy("resources/unsubscribe", uri)).last
         again = asyncio.create_task(client.legacy("resources/subscribe", uri))
-        await until(lambda: len([each for each in asyncio.all_tasks() if "ClientHandlers._watch()" in repr(each)]) == 2)
+        await until(lambda: watching_tasks() == 2)
         office.released.set()
         assert "result" in (await again).last
         await until(lambda: office.subscribed == ["file:///a"])
