@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, BinaryIO, Final, Generic, TypeVar
 
 import msgspec
 
@@ -123,10 +123,22 @@ def files(path: Path, kept: int) -> Iterator[Path]:
     yield from (file for file in (*reversed(_older(path, kept)), path) if file.is_file())
 
 
+def opened(path: Path, kept: int, stack: contextlib.ExitStack) -> list[BinaryIO]:
+    """The files of a log, oldest first, each once, also while another process makes room."""
+    found: dict[int, BinaryIO] = {}
+    # The newest first: a file that gets its number meanwhile is met twice, and none is missed.
+    for each in (path, *_older(path, kept)):
+        with contextlib.suppress(FileNotFoundError):
+            if each.is_file():
+                file = stack.enter_context(each.open("rb"))
+                found.setdefault(os.fstat(file.fileno()).st_ino, file)
+    return list(reversed(found.values()))
+
+
 def read(path: Path, kept: int) -> Iterator[dict[str, Any]]:
     """Every entry, oldest first."""
-    for file in files(path, kept):
-        with file.open("rb") as lines:
+    with contextlib.ExitStack() as stack:
+        for lines in opened(path, kept, stack):
             yield from entries_in(lines)
 
 

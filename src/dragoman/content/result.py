@@ -19,7 +19,7 @@ from dragoman.cleaning import value_for_model
 from dragoman.content.blocks import Block, KnownBlock, LargeBlock, read_block
 from dragoman.content.json_scan import Broken, Members, TooIntricate, Walk, first_byte, members_of
 from dragoman.content.redact import Redactor
-from dragoman.wire.codec import DECODE_ERRORS, SHORTEST_SLOW_BYTES, Unreadable, decode_as, is_slow
+from dragoman.wire.codec import DECODE_ERRORS, SHORTEST_SLOW_BYTES, Unreadable, decode_as, describe, is_slow
 from dragoman.wire.messages import ABSENT
 
 BLOCK_LIMIT: Final = 10_000
@@ -134,6 +134,10 @@ def read_forwarded(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
         return read_large_now(raw)
     if head.content is not ABSENT and bytes(memoryview(head.content)[:1]) != b"[":
         return read_large_now(raw)
+    try:
+        str(raw, "utf-8")  # the parts that stay undecoded may contain anything
+    except UnicodeDecodeError as error:
+        raise Unreadable(describe(error)) from None
     return ForwardedResult(is_error=head.is_error, result_type=head.result_type, raw=raw), ()
 
 

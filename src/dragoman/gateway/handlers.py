@@ -244,9 +244,13 @@ class ClientHandlers:
         if uri not in self._watching:
             server, own = await self._located(uri)
             started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._watching[uri] = asyncio.create_task(self._watch(uri, server, own, started))
-            with _errors_about(uri):
-                await started
+            task = self._watching[uri] = asyncio.create_task(self._watch(uri, server, own, started))
+            try:
+                with _errors_about(uri):
+                    await started
+            except asyncio.CancelledError:
+                task.cancel()
+                raise
         return {}
 
     async def _unsubscribe(self, request: ClientRequest) -> Result:
@@ -266,7 +270,8 @@ class ClientHandlers:
             if not started.done():
                 started.set_exception(error)
         finally:
-            self._watching.pop(uri, None)
+            if self._watching.get(uri) is asyncio.current_task():  # the client may have subscribed again
+                del self._watching[uri]
             started.cancel()
 
     # Prompts and completion.

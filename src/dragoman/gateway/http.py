@@ -20,7 +20,7 @@ from dragoman.gateway import headers as header_rules
 from dragoman.gateway.access import KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.questions import replica_in
-from dragoman.gateway.sessions import Session, Sessions
+from dragoman.gateway.sessions import Session, Sessions, no_session
 from dragoman.gateway.streams import Outbox, event_stream, position_in
 from dragoman.protocol import (
     HEADER_MISMATCH,
@@ -183,8 +183,6 @@ class StreamableHttp:
         lost = position_in(request.headers.get("Last-Event-ID", ""))
         if lost is not None:
             return await self._continued(request, session, *lost)
-        if session.stream is not None:
-            session.stream.cancel()  # its connection may be lost without a sign
         own = session.stream = asyncio.current_task()
         try:
             async with event_stream(request) as writer:
@@ -201,8 +199,8 @@ class StreamableHttp:
         outbox = session.find_stream(stream)
         if outbox is None:
             raise Refused(404, "there is no such stream any more")
-        outbox.read_count = min(number, outbox.read_count)
         async with event_stream(request, stream) as writer:
+            outbox.read_count = min(number, outbox.read_count)
             await writer.write_all(outbox)
         session.drop_stream(stream)
         return writer.response
@@ -224,6 +222,8 @@ async def _answered_in(
     stream = session.add_stream(outbox) if _is_resumable(connection) else ""
     response = await _answered(request, outbox, headers=headers, stream=stream)
     session.drop_stream(stream)
+    if session.ended.is_set() and not response.prepared and response.status == 202:
+        raise no_session()
     return response
 
 

@@ -185,8 +185,9 @@ class ClientQuestions:
             self._drop(own[0])
         state = f"{self.replica}.{secrets.token_urlsafe(24)}"
         self._kept[state] = running
-        timer = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._drop, state)
-        task.add_done_callback(lambda _: (timer.cancel(), self._kept.pop(state, None)))
+        # Also when the call ends meanwhile, without an answer: the client then gets its result.
+        asyncio.get_running_loop().call_later(KEPT_SECONDS, self._drop, state)
+        task.add_done_callback(_ignore_error)
         return state
 
     def _drop(self, state: str) -> None:
@@ -268,6 +269,12 @@ class ClientQuestions:
         if running is None:
             raise NoInteraction("it is not known which client's call the question belongs to")
         return running
+
+
+def _ignore_error(task: asyncio.Task[Result]) -> None:
+    """Without this the event loop reports an error for which the client does not come back."""
+    if not task.cancelled():
+        task.exception()
 
 
 class _Sampled(Struct, rename="camel"):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dragoman.calls.outcome import CallOutcome
 from dragoman.catalog.prompts import Completion, Prompt
@@ -15,6 +15,8 @@ from dragoman.catalog.tools import ServerTool
 from dragoman.content.blocks import LargeBlock, UnknownBlock
 from dragoman.content.result import Undecoded
 from dragoman.errors import RemoteError
+from dragoman.wire.codec import split_as
+from dragoman.wire.messages import ABSENT
 from dragoman.wire.server.service import Json, RequestError, Result
 
 
@@ -39,10 +41,19 @@ def _is_plain(part: Any) -> bool:
 
 def _forwarded(raw: Raw, is_modern: bool) -> Raw:
     """The result as it came. In the modern era it names its kind, which servers of the legacy era do not."""
-    if not is_modern or b'"resultType"' in bytes(raw):
+    if not is_modern or _names_its_kind(raw):
         return raw
     body = bytes(raw).lstrip()[1:].lstrip()
     return Raw(b'{"resultType":"complete"' + (b"" if body[:1] == b"}" else b",") + body)
+
+
+class _Kind(Struct, rename="camel"):
+    result_type: Raw = ABSENT
+
+
+def _names_its_kind(raw: Raw) -> bool:
+    # A member or a text of this name may also be further inside.
+    return b'"resultType"' in bytes(raw) and split_as(_Kind, raw).result_type is not ABSENT
 
 
 def failed_result(text: str) -> Json:

@@ -150,7 +150,7 @@ class Sessions:
             raise Refused(400, "the header Mcp-Session-Id is missing")
         session = self._sessions.get(session_id)
         if session is not None and (session.caller, session.owner[1]) != (caller, view):
-            raise _no_session()
+            raise no_session()
         now = self._monotonic()
         if session is None or session.check_at <= now:
             session = await self._looked_up(session_id, caller, view)
@@ -181,10 +181,10 @@ class Sessions:
         if found is None:
             if session is not None:
                 await self._forget(session)
-            raise _no_session()
+            raise no_session()
         stored = _decoded(found)
         if stored is None or (stored.caller, stored.view) != (caller.caller.id, view):
-            raise _no_session()
+            raise no_session()
         if session is None:
             session = await self._started(Session(session_id, caller, view), caller, stored.client)
         await self._adopt(session, stored, found)
@@ -288,5 +288,5 @@ def _decoded(found: bytes) -> StoredSession | None:
         return None
 
 
-def _no_session() -> Refused:
+def no_session() -> Refused:
     return Refused(404, "there is no such session; begin with initialize")

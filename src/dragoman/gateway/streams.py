@@ -13,6 +13,8 @@ from aiohttp import web
 RETRY_MS: Final = 1000
 """How long a client is asked to wait before it connects again."""
 KEEP_ALIVE_SECONDS: Final = 15.0
+DIGITS_LIMIT: Final = 18
+"""Of the number in the id of an event."""
 _HEADERS: Final = {
     "Content-Type": "text/event-stream",
     "Cache-Control": "no-store",
@@ -31,6 +33,8 @@ class Outbox:
         self.is_ended = False
         self.read_count = 0
         """How many were read, those that were dropped included."""
+        self.reader: asyncio.Task[object] | None = None
+        """The response that is given the messages."""
 
     def put(self, message: bytes) -> None:
         self._messages.append(message)
@@ -71,7 +75,18 @@ class EventWriter:
             await self.response.write(f"id: {self._stream}.{number}\nretry: {RETRY_MS}\ndata: \n\n".encode())
 
     async def write_all(self, outbox: Outbox) -> None:
-        """Writes what is put into the outbox, until its end."""
+        """Writes what is put into the outbox, until its end. An earlier response that does so is cancelled:
+        its connection may be lost without a sign, and messages that it takes with it."""
+        if outbox.reader is not None:
+            outbox.reader.cancel()
+        outbox.reader = asyncio.current_task()
+        try:
+            await self._write_all(outbox)
+        finally:
+            if outbox.reader is asyncio.current_task():
+                outbox.reader = None
+
+    async def _write_all(self, outbox: Outbox) -> None:
         await self.begin(outbox.read_count)
         while (message := await outbox.get()) is not None:
             name = f"id: {self._stream}.{outbox.read_count}\n".encode() if self._stream else b""
@@ -102,4 +117,5 @@ async def event_stream(
 def position_in(event_id: str) -> tuple[str, int] | None:
     """The stream and the number in the id of an event; None if it is none of ours."""
     stream, _, number = event_id.rpartition(".")
-    return (stream, int(number)) if stream and number.isascii() and number.isdigit() else None
+    is_number = number.isascii() and number.isdigit() and len(number) <= DIGITS_LIMIT
+    return (stream, int(number)) if stream and is_number else None

@@ -38,6 +38,8 @@ _LARGE_EXPONENTS: Final = (
 SHORTEST_SLOW_BYTES: Final = SLOW_NUMBERS * len(b"1e308,")
 """What is shorter is never slow."""
 
+_LINE_ENDS_AS_BLANKS: Final = bytes.maketrans(b"\r\n", b"  ")
+
 # msgspec raises RecursionError on deep nesting and UnicodeDecodeError on invalid UTF-8 inside a string.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -64,7 +66,11 @@ def encode_notification(method: str, params: Mapping[str, Any] | None = None) ->
 
 
 def encode_result(request_id: object, result: object) -> bytes:
-    return _encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+    """On one line, as stdio and event streams need it: a result that is passed on may have line ends."""
+    message = _encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+    if b"\n" in message or b"\r" in message:
+        return message.translate(_LINE_ENDS_AS_BLANKS)
+    return message
 
 
 def encode_error(request_id: object, code: int, message: str, data: object = None) -> bytes:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import click
 
 from dragoman.cleaning import one_line
 from dragoman.cli.render.columns import width, wrapped_styled
 from dragoman.connections import server_log
-from dragoman.log_files import entries_in
+from dragoman.log_files import entries_in, opened
 from dragoman.protocol import LogLevel
 
 INDENT: Final = "    "
@@ -75,31 +76,34 @@ def _parts(line: dict[str, Any]) -> Iterator[str]:
 
 
 class _Tail:
-    """New lines of a log, also after its file was replaced by a new one."""
+    """New lines of a log, also after its file was replaced by new ones."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen = self._status()
-        self._offset = self._seen.st_size if self._seen is not None else 0
+        self._inode, self._offset = 0, 0
+        with contextlib.ExitStack() as stack:
+            for file in self._files(stack)[-1:]:
+                status = os.fstat(file.fileno())
+                self._inode, self._offset = status.st_ino, status.st_size
 
     def new_lines(self) -> Iterator[dict[str, Any]]:
-        now = self._status()
-        if now is None:
-            return
-        if self._seen is not None and now.st_ino != self._seen.st_ino:
-            self._offset = 0
-        self._seen = now
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            whole = file.read().rpartition(b"\n")[0]
+        with contextlib.ExitStack() as stack:
+            files = self._files(stack)
+            inodes = [os.fstat(file.fileno()).st_ino for file in files]
+            begin = inodes.index(self._inode) if self._inode in inodes else 0
+            for file, inode in zip(files[begin:], inodes[begin:], strict=True):
+                yield from self._rest(file, inode)
+
+    def _rest(self, file: BinaryIO, inode: int) -> Iterator[dict[str, Any]]:
+        if inode != self._inode or os.fstat(file.fileno()).st_size < self._offset:
+            self._inode, self._offset = inode, 0
+        file.seek(self._offset)
+        whole = file.read().rpartition(b"\n")[0]
         self._offset += len(whole) + 1 if whole else 0
         yield from entries_in(iter(whole.splitlines()))
 
-    def _status(self) -> os.stat_result | None:
-        try:
-            return self._path.stat()
-        except OSError:
-            return None
+    def _files(self, stack: contextlib.ExitStack) -> list[BinaryIO]:
+        return opened(self._path, server_log.FILES_KEPT, stack)
 
 
 def _check_known(server: str) -> None:

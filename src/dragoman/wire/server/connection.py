@@ -202,7 +202,8 @@ class ClientConnection:
 
     async def close(self) -> None:
         """The client is gone: cancels what is running, and ends the client's resource subscriptions."""
-        self._running.clear()
+        for request_id in list(self._running):
+            self.cancel(request_id)
         for task in self._tasks:
             task.cancel()
         while self._tasks:
