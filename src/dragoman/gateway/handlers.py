@@ -7,7 +7,8 @@ denies is not listed, and is answered like what does not exist.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -219,7 +220,7 @@ class ClientHandlers:
         server, own = await self._located(uri)
 
         async def made(running: RunningRequest, call_id: str) -> Result:
-            with _errors_about(uri):
+            with _as_protocol_errors():
                 found = await self._resources.read(server, own, call_id=call_id)
             return {"contents": [without_nulls(part) for part in found.contents]}
 
@@ -245,7 +246,7 @@ class ClientHandlers:
             server, own = await self._located(uri)
             started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._watching[uri] = asyncio.create_task(self._watch(uri, server, own, started))
-            with _errors_about(uri):
+            with _as_protocol_errors():
                 await started
         return {}
 
@@ -266,7 +267,8 @@ class ClientHandlers:
             if not started.done():
                 started.set_exception(error)
         finally:
-            self._watching.pop(uri, None)
+            if self._watching.get(uri) is asyncio.current_task():  # not if the client has subscribed again
+                del self._watching[uri]
             started.cancel()
 
     # Prompts and completion.
@@ -286,7 +288,7 @@ class ClientHandlers:
             raise _unknown_prompt(asked.name)
 
         async def made(running: RunningRequest, call_id: str) -> Result:
-            with _errors_about(asked.name):
+            with _as_protocol_errors():
                 found = await self._prompts.get(prompt.name, asked.arguments, call_id=call_id)
             messages = [{"role": each.role, "content": block_value(each.content)} for each in found.messages]
             return {"messages": messages, **({"description": found.description} if found.description else {})}
@@ -296,7 +298,7 @@ class ClientHandlers:
     async def _complete(self, request: ClientRequest) -> Result:
         asked = request.decode(_Complete)
         argument, given = asked.argument, asked.context.arguments
-        with _errors_about(argument.name):
+        with _as_protocol_errors():
             if asked.ref.type == "ref/prompt":
                 prompt = (await self._exposed_prompts()).get(asked.ref.name)
                 if prompt is None:
@@ -331,8 +333,12 @@ class ClientHandlers:
         if questions.is_continued(request):
             return await questions.continue_(request, self._caller)
         call_id, running = new_call_id(), RunningRequest(request, self._caller)
-        with self._gateway.running(server, running):
-            return await questions.run(call_id, running, made(running, call_id))
+
+        async def work() -> Result:  # goes on after `input_required`: the server is still at work
+            with self._gateway.running(server, running):
+                return await made(running, call_id)
+
+        return await questions.run(call_id, running, work())
 
     async def _count(self) -> None:
         """`RequestError` if the caller makes too many calls, or if they cannot be counted now."""
@@ -367,21 +373,17 @@ def _passed_on(request: ClientRequest) -> Json:
 def _ignore(uri: str) -> None: ...
 
 
-class _errors_about:
+@contextmanager
+def _as_protocol_errors() -> Generator[None]:
     """Turns errors of the host into errors of the protocol."""
-
-    def __init__(self, subject: str) -> None:
-        self._subject = subject[:1000]
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, RemoteError):
-            raise RequestError(error.remote_code, error.remote_message, error.remote_data) from None
-        if isinstance(error, InvalidArguments | UnknownTool):
-            raise RequestError(INVALID_PARAMS, str(error)) from None
-        if isinstance(error, DragomanError):
-            raise RequestError(INTERNAL_ERROR, str(error)) from None
+    try:
+        yield
+    except RemoteError as error:
+        raise RequestError(error.remote_code, error.remote_message, error.remote_data) from None
+    except (InvalidArguments, UnknownTool) as error:
+        raise RequestError(INVALID_PARAMS, str(error)) from None
+    except DragomanError as error:
+        raise RequestError(INTERNAL_ERROR, str(error)) from None
 
 
 def _unknown_prompt(name: str) -> RequestError:
