@@ -22,9 +22,10 @@ _HEADERS: Final = {
 
 class Outbox:
     """Messages in the order in which they were put. Those that were read stay, up to the limit, and can be
-    read again."""
+    read again; with `keeps_read` False they are dropped, so that a long connection does not hold them."""
 
-    def __init__(self, limit: int = 1000) -> None:
+    def __init__(self, limit: int = 1000, *, keeps_read: bool = True) -> None:
+        self._keeps_read = keeps_read
         self._messages: deque[bytes] = deque(maxlen=limit)
         self._count = 0
         self._wake = asyncio.Event()
@@ -55,7 +56,9 @@ class Outbox:
             await self._wake.wait()
         oldest = self._count - len(self._messages)
         self.read_count = max(self.read_count, oldest) + 1
-        return self._messages[self.read_count - 1 - oldest]
+        if self._keeps_read:
+            return self._messages[self.read_count - 1 - oldest]
+        return self._messages.popleft()
 
 
 class EventWriter:

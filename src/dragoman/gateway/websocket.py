@@ -27,7 +27,7 @@ class WebSockets:
             protocols=(SUBPROTOCOL,), heartbeat=PING_SECONDS, max_msg_size=self._limit_bytes
         )
         await socket.prepare(request)
-        outbox = Outbox()
+        outbox = Outbox(keeps_read=False)
         writing = asyncio.create_task(_write(socket, outbox))
         try:
             async with self._gateway.client(caller, outbox.put) as connection:
