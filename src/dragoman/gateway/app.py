@@ -195,9 +195,8 @@ class _Front:
 
     async def _ready(self, request: web.Request) -> web.Response:
         """Ready when every server is connected or has failed, and until the gateway ends."""
-        is_connecting = self._is_draining or any(
-            view.status == "pending" for view in self._gateway.host.servers.values()
-        )
-        return web.Response(
-            status=503 if is_connecting else 200, text="connecting\n" if is_connecting else "ok\n"
-        )
+        if self._is_draining:
+            return web.Response(status=503, text="ending\n")
+        if any(view.status == "pending" for view in self._gateway.host.servers.values()):
+            return web.Response(status=503, text="connecting\n")
+        return web.Response(text="ok\n")
