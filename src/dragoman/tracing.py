@@ -39,8 +39,8 @@ def is_on() -> bool:
 
 
 def configure(environ: Mapping[str, str] = os.environ) -> None:
-    """Sends spans to the endpoint that a variable of OpenTelemetry names, if there is one. `ConfigError` if the extra
-    `otel` is not installed."""
+    """Sends spans to the endpoint that a variable of OpenTelemetry names, if there is one. `ConfigError` if
+    the extra `otel` is not installed."""
     variable = next((name for name in _ENDPOINT_VARIABLES if name in environ), None)
     if variable is None:
         return
