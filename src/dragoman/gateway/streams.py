@@ -90,9 +90,10 @@ async def event_stream(
     await response.prepare(request)
 
     async def keep_alive() -> None:
-        while True:
-            await asyncio.sleep(KEEP_ALIVE_SECONDS)
-            await response.write(b": \n\n")
+        with contextlib.suppress(ConnectionError):  # the client is gone: its request is cancelled
+            while True:
+                await asyncio.sleep(KEEP_ALIVE_SECONDS)
+                await response.write(b": \n\n")
 
     task = asyncio.create_task(keep_alive())
     try:
