@@ -89,14 +89,14 @@ class _Argument(Struct):
     value: str
 
 
-class _Given(Struct, frozen=True):
+class _CompletionContext(Struct, frozen=True):
     arguments: dict[str, str] = {}
 
 
 class _Complete(Struct):
     ref: _Reference
     argument: _Argument
-    context: _Given = _Given()
+    context: _CompletionContext = _CompletionContext()
 
 
 class ClientHandlers:
@@ -171,10 +171,12 @@ class ClientHandlers:
         if tool is None or not self.may_call(tool):
             raise RequestError(INVALID_PARAMS, f"Unknown tool: {asked.name[:200]}")
         return await self._run(
-            request, tool.server, lambda running, call_id: self._made(asked, tool, running, call_id)
+            request, tool.server, lambda running, call_id: self._make_call(asked, tool, running, call_id)
         )
 
-    async def _made(self, asked: _Call, tool: ServerTool, running: RunningRequest, call_id: str) -> Result:
+    async def _make_call(
+        self, asked: _Call, tool: ServerTool, running: RunningRequest, call_id: str
+    ) -> Result:
         def progressed(progress: Progress) -> None:
             running.request.progress(progress.progress, progress.total, progress.message)
 
@@ -219,12 +221,12 @@ class ClientHandlers:
         uri = request.decode(_Read).uri
         server, own = await self._located(uri)
 
-        async def made(running: RunningRequest, call_id: str) -> Result:
+        async def make(running: RunningRequest, call_id: str) -> Result:
             with _as_protocol_errors():
                 found = await self._resources.read(server, own, call_id=call_id)
             return {"contents": [without_nulls(part) for part in found.contents]}
 
-        return await self._run(request, server, made)
+        return await self._run(request, server, make)
 
     async def _located(self, uri: str) -> tuple[str, str]:
         """The server of a resource, and the URI that it has there; `ResourceNotFound` if there is none."""
@@ -287,13 +289,13 @@ class ClientHandlers:
         if prompt is None:
             raise _unknown_prompt(asked.name)
 
-        async def made(running: RunningRequest, call_id: str) -> Result:
+        async def make(running: RunningRequest, call_id: str) -> Result:
             with _as_protocol_errors():
                 found = await self._prompts.get(prompt.name, asked.arguments, call_id=call_id)
             messages = [{"role": each.role, "content": block_value(each.content)} for each in found.messages]
             return {"messages": messages, **({"description": found.description} if found.description else {})}
 
-        return await self._run(request, prompt.server, made)
+        return await self._run(request, prompt.server, make)
 
     async def _complete(self, request: ClientRequest) -> Result:
         asked = request.decode(_Complete)
@@ -325,7 +327,7 @@ class ClientHandlers:
         self,
         request: ClientRequest,
         server: str,
-        made: Callable[[RunningRequest, str], Coroutine[Any, Any, Result]],
+        make: Callable[[RunningRequest, str], Coroutine[Any, Any, Result]],
     ) -> Result:
         """The result of a request in the course of which the server may ask the client something."""
         await self._count()
@@ -334,9 +336,9 @@ class ClientHandlers:
             return await questions.continue_(request, self._caller)
         call_id, running = new_call_id(), RunningRequest(request, self._caller)
 
-        async def work() -> Result:  # goes on after `input_required`: the server is still at work
+        async def work() -> Result:  # goes on after `input_required`, as the server's work does
             with self._gateway.running(server, running):
-                return await made(running, call_id)
+                return await make(running, call_id)
 
         return await questions.run(call_id, running, work())
 

@@ -104,6 +104,6 @@ async def event_stream(
 
 
 def position_in(event_id: str) -> tuple[str, int] | None:
-    """The stream and the number in the id of an event; None if it is none of ours."""
+    """The stream and the number in the id of an event; None if the gateway has not made it."""
     stream, _, number = event_id.rpartition(".")
     return (stream, int(number)) if stream and number.isascii() and number.isdigit() else None
