@@ -43,10 +43,6 @@ class Outbox:
         self.is_ended = True
         self._wake.set()
 
-    @property
-    def is_exhausted(self) -> bool:
-        return self.is_ended and self.read_count >= self._count
-
     async def get(self) -> bytes | None:
         """The next message; None at the end."""
         while self.read_count >= self._count:

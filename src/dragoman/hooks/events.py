@@ -1,8 +1,8 @@
 """The hook events, as data: what a hook is given and what it may answer, for each event.
 
 Contains the names of events, what their matchers are compared with, and the fields of their JSON in both
-directions. A test compares the tables of the guide with it. Names and meanings are those of Claude Code's
-hooks wherever it has the event, so that hooks written for it work here.
+directions. The tables of the guide are generated from it. Names and meanings are those of Claude Code's hooks
+wherever it has the event, so that hooks written for it work here.
 """
 
 from __future__ import annotations
