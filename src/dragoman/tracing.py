@@ -20,11 +20,12 @@ from dragoman.version import VERSION
 KEYS: Final = ("traceparent", "tracestate", "baggage")
 """The keys of a trace context in `_meta`."""
 _LIBRARY: Final = "opentelemetry"
+_ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _tracer: Any = None
 
 
 def start() -> None:
-    """From now on spans are made, if the program uses OpenTelemetry."""
+    """Spans are made after this call, if the program uses OpenTelemetry."""
     global _tracer
     sdk = sys.modules.get(f"{_LIBRARY}.sdk.trace")
     if _tracer is None and sdk is not None:  # many libraries import the interface alone
@@ -38,9 +39,10 @@ def is_on() -> bool:
 
 
 def configure(environ: Mapping[str, str] = os.environ) -> None:
-    """Sends spans to where the variables of OpenTelemetry say, if they say so. `ConfigError` if the extra
-    `otel` is not installed."""
-    if "OTEL_EXPORTER_OTLP_ENDPOINT" not in environ and "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" not in environ:
+    """Sends spans to the endpoint that a variable of OpenTelemetry names, if there is one. `ConfigError` if
+    the extra `otel` is not installed."""
+    variable = next((name for name in _ENDPOINT_VARIABLES if name in environ), None)
+    if variable is None:
         return
     try:
         sdk = _module("sdk.trace")
@@ -48,7 +50,7 @@ def configure(environ: Mapping[str, str] = os.environ) -> None:
         otlp = _module("exporter.otlp.proto.http.trace_exporter")
     except ImportError:
         raise ConfigError(
-            "OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is not installed",
+            f"{variable} is set, but OpenTelemetry is not installed",
             hint="Install dragoman[otel], or unset the variable.",
         ) from None
     provider = sdk.TracerProvider()

@@ -120,6 +120,23 @@ async def test_progress_and_log_messages_are_passed_on(revision: str):
 
 
 @pytest.mark.requirement("GWY-2")
+async def test_while_the_call_of_one_client_waits_for_an_answer_no_other_client_gets_log_messages():
+    async with (
+        gateway_of({"office": Office((LEGACY,))}) as running,
+        Client(running.url) as ada,
+        Client(running.url, BOB) as bob,
+    ):
+        asked = await ada.modern("tools/call", {"name": "office__ask", "arguments": {}}, capabilities=FORMS)
+        assert asked.last["result"]["resultType"] == "input_required"
+        counted = await bob.modern(
+            "tools/call",
+            {"name": "office__count", "arguments": {"to": 3}},
+            meta={"io.modelcontextprotocol/logLevel": "info"},
+        )
+        assert [m["method"] for m in counted.messages if "method" in m] == []
+
+
+@pytest.mark.requirement("GWY-2")
 async def test_a_cancelled_request_is_cancelled_at_the_server():
     office = Office((LEGACY,))
     async with gateway_of({"office": office}) as running, Client(running.url) as client:

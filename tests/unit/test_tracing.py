@@ -37,9 +37,12 @@ assert tracing.is_on()
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
 
 
-def test_a_collector_without_the_extra_is_an_error_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])
+def test_a_collector_without_the_extra_is_an_error_that_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+):
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(ConfigError) as caught:
-        tracing.configure({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"})
-    assert str(caught.value) == "OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is not installed"
+        tracing.configure({variable: "http://127.0.0.1:4318"})
+    assert str(caught.value) == f"{variable} is set, but OpenTelemetry is not installed"
     assert caught.value.hint == "Install dragoman[otel], or unset the variable."

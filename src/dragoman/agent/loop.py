@@ -323,7 +323,7 @@ class Conversation:
                     ToolCallProgressed(call_id=call_id, tool=name, progress=progress)
                 ),
             )
-        except CallError as error:  # the server was lost: the model is told so
+        except CallError as error:  # the server was lost: that is the result for the model
             outcome = outcome_of_error(error.server or "", name, error)
         on_event(ToolCallFinished(call_id=call_id, tool=name, outcome=outcome))
         return outcome

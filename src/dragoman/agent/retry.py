@@ -43,7 +43,7 @@ CUT_OFF: Final = "the answer was cut off"
 
 def is_cut_off(response: ModelResponse) -> bool:
     """Whether the stream ended before the model's answer did, although the connection did not fail. (OpenAI's
-    chat format cannot be told: half a tool call has arguments that are not JSON.)"""
+    chat format does not show it; there, half a tool call has arguments that are not JSON.)"""
     if response.finish_reason == "length":
         return False
     return response.state == "incomplete" or (

@@ -20,7 +20,7 @@ from dragoman.wire.client.tasks import TaskState
 from dragoman.wire.peer import Progress
 
 CALL_LIMIT: Final = 32
-"""Calls of one host that go on, or whose results were not fetched. The oldest result makes way."""
+"""Calls of one host that go on, or whose results were not fetched. One more drops the oldest result."""
 
 CLOSE_SECONDS: Final = 5.0
 

@@ -108,19 +108,10 @@ class Delivery:
             session = await self._session(server, limit_seconds, check)
             limit_seconds = seconds = self._left(deadline)
         check()
-        relay, progress, attempt = None, None, 1
-        call = RelatedCall("tools/call", tool.name, request.call_id, request.caller)
-        if request.on_progress is not None or self._bus.has_listeners:
-            relay = ProgressRelay(
-                tool.server, tool.name, request.on_progress, self._bus, judged.redactor, request.call_id
-            )
-        ttl_ms = None
-        if tool.task_support is not None and takes_task(
-            tool.task_support, session.driver.era, session.driver.revision, server.capabilities
-        ):
-            ttl_ms = wanted_ttl_ms(limit_seconds)
-        if relay is not None:
-            progress = TaskProgress(relay, outlives_reply=ttl_ms is not None)
+        call, attempt = RelatedCall("tools/call", tool.name, request.call_id, request.caller), 1
+        ttl_ms = wanted_ttl_ms(limit_seconds) if _takes_task(tool, session, server) else None
+        relay = self._relay(tool, judged, request)
+        progress = None if relay is None else TaskProgress(relay, outlives_reply=ttl_ms is not None)
         try:
             while request.resumes is None:
                 try:
@@ -151,19 +142,16 @@ class Delivery:
                 result = None
             if result is None or isinstance(result, TaskState):
                 task = request.resumes or self._new_task(session, tool, server, result)
-                after = request.background_after_seconds
                 if background is not None:
                     background.is_task = True
-                    after = None if background.is_moved else after
-                if after is not None:
-                    after = max(0.0, after - (self._clock.monotonic() - started))
+                is_kept = background is None or not background.is_moved
                 options = FollowOptions(
                     self._left(deadline),
                     request.reset_timeout_on_progress,
-                    after,
+                    self._wait_left(request, started) if is_kept else None,
                     progress,
                     limit_seconds,
-                    is_kept=background is None or not background.is_moved,
+                    is_kept=is_kept,
                 )
                 result = await self.tasks.result(task, options, result)
             if relay is not None:
@@ -174,6 +162,19 @@ class Delivery:
                 relay.stop()
             if progress is not None and ttl_ms is not None:
                 session.forget_progress(progress)
+
+    def _relay(self, tool: ServerTool, judged: JudgedCall, request: ToolCall) -> ProgressRelay | None:
+        """Passes progress on; None if it has no receiver."""
+        if request.on_progress is None and not self._bus.has_listeners:
+            return None
+        return ProgressRelay(
+            tool.server, tool.name, request.on_progress, self._bus, judged.redactor, request.call_id
+        )
+
+    def _wait_left(self, request: ToolCall, started: float) -> float | None:
+        """After how many seconds from now the caller stops waiting; None: it does not."""
+        after = request.background_after_seconds
+        return None if after is None else max(0.0, after - (self._clock.monotonic() - started))
 
     def _new_task(
         self, session: Session, tool: ServerTool, server: Server, state: TaskState | None
@@ -218,15 +219,15 @@ class Delivery:
             raise error
         if step.wait_seconds:
             await asyncio.sleep(step.wait_seconds)
-        check_after(error, judged.check)
+        _check_after(error, judged.check)
         try:
             session = await server.wait_for_session(self._left(deadline))
         except NotConnected:
-            check_after(error, judged.check)
+            _check_after(error, judged.check)
             raise error from None  # it says what became of the call
         if step.reaction == "list again and retry":
             await server.read_tools_again(session, self._left(deadline))
-        check_after(error, judged.check)
+        _check_after(error, judged.check)
         return session
 
     async def _urls_opened(self, error: CallError, server: Server, call: RelatedCall, seconds: float) -> bool:
@@ -241,7 +242,14 @@ class Delivery:
         return max(0.001, deadline - self._clock.monotonic())
 
 
-def check_after(error: CallError, check: Callable[[], None]) -> None:
+def _takes_task(tool: ServerTool, session: Session, server: Server) -> bool:
+    driver = session.driver
+    return tool.task_support is not None and takes_task(
+        tool.task_support, driver.era, driver.revision, server.capabilities
+    )
+
+
+def _check_after(error: CallError, check: Callable[[], None]) -> None:
     """Like `check`; a call that may have run is not made again for what changed."""
     try:
         check()

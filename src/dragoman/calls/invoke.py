@@ -53,13 +53,10 @@ def invoke(
     name = tool.definition.name
     params: dict[str, Any] = {"name": name, "arguments": arguments}
     era = session.driver.era
+    if meta and era == "legacy":
+        meta = {key: value for key, value in meta.items() if key not in _OF_MODERN_ERA}
     if meta:
-        kept = (
-            meta.items()
-            if era == "modern"
-            else [(k, v) for k, v in meta.items() if k != META_CLIENT_CAPABILITIES]
-        )
-        params["_meta"] = dict(kept)
+        params["_meta"] = dict(meta)
     if task_ttl_ms is not None:
         params["task"] = {"ttl": task_ttl_ms}
     return request_with_input(

@@ -51,23 +51,23 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
 @contextlib.asynccontextmanager
 async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[int]:
     """Serves clients over HTTP for as long as the block lasts; gives the port."""
-    front = _Front(gateway, options)
+    server = _HttpServer(gateway, options)
     runner = web.AppRunner(
-        front.app(), handler_cancellation=True, access_log=None, shutdown_timeout=DRAIN_SECONDS
+        server.app(), handler_cancellation=True, access_log=None, shutdown_timeout=DRAIN_SECONDS
     )
     await runner.setup()
     try:
         site = web.TCPSite(runner, options.host, options.port, reuse_address=True)
         await _listen(site, options)
         port: int = runner.addresses[0][1]
-        front.addresses = Addresses.of(options.host, port, options.more_hosts)
-        cleaning = asyncio.create_task(front.clean())
+        server.addresses = Addresses.of(options.host, port, options.more_hosts)
+        cleaning = asyncio.create_task(server.clean())
         try:
             yield port
         finally:
             cleaning.cancel()
             await site.stop()
-            await front.drain()
+            await server.drain()
     finally:
         await runner.cleanup()
 
@@ -83,7 +83,9 @@ async def _listen(site: web.TCPSite, options: HttpOptions) -> None:
         ) from error
 
 
-class _Front:
+class _HttpServer:
+    """The paths of the gateway, its sessions, and the requests that are open."""
+
     def __init__(self, gateway: Gateway, options: HttpOptions) -> None:
         self._gateway = gateway
         self._options = options
@@ -195,9 +197,8 @@ class _Front:
 
     async def _ready(self, request: web.Request) -> web.Response:
         """Ready when every server is connected or has failed, and until the gateway ends."""
-        is_connecting = self._is_draining or any(
-            view.status == "pending" for view in self._gateway.host.servers.values()
-        )
-        return web.Response(
-            status=503 if is_connecting else 200, text="connecting\n" if is_connecting else "ok\n"
-        )
+        if self._is_draining:
+            return web.Response(status=503, text="ending\n")
+        if any(view.status == "pending" for view in self._gateway.host.servers.values()):
+            return web.Response(status=503, text="connecting\n")
+        return web.Response(text="ok\n")

@@ -7,7 +7,8 @@ denies is not listed, and is answered like what does not exist.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,14 +89,14 @@ class _Argument(Struct):
     value: str
 
 
-class _Given(Struct, frozen=True):
+class _CompletionContext(Struct, frozen=True):
     arguments: dict[str, str] = {}
 
 
 class _Complete(Struct):
     ref: _Reference
     argument: _Argument
-    context: _Given = _Given()
+    context: _CompletionContext = _CompletionContext()
 
 
 class ClientHandlers:
@@ -170,10 +171,12 @@ class ClientHandlers:
         if tool is None or not self.may_call(tool):
             raise RequestError(INVALID_PARAMS, f"Unknown tool: {asked.name[:200]}")
         return await self._run(
-            request, tool.server, lambda running, call_id: self._made(asked, tool, running, call_id)
+            request, tool.server, lambda running, call_id: self._make_call(asked, tool, running, call_id)
         )
 
-    async def _made(self, asked: _Call, tool: ServerTool, running: RunningRequest, call_id: str) -> Result:
+    async def _make_call(
+        self, asked: _Call, tool: ServerTool, running: RunningRequest, call_id: str
+    ) -> Result:
         def progressed(progress: Progress) -> None:
             running.request.progress(progress.progress, progress.total, progress.message)
 
@@ -218,12 +221,12 @@ class ClientHandlers:
         uri = request.decode(_Read).uri
         server, own = await self._located(uri)
 
-        async def made(running: RunningRequest, call_id: str) -> Result:
-            with _errors_about(uri):
+        async def make(running: RunningRequest, call_id: str) -> Result:
+            with _as_protocol_errors():
                 found = await self._resources.read(server, own, call_id=call_id)
             return {"contents": [without_nulls(part) for part in found.contents]}
 
-        return await self._run(request, server, made)
+        return await self._run(request, server, make)
 
     async def _located(self, uri: str) -> tuple[str, str]:
         """The server of a resource, and the URI that it has there; `ResourceNotFound` if there is none."""
@@ -246,7 +249,7 @@ class ClientHandlers:
             started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             task = self._watching[uri] = asyncio.create_task(self._watch(uri, server, own, started))
             try:
-                with _errors_about(uri):
+                with _as_protocol_errors():
                     await started
             except asyncio.CancelledError:
                 task.cancel()
@@ -270,7 +273,7 @@ class ClientHandlers:
             if not started.done():
                 started.set_exception(error)
         finally:
-            if self._watching.get(uri) is asyncio.current_task():  # the client may have subscribed again
+            if self._watching.get(uri) is asyncio.current_task():  # not if the client has subscribed again
                 del self._watching[uri]
             started.cancel()
 
@@ -290,18 +293,18 @@ class ClientHandlers:
         if prompt is None:
             raise _unknown_prompt(asked.name)
 
-        async def made(running: RunningRequest, call_id: str) -> Result:
-            with _errors_about(asked.name):
+        async def make(running: RunningRequest, call_id: str) -> Result:
+            with _as_protocol_errors():
                 found = await self._prompts.get(prompt.name, asked.arguments, call_id=call_id)
             messages = [{"role": each.role, "content": block_value(each.content)} for each in found.messages]
             return {"messages": messages, **({"description": found.description} if found.description else {})}
 
-        return await self._run(request, prompt.server, made)
+        return await self._run(request, prompt.server, make)
 
     async def _complete(self, request: ClientRequest) -> Result:
         asked = request.decode(_Complete)
         argument, given = asked.argument, asked.context.arguments
-        with _errors_about(argument.name):
+        with _as_protocol_errors():
             if asked.ref.type == "ref/prompt":
                 prompt = (await self._exposed_prompts()).get(asked.ref.name)
                 if prompt is None:
@@ -328,7 +331,7 @@ class ClientHandlers:
         self,
         request: ClientRequest,
         server: str,
-        made: Callable[[RunningRequest, str], Coroutine[Any, Any, Result]],
+        make: Callable[[RunningRequest, str], Coroutine[Any, Any, Result]],
     ) -> Result:
         """The result of a request in the course of which the server may ask the client something."""
         await self._count()
@@ -336,8 +339,12 @@ class ClientHandlers:
         if questions.is_continued(request):
             return await questions.continue_(request, self._caller)
         call_id, running = new_call_id(), RunningRequest(request, self._caller)
-        with self._gateway.running(server, running):
-            return await questions.run(call_id, running, made(running, call_id))
+
+        async def work() -> Result:  # goes on after `input_required`, as the server's work does
+            with self._gateway.running(server, running):
+                return await make(running, call_id)
+
+        return await questions.run(call_id, running, work())
 
     async def _count(self) -> None:
         """`RequestError` if the caller makes too many calls, or if they cannot be counted now."""
@@ -372,21 +379,17 @@ def _passed_on(request: ClientRequest) -> Json:
 def _ignore(uri: str) -> None: ...
 
 
-class _errors_about:
+@contextmanager
+def _as_protocol_errors() -> Generator[None]:
     """Turns errors of the host into errors of the protocol."""
-
-    def __init__(self, subject: str) -> None:
-        self._subject = subject[:1000]
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, RemoteError):
-            raise RequestError(error.remote_code, error.remote_message, error.remote_data) from None
-        if isinstance(error, InvalidArguments | UnknownTool):
-            raise RequestError(INVALID_PARAMS, str(error)) from None
-        if isinstance(error, DragomanError):
-            raise RequestError(INTERNAL_ERROR, str(error)) from None
+    try:
+        yield
+    except RemoteError as error:
+        raise RequestError(error.remote_code, error.remote_message, error.remote_data) from None
+    except (InvalidArguments, UnknownTool) as error:
+        raise RequestError(INVALID_PARAMS, str(error)) from None
+    except DragomanError as error:
+        raise RequestError(INTERNAL_ERROR, str(error)) from None
 
 
 def _unknown_prompt(name: str) -> RequestError:

@@ -112,6 +112,6 @@ def resource_metadata(entry: OAuthEntry) -> tuple[str, dict[str, Any]]:
 
 
 def challenge(entry: OAuthEntry) -> str:
-    """What a client without a token is told."""
+    """The header `WWW-Authenticate` for a request without a valid token."""
     path, _ = resource_metadata(entry)
     return f'Bearer resource_metadata="{parse_url(entry.audience).origin}{path}"'

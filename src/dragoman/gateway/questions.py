@@ -39,7 +39,8 @@ KEPT_SECONDS: Final = 600.0
 KEPT_LIMIT: Final = 32
 """Calls of one caller that wait so."""
 PAGE_SECONDS: Final = 60.0
-"""How long a person may take for a page before the call is made again without a word of the server."""
+"""How long a person may take for a page before the call is made again, if the server does not report that it
+is complete."""
 TOGETHER_SECONDS: Final = 0.05
 """How long the questions that a server asks together take to come, at most."""
 ARGUMENTS_SHOWN: Final = 1000
@@ -143,13 +144,12 @@ class ClientQuestions:
 
     async def run(self, call_id: str, running: RunningRequest, work: Coroutine[Any, Any, Result]) -> Result:
         """The result of the work; meanwhile questions of this call go to the client."""
+        self._running[call_id] = running
         if running.request.client.era == "legacy":
-            self._running[call_id] = running
             try:
                 return await work
             finally:
                 del self._running[call_id]
-        self._running[call_id] = running
         running.task = task = asyncio.create_task(work)
         task.add_done_callback(lambda _: self._running.pop(call_id, None))
         return await self._settled(running, task)
@@ -243,7 +243,8 @@ class ClientQuestions:
 
     async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
         """The client's own review counts: the specification wants one there."""
-        return review if self._client_of(review.request.calls) else None
+        self._client_of(review.request.calls)
+        return review
 
     async def sample(self, request: SamplingRequest) -> SamplingAnswer:
         answer = await self._ask(request.calls, "sampling/createMessage", _sampling_params(request))
@@ -254,7 +255,7 @@ class ClientQuestions:
 
     async def list_roots(self, calls: tuple[RelatedCall, ...]) -> list[Json] | None:
         """The roots of the client that makes the call; None if it is not known, or has none."""
-        running = self._running.get(calls[0].call_id) if len(calls) == 1 else None
+        running = self._find(calls)
         if running is None or not running.offers("roots/list", {}):
             return None
         found: Any = (await self._ask(calls, "roots/list", {})).get("roots")
@@ -264,11 +265,15 @@ class ClientQuestions:
         return await self._client_of(calls).ask(method, params, calls[0].input_key, calls[0].input_count)
 
     def _client_of(self, calls: tuple[RelatedCall, ...]) -> RunningRequest:
-        """A question that may belong to one of several calls is put to nobody: it may be another client's."""
-        running = self._running.get(calls[0].call_id) if len(calls) == 1 else None
+        """The request that the question belongs to; `NoInteraction` if it is not known."""
+        running = self._find(calls)
         if running is None:
             raise NoInteraction("it is not known which client's call the question belongs to")
         return running
+
+    def _find(self, calls: tuple[RelatedCall, ...]) -> RunningRequest | None:
+        """None for a question that may belong to one of several calls: it may be another client's."""
+        return self._running.get(calls[0].call_id) if len(calls) == 1 else None
 
 
 def _ignore_error(task: asyncio.Task[Result]) -> None:

@@ -244,7 +244,7 @@ class Replicas:
         known = KnownCaller(Caller(caller.caller.id), bare, caller.calls_per_minute)
         try:
             is_there = await self.send(Continue(number, known, view, message), replica)
-        except StoreUnavailable:
+        except BaseException:  # also where the client is gone before it is sent
             del self._forwarded[number]
             raise
         if is_there:

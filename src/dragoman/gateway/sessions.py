@@ -153,7 +153,7 @@ class Sessions:
             raise no_session()
         now = self._monotonic()
         if session is None or session.check_at <= now:
-            session = await self._looked_up(session_id, caller, view)
+            session = await self._look_up_once(session_id, caller, view)
         if session_id in self._sessions:
             self._sessions[session_id] = self._sessions.pop(session_id)
         session.last_used = now
@@ -161,7 +161,8 @@ class Sessions:
 
     # The store.
 
-    async def _looked_up(self, session_id: str, caller: KnownCaller, view: str) -> Session:
+    async def _look_up_once(self, session_id: str, caller: KnownCaller, view: str) -> Session:
+        """Requests that come at the same time share one lookup."""
         key = f"{caller.caller.id} {view} {session_id}"
         task = self._lookups.get(key)
         if task is None:
@@ -234,7 +235,7 @@ class Sessions:
 
     async def _refreshed(self, session: Session) -> None:
         with contextlib.suppress(Refused):
-            await self._looked_up(session.id, session.caller, session.owner[1])
+            await self._look_up_once(session.id, session.caller, session.owner[1])
 
     def _take(self, passed: ToSession) -> None:
         session = self._sessions.get(passed.session)

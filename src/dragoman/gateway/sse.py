@@ -25,7 +25,7 @@ class HttpWithSse:
     async def get(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         replicas = self._gateway.replicas
         name = "" if replicas is None else f"{replicas.name}."
-        key, outbox = name + secrets.token_urlsafe(24), Outbox()
+        key, outbox = name + secrets.token_urlsafe(24), Outbox(keeps_read=False)
         async with self._gateway.client(caller, outbox.put) as connection:
             self._connections[key] = (caller, connection)
             try:

@@ -24,9 +24,10 @@ _HEADERS: Final = {
 
 class Outbox:
     """Messages in the order in which they were put. Those that were read stay, up to the limit, and can be
-    read again."""
+    read again; with `keeps_read` False they are dropped, so that a long connection does not hold them."""
 
-    def __init__(self, limit: int = 1000) -> None:
+    def __init__(self, limit: int = 1000, *, keeps_read: bool = True) -> None:
+        self._keeps_read = keeps_read
         self._messages: deque[bytes] = deque(maxlen=limit)
         self._count = 0
         self._wake = asyncio.Event()
@@ -46,10 +47,6 @@ class Outbox:
         self.is_ended = True
         self._wake.set()
 
-    @property
-    def is_exhausted(self) -> bool:
-        return self.is_ended and self.read_count >= self._count
-
     async def get(self) -> bytes | None:
         """The next message; None at the end."""
         while self.read_count >= self._count:
@@ -59,7 +56,9 @@ class Outbox:
             await self._wake.wait()
         oldest = self._count - len(self._messages)
         self.read_count = max(self.read_count, oldest) + 1
-        return self._messages[self.read_count - 1 - oldest]
+        if self._keeps_read:
+            return self._messages[self.read_count - 1 - oldest]
+        return self._messages.popleft()
 
 
 class EventWriter:
@@ -102,9 +101,10 @@ async def event_stream(
     await response.prepare(request)
 
     async def keep_alive() -> None:
-        while True:
-            await asyncio.sleep(KEEP_ALIVE_SECONDS)
-            await response.write(b": \n\n")
+        with contextlib.suppress(ConnectionError):  # the client is gone: its request is cancelled
+            while True:
+                await asyncio.sleep(KEEP_ALIVE_SECONDS)
+                await response.write(b": \n\n")
 
     task = asyncio.create_task(keep_alive())
     try:
@@ -115,7 +115,7 @@ async def event_stream(
 
 
 def position_in(event_id: str) -> tuple[str, int] | None:
-    """The stream and the number in the id of an event; None if it is none of ours."""
+    """The stream and the number in the id of an event; None if the gateway has not made it."""
     stream, _, number = event_id.rpartition(".")
     is_number = number.isascii() and number.isdigit() and len(number) <= DIGITS_LIMIT
     return (stream, int(number)) if stream and is_number else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Final
 
 from aiohttp import WSMsgType, web
@@ -27,7 +28,7 @@ class WebSockets:
             protocols=(SUBPROTOCOL,), heartbeat=PING_SECONDS, max_msg_size=self._limit_bytes
         )
         await socket.prepare(request)
-        outbox = Outbox()
+        outbox = Outbox(keeps_read=False)
         writing = asyncio.create_task(_write(socket, outbox))
         try:
             async with self._gateway.client(caller, outbox.put) as connection:
@@ -42,5 +43,6 @@ class WebSockets:
 
 
 async def _write(socket: web.WebSocketResponse, outbox: Outbox) -> None:
-    while (message := await outbox.get()) is not None:
-        await socket.send_str(message.decode())
+    with contextlib.suppress(ConnectionError):  # the client is gone: reading ends as well
+        while (message := await outbox.get()) is not None:
+            await socket.send_str(message.decode())

@@ -69,7 +69,7 @@ async def run(app: ConversationApp, line: Line) -> None:
         case "clear":
             app.control.change(structs.replace(app.control.options, resume=None, source="clear"))
         case "compact":
-            app.control.compact()
+            app.control.compact(line.rest)
         case "model":
             _choose_model(app, line.rest)
         case "copy":
@@ -91,7 +91,7 @@ async def _mcp(app: ConversationApp, words: list[str]) -> None:
         return
     action, names = words[0], words[1:]
     if action not in ("enable", "disable", "reconnect") or not names:
-        app.note("/mcp, /mcp enable NAME|all, /mcp disable NAME|all, /mcp reconnect NAME", is_problem=True)
+        app.note("/mcp, /mcp enable|disable|reconnect NAME|all", is_problem=True)
         return
     host = app.host
     act = {"enable": host.enable, "disable": host.disable, "reconnect": host.reconnect}[action]

@@ -1,6 +1,7 @@
 """The person in front of the application, as the host sees them: each question is a widget in it.
 
-The host asks one question at a time. A question that became moot is cancelled by the host, and disappears.
+The host asks one question at a time. A question that is no longer needed is cancelled by the host, and
+disappears.
 """
 
 from __future__ import annotations

@@ -193,14 +193,14 @@ class SessionControl:
             prompt.write("\n".join([*queued, *([prompt.text] if prompt.text else [])]))
             queued.clear()
 
-    def compact(self) -> None:
-        """Has the model summarize the conversation."""
+    def compact(self, instructions: str = "") -> None:
+        """Has the model summarize the conversation. `instructions`: what the summary must contain."""
         if self.session is None or self.is_working:
             self._app.note("That is possible when the model does not work.", is_problem=True)
         elif not self.session.conversation.history:
             self._app.note("Nothing was said yet.")
         else:
-            self.run(self.session.conversation.compact(self._on_event))
+            self.run(self.session.conversation.compact(self._on_event, instructions=instructions))
 
     def sign_in(self, name: str | None) -> None:
         if name is None:

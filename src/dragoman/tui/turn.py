@@ -30,6 +30,8 @@ class TurnView:
         """Calls under way, by id."""
         self._response_start = 0
         """How many blocks there were before the response that is under way."""
+        self._text: list[str] = []
+        """What the model has written in it so far."""
         self.activity = ""
         """What the model does, in words."""
         self.last_answer = ""
@@ -41,7 +43,7 @@ class TurnView:
 
     def _begin_response(self) -> None:
         self._response_start = len(self._conversation.blocks)
-        self._text: list[str] = []
+        self._text = []
 
     def show(self, event: AgentEvent) -> None:
         match event:

@@ -11,7 +11,7 @@ from msgspec import Raw
 from dragoman.calls.invoke import invoke
 from dragoman.content.blocks import TextBlock, UnknownBlock
 from dragoman.errors import InputUnavailable, InvalidArguments, MalformedReply
-from dragoman.protocol import Era
+from dragoman.protocol import META_CLIENT_CAPABILITIES, META_LOG_LEVEL, Era
 from dragoman.wire.codec import encode_request
 from tests.unit.fakes import Nobody, tool
 
@@ -73,6 +73,24 @@ async def test_the_tool_is_called_by_the_servers_own_name_for_it():
     assert session.sent == [
         b'{"jsonrpc":"2.0","id":"d1","method":"tools/call","params":{"name":"open","arguments":{"n":1}}}'
     ]
+
+
+TRACE = {"traceparent": "00-1-2-01"}
+FOR_MODERN_SERVERS = {META_LOG_LEVEL: "info", META_CLIENT_CAPABILITIES: {}}
+
+
+@pytest.mark.parametrize(
+    ("era", "meta", "sent"),
+    [
+        ("legacy", {**TRACE, **FOR_MODERN_SERVERS}, {"_meta": TRACE}),
+        ("legacy", FOR_MODERN_SERVERS, {}),
+        ("modern", {**TRACE, **FOR_MODERN_SERVERS}, {"_meta": {**TRACE, **FOR_MODERN_SERVERS}}),
+    ],
+)
+async def test_a_legacy_server_is_not_sent_metadata_of_the_modern_era(era: Era, meta: Any, sent: Any):
+    session = Session(b'{"content":[],"resultType":"complete"}', era=era)
+    await invoke(session, tool(None), {}, 1, Nobody(), meta=meta)  # type: ignore[arg-type]
+    assert session.params(0) == {"name": "open", "arguments": {}, **sent}
 
 
 async def test_arguments_are_always_sent_even_if_there_are_none():

@@ -11,7 +11,6 @@ async def test_messages_come_in_order_until_the_end():
     outbox.put(b"2")
     outbox.end()
     assert [await outbox.get() for _ in range(3)] == [b"1", b"2", None]
-    assert outbox.is_exhausted
 
 
 async def test_messages_can_be_read_again_from_a_number():
@@ -29,6 +28,17 @@ async def test_the_oldest_messages_are_dropped_over_the_limit():
         outbox.put(b"%d" % number)
     outbox.end()
     assert [await outbox.get() for _ in range(3)] == [b"3", b"4", None]
+
+
+async def test_without_keeping_a_message_that_was_read_is_released():
+    outbox = Outbox(limit=2, keeps_read=False)
+    for number in range(3):
+        outbox.put(b"%d" % number)
+    assert [await outbox.get(), await outbox.get()] == [b"1", b"2"]
+    assert len(outbox._messages) == 0  # pyright: ignore[reportPrivateUsage]
+    outbox.put(b"3")
+    outbox.end()
+    assert [await outbox.get(), await outbox.get()] == [b"3", None]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The guide's tables are the contract. `python tests/unit/hooks/test_events.py` writes them anew."""
+"""The guide's tables are the contract. `python tests/unit/hooks/test_events.py` writes them again."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

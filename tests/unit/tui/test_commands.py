@@ -89,8 +89,9 @@ async def test_a_conversation_is_cleared_and_resumed(desk: Desk):
 async def test_the_conversation_is_summarized_on_request(desk: Desk):
     async with desk.opened("answer", "a summary") as seat:
         await seat.say("hello")
-        await seat.send("/compact")
+        await seat.send("/compact keep the names")
         await seat.until(lambda: "The conversation was summarized" in seat.text)
+        assert "keep the names" in str(seat.model.requests[-1])
 
 
 async def test_rules_of_the_session_are_added_and_removed(desk: Desk):

@@ -154,7 +154,7 @@ class Shown:
                 self._is_in_line = not text.endswith("\n")
             case ToolCallStarted():
                 arguments = ", ".join(f"{name}={value!r}" for name, value in event.arguments.items())
-                self._line(f"→ {event.tool}({one_line(arguments, 200)})")
+                self._line(f"→ {one_line(event.tool, 80)}({one_line(arguments, 200)})")
             case ToolCallFinished():
                 mark = "✗" if event.outcome.is_error else "✓"
                 self._line(f"  {mark} {one_line(event.outcome.text, 200)}")
@@ -163,7 +163,7 @@ class Shown:
             case PromptRefused():
                 self._line(f"… a hook refused the message: {one_line(event.reason, 300)}")
             case SubagentEvent(event=ToolCallStarted() as started):
-                self._line(f"  [{event.agent}] → {started.tool}")
+                self._line(f"  [{event.agent}] → {one_line(started.tool, 80)}")
             case ContextCompacted():
                 sizes = f"{event.tokens_before} → {event.tokens_after}"
                 self._line(f"… the conversation was summarized: about {sizes} tokens")

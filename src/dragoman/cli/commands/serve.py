@@ -21,6 +21,7 @@ from dragoman.errors import ConfigError
 from dragoman.permissions.modes import PermissionMode
 
 if TYPE_CHECKING:
+    from dragoman.gateway.app import HttpOptions
     from dragoman.gateway.gateway import Gateway
     from dragoman.gateway.settings import GatewaySettings
     from dragoman.gateway.store.base import Store
@@ -103,21 +104,9 @@ def command(
         token = "" if settings_file or over_stdio else own_token()
         click.echo(client_entry(print_config, where.url, token, over_stdio))
         return
-    from dragoman.gateway.access import is_loopback
     from dragoman.gateway.questions import ClientQuestions
-    from dragoman.gateway.settings import CallerEntry, GatewaySettings, read_settings
 
-    if settings_file is not None:
-        settings = read_settings(settings_file)
-    elif over_stdio:
-        settings = GatewaySettings()
-    elif is_loopback(where.host):
-        settings = GatewaySettings(callers={"local": CallerEntry(token=own_token())})
-    else:
-        raise ConfigError(
-            f"{where.host} can be reached from other machines, and no callers are named",
-            hint="Give --config with the callers, or listen on 127.0.0.1.",
-        )
+    settings = _settings(settings_file, where, over_stdio)
     tracing.configure()
     loaded = load_with_servers()
     for name in servers:
@@ -148,6 +137,23 @@ def command(
         interaction=questions,
         sampler=questions,
         permission_mode=permission_mode,
+    )
+
+
+def _settings(settings_file: Path | None, where: Address, over_stdio: bool) -> GatewaySettings:
+    """Those of the file. Without one, a generated token is needed, and only this machine is served."""
+    from dragoman.gateway.access import is_loopback
+    from dragoman.gateway.settings import CallerEntry, GatewaySettings, read_settings
+
+    if settings_file is not None:
+        return read_settings(settings_file)
+    if over_stdio:
+        return GatewaySettings()
+    if is_loopback(where.host):
+        return GatewaySettings(callers={"local": CallerEntry(token=own_token())})
+    raise ConfigError(
+        f"{where.host} can be reached from other machines, and no callers are named",
+        hint="Give --config with the callers, or listen on 127.0.0.1.",
     )
 
 
@@ -207,28 +213,9 @@ async def _serve_http(
     public_hosts: tuple[str, ...],
     settings_file: Path | None,
 ) -> None:
-    from time import monotonic
+    from dragoman.gateway.app import serve_http
 
-    from dragoman.gateway.access import fixed_tokens, with_token
-    from dragoman.gateway.app import HttpOptions, serve_http
-
-    verifiers = [fixed_tokens(settings.callers)]
-    challenge, documents = "Bearer", {}
-    if settings.oauth is not None:
-        from dragoman.gateway import jwt
-
-        verifiers.append(jwt.JwtVerifier(settings.oauth, monotonic))
-        challenge = jwt.challenge(settings.oauth)
-        path, document = jwt.resource_metadata(settings.oauth)
-        documents = {path: document}
-    options = HttpOptions(
-        host=where.host,
-        port=where.port,
-        identify=with_token(*verifiers, challenge=challenge),
-        more_hosts=public_hosts,
-        documents=documents,
-    )
-    async with serve_http(gateway, options) as port:
+    async with serve_http(gateway, _http_options(settings, where, public_hosts)) as port:
         await gateway.host.ready()
         # What is loaded by now stays: collections that look at it again cost a fifth of the time of a call.
         gc.collect()
@@ -236,6 +223,30 @@ async def _serve_http(
         where = where._replace(port=port)
         _say_what_is_served(gateway, where, settings, same_options(where, settings_file))
         await asyncio.Event().wait()
+
+
+def _http_options(settings: GatewaySettings, where: Address, public_hosts: tuple[str, ...]) -> HttpOptions:
+    from dragoman.gateway.access import fixed_tokens, with_token
+    from dragoman.gateway.app import HttpOptions
+
+    verifiers = [fixed_tokens(settings.callers)]
+    challenge, documents = "Bearer", {}
+    if settings.oauth is not None:
+        from time import monotonic
+
+        from dragoman.gateway import jwt
+
+        verifiers.append(jwt.JwtVerifier(settings.oauth, monotonic))
+        challenge = jwt.challenge(settings.oauth)
+        path, document = jwt.resource_metadata(settings.oauth)
+        documents = {path: document}
+    return HttpOptions(
+        host=where.host,
+        port=where.port,
+        identify=with_token(*verifiers, challenge=challenge),
+        more_hosts=public_hosts,
+        documents=documents,
+    )
 
 
 def same_options(where: Address, settings_file: Path | None) -> str:

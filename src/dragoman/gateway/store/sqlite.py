@@ -9,6 +9,7 @@ import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic, time
 from typing import Any, Final
@@ -31,7 +32,8 @@ class SqliteStore:
         """`path`: the file; without one, everything ends with the process."""
         self._path = path
         self._connection: sqlite3.Connection | None = None
-        self._lock = asyncio.Lock()
+        # One thread, and no lock: a request that is cancelled would release it while its statement runs.
+        self._thread = ThreadPoolExecutor(1, "gateway-store")
         self._calls = RecentCalls(monotonic)
 
     async def get(self, key: str, seconds: float) -> bytes | None:
@@ -52,14 +54,16 @@ class SqliteStore:
         return self._calls.wait_seconds(caller, limit)
 
     async def close(self) -> None:
-        async with self._lock:
-            if self._connection is not None:
-                await asyncio.to_thread(self._connection.close)
-                self._connection = None
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close_now)
+
+    def _close_now(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     async def _execute(self, statement: str, values: tuple[object, ...]) -> list[Any]:
-        async with self._lock:
-            return await asyncio.to_thread(self._execute_now, statement, values)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._execute_now, statement, values)
 
     def _execute_now(self, statement: str, values: tuple[object, ...]) -> list[Any]:
         try:
@@ -75,8 +79,7 @@ def _opened(path: Path | None) -> sqlite3.Connection:
     if path is not None:
         paths.make_private(path.parent)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    # Only one thread uses it at a time.
-    connection = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=5)
+    connection = sqlite3.connect(path or ":memory:", timeout=5)
     connection.execute("pragma journal_mode = wal")
     connection.execute("pragma synchronous = normal")
     connection.execute(_TABLE)

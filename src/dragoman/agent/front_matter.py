@@ -1,0 +1,156 @@
+"""The front matter of an agent's file: reads YAML into fields, and checks the type of each.
+
+Aliases of YAML are refused: a few lines of them can stand for gigabytes. Fields without effect are reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from dragoman.cleaning import one_line
+from dragoman.config.scopes import CLAIMS, Scope
+from dragoman.errors import MissingPackage
+from dragoman.permissions.modes import MODES, PermissionMode
+
+_FENCE: Final = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
+_ALIASES: Final[Mapping[str, str]] = {
+    "mcpServers": "servers",
+    "requiredMcpServers": "requiredServers",
+    "subagent_type": "name",
+}
+"""Keys of other programs' agents that mean the same."""
+
+
+class InvalidAgent(Exception):
+    """Why a file defines no agent."""
+
+
+def split(text: str) -> tuple[dict[str, Any], str]:
+    """The fields of the front matter, and the text after it. Raises `InvalidAgent`, and `MissingPackage`."""
+    fence = _FENCE.match(text)
+    if fence is None:
+        raise InvalidAgent("it does not begin with front matter between two lines ---")
+    return _fields(fence[1]), text[fence.end() :]
+
+
+def _fields(text: str) -> dict[str, Any]:
+    try:
+        import yaml
+    except ImportError:
+        raise MissingPackage("pyyaml", "agent") from None
+
+    class Loader(yaml.SafeLoader):
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):  # pyright: ignore[reportUnknownMemberType]
+                raise InvalidAgent("its front matter uses an alias (*), which is not read here")
+            return super().compose_node(parent, index)
+
+    try:
+        found: Any = yaml.load(text, Loader)  # a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" (line {mark.line + 2})" if mark is not None else ""
+        what = getattr(error, "problem", None) or type(error).__name__
+        raise InvalidAgent(f"its front matter is not YAML{line}: {what}") from None
+    if not isinstance(found, dict):
+        raise InvalidAgent("its front matter has no keys")
+    fields = cast("dict[object, Any]", found)
+    return {_ALIASES.get(str(key), str(key)): value for key, value in fields.items()}
+
+
+class FrontMatter:
+    """Gives the fields of one file; each can be read once."""
+
+    def __init__(self, fields: dict[str, Any], scope: Scope) -> None:
+        self._left = fields
+        self._scope = scope
+        self._problems: list[str] = []
+
+    def problems(self) -> list[str]:
+        """What has no effect; after everything was read."""
+        unused = [f"{one_line(key, 60)} has no effect" for key in self._left]
+        return [*self._problems, *unused]
+
+    def text(self, key: str) -> str | None:
+        return self._typed(key, lambda value: isinstance(value, str), "text")
+
+    def number(self, key: str) -> int | None:
+        return self._typed(
+            key,
+            lambda value: isinstance(value, int) and not isinstance(value, bool) and value > 0,
+            "a number above 0",
+        )
+
+    def names(self, key: str) -> tuple[str, ...] | None:
+        """A list of texts, or one text with commas."""
+        found: Any = self._left.pop(key, None)
+        if found is None:
+            return None
+        if isinstance(found, str):
+            return tuple(name.strip() for name in found.split(",") if name.strip())
+        names = cast("list[object]", found) if isinstance(found, list) else [None]
+        if not all(isinstance(name, str) for name in names):
+            raise InvalidAgent(f'"{key}" must be a list of names')
+        return tuple(map(str, names))
+
+    def model(self) -> str | None:
+        model = self.text("model")
+        if model in (None, "inherit"):
+            return None
+        if ":" not in model:
+            self._problems.append(f"model {one_line(model, 60)!r} is not provider:name; it has no effect")
+            return None
+        return model
+
+    def mode(self) -> PermissionMode | None:
+        mode = self.text("permissionMode")
+        if mode is None:
+            return None
+        if self._scope != "user":
+            self._problems.append("permissionMode has no effect: it counts in your own agents only")
+            return None
+        if mode not in MODES:
+            raise InvalidAgent(f'"permissionMode" must be one of {", ".join(MODES)}')
+        return mode
+
+    def servers(self) -> tuple[str | Mapping[str, object], ...] | None:
+        found: Any = self._left.pop("servers", None)
+        if found is None:
+            return None
+        if isinstance(found, str):
+            return tuple(name.strip() for name in found.split(",") if name.strip())
+        if isinstance(found, dict):
+            found = [found]
+        if not isinstance(found, list):
+            raise InvalidAgent('"servers" must be a list of names and of entries by name')
+        return tuple(self._server(item) for item in cast("list[object]", found))
+
+    def _server(self, item: object) -> str | Mapping[str, object]:
+        if isinstance(item, str):
+            return item
+        if not isinstance(item, dict):
+            raise InvalidAgent('"servers" must be a list of names and of entries by name')
+        entries = cast("dict[object, object]", item)
+        return {str(name): self._entry(entry) for name, entry in entries.items()}
+
+    def _entry(self, entry: object) -> object:
+        """Without what only the person's own settings may say of a server."""
+        fields = cast("Mapping[str, Any]", entry) if isinstance(entry, dict) else None
+        if fields is None or self._scope == "user":
+            return cast("object", entry)
+        claims = {field for field, value, _ in CLAIMS if _may_mean(fields.get(field), value)}
+        self._problems += [f"{claim} of a server has no effect here" for claim in sorted(claims)]
+        return {key: value for key, value in fields.items() if key not in claims}
+
+    def _typed(self, key: str, fitting: Callable[[Any], bool], kind: str) -> Any:
+        found = self._left.pop(key, None)
+        if found is not None and not fitting(found):
+            raise InvalidAgent(f'"{key}" must be {kind}')
+        return found
+
+
+def _may_mean(given: object, value: object) -> bool:
+    """Whether a field of an entry has the value, or may have it once variables are replaced."""
+    return given == value or (isinstance(given, str) and "${" in given)
