@@ -15,7 +15,7 @@ from dragoman.gateway.settings import CallerEntry, StoreEntry
 from dragoman.gateway.store.redis import RedisStore
 from tests.gateway import ADA, BOB, CALLERS, LEGACY, Client, Json, Running, gateway_of
 from tests.integration.waiting import until
-from tests.interop.redis import RedisServer, running_redis
+from tests.interop.redis_server import RedisServer, running_redis
 from tests.servers.office import Office
 
 Part = Callable[..., dict[str, Any]]
