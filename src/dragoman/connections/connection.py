@@ -448,8 +448,9 @@ class Connection:
             self._fail(error)
             self._settle()
         # With an HTTP status the server was reached: probing for a connection would show nothing new.
-        is_away = isinstance(error, ConnectError) and error.status is None
-        probe = self._target.probe if is_away else None
+        # A lost stream or connection is no answer: the server may be away, and come back at any moment.
+        is_answered = isinstance(error, ConnectError) and error.status is not None
+        probe = None if is_answered else self._target.probe
         # At once: while replies under way are waited for, a server may already be started again.
         probing = None if probe is None or wait == 0 else asyncio.create_task(_is_gone(probe))
         try:

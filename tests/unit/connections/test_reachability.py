@@ -56,3 +56,14 @@ async def test_a_port_that_is_known_to_have_been_closed_ends_it_with_the_first_p
 
 async def test_without_a_probe_the_time_is_waited():
     await asyncio.wait_for(pause(0.001, None), 10)
+
+
+async def test_a_server_that_is_away_for_a_moment_only_is_noticed():
+    answers = iter([True, True, False, True])
+
+    async def probe() -> bool:
+        return next(answers)
+
+    async with asyncio.timeout(10):
+        await pause(60.0, probe)
+    assert list(answers) == []
