@@ -19,7 +19,7 @@ from dragoman.cleaning import one_line
 from dragoman.connections.connector import Connector
 from dragoman.connections.failures import connect_error_of
 from dragoman.connections.handshake import HandshakeResult
-from dragoman.connections.reachability import TcpProbe, pause
+from dragoman.connections.reachability import pause
 from dragoman.connections.reconnect_backoff import ReconnectBackoff
 from dragoman.connections.resource_subscriptions import UPDATED, ResourceSubscriptions
 from dragoman.connections.server_log import ServerLog
@@ -451,14 +451,13 @@ class Connection:
         # A lost stream or connection is no answer: the server may be away, and come back at any moment.
         is_answered = isinstance(error, ConnectError) and error.status is not None
         probe = None if is_answered else self._target.probe
-        # At once: while replies under way are waited for, a server may already be started again.
-        probing = None if probe is None or wait == 0 else asyncio.create_task(_is_gone(probe))
+        # From now on: while replies under way are waited for, a server may already be started again.
+        pausing = asyncio.create_task(pause(wait, probe))
         try:
-            await self._drop(wait)
-            await pause(wait, probe, was_gone=probing is not None and await probing)
+            await self._drop(wait, until=pausing if probe is not None and wait else None)
+            await pausing
         finally:
-            if probing is not None:
-                probing.cancel()
+            pausing.cancel()
         return True
 
     async def _connect(self) -> None:
@@ -484,8 +483,9 @@ class Connection:
             if self._session is not None:
                 self._handlers.on_notification(self._session, f"notifications/{kind}/list_changed", ABSENT)
 
-    async def _drop(self, reply_seconds: float | None) -> None:
-        """Closes the session. `reply_seconds`: how long replies under way may still arrive."""
+    async def _drop(self, reply_seconds: float | None, until: asyncio.Task[None] | None = None) -> None:
+        """Closes the session. `reply_seconds`: how long replies under way may still arrive; `until`: when it
+        ends, none is waited for any more."""
         session = self._session
         self.subscriptions.close()
         self._messages.cancel_requests()
@@ -494,7 +494,13 @@ class Connection:
         if session is None:
             return
         if reply_seconds is not None:
-            await session.wait_until_idle(min(reply_seconds, LAST_REPLIES_SECONDS) or ANSWERS_SECONDS)
+            seconds = min(reply_seconds, LAST_REPLIES_SECONDS) or ANSWERS_SECONDS
+            answering = asyncio.create_task(session.wait_until_idle(seconds))
+            try:
+                waited = [answering] if until is None else [answering, until]
+                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                answering.cancel()
         closing = asyncio.create_task(session.close())
         try:
             await asyncio.shield(closing)
@@ -583,10 +589,6 @@ class Connection:
             self._context.bus.publish(events.ServerLost(server=self.name, reason=cause))
         if self._end is not None and not self._end.done():
             self._end.set_result((cause, how))
-
-
-async def _is_gone(probe: TcpProbe) -> bool:
-    return not await probe()
 
 
 def _reason(error: DragomanError) -> str:

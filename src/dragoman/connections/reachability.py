@@ -20,9 +20,9 @@ started again quickly is away for a moment only."""
 TcpProbe = Callable[[], Awaitable[bool]]
 
 
-async def pause(seconds: float, probe: TcpProbe | None, *, was_gone: bool = False) -> None:
-    """Waits for this time, or until a server that could not be connected to can be again. `was_gone`: it is
-    known that it could not."""
+async def pause(seconds: float, probe: TcpProbe | None) -> None:
+    """Waits for this time, or until a server that could not be connected to can be again."""
+    was_gone = False
     if probe is None:
         await asyncio.sleep(seconds)
         return
