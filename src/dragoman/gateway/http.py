@@ -98,8 +98,8 @@ class StreamableHttp:
 
     async def _pass_on(self, session: Session, envelope: Envelope, message: bytes) -> None:
         """Passes a client's answer or cancellation to the replica where the call is, if it is not here."""
-        is_reply = envelope.method is UNSET
-        if is_reply and session.connection is not None and session.connection.is_waiting_for(envelope.id):  # type: ignore[arg-type]
+        is_reply, connection = envelope.method is UNSET, session.connection
+        if is_reply and connection is not None and connection.is_waiting_for(_id_of(envelope)):
             return
         if is_reply or envelope.method == "notifications/cancelled":
             try:
@@ -121,7 +121,7 @@ class StreamableHttp:
             if envelope.method == "tools/call":
                 header_rules.check_arguments(headers, envelope.params, self._find)
         except RequestError as error:
-            return _error(400, error.code_in("modern"), error.message, envelope.id, error.data)  # type: ignore[arg-type]
+            return _error(400, error.code_in("modern"), error.message, _id_of(envelope), error.data)
         holder = self._holder(message)
         if holder:
             return await self._forwarded(request, caller, message, envelope, holder)
@@ -146,7 +146,7 @@ class StreamableHttp:
         replicas = self._gateway.replicas
         assert replicas is not None
         try:
-            outbox = await replicas.forward(holder, caller, self._view, message, envelope.id)  # type: ignore[arg-type]
+            outbox = await replicas.forward(holder, caller, self._view, message, _id_of(envelope))
         except StoreUnavailable as error:
             raise Refused(503, str(error), {"Retry-After": "1"}) from None
         try:
@@ -282,6 +282,10 @@ def _first(message: bytes) -> tuple[Envelope, bool]:
     """The message, or the first one of a batch; and whether it is a batch."""
     members = batch_members(message)
     return decode_envelope(members[0] if members else message), bool(members)
+
+
+def _id_of(envelope: Envelope) -> MessageId:
+    return None if envelope.id is UNSET else envelope.id
 
 
 def _is_reply(message: bytes) -> bool:
