@@ -5,7 +5,7 @@ time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, structs
 
@@ -18,6 +18,16 @@ from dragoman.protocol import Era, era_of
 
 if TYPE_CHECKING:
     from dragoman.servers.server import Server
+
+
+STATUS_MARKS: Final[Mapping[str, str]] = {
+    "connected": "✓",
+    "pending": "◐",
+    "failed": "✗",
+    "needs-auth": "!",
+    "disabled": "–",
+}
+"""How lists of servers show each status, in every front end."""
 
 
 class ServerStatus(Struct, frozen=True, kw_only=True):

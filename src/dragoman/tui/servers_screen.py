@@ -25,17 +25,17 @@ from dragoman.cleaning import one_line, visible
 from dragoman.connections import server_log
 from dragoman.errors import DragomanError
 from dragoman.host import Host
-from dragoman.servers.status import ServerStatus
+from dragoman.servers.status import STATUS_MARKS, ServerStatus
 from dragoman.tui.status_line import short
 
 REFRESH_SECONDS: Final = 0.5
 LOG_LINES: Final = 200
-MARKS: Final = {
-    "connected": ("●", "$text-success"),
-    "pending": ("…", "$text-warning"),
-    "failed": ("✗", "bold $text-error"),
-    "needs-auth": ("!", "bold $text-warning"),
-    "disabled": ("○", "dim"),
+STYLES: Final = {
+    "connected": "$text-success",
+    "pending": "$text-warning",
+    "failed": "bold $text-error",
+    "needs-auth": "bold $text-warning",
+    "disabled": "dim",
 }
 RISKS: Final = {
     "reads": ("○ read-only", "$text-success"),
@@ -45,7 +45,7 @@ RISKS: Final = {
 
 
 def server_row(view: ServerStatus) -> Content:
-    mark, style = MARKS[view.status]
+    mark, style = STATUS_MARKS[view.status], STYLES[view.status]
     state = view.phase or view.status
     return Content.assemble(
         (f"{mark} ", style), (f"{one_line(view.name, 40):<16}", "bold"), f" {state:<12}",

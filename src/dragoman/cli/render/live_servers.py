@@ -22,7 +22,7 @@ from dragoman.cli.render.columns import cells
 from dragoman.cli.render.servers import counted
 from dragoman.events import Event, ServerEvent, ServerStateChanged, ToolsChanged
 from dragoman.host import Host
-from dragoman.servers.status import ServerStatus
+from dragoman.servers.status import STATUS_MARKS, ServerStatus
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,12 +35,12 @@ NARROW_COLUMNS: Final = 60
 ECHO_COLUMNS: Final = 3
 """Stay free at the end of each line: the `^C` that a terminal echoes there would begin a new line."""
 
-_MARKS: Final = {
-    "connected": ("✓", "green"),
-    "pending": ("◐", "yellow"),
-    "failed": ("✗", "red"),
-    "needs-auth": ("!", "yellow"),
-    "disabled": ("–", "white"),
+_COLOURS: Final = {
+    "connected": "green",
+    "pending": "yellow",
+    "failed": "red",
+    "needs-auth": "yellow",
+    "disabled": "white",
 }
 
 
@@ -124,7 +124,7 @@ def table(views: Iterable[ServerStatus], now: float, columns: int) -> Renderable
     room = columns - sum(widths) - 2 * len(widths) - ECHO_COLUMNS
     grid.add_column(no_wrap=True, overflow="ellipsis", max_width=max(1, room))
     for view, name, state in zip(listed, names, states):
-        mark, colour = _MARKS.get(view.status, ("?", "white"))
+        mark, colour = STATUS_MARKS[view.status], _COLOURS[view.status]
         cells_of_row: list[RenderableType] = [
             Text.assemble((mark, colour), " ", (name, "bold")),
             Text(state, colour),
