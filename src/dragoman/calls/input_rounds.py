@@ -91,7 +91,8 @@ async def request_with_input(
     carried = params
     limit_seconds = timeout_seconds
     deadline = monotonic() + limit_seconds
-    for round_number in range(ROUND_LIMIT + 1):
+    round_number = 0
+    while round_number <= ROUND_LIMIT:
         try:
             raw = await session.request(
                 method,
@@ -141,6 +142,7 @@ async def request_with_input(
             check()
         carried = {**params, **answers}
         timeout_seconds = max(0.001, deadline - monotonic())
+        round_number += 1
     raise MalformedReply(session.server, f"it requires more than {ROUND_LIMIT} rounds of input")
 
 

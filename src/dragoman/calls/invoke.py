@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Any, Final
 
 from msgspec import Raw
@@ -26,6 +25,7 @@ from dragoman.wire.mirroring import argument_headers
 from dragoman.wire.peer import ProgressCallback
 
 Result = tuple[ToolResult, tuple[Block, ...]]
+_Found = tuple[str, Result | TaskState] | Awaitable[tuple[str, Result | TaskState]]
 
 _OF_MODERN_ERA: Final = frozenset({META_CLIENT_CAPABILITIES, META_LOG_LEVEL})
 TASK: Final = "task"
@@ -76,9 +76,11 @@ def invoke(
 
 
 def _reader(era: Era, *, is_task: bool, forward: bool) -> Read[Result | TaskState]:
-    if era == "legacy" and not is_task:
-        return _forwarded if forward else _read
-    return partial(_forwarded_or_task if forward and era == "modern" else _read_or_task, era)
+    if era == "modern":
+        return _forwarded_or_modern_task if forward else _read_or_modern_task
+    if is_task:
+        return _read_or_legacy_task
+    return _forwarded if forward else _read
 
 
 def _forwarded(raw: Raw) -> tuple[str, Result] | Awaitable[tuple[str, Result]]:
@@ -90,31 +92,31 @@ def _forwarded_now(raw: Raw) -> tuple[str, Result]:
     return result[0].result_type, result
 
 
-async def _forwarded_or_task(era: Era, raw: Raw) -> tuple[str, Result | TaskState]:
+async def _forwarded_or_modern_task(raw: Raw) -> tuple[str, Result | TaskState]:
     found = _forwarded(raw)
     kind, result = found if isinstance(found, tuple) else await found
-    if kind != TASK:
-        return kind, result
-    created = read_created(raw, era)
-    assert created is not None
-    return "complete", created
+    return (kind, result) if kind != TASK else _modern_task(raw)
 
 
-def _read_or_task(
-    era: Era, raw: Raw
-) -> tuple[str, Result | TaskState] | Awaitable[tuple[str, Result | TaskState]]:
+def _read_or_modern_task(raw: Raw) -> _Found:
     if is_large(raw):
         return _read_large(raw)
-    if era == "legacy":
-        created = read_created(raw, era)
-        if created is not None:
-            return "complete", created
     result = read_result(raw)
-    if result[0].result_type != TASK or era == "legacy":
-        return result[0].result_type, result
-    created = read_created(raw, era)
+    kind = result[0].result_type
+    return (kind, result) if kind != TASK else _modern_task(raw)
+
+
+def _modern_task(raw: Raw) -> tuple[str, TaskState]:
+    created = read_created(raw, "modern")
     assert created is not None
     return "complete", created
+
+
+def _read_or_legacy_task(raw: Raw) -> _Found:
+    if is_large(raw):
+        return _read_large(raw)
+    created = read_created(raw, "legacy")
+    return _read_small(raw) if created is None else ("complete", created)
 
 
 async def read_complete(raw: Raw) -> Result:

@@ -18,13 +18,13 @@ from dragoman.interaction import LOCAL_CALLER, Caller
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 
-_HOST: Final = os.urandom(4).hex()
+_PREFIX: Final = f"call_{os.urandom(4).hex()}_"
 _numbers: Final = itertools.count(1)
 
 
 def new_call_id() -> str:
     """Another one each time, also in another process."""
-    return f"call_{_HOST}_{next(_numbers)}"
+    return f"{_PREFIX}{next(_numbers)}"
 
 
 class ToolCall(Struct, frozen=True):

@@ -108,7 +108,7 @@ class SessionEvents(Struct, frozen=True):
     unauthorized: Callable[[Session], None]
     """A request was refused with 401: perhaps the credentials are dead, perhaps only it needs others."""
     call_ended: Callable[[int], None]
-    """A call, by its request id, has ended in any way."""
+    """A call, by its request id, that the server may have asked something about, has ended in any way."""
 
 
 class Session:
@@ -223,7 +223,9 @@ class Session:
             on_progress = self._extending(lambda: request_id, timeout_seconds, deadline, on_progress)
         request_id = self._peer.open_request(future, on_progress)
         self._deadlines.set(request_id, timeout_seconds, deadline)
-        if call is not None:
+        # In the modern era the server asks in its reply.
+        may_ask = call is not None and self._driver.servers_may_ask
+        if call is not None and may_ask:
             self._calls[request_id] = OpenCall(call, current_question(), sampling_depth.get())
         is_answered = False
         try:
@@ -266,7 +268,7 @@ class Session:
             self._long_lived -= is_long_lived
             self._idle_since = monotonic()
             self._deadlines.clear(request_id)
-            if call is not None:
+            if may_ask:
                 del self._calls[request_id]
                 self._events.call_ended(request_id)
             if not is_answered:
