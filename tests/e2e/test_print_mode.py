@@ -173,6 +173,7 @@ def test_wrong_options_are_named(words: tuple[str, ...], problem: str) -> None:
     assert problem in " ".join(done.stderr.split())
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("AGT-5")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_ended_in_the_middle_of_a_command_nothing_runs_on_and_the_conversation_is_whole(

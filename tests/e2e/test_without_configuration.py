@@ -232,6 +232,7 @@ def test_an_empty_result_is_told() -> None:
 # --- terminals ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["NO_COLOR", "TERM=dumb"])
 @pytest.mark.parametrize(
     "words",
@@ -254,6 +255,7 @@ def test_lists_are_cut_in_a_pipe_unless_they_are_wanted_in_full() -> None:
     assert "Lists deployments of six services as CSV, with as many rows as requested." in full.stdout
 
 
+@pytest.mark.slow
 def test_the_tour_leaves_nothing(home: Path) -> None:
     before = sorted(home.rglob("*"))
     assert run("demo").returncode == exit_codes.OK

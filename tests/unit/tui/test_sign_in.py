@@ -31,6 +31,7 @@ async def test_the_page_is_shown_until_the_browser_has_returned(desk: Desk, brow
         await seat.until(lambda: not seat.app.query("SignInPageView"))
 
 
+@pytest.mark.slow
 async def test_the_address_of_a_browser_elsewhere_can_be_pasted(desk: Desk):
     async with desk.opened() as seat:
         task = asyncio.create_task(

@@ -224,6 +224,7 @@ def normalised(svg: str) -> str:
     return re.sub(r"terminal-\d+", "terminal", svg)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("AGT-4")
 @pytest.mark.parametrize("size", [(80, 24), (140, 40)], ids=["80x24", "140x40"])
 @pytest.mark.parametrize("scene", SCENES)
