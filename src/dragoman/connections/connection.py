@@ -19,6 +19,7 @@ from dragoman.cleaning import one_line
 from dragoman.connections.connector import Connector
 from dragoman.connections.failures import connect_error_of
 from dragoman.connections.handshake import HandshakeResult
+from dragoman.connections.health_check import CHECK_SECONDS, HealthCheck
 from dragoman.connections.reachability import pause
 from dragoman.connections.reconnect_backoff import ReconnectBackoff
 from dragoman.connections.resource_subscriptions import UPDATED, ResourceSubscriptions
@@ -47,7 +48,6 @@ from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.errors import (
     ConnectError,
     DragomanError,
-    HttpError,
     NotConnected,
     SignInNeeded,
     StartFailed,
@@ -60,7 +60,6 @@ LAST_REPLIES_SECONDS: Final = 1.0
 """What is on its way when a link is given up may take so long to arrive."""
 LONGEST_ASKED_SECONDS: Final = 300.0
 """A server may ask to be left alone for longer; it is tried again after this time all the same."""
-CHECK_SECONDS: Final = 5.0
 ANSWERS_SECONDS: Final = 0.5
 """After a lost session: what else was asked in it is about to be refused in the same way, and made again."""
 
@@ -107,7 +106,7 @@ class Connection:
         self._last_ignored: Mapping[str, int] = {}
         self._last_noise: tuple[str, ...] = ()
         self._error = held.error if held is not None else None
-        self._checking: asyncio.Task[None] | None = None
+        self._health = HealthCheck(target.kind)
         messages = self._messages = ServerMessages(
             name, context.bus, handlers.requests, self._noticed, handlers.log
         )
@@ -257,28 +256,8 @@ class Connection:
 
     async def check(self, seconds: float) -> None:
         """Checks whether the server still answers; if not, reconnects."""
-        session = self.session()
-        # The end of a process is noticed in any case; and one that is busy may not answer for a while.
-        if session is None or self._target.kind != "remote":
-            return
-        error = await self._failure_of_check(session, seconds)
-        if error is not None and error.code in ("timeout", "connection-lost"):
-            session.lost("it no longer answers")
-
-    async def _check_credentials(self, session: Session) -> None:
-        """Finds out whether a 401 was about one request, or whether the credentials are dead."""
-        error = await self._failure_of_check(session, CHECK_SECONDS)
-        if isinstance(error, HttpError) and error.status == 401:
-            session.sign_in_needed(error)
-
-    async def _failure_of_check(self, session: Session, seconds: float) -> DragomanError | None:
-        """Sends a request that every server answers. None: it was answered."""
-        method = "ping" if session.driver.era == "legacy" else "server/discover"
-        try:
-            await session.request(method, {}, timeout_seconds=seconds, send_cancelled=False)
-        except DragomanError as error:
-            return error
-        return None
+        if (session := self.session()) is not None:
+            await self._health.check_answers(session, seconds)
 
     def log_problem(self, text: str) -> None:
         self._messages.logged("warning", text)
@@ -489,8 +468,7 @@ class Connection:
         session = self._session
         self.subscriptions.close()
         self._messages.cancel_requests()
-        if self._checking is not None:
-            self._checking.cancel()
+        self._health.stop()
         if session is None:
             return
         if reply_seconds is not None:
@@ -572,13 +550,13 @@ class Connection:
                 self.subscriptions.updated(params)
 
     def _unresponsive(self, session: Session) -> None:
-        if session is self._session and (self._checking is None or self._checking.done()):
-            self._checking = asyncio.create_task(self.check(CHECK_SECONDS))
+        if session is self.session():
+            self._health.start(self.check(CHECK_SECONDS))
 
     def _unauthorized(self, session: Session) -> None:
         # While connecting, the failed request reports it to the handshake.
-        if session is self.session() and (self._checking is None or self._checking.done()):
-            self._checking = asyncio.create_task(self._check_credentials(session))
+        if session is self.session():
+            self._health.start(self._health.check_credentials(session))
 
     def _ended(self, session: Session, cause: str, how: End) -> None:
         if session is not self._session:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from typing import Any, Final
 
 from dragoman.clock import Clock
-from dragoman.connections.connection import CHECK_SECONDS, Connection
+from dragoman.connections.connection import Connection
+from dragoman.connections.health_check import CHECK_SECONDS
 from dragoman.transports import orphans
 
 TICK_SECONDS: Final = 5.0
