@@ -268,8 +268,20 @@ def test_a_settings_file_that_cannot_be_written_costs_only_the_rule(home: Path):
         person.answers(WITH_RULE, "a")
         code, rest = person.ends()
 
-    assert (code, rest.splitlines()[-1]) == (exit_codes.OK, "burn")
+    assert code == exit_codes.OK
+    assert "burn" in rest.splitlines()
+    assert "! the rule could not be kept: " in rest
     assert "Traceback" not in rest
+
+
+@pytest.mark.requirement("PRM-6")
+def test_an_audit_log_that_cannot_be_written_is_reported_beside_the_result(home: Path):
+    log = home / ".dragoman" / "logs" / "audit.jsonl"
+    log.mkdir(parents=True)
+    done = run("call", "mcp__s__plain", *SERVER)
+
+    assert (done.returncode, done.stdout) == (exit_codes.OK, "plain\n")
+    assert done.stderr == f"! the audit log {log} cannot be written: Is a directory\n"
 
 
 # --- what is shown is what runs ---

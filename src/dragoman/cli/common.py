@@ -10,7 +10,7 @@ import contextlib
 import difflib
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, Unpack
 
 import click
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from dragoman.catalog.tools import ServerTool
     from dragoman.cli.approval_questions import Started
+    from dragoman.events import Event
     from dragoman.host import Host, HostOptions
     from dragoman.servers.status import ServerStatus
 
@@ -123,13 +124,14 @@ def run_with_host(
     sources: Sources | Mapping[str, Any],
     work: Callable[[Host], Awaitable[T]],
     *,
-    shows_hook_reports: bool = True,
+    shows_reports: bool = True,
     **options: Unpack[HostOptions],
 ) -> T:
     """Runs one command's work in an open host. SIGTERM and SIGHUP close the host before the end.
 
     `options`: those of `Host`. Without an `interaction` the command makes no calls; the permission mode is
-    `default` unless another one is given. `shows_hook_reports`: what hooks have to say is written to stderr.
+    `default` unless another one is given. `shows_reports`: what hooks have to say, and what could not be
+    written down (audit log, rules), is written to stderr.
     """
     import asyncio
 
@@ -142,18 +144,18 @@ def run_with_host(
         task = asyncio.current_task()
         if task is not None:
             _cancel_on_signals(task)
-        async with Host(sources, **options) as host:
-            for problem in host.problems:
-                if problem not in host.configuration.problems:  # those are shown before a host is opened
-                    show_problem(problem)
-            is_shown = shows_hook_reports and (options.get("interaction") is not None or options.get("audit"))
-            reporting = asyncio.create_task(_show_hook_reports(host)) if is_shown else None
-            try:
+        host = Host(sources, **options)
+        is_shown = shows_reports and (options.get("interaction") is not None or options.get("audit"))
+        reporting = asyncio.create_task(_show_reports(host.events())) if is_shown else None
+        try:
+            async with host:
+                for problem in host.problems:
+                    if problem not in host.configuration.problems:  # those are shown before a host is opened
+                        show_problem(problem)
                 return await work(host)
-            finally:
-                if reporting is not None:
-                    await asyncio.sleep(0.01)  # the last report is shown
-                    reporting.cancel()
+        finally:
+            if reporting is not None:
+                await reporting  # the last reports come while the host is closed
 
     try:
         return asyncio.run(main())
@@ -183,15 +185,21 @@ def _cancel_on_signals(task: asyncio.Task[Any]) -> None:
                 task.get_loop().add_signal_handler(number, task.cancel)
 
 
-async def _show_hook_reports(host: Host) -> None:
-    """Shows what hooks have to say, and why one failed."""
+async def _show_reports(events: AsyncIterator[Event]) -> None:
+    """Shows what hooks have to say, and what goes wrong besides the work, until the host is closed."""
     from dragoman.cli.render.progress import StatusLine
-    from dragoman.events import HookReported
+    from dragoman.events import ConfigurationChanged, HookReported
 
-    async for event in host.events():
+    async for event in events:
+        reports: tuple[str, ...] = ()
         if isinstance(event, HookReported):
+            reports = (f"hook {event.hook} ({event.event}): {event.text}",)
+        elif isinstance(event, ConfigurationChanged):
+            reports = event.problems
+        if reports:
             StatusLine.hide_current()
-            show_problem(f"hook {event.hook} ({event.event}): {event.text}")
+        for report in reports:
+            show_problem(report)
 
 
 async def wait_for_servers(host: Host, *, silent: bool = False) -> Collection[ServerStatus]:

@@ -33,4 +33,4 @@ def open_app(wanted: Wanted, options: AgentOptions) -> int:
             click.echo(f"Continue with: dragoman --resume {app.control.transcript_id}", err=True)
         return exit_codes.OK
 
-    return run(wanted, options, work, interaction, shows_hook_reports=False)
+    return run(wanted, options, work, interaction, shows_reports=False)

@@ -121,7 +121,7 @@ def run(
     work: Callable[[Host], Awaitable[T]],
     interaction: Interaction | None = None,
     *,
-    shows_hook_reports: bool = True,
+    shows_reports: bool = True,
 ) -> T:
     """Runs the work in a host with the rules of the command line, and the model for servers that ask."""
     from dragoman.agent.classifier import ModelClassifier
@@ -145,7 +145,7 @@ def run(
         sampler=ModelSampler(model),
         classifier=ModelClassifier(model),
         session_hooks=False,
-        shows_hook_reports=shows_hook_reports,
+        shows_reports=shows_reports,
     )
 
 
