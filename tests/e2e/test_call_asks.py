@@ -270,8 +270,8 @@ def test_a_settings_file_that_cannot_be_written_costs_only_the_rule(home: Path):
 
     assert code == exit_codes.OK
     assert "burn" in rest.splitlines()
-    file = home / ".dragoman" / "settings.json"
-    problem = f"! the rule could not be kept: {file}: the file cannot be locked: Not a directory"
+    file, locks = home / ".dragoman" / "settings.json", home / ".dragoman" / "state" / "locks"
+    problem = f"! the rule could not be kept: {file}: its lock in {locks} cannot be used: Not a directory"
     assert problem in " ".join(rest.split()), "it may take several lines"
     assert "Traceback" not in rest
 

@@ -118,12 +118,22 @@ def main() -> None:
         code = _run()
         sys.stdout.flush()
     except OSError as error:
-        # The reader of the output has ended, or the disk is full: nothing more can be written there.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if error.errno != errno.EPIPE:
-            click.echo(f"error: the output could not be written: {error.strerror}", err=True)
-        code = 1
+        code = report_system_error(error)
     sys.exit(code)
+
+
+def report_system_error(error: OSError) -> int:
+    """Says what the operating system refused; the exit code. An error without a file is about the output."""
+    if error.filename is not None:
+        from dragoman.cleaning import one_line
+
+        click.echo(f"error: {one_line(str(error.filename))} cannot be used: {error.strerror}", err=True)
+        return 1
+    # The reader of the output has ended, or the disk is full: nothing more can be written there.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno != errno.EPIPE:
+        click.echo(f"error: the output could not be written: {error.strerror}", err=True)
+    return 1
 
 
 def _is_plain() -> bool:

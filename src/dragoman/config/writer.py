@@ -173,8 +173,8 @@ def _tighten(path: Path, real: Path) -> None:
 def _locked(path: Path, real: Path) -> Generator[None]:
     from filelock import FileLock, Timeout
 
-    with _translated(path, "the file cannot be locked"):
-        folder = paths.state_dir() / "locks"
+    folder = paths.state_dir() / "locks"
+    with _translated(path, f"its lock in {folder} cannot be used"):
         paths.make_private(folder)
         file = folder / f"{hashlib.sha256(os.fsencode(real)).hexdigest()}.lock"
         tighten(resolved(file))
@@ -198,8 +198,8 @@ _HINTS: Final = {
     errno.ENOSPC: "Free some space.",
     errno.EDQUOT: "Free some space.",
     errno.EROFS: "The file system is read-only.",
-    errno.EACCES: "Check the permissions of the file and of its folder.",
-    errno.EPERM: "Check the permissions of the file and of its folder.",
+    errno.EACCES: "Check the owner and the permissions of the file and of its folder.",
+    errno.EPERM: "Check the owner and the permissions of the file and of its folder.",
 }
 
 

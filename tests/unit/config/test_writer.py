@@ -306,7 +306,8 @@ def test_every_name_of_a_file_has_the_same_lock():
 
 def test_without_a_place_for_locks_nothing_is_written(home: Path):
     (home / ".dragoman").write_text("in the way")
-    assert "the file cannot be locked" in refusal().reason
+    folder = home / ".dragoman" / "state" / "locks"
+    assert refusal().reason == f"its lock in {folder} cannot be used: Not a directory"
     assert not FILE.exists()
 
 
