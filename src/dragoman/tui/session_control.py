@@ -5,6 +5,7 @@ meanwhile. Another session takes its place after `/clear`, `/resume` and `/model
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
@@ -85,6 +86,8 @@ class SessionControl:
         if history := session.conversation.history:
             self._app.conversation.show_all(blocks_of(history))
             self._app.note("The conversation is continued.")
+        # What was said stays. Garbage collections that go through it would delay keys by 100 ms.
+        gc.freeze()
         early, self._early = self._early, []
         for text in early:
             self.send(text)
