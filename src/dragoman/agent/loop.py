@@ -55,9 +55,11 @@ from dragoman.agent.events import (
     ToolCallFinished,
     ToolCallProgressed,
     ToolCallStarted,
+    TranscriptIncomplete,
     Usage,
 )
 from dragoman.agent.retry import CUT_OFF, is_cut_off, react
+from dragoman.agent.subagents import current_call_id
 from dragoman.agent.transcript import Record
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.turn import call_in_turn
@@ -124,6 +126,7 @@ class Conversation:
         self._hooks = hooks
         self._meter = Meter(limits.context_tokens)
         self._repeats = _Repeats()
+        self._is_loss_reported = False
         self._are_instructions_changed = False
         """Whether servers' instructions are others than in the system prompt."""
         self.queued: list[str] = []
@@ -174,7 +177,9 @@ class Conversation:
         what ended it."""
         text, stops = "", 0
         for turn in range(1, self._limits.max_turns + 1):
+            self._report_loss(on_event)
             response = await self._respond(on_event)
+            self._report_loss(on_event)
             text = _text_of(response) or text
             calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
             if calls:
@@ -281,7 +286,7 @@ class Conversation:
     async def _call_tools(self, calls: Sequence[ToolCallPart], on_event: OnEvent) -> None:
         """Makes the calls of one response, and records a result for each of them, whatever happens."""
         results: dict[int, ToolReturnPart] = {}
-        parallel = {tool.name for tool in self._toolbox.tools() if tool.hints.is_parallel}
+        parallel = {tool.name for tool in self._toolbox.tools() if tool.is_parallel}
 
         async def make(place: int) -> CallOutcome:
             call = calls[place]
@@ -314,6 +319,7 @@ class Conversation:
         arguments, problem = read_arguments(call)
         name, call_id = call.tool_name, call.tool_call_id
         on_event(ToolCallStarted(call_id=call_id, tool=name, arguments=arguments))
+        current_call_id.set(call_id)
         try:
             outcome = problem or await self._toolbox.call(
                 name,
@@ -359,8 +365,18 @@ class Conversation:
 
     def _add(self, message: ModelMessage) -> None:
         self._history.append(message)
-        if self._transcript is not None:
+        if self._transcript is None:
+            return
+        if self._transcript.problem is None:
             self._transcript.add(message)
+        else:
+            self._transcript.restart(self._history)
+
+    def _report_loss(self, on_event: OnEvent) -> None:
+        problem = self._transcript.problem if self._transcript is not None else None
+        if problem is not None and not self._is_loss_reported:
+            self._is_loss_reported = True
+            on_event(TranscriptIncomplete(problem))
 
 
 class _Repeats:

@@ -80,7 +80,7 @@ async def open_session(
     transcript, source = _transcript(options)
     host.hooks.enter_conversation(transcript.id, str(transcript.path))
     hooks = ConversationHooks(host.hooks)
-    work = Work(options.folders, loading, options.model, load, options.max_turns)
+    work = Work(options.folders, loading, options.model, load, options.max_turns, transcript)
     subagents = Subagents(host, options.agents, work)
     session: AgentSession | None = None
     try:

@@ -296,7 +296,8 @@ async def test_what_does_not_carry_the_marker_outlives_the_conversation(folder: 
     async with benched(folder) as bench:
         await bench.text("Bash", command=f"env -u {MARKER} {ESCAPES['setsid']}\n{_HAS_STARTED}")
     facts = read_process(int((folder / "pid").read_text()))
-    assert facts is not None and facts.is_alive
+    assert facts is not None
+    assert facts.is_alive
     assert signal_process(facts.pid, facts.started, KILL)
 
 

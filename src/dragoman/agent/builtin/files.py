@@ -7,11 +7,13 @@ import base64
 import difflib
 import os
 import stat
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from dragoman import atomic_write
 from dragoman.agent.builtin.schema import object_schema
 from dragoman.agent.builtin.workspace import PATH, FileProblem, Workspace
 from dragoman.catalog.tools import BuiltinTool
@@ -27,6 +29,9 @@ IMAGE_LIMIT_BYTES: Final = 32 * 1024 * 1024
 DIFF_LINES: Final = 60
 PROPOSED_LINES: Final = 5000
 """Of the difference that a person is shown before a file is changed."""
+
+_writing = threading.Lock()
+"""Agents work side by side, and a file is replaced by one of them at a time."""
 
 _PATH_SCHEMA: Final = {
     "type": "string",
@@ -144,8 +149,7 @@ def _write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     if not is_new:
         _regular_size(path)
         workspace.check_read(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    _put(path, content)
     workspace.note_read(path)
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
     return f"{'Created' if is_new else 'Replaced'} {path} ({lines} lines)."
@@ -158,9 +162,19 @@ def _edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     workspace.check_read(path)
     before = path.read_bytes().decode("utf-8", "surrogateescape")
     after = _edited(before, arguments)
-    path.write_bytes(after.encode("utf-8", "surrogateescape"))
+    _put(path, after)
     workspace.note_read(path)
     return f"Changed {path}:\n{_diff(before, after)}"
+
+
+def _put(path: Path, text: str) -> None:
+    """Replaces the file as a whole: should the disk be full, the old content is not lost."""
+    try:
+        with _writing:
+            atomic_write.put(path, text.encode("utf-8", "surrogateescape"), private=False)
+    except OSError as error:
+        state = "It is as it was before." if path.exists() else "It was not created."
+        raise FileProblem(f"{path} cannot be written: {error.strerror or error}. {state}") from None
 
 
 def _edited(before: str, arguments: Mapping[str, Any]) -> str:

@@ -182,7 +182,9 @@ class Shell:
 class Command:
     """One running command."""
 
-    def __init__(self, process: asyncio.subprocess.Process, folder_file: Path, watchdog: ProcessWatchdog) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, folder_file: Path, watchdog: ProcessWatchdog
+    ) -> None:
         self._process = process
         self._started = start_of(process.pid)
         self._folder_file = folder_file

@@ -21,6 +21,7 @@ from dragoman.agent.events import (
     TextDelta,
     ToolCallFinished,
     ToolCallStarted,
+    TranscriptIncomplete,
 )
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line, visible
@@ -162,6 +163,8 @@ class Shown:
                 self._line(f"… {event.reason}; next attempt in {event.wait_seconds:.0f} s")
             case PromptRefused():
                 self._line(f"… a hook refused the message: {one_line(event.reason, 300)}")
+            case TranscriptIncomplete():
+                self._line(f"! {event.text}")
             case SubagentEvent(event=ToolCallStarted() as started):
                 self._line(f"  [{event.agent}] → {one_line(started.tool, 80)}")
             case ContextCompacted():
