@@ -12,6 +12,18 @@ from dragoman.cleaning import one_line
 from dragoman.wire.peer import Progress
 
 
+class Message(Struct, frozen=True):
+    """What the person says to the model."""
+
+    text: str
+    shown: str | None = None
+    """What the person wrote, if the text is not that: the text of a prompt is a server's."""
+
+    @property
+    def written(self) -> str:
+        return self.text if self.shown is None else self.shown
+
+
 class TextDelta(Struct, frozen=True):
     """The model wrote some more text."""
 

@@ -8,10 +8,10 @@ events; questions to the person are asked by the host.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError
 from pydantic_ai.messages import (
@@ -44,6 +44,7 @@ from dragoman.agent.conversion import (
 from dragoman.agent.events import (
     AgentEvent,
     ContextCompacted,
+    Message,
     PromptRefused,
     QueuedSent,
     Reply,
@@ -64,6 +65,7 @@ from dragoman.agent.transcript import Record
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.turn import call_in_turn
 from dragoman.errors import CallError, ModelUnavailable
+from dragoman.hooks.merging import Submitted
 from dragoman.host import Host
 from dragoman.interaction import (
     ConversationTurn,
@@ -129,8 +131,10 @@ class Conversation:
         self._is_loss_reported = False
         self._are_instructions_changed = False
         """Whether servers' instructions are others than in the system prompt."""
-        self.queued: list[str] = []
+        self.queued: list[Message] = []
         """Messages that the model is given along with the next tool results. They can be withdrawn here."""
+        self.expand: Callable[[str], Awaitable[str]] = _as_written
+        """Adds to what the person wrote what it mentions, when it is sent."""
         self.usage = Usage()
         """Of the whole conversation."""
 
@@ -159,15 +163,15 @@ class Conversation:
 
     def queue(self, prompt: str) -> None:
         """Gives the model a message along with the next tool results, while it works."""
-        self.queued.append(prompt)
+        self.queued.append(Message(prompt))
 
-    async def run(self, prompt: str, on_event: OnEvent = lambda event: None) -> Reply:
+    async def run(self, prompt: str | Message, on_event: OnEvent = lambda event: None) -> Reply:
         """The model's answer to a prompt. Raises `ModelUnavailable`. When it is cancelled, the conversation
         stays complete, and the next prompt continues it."""
-        submitted = await self._hooks.prompt_submitted(prompt)
+        submitted = await self._submitted(Message(prompt) if isinstance(prompt, str) else prompt)
         if submitted.refusal is not None:
             return Reply(text="", turns=0, usage=Usage(), stopped_by="hook", reason=submitted.refusal)
-        self._add_texts(*self._changed_instructions(), *submitted.context, prompt)
+        self._add_texts(*self._changed_instructions(), *submitted.context)
         before = self.usage
         text, turns, stopped_by = await self._work(on_event)
         return Reply(text=text, turns=turns, usage=self.usage - before, stopped_by=stopped_by)
@@ -336,18 +340,28 @@ class Conversation:
 
     # What was said.
 
+    async def _submitted(self, message: Message) -> Submitted:
+        """What hooks say about a message; unless they refuse it, the context ends with the message itself and
+        what it mentions."""
+        submitted = await self._hooks.prompt_submitted(message.text)
+        if submitted.refusal is not None:
+            return submitted
+        text = await self.expand(message.text) if message.shown is None else message.text
+        return structs.replace(submitted, context=(*submitted.context, text))
+
     async def _add_queued(self, on_event: OnEvent) -> None:
         """Messages of the person, and instructions of servers that were connected meanwhile."""
-        sent: list[str] = []
-        texts = self._changed_instructions()
-        while self.queued:
-            prompt = self.queued.pop(0)
-            submitted = await self._hooks.prompt_submitted(prompt)
-            if submitted.refusal is None:
-                sent.append(prompt)
-                texts += [*submitted.context, prompt]
+        submitted = [(message, await self._submitted(message)) for message in [*self.queued]]
+        texts, sent = self._changed_instructions(), list[str]()
+        for message, said in submitted:
+            if message not in self.queued:  # withdrawn meanwhile
+                continue
+            self.queued.remove(message)
+            if said.refusal is None:
+                sent.append(message.written)
+                texts += said.context
             else:
-                on_event(PromptRefused(prompt=prompt, reason=submitted.refusal))
+                on_event(PromptRefused(prompt=message.written, reason=said.refusal))
         if texts:
             self._add_texts(*texts)
         if sent:
@@ -377,6 +391,10 @@ class Conversation:
         if problem is not None and not self._is_loss_reported:
             self._is_loss_reported = True
             on_event(TranscriptIncomplete(problem))
+
+
+async def _as_written(text: str) -> str:
+    return text
 
 
 class _Repeats:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, structs
 
+from dragoman.agent.events import Message
 from dragoman.agent.models import choose_model
 from dragoman.catalog.commands import read_arguments
 from dragoman.catalog.prompts import PromptResult
@@ -126,7 +127,7 @@ async def _run_prompt(app: ConversationApp, line: Line) -> None:
         app.note(f"There is no command /{one_line(line.name, 80)}. /help lists them.", is_problem=True)
         return
     found = await app.host.prompts.get(prompt.name, read_arguments(prompt, line.rest))
-    app.control.send(prompt_text(found), shown=f"/{line.name} {line.rest}".strip())
+    app.control.send(Message(prompt_text(found), shown=f"/{line.name} {line.rest}".strip()))
 
 
 def prompt_text(found: PromptResult) -> str:
