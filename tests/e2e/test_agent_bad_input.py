@@ -4,6 +4,7 @@ provider on loopback."""
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -48,9 +49,9 @@ def workshop(*options: str) -> str:
         (ANTHROPIC, Status(529), "the provider is overloaded"),
         (CHAT, Status(429, "1"), "too many requests"),
         (RESPONSES, Status(500), "the provider had an error"),
-        (ANTHROPIC, Cut(["Half an"]), "the connection to the provider failed"),
-        (CHAT, Cut(["Half an"]), "the connection to the provider failed"),
-        (RESPONSES, Cut(["Half an"]), "the connection to the provider failed"),
+        (ANTHROPIC, Cut(["Half an"]), "the connection to the provider at {url} failed"),
+        (CHAT, Cut(["Half an"]), "the connection to the provider at {url} failed"),
+        (RESPONSES, Cut(["Half an"]), "the connection to the provider at {url} failed"),
         (ANTHROPIC, Cut(["Half an"], cleanly=True), "the answer was cut off"),
         (RESPONSES, Cut(["Half an"], cleanly=True), "the answer was cut off"),
     ],
@@ -59,7 +60,7 @@ def test_a_passing_failure_is_shown_and_tried_again(model: str, failure: Step, r
     with FakeProvider(failure, ["The whole answer."]) as provider:
         done = run(*words(provider, model, "-p", "go"))
     assert (done.returncode, done.stdout) == (0, "The whole answer.\n")
-    assert done.stderr == f"{reason}; next attempt in 1 s\n"
+    assert done.stderr == f"{reason.format(url=provider.url)}; next attempt in 1 s\n"
     assert provider.requests[0] == provider.requests[1]
 
 
@@ -124,6 +125,40 @@ def test_a_server_that_dies_in_the_middle_of_a_turn_is_a_result_and_comes_back()
     assert "interrupted" not in lost, "the person did not stop it"
     assert "shop" in lost
     assert provider.tool_results(2)[-1] == "42"
+
+
+@pytest.mark.requirement("AGT-5")
+def test_a_full_disk_is_said_once_and_the_conversation_goes_on(home: Path) -> None:
+    """No file may grow beyond 3000 bytes, which fails in the same place as a full disk."""
+    (home / "work" / "old.txt").write_text("old\n")
+    large = "x" * 5000
+    writes = [("Write", {"file_path": f"{name}.txt", "content": large}) for name in ("old", "new")]
+    script = ([("Read", {"file_path": "old.txt"})], writes, [("Bash", {"command": "seq 50000"})], ["Done."])
+    with FakeProvider(*script) as provider:
+        command = [DRAGOMAN, *words(provider, CHAT, "-p", "go", "--permission-mode", "bypassPermissions")]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=home / "work",
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
+        )
+    assert (done.returncode, done.stdout) == (0, "Done.\n")
+    (transcript,) = (home / ".dragoman/state/conversations").glob("*.jsonl")
+    (said,) = [line for line in done.stderr.splitlines() if "transcript" in line]
+    assert said == (
+        f"The transcript {transcript} cannot be written: File too large. The conversation goes on. Unless the "
+        "file can be written again, what is said from now on is lost when it ends."
+    )
+    old, new = (home / "work" / f"{name}.txt" for name in ("old", "new"))
+    assert provider.tool_results(2)[1:] == [
+        f"{old} cannot be written: File too large. It is as it was before.",
+        f"{new} cannot be written: File too large. It was not created.",
+    ]
+    assert old.read_text() == "old\n"
+    assert sorted(path.name for path in (home / "work").iterdir()) == ["old.txt"]
+    assert provider.tool_results(3)[3].startswith("1\n2\n3\n"), "what could not be saved is shortened"
 
 
 class Case:

@@ -238,7 +238,7 @@ class Conversation:
                 if is_cut_off(response):
                     raise ModelConnectionError(self._model.model_name, CUT_OFF)
             except ModelAPIError as error:
-                reaction = react(error, attempt)
+                reaction = react(error, attempt, self._model.base_url)
                 if reaction.action == "compact" and not has_compacted and len(self._history) > 1:
                     has_compacted = True
                     await self.compact(on_event, trigger="auto")

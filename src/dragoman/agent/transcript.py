@@ -7,7 +7,6 @@ written again once that is possible. Files are private to the person.
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 import re
@@ -126,8 +125,9 @@ def _append(path: Path, data: bytes) -> None:
     paths.make_private(path.parent)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        if os.write(descriptor, data) < len(data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
     finally:
         os.close(descriptor)
 

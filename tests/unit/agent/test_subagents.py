@@ -208,7 +208,11 @@ async def test_an_agent_that_never_ends_is_stopped():
 async def test_a_conversation_with_an_agent_has_its_prompt_and_its_tools():
     model = ScriptedModel("Hello.")
     await Desk(main=model).ask(agent=agent("tools: mcp__two__*, Grep"))
-    assert set(model.tools[0]) == {"Grep", "read_result", *(f"mcp__two__{name}" for name in ("look", "touch", "meet"))}
+    assert set(model.tools[0]) == {
+        "Grep",
+        "read_result",
+        *(f"mcp__two__{name}" for name in ("look", "touch", "meet")),
+    }
     assert "You are a helper." in (model.requests[0][-1].instructions or "")
 
 
