@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 PAUSE_SECONDS = 0.02
-TEXT = "Some words of an **answer** with `code` in it.\n\n- one point\n- another one\n\n```python\nx = (1, 2)\n```\n\n"
+TEXT = (
+    "Some words of an **answer** with `code` in it.\n\n- one point\n- another one\n\n```python\nx = (1, 2)\n"
+    "```\n\n"
+)
 WORDS = re.findall(r"\S+\s*", TEXT.lower())
 
 

@@ -148,8 +148,8 @@ def test_a_full_disk_is_said_once_and_the_conversation_goes_on(home: Path) -> No
     (transcript,) = (home / ".dragoman/state/conversations").glob("*.jsonl")
     (said,) = [line for line in done.stderr.splitlines() if "transcript" in line]
     assert said == (
-        f"The transcript {transcript} cannot be written: File too large. The conversation goes on. Unless the "
-        "file can be written again, what is said from now on is lost when it ends."
+        f"The transcript {transcript} cannot be written: File too large. The conversation goes on. Unless "
+        "the file can be written again, what is said from now on is lost when it ends."
     )
     old, new = (home / "work" / f"{name}.txt" for name in ("old", "new"))
     assert [json.loads(result)["error"] for result in provider.tool_results(2)[1:]] == [

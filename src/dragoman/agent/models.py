@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -111,7 +111,7 @@ async def load_model(choice: ModelChoice) -> Model:
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
+def _without_collections() -> Generator[None]:
     """The import makes half a million objects that stay until the end. A garbage collection that goes through
     them stops all threads for 100 ms and finds nothing: there is none meanwhile, and later ones leave these
     objects out."""

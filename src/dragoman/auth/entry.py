@@ -85,8 +85,8 @@ class Entry(HiddenRepr, frozen=True, kw_only=True):
         if not self.is_given:
             return f"Run `dragoman mcp login {self.server}`."
         return (
-            f"Run `dragoman mcp login {self.server} --mcp-config SERVER`; SERVER is the URL, the file or the JSON "
-            "text by which it was given. The sign-in is kept."
+            f"Run `dragoman mcp login {self.server} --mcp-config SERVER`; SERVER is the URL, the file or the "
+            "JSON text by which it was given. The sign-in is kept."
         )
 
     @property

@@ -235,8 +235,8 @@ def _sweep_marked(text: str) -> None:
 
 
 def end_marked(is_meant: Callable[[str], bool]) -> None:
-    """Kills every process with such a marker in its environment, again and again until there is none: they may
-    start others meanwhile."""
+    """Kills every process with such a marker in its environment, again and again until there is none: they
+    may start others meanwhile."""
     for _ in range(_KILL_ROUNDS):
         found = [
             facts for facts in all_processes() if facts.is_alive and is_meant(marker_of(facts.pid) or "")

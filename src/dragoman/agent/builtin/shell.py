@@ -3,8 +3,8 @@
 Each command runs in a process group of its own, without a terminal and without input. When it has ended, when
 its time is over, when the call is cancelled, and when the host ends, the whole group is ended. What has left
 its group is found by a marker in its environment, and ended with the conversation. The working directory is
-kept from one command to the next as long as it stays in the person's folders. Permission rules judge the command
-as it is written; see `permissions/shell`.
+kept from one command to the next as long as it stays in the person's folders. Permission rules judge the
+command as it is written; see `permissions/shell`.
 """
 
 from __future__ import annotations
