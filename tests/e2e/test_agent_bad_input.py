@@ -168,7 +168,8 @@ class Case:
         self.script = script
         self.mcp = mcp
         self.is_there = is_there
-        """What shows that the point was reached: `request` (the provider has one), `holding`, `started`."""
+        """What shows that the point was reached: `request` (the provider has one), `holding`, `started`,
+        `command` (it runs)."""
 
 
 def _no_servers(home: Path) -> str:
@@ -184,11 +185,13 @@ def _open(home: Path) -> str:
     return workshop()
 
 
+COMMAND = "setsid sleep 300 & touch command-works; sleep 300"
 POINTS = {
     "connecting": Case((), _gated, "started"),
     "the model writes": Case((Holds(["Once upon "]),), _no_servers, "holding"),
     "the model writes a call": Case((Holds([("Read", {"file_path": "x"})]),), _no_servers, "holding"),
     "a server works": Case(([("mcp__shop__hold", {})],), _open, "request"),
+    "a command works": Case(([("Bash", {"command": COMMAND})],), _no_servers, "command"),
     "between attempts": Case((Status(529, "30"),), _no_servers, "request"),
 }
 
@@ -207,7 +210,7 @@ def test_ended_at_any_point_nothing_runs_on_and_the_conversation_can_be_continue
         process = subprocess.Popen(
             [
                 DRAGOMAN,
-                *words(provider, CHAT, "-p", "go", "--allowed-tools", "mcp__shop"),
+                *words(provider, CHAT, "-p", "go", "--allowed-tools", "mcp__shop", "--allowed-tools", "Bash"),
                 "--mcp-config",
                 case.mcp(home),
             ],
@@ -234,6 +237,8 @@ def _is_there(case: Case, provider: FakeProvider, home: Path) -> bool:
             return provider.is_holding.is_set()
         case "request":
             return bool(provider.requests)
+        case "command":
+            return (home / "work/command-works").exists()
         case _:
             return any((home / ".dragoman/state/conversations").glob("*.jsonl"))
 

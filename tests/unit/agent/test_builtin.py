@@ -292,6 +292,14 @@ async def test_what_a_command_leaves_behind_in_another_session_ends_with_the_con
     assert facts is None or not facts.is_alive
 
 
+async def test_a_call_does_not_wait_for_what_a_command_leaves_behind(folder: Path):
+    async with asyncio.timeout(20), benched(folder) as bench:
+        assert await bench.text("Bash", command="setsid sleep 300 & echo started") == "started"
+        assert await bench.text("Bash", command="setsid sleep 300 & exec sleep 300", timeout_seconds=0.2) == (
+            "\n(Ended after 0.2 s: it took too long.)"
+        )
+
+
 async def test_what_does_not_carry_the_marker_outlives_the_conversation(folder: Path):
     async with benched(folder) as bench:
         await bench.text("Bash", command=f"env -u {MARKER} {ESCAPES['setsid']}\n{_HAS_STARTED}")

@@ -17,7 +17,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from dragoman.agent.builtin.schema import object_schema
 from dragoman.agent.builtin.workspace import FileProblem, Workspace
@@ -183,9 +183,16 @@ class Command:
     """One running command."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, folder_file: Path, watchdog: ProcessWatchdog
+        self,
+        process: asyncio.subprocess.Process,
+        pipe: IO[bytes],
+        folder_file: Path,
+        watchdog: ProcessWatchdog,
     ) -> None:
+        """`pipe`: its output. It is not part of the process object: waiting for that is waiting for every
+        process that holds one of its pipes."""
         self._process = process
+        self._pipe = pipe
         self._started = start_of(process.pid)
         self._folder_file = folder_file
         self._watchdog = watchdog
@@ -200,26 +207,31 @@ class Command:
         """Raises `OSError`."""
         descriptor, folder_file = tempfile.mkstemp(prefix="dragoman-cwd-")
         os.close(descriptor)
+        reading, writing = os.pipe()
+        pipe = os.fdopen(reading, "rb", 0)
         program = shutil.which("bash") or "/bin/sh"
         environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
         try:
             process = await asyncio.create_subprocess_exec(
                 *(program, "-c", _SCRIPT, "bash", text, folder_file),
                 stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
+                stdout=writing,
                 stderr=asyncio.subprocess.STDOUT,
                 cwd=cwd,
                 env={**environment, MARKER: marker},
                 start_new_session=True,
             )
         except BaseException:
+            pipe.close()
             os.unlink(folder_file)
             raise
+        finally:
+            os.close(writing)
         watchdog.watch(process.pid)
         assert process.stdin is not None
         process.stdin.write(b"\n")
         process.stdin.close()
-        return Command(process, Path(folder_file), watchdog)
+        return Command(process, pipe, Path(folder_file), watchdog)
 
     @property
     def is_running(self) -> bool:
@@ -247,12 +259,17 @@ class Command:
             await asyncio.wait([self._collecting])
             await self._process.wait()
         finally:
+            self._pipe.close()
             self._watchdog.release(self._process.pid)
 
     async def _collect(self) -> None:
-        assert self._process.stdout is not None
-        while data := await self._process.stdout.read(65536):
-            self.output.add(data)
+        reader, loop = asyncio.StreamReader(), asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._pipe)
+        try:
+            while data := await reader.read(65536):
+                self.output.add(data)
+        finally:
+            transport.close()
 
 
 class Output:

@@ -142,6 +142,9 @@ class Shown:
 
     def __init__(self) -> None:
         self._is_in_line = False
+        self._running = 0
+        self._is_named = False
+        """Whether results name their tool, because several calls were under way at once."""
 
     def event(self, event: AgentEvent) -> None:
         match event:
@@ -151,9 +154,13 @@ class Shown:
             case ToolCallStarted():
                 arguments = ", ".join(f"{name}={value!r}" for name, value in event.arguments.items())
                 self._line(f"→ {one_line(event.tool, 80)}({one_line(arguments, 200)})")
+                self._running += 1
+                self._is_named = self._running > 1
             case ToolCallFinished():
                 mark = "✗" if event.outcome.is_error else "✓"
-                self._line(f"  {mark} {one_line(event.outcome.text, 200)}")
+                tool = f"{one_line(event.tool, 80)}: " if self._is_named else ""
+                self._line(f"  {mark} {tool}{one_line(event.outcome.text, 200)}")
+                self._running -= 1
             case RetryScheduled():
                 self._line(f"… {event.reason}; next attempt in {event.wait_seconds:.0f} s")
             case PromptRefused():
