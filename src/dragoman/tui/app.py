@@ -82,6 +82,8 @@ class ConversationApp(App[int]):
         self._load = load
         self._tasks: set[asyncio.Task[Any]] = set()
         self._interrupted_at = float("-inf")
+        self.on_session_opened: Callable[[], object] = lambda: None
+        """Called when a conversation was read, before it is shown."""
 
     # The screen.
 

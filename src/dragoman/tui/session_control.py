@@ -5,7 +5,6 @@ meanwhile. Another session takes its place after `/clear`, `/resume` and `/model
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
@@ -81,14 +80,13 @@ class SessionControl:
 
     def _opened(self, session: AgentSession) -> None:
         self.session = session
+        self._app.on_session_opened()
         session.subagents.on_event = self._on_event
         session.conversation.expand = self._expanded
         self._has_warned = False
         if history := session.conversation.history:
             self._app.conversation.show_all(blocks_of(history))
             self._app.note("The conversation is continued.")
-        # What was said stays. Garbage collections that go through it would delay keys by 100 ms.
-        gc.freeze()
         early, self._early = self._early, []
         for message in early:
             self.send(message)

@@ -204,6 +204,19 @@ async def test_a_failed_server_is_one_line_with_the_next_step(desk: Desk):
         assert "1/2 servers, 1 failed" in seat.shown("#status")
 
 
+async def test_a_transcript_that_cannot_be_written_is_said_once_and_the_conversation_goes_on(
+    desk: Desk, home: Path
+):
+    folder = home / ".dragoman/state/conversations"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.touch()
+    async with desk.opened("first", "second") as seat:
+        await seat.say("one")
+        await seat.say("two")
+        assert "second" in seat.text
+        assert seat.text.count("cannot be written: Not a directory. The conversation goes on.") == 1
+
+
 async def test_a_failure_of_the_provider_is_shown_and_the_conversation_goes_on(desk: Desk):
     async with desk.opened(ValueError("odd"), "fine") as seat:
         await seat.say("one")
