@@ -153,7 +153,7 @@ def test_a_full_disk_is_said_once_and_the_conversation_goes_on(home: Path) -> No
     )
     old, new = (home / "work" / f"{name}.txt" for name in ("old", "new"))
     assert [json.loads(result)["error"] for result in provider.tool_results(2)[1:]] == [
-        f"{old} cannot be written: File too large. It is as it was before.",
+        f"{old} cannot be written: File too large. It is unchanged.",
         f"{new} cannot be written: File too large. It was not created.",
     ]
     assert old.read_text() == "old\n"

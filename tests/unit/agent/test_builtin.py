@@ -1,6 +1,7 @@
 """The agent's built-in tools: files, searching, the shell."""
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -196,6 +197,28 @@ def test_a_pattern_is_never_an_option(has_ripgrep: bool):
 
 
 # --- The shell ---
+
+
+async def test_a_file_that_cannot_be_replaced_is_written_in_place(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As one that is mounted by itself in a container."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EBUSY, "it is mounted")
+
+    path = folder / "mounted.txt"
+    path.write_text("old")
+    number = path.stat().st_ino
+    async with benched(folder) as bench:
+        await bench.text("Read", file_path="mounted.txt")
+        monkeypatch.setattr(os, "replace", refuse)
+        await bench.text("Write", file_path="mounted.txt", content="new")
+        assert (await bench.problem("Write", file_path="other.txt", content="new")).endswith(
+            "other.txt cannot be written: it is mounted. It was not created."
+        )
+    assert (path.read_text(), path.stat().st_ino) == ("new", number)
+    assert [each.name for each in folder.iterdir()] == ["mounted.txt"]
 
 
 async def test_a_command_prints_fails_and_moves(folder: Path):

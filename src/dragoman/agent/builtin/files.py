@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import difflib
+import errno
 import os
 import stat
 import threading
@@ -15,7 +16,7 @@ from typing import Any, Final
 
 from dragoman import atomic_write
 from dragoman.agent.builtin.schema import object_schema
-from dragoman.agent.builtin.workspace import PATH, FileProblem, Workspace
+from dragoman.agent.builtin.workspace import PATH, FileProblem, Workspace, version_of
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.content.blocks import Block, ImageBlock
 from dragoman.content.images import kind_of
@@ -30,6 +31,8 @@ DIFF_LINES: Final = 60
 PROPOSED_LINES: Final = 5000
 """Of the difference that a person is shown before a file is changed."""
 
+_CANNOT_BE_REPLACED: Final = (errno.EACCES, errno.EPERM, errno.EBUSY)
+"""The folder cannot be written, or the file is mounted by itself, as in a container."""
 _writing = threading.Lock()
 """Agents work side by side, and a file is replaced by one of them at a time."""
 
@@ -169,12 +172,25 @@ def _edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
 
 def _put(path: Path, text: str) -> None:
     """Replaces the file as a whole: should the disk be full, the old content is not lost."""
+    before = version_of(path)
     try:
         with _writing:
-            atomic_write.put(path, text.encode("utf-8", "surrogateescape"), private=False)
+            _replace(path, text.encode("utf-8", "surrogateescape"))
     except OSError as error:
-        state = "It is as it was before." if path.exists() else "It was not created."
-        raise FileProblem(f"{path} cannot be written: {error.strerror or error}. {state}") from None
+        after = version_of(path)
+        state = (
+            "is not complete" if before != after else "was not created" if after is None else "is unchanged"
+        )
+        raise FileProblem(f"{path} cannot be written: {error.strerror or error}. It {state}.") from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    try:
+        atomic_write.put(path, data, private=False)
+    except OSError as error:
+        if error.errno not in _CANNOT_BE_REPLACED or not path.exists():
+            raise
+        path.write_bytes(data)
 
 
 def _edited(before: str, arguments: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@ def open_app(wanted: Wanted, options: AgentOptions) -> int:
 
 
 def _leave_out_of_collections() -> None:
-    """What was said in a conversation stays. Garbage collections that go through all of it would delay keys by
-    100 ms and more."""
+    """What was said in a conversation stays. Garbage collections that go through all of it would delay keys
+    by 100 ms and more."""
     gc.collect()
     gc.freeze()
