@@ -176,6 +176,10 @@ class Conversation:
         text, turns, stopped_by = await self._work(on_event)
         return Reply(text=text, turns=turns, usage=self.usage - before, stopped_by=stopped_by)
 
+    @property
+    def _is_answered(self) -> bool:
+        return isinstance(self._history[-1], ModelResponse)
+
     async def _work(self, on_event: OnEvent) -> tuple[str, int, StoppedBy]:
         """Response after response until the model makes no more calls: its last text, how many responses, and
         what ended it."""
@@ -188,13 +192,17 @@ class Conversation:
             calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
             if calls:
                 await self._call_tools(calls, on_event)
-            elif not self.queued:
+            if calls or self.queued:
+                await self._add_queued(on_event)
+            if self._is_answered:
                 reason = await self._hooks.stopping(text, stops)
-                if reason is None:
-                    return text, turn, "length" if response.finish_reason == "length" else "end"
-                stops += 1
-                self._add_texts(f"{NOT_YET}\n\n{reason}")
-            await self._add_queued(on_event)
+                if reason is not None:
+                    stops += 1
+                    self._add_texts(f"{NOT_YET}\n\n{reason}")
+                if self.queued:
+                    await self._add_queued(on_event)
+            if self._is_answered:
+                return text, turn, "length" if response.finish_reason == "length" else "end"
         return text, self._limits.max_turns, "max-turns"
 
     async def compact(

@@ -286,6 +286,7 @@ class BuiltinTool(Tool):
 
     @property
     def is_parallel(self) -> bool:
+        """Whether calls of one turn may run side by side."""
         return self._is_independent or super().is_parallel
 
     def touched(self, arguments: Mapping[str, Any]) -> tuple[ServerName, str]:
