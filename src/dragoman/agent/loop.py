@@ -217,7 +217,15 @@ class Conversation:
         await self._hooks.before_compaction(trigger, instructions)
         before = self.context_tokens
         compaction = Compaction(self._history, instructions)
-        response = await self._stream(compaction.request(), lambda event: None, settings=SUMMARY_SETTINGS)
+
+        def on_retry(event: AgentEvent) -> None:
+            if isinstance(event, RetryScheduled):
+                on_event(event)
+
+        try:
+            response = await self._request(compaction.request(), on_retry, settings=SUMMARY_SETTINGS)
+        except _TooLong:
+            response = await self._request(compaction.short_request(), on_retry, settings=SUMMARY_SETTINGS)
         self.usage += usage_of(response)
         summary = _text_of(response)
         if not summary.strip():
@@ -235,42 +243,56 @@ class Conversation:
     # The model.
 
     async def _respond(self, on_event: OnEvent) -> ModelResponse:
-        """The next response, recorded. After a passing failure the request is made again."""
+        """The next response, recorded. Where the conversation is too long for it, after a summary."""
         if self._meter.is_full(self._history):
             await self.compact(on_event, trigger="auto")
-        attempt, has_compacted = 0, False
-        while True:
-            attempt += 1
-            try:
-                response = await self._stream([*self._history], on_event, is_recorded=True)
-                if is_cut_off(response):
-                    raise ModelConnectionError(self._model.model_name, CUT_OFF)
-            except ModelAPIError as error:
-                reaction = react(error, attempt, self._model.base_url)
-                if reaction.action == "compact" and not has_compacted and len(self._history) > 1:
-                    has_compacted = True
-                    await self.compact(on_event, trigger="auto")
-                elif reaction.action == "retry":
-                    wait = reaction.wait_seconds
-                    on_event(RetryScheduled(reason=reaction.reason, attempt=attempt, wait_seconds=wait))
-                    await asyncio.sleep(wait)
-                else:
-                    raise ModelUnavailable(reaction.reason, hint=reaction.hint) from error
-                continue
-            self._add(response)
-            usage = usage_of(response)
-            self.usage += usage
-            self._meter.measured(self._history, usage)
-            on_event(ResponseFinished(usage=usage))
-            return response
+        try:
+            response = await self._request([*self._history], on_event, is_recorded=True)
+        except _TooLong:
+            if len(self._history) == 1:
+                raise
+            await self.compact(on_event, trigger="auto")
+            response = await self._request([*self._history], on_event, is_recorded=True)
+        self._add(response)
+        usage = usage_of(response)
+        self.usage += usage
+        self._meter.measured(self._history, usage)
+        on_event(ResponseFinished(usage=usage))
+        return response
 
-    async def _stream(
+    async def _request(
         self,
         messages: Sequence[ModelMessage],
         on_event: OnEvent,
         *,
         settings: ModelSettings = SETTINGS,
         is_recorded: bool = False,
+    ) -> ModelResponse:
+        """After a passing failure the request is made again. Raises `ModelUnavailable`."""
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                response = await self._stream(messages, on_event, settings=settings, is_recorded=is_recorded)
+                if is_cut_off(response):
+                    raise ModelConnectionError(self._model.model_name, CUT_OFF)
+                return response
+            except ModelAPIError as error:
+                reaction = react(error, attempt, self._model.base_url)
+                if reaction.action != "retry":
+                    kind = _TooLong if reaction.action == "compact" else ModelUnavailable
+                    raise kind(reaction.reason, hint=reaction.hint) from error
+                wait = reaction.wait_seconds
+                on_event(RetryScheduled(reason=reaction.reason, attempt=attempt, wait_seconds=wait))
+                await asyncio.sleep(wait)
+
+    async def _stream(
+        self,
+        messages: Sequence[ModelMessage],
+        on_event: OnEvent,
+        *,
+        settings: ModelSettings,
+        is_recorded: bool,
     ) -> ModelResponse:
         parameters = ModelRequestParameters(function_tools=definitions(self._toolbox.tools()))
         request = _with_instructions(messages, self._instructions)
@@ -403,6 +425,10 @@ class Conversation:
 
 async def _as_written(text: str) -> str:
     return text
+
+
+class _TooLong(ModelUnavailable):
+    """The conversation is longer than the model can read."""
 
 
 class _Repeats:
