@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS
-from tests.e2e.fake_provider import Cut, FakeProvider, Holds, Status, Step
+from tests.e2e.fake_provider import Cut, FakeProvider, Holds, Other, Status, Step
 from tests.e2e.forked import run
 
 pytestmark = pytest.mark.requirement("AGT-2")
@@ -77,6 +77,24 @@ def test_a_lasting_failure_is_not_tried_again(model: str, status: Status, reason
         done = run(*words(provider, model, "-p", "go"))
     assert (done.returncode, done.stdout, len(provider.requests)) == (1, "", 1)
     assert reason in " ".join(done.stderr.split())
+
+
+OTHER = {
+    "a page": Other("text/html", "<h1>Please sign in</h1>"),
+    "nothing": Other("text/event-stream", ""),
+    "another object": Other("application/json", '{"a": 1}'),
+}
+
+
+@pytest.mark.parametrize("model", [ANTHROPIC, CHAT, RESPONSES])
+@pytest.mark.parametrize("other", OTHER.values(), ids=OTHER)
+def test_what_is_no_answer_of_a_model_is_said_in_a_sentence(model: str, other: Other) -> None:
+    with FakeProvider(other) as provider:
+        done = run(*words(provider, model, "-p", "go"))
+    assert (done.returncode, done.stdout, len(provider.requests)) == (1, "", 1)
+    said = " ".join(done.stderr.split())
+    assert said.startswith(f"error: the provider at {provider.url} did not answer as a model does (")
+    assert "hint: Check the address if it was given with --base-url" in said
 
 
 @pytest.mark.parametrize("model", [ANTHROPIC, CHAT, RESPONSES])

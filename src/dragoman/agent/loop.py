@@ -59,11 +59,12 @@ from dragoman.agent.events import (
     TranscriptIncomplete,
     Usage,
 )
-from dragoman.agent.retry import CUT_OFF, is_cut_off, react
+from dragoman.agent.retry import CUT_OFF, NOT_A_MODEL, is_cut_off, provider_at, react
 from dragoman.agent.subagents import current_call_id
 from dragoman.agent.transcript import Record
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.turn import call_in_turn
+from dragoman.cleaning import one_line
 from dragoman.errors import CallError, ModelUnavailable
 from dragoman.hooks.merging import Submitted
 from dragoman.host import Host
@@ -285,6 +286,10 @@ class Conversation:
                 wait = reaction.wait_seconds
                 on_event(RetryScheduled(reason=reaction.reason, attempt=attempt, wait_seconds=wait))
                 await asyncio.sleep(wait)
+            except Exception as error:  # border: the model library, with whatever the provider has sent
+                cause = f"{type(error).__name__}: {one_line(str(error), 200)}"
+                reason = f"{provider_at(self._model.base_url)} did not answer as a model does ({cause})"
+                raise ModelUnavailable(reason, hint=NOT_A_MODEL) from error
 
     async def _stream(
         self,

@@ -42,6 +42,10 @@ _TRANSIENT: Final = (
 
 
 CUT_OFF: Final = "the answer was cut off"
+NOT_A_MODEL: Final = (
+    "Check the address if it was given with --base-url (OpenAI-compatible endpoints end with /v1), and that "
+    "the provider before the model's name speaks its format."
+)
 _AWAY: Final = "Check the network, the proxy variables, and the address if it was given with --base-url."
 
 
@@ -55,10 +59,12 @@ def is_cut_off(response: ModelResponse) -> bool:
     )
 
 
-def origin_of(url: str) -> str:
-    """Scheme, host and port. The rest of a URL may contain keys."""
+def provider_at(url: str | None) -> str:
+    """The provider with its scheme, host and port. The rest of a URL may contain keys."""
+    if not url:
+        return "the provider"
     parts = urlsplit(url)
-    return one_line(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}", 200)
+    return one_line(f"the provider at {parts.scheme}://{parts.netloc.rpartition('@')[2]}", 200)
 
 
 class Reaction(Struct, frozen=True):
@@ -92,7 +98,7 @@ def react(error: ModelAPIError, attempt: int, url: str | None = None) -> Reactio
 
 def reason_of(error: ModelAPIError, url: str | None = None) -> str:
     """What happened, without what the provider wrote, which may be long."""
-    provider = f"the provider at {origin_of(url)}" if url else "the provider"
+    provider = provider_at(url)
     match error:
         case ModelContextWindowExceededError():
             return "the conversation is longer than the model can read"
