@@ -222,6 +222,7 @@ class AccessControl:
             await asyncio.to_thread(_write_rule, known.sources, scope, rule)
             async with self._reloading:  # what was read before must not be adopted after what came later
                 configuration = await asyncio.to_thread(load, known.sources, before=self._configuration)
+                self._configuration = configuration
                 self._adopt_rules(Rules.of(configuration, self._rules, self._wanted))
         except (DragomanError, OSError) as error:
             self.report_problem(f"the rule could not be kept: {error}")

@@ -602,7 +602,7 @@ class Host:
         Each has its outcome, in the order of the calls; unlike `call`, nothing of one call is raised.
         `on_progress`: a callback for each call, or None, in the order of the calls.
         """
-        parallel = {str(tool.name) for tool in self._servers.tools() if tool.hints.is_parallel}
+        parallel = {str(tool.name) for tool in self._servers.tools() if tool.is_parallel}
         return await call_all_in_turn(calls, self.call, parallel.__contains__, on_progress)
 
     async def reconnect(self, name: str) -> ServerStatus:

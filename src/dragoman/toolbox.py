@@ -183,7 +183,7 @@ class Toolbox:
         """Like `Host.call_all`, with this conversation's built-in tools."""
         pool = self._look()
         return await call_all_in_turn(
-            calls, self.call, lambda name: name in pool and pool[name].hints.is_parallel, on_progress
+            calls, self.call, lambda name: name in pool and pool[name].is_parallel, on_progress
         )
 
     def is_app_tool(self, name: str) -> bool:

@@ -36,7 +36,14 @@ class Holds(NamedTuple):
     parts: list[Part]
 
 
-Step = list[Part] | int | Status | Cut | Holds | Callable[["FakeProvider"], list[Part]]
+class Other(NamedTuple):
+    """Something that is no answer of a model, with status 200."""
+
+    content_type: str
+    text: str
+
+
+Step = list[Part] | Other | int | Status | Cut | Holds | Callable[["FakeProvider"], list[Part]]
 """What a request is answered with; a function is given the provider, which has the request already."""
 
 
@@ -102,6 +109,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if isinstance(step, Status):
             self._refuse(step)
             return
+        if isinstance(step, Other):
+            self._send(200, step.content_type, step.text.encode())
+            return
         parts = step if isinstance(step, list) else step.parts
         events = list(self._format()(parts))
         if not isinstance(step, list):
@@ -118,11 +128,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _refuse(self, status: Status) -> None:
         data = json.dumps({"type": "error", "error": {"type": "x", "message": "no"}}).encode()
-        self.send_response(status.code)
-        if status.retry_after is not None:
-            self.send_header("Retry-After", status.retry_after)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
+        headers = {} if status.retry_after is None else {"Retry-After": status.retry_after}
+        self._send(status.code, "application/json", data, **headers)
+
+    def _send(self, code: int, content_type: str, data: bytes, **headers: str) -> None:
+        self.send_response(code)
+        for name, value in {
+            **headers,
+            "Content-Type": content_type,
+            "Content-Length": str(len(data)),
+        }.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
 

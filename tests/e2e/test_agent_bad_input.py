@@ -4,6 +4,7 @@ provider on loopback."""
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS
-from tests.e2e.fake_provider import Cut, FakeProvider, Holds, Status, Step
+from tests.e2e.fake_provider import Cut, FakeProvider, Holds, Other, Status, Step
 from tests.e2e.forked import run
 
 pytestmark = pytest.mark.requirement("AGT-2")
@@ -49,9 +50,9 @@ def workshop(*options: str) -> str:
         (ANTHROPIC, Status(529), "the provider is overloaded"),
         (CHAT, Status(429, "1"), "too many requests"),
         (RESPONSES, Status(500), "the provider had an error"),
-        (ANTHROPIC, Cut(["Half an"]), "the connection to the provider failed"),
-        (CHAT, Cut(["Half an"]), "the connection to the provider failed"),
-        (RESPONSES, Cut(["Half an"]), "the connection to the provider failed"),
+        (ANTHROPIC, Cut(["Half an"]), "the connection to the provider at {url} failed"),
+        (CHAT, Cut(["Half an"]), "the connection to the provider at {url} failed"),
+        (RESPONSES, Cut(["Half an"]), "the connection to the provider at {url} failed"),
         (ANTHROPIC, Cut(["Half an"], cleanly=True), "the answer was cut off"),
         (RESPONSES, Cut(["Half an"], cleanly=True), "the answer was cut off"),
     ],
@@ -60,7 +61,7 @@ def test_a_passing_failure_is_shown_and_tried_again(model: str, failure: Step, r
     with FakeProvider(failure, ["The whole answer."]) as provider:
         done = run(*words(provider, model, "-p", "go"))
     assert (done.returncode, done.stdout) == (0, "The whole answer.\n")
-    assert done.stderr == f"{reason}; next attempt in 1 s\n"
+    assert done.stderr == f"{reason.format(url=provider.url)}; next attempt in 1 s\n"
     assert provider.requests[0] == provider.requests[1]
 
 
@@ -77,6 +78,24 @@ def test_a_lasting_failure_is_not_tried_again(model: str, status: Status, reason
         done = run(*words(provider, model, "-p", "go"))
     assert (done.returncode, done.stdout, len(provider.requests)) == (1, "", 1)
     assert reason in " ".join(done.stderr.split())
+
+
+OTHER = {
+    "a page": Other("text/html", "<h1>Please sign in</h1>"),
+    "nothing": Other("text/event-stream", ""),
+    "another object": Other("application/json", '{"a": 1}'),
+}
+
+
+@pytest.mark.parametrize("model", [ANTHROPIC, CHAT, RESPONSES])
+@pytest.mark.parametrize("other", OTHER.values(), ids=OTHER)
+def test_what_is_no_answer_of_a_model_is_said_in_a_sentence(model: str, other: Other) -> None:
+    with FakeProvider(other) as provider:
+        done = run(*words(provider, model, "-p", "go"))
+    assert (done.returncode, done.stdout, len(provider.requests)) == (1, "", 1)
+    said = " ".join(done.stderr.split())
+    assert said.startswith(f"error: the provider at {provider.url} did not answer as a model does (")
+    assert "hint: Check the address if it was given with --base-url" in said
 
 
 @pytest.mark.parametrize("model", [ANTHROPIC, CHAT, RESPONSES])
@@ -128,6 +147,40 @@ def test_a_server_that_dies_in_the_middle_of_a_turn_is_a_result_and_comes_back()
     assert provider.tool_results(2)[-1] == "42"
 
 
+@pytest.mark.requirement("AGT-5")
+def test_a_full_disk_is_said_once_and_the_conversation_goes_on(home: Path) -> None:
+    """No file may grow beyond 3000 bytes, which fails in the same place as a full disk."""
+    (home / "work" / "old.txt").write_text("old\n")
+    large = "x" * 5000
+    writes = [("Write", {"file_path": f"{name}.txt", "content": large}) for name in ("old", "new")]
+    script = ([("Read", {"file_path": "old.txt"})], writes, [("Bash", {"command": "seq 50000"})], ["Done."])
+    with FakeProvider(*script) as provider:
+        command = [DRAGOMAN, *words(provider, CHAT, "-p", "go", "--permission-mode", "bypassPermissions")]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=home / "work",
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
+        )
+    assert (done.returncode, done.stdout) == (0, "Done.\n")
+    (transcript,) = (home / ".dragoman/state/conversations").glob("*.jsonl")
+    (said,) = [line for line in done.stderr.splitlines() if "transcript" in line]
+    assert said == (
+        f"The transcript {transcript} cannot be written: File too large. The conversation goes on. Unless "
+        "the file can be written again, what is said from now on is lost when it ends."
+    )
+    old, new = (home / "work" / f"{name}.txt" for name in ("old", "new"))
+    assert [json.loads(result)["error"] for result in provider.tool_results(2)[1:]] == [
+        f"{old} cannot be written: File too large. It is unchanged.",
+        f"{new} cannot be written: File too large. It was not created.",
+    ]
+    assert old.read_text() == "old\n"
+    assert sorted(path.name for path in (home / "work").iterdir()) == ["old.txt"]
+    assert provider.tool_results(3)[3].startswith("1\n2\n3\n"), "what could not be saved is shortened"
+
+
 class Case:
     """A point at which a conversation is ended by a signal."""
 
@@ -135,7 +188,8 @@ class Case:
         self.script = script
         self.mcp = mcp
         self.is_there = is_there
-        """What shows that the point was reached: `request` (the provider has one), `holding`, `started`."""
+        """What shows that the point was reached: `request` (the provider has one), `holding`, `started`,
+        `command` (it runs)."""
 
 
 def _no_servers(home: Path) -> str:
@@ -151,11 +205,13 @@ def _open(home: Path) -> str:
     return workshop()
 
 
+COMMAND = "setsid sleep 300 & touch command-works; sleep 300"
 POINTS = {
     "connecting": Case((), _gated, "started"),
     "the model writes": Case((Holds(["Once upon "]),), _no_servers, "holding"),
     "the model writes a call": Case((Holds([("Read", {"file_path": "x"})]),), _no_servers, "holding"),
     "a server works": Case(([("mcp__shop__hold", {})],), _open, "request"),
+    "a command works": Case(([("Bash", {"command": COMMAND})],), _no_servers, "command"),
     "between attempts": Case((Status(529, "30"),), _no_servers, "request"),
 }
 
@@ -174,7 +230,7 @@ def test_ended_at_any_point_nothing_runs_on_and_the_conversation_can_be_continue
         process = subprocess.Popen(
             [
                 DRAGOMAN,
-                *words(provider, CHAT, "-p", "go", "--allowed-tools", "mcp__shop"),
+                *words(provider, CHAT, "-p", "go", "--allowed-tools", "mcp__shop", "--allowed-tools", "Bash"),
                 "--mcp-config",
                 case.mcp(home),
             ],
@@ -201,6 +257,8 @@ def _is_there(case: Case, provider: FakeProvider, home: Path) -> bool:
             return provider.is_holding.is_set()
         case "request":
             return bool(provider.requests)
+        case "command":
+            return (home / "work/command-works").exists()
         case _:
             return any((home / ".dragoman/state/conversations").glob("*.jsonl"))
 

@@ -240,6 +240,21 @@ def test_logout_while_the_authorization_server_is_away(browser: None, home: Path
     assert run("mcp", "whoami", "s").stdout == "s: not signed in\n"
 
 
+def test_a_server_that_no_file_defines_is_signed_in_to_as_the_hint_says(
+    site: SignInSite, browser: None, home: Path
+) -> None:
+    write_servers(home)
+    url = site.entry["url"]
+    name = url.removeprefix("http://").partition("/")[0].replace(".", "-").replace(":", "-")
+    command = f"dragoman mcp login {name} --mcp-config SERVER"
+    for words in (("tools", url), ("call", url, "look")):
+        done = run(*words)
+        assert done.returncode == 4
+        assert f"hint: Run `{command}`; SERVER is the URL" in plain(done.stderr)
+    assert run(*command.replace("SERVER", url).split()[1:]).returncode == 0
+    assert run("tools", url).returncode == 0
+
+
 def test_whoami_and_auth_status(site: SignInSite, browser: None, home: Path) -> None:
     done = run("mcp", "whoami", "s")
     assert (done.returncode, done.stdout) == (4, "s: not signed in\n")

@@ -159,3 +159,60 @@ def test_the_conversation_is_line_by_line_where_that_is_wanted(
         window.type(b"\x04")
         output = window.finish()
     assert "\x1b[?1049h" not in output
+
+
+def test_line_by_line_a_whole_server_is_allowed_and_rules_are_shown(home: Path) -> None:
+    add = ("mcp__demo__add", {"a": 40, "b": 2})
+    script = ([add], ["It is 42."], [add], ["Still 42."])
+    with FakeProvider(*script) as provider, Window(provider, "--plain") as window:
+        window.sees("> ")
+        window.type(b"40 and 2?\n")
+        window.sees("for every tool of demo: allow mcp__demo")
+        window.sees("w/n/t: ")
+        window.type(b"w")
+        window.sees("It is 42.")
+        window.type(b"again\n")
+        window.sees("Still 42.")
+        window.type(b"/permissions deny Bash\n")
+        window.sees("deny  Bash  this session")
+        window.sees("allow mcp__demo  user: ")
+        window.sees("Where no rule applies, mode default")
+        window.type(b"/permissions Bash\n")
+        window.sees("Write allow, ask or deny")
+        window.type(b"\x04")
+        window.finish()
+    assert window.process.returncode == 0
+    assert kept(home) == {"allow": ["mcp__demo"]}
+
+
+def test_line_by_line_conversations_are_cleared_and_resumed_and_files_mentioned(home: Path) -> None:
+    (home / "work" / "plan.txt").write_text("first the roof")
+    with FakeProvider(["One."], ["Two."], ["Three."]) as provider, Window(provider, "--plain") as window:
+        window.sees("> ")
+        window.type(b"read @plan.txt now\n")
+        window.sees("One.")
+        window.type(b"/clear\n/resume\n")
+        window.sees("  1  ")
+        window.sees("read @plan.txt now")
+        window.type(b"hello\n")
+        window.sees("Two.")
+        window.type(b"/resume 2\n")
+        window.sees("there are 1 earlier conversations here")
+        window.type(b"/resume 20000101-000000-000000\n")
+        window.sees("there is no conversation")
+        window.type(b"/resume 1\n")
+        window.sees("The conversation is continued after 2 messages.")
+        window.type(b"and now?\n")
+        window.sees("Three.")
+        window.type(b"/nothing\n")
+        window.sees("There is no command /nothing.")
+        window.type(b"\x04")
+        window.finish()
+    assert window.process.returncode == 0
+    said = [_texts(request) for request in provider.requests]
+    mentioned = 'read @plan.txt now\n\n<file name="plan.txt">\nfirst the roof\n</file>'
+    assert said == [[mentioned], ["hello"], [mentioned, "One.", "and now?"]]
+
+
+def _texts(request: dict[str, Any]) -> list[str]:
+    return [part["text"] for message in request["messages"] for part in message["content"]]

@@ -484,6 +484,20 @@ async def test_a_lasting_yes_holds_for_this_host_for_later_ones_and_for_no_other
 
 
 @pytest.mark.requirement("PRM-3")
+async def test_a_lasting_yes_holds_after_a_change_of_rules_or_mode(home: Path):
+    user = ScriptedUser(PermissionAnswer(True, always="user", whole_server=True))
+    async with Host.configured(servers={"shop": server()}, interaction=user) as host:
+        await host.ready()
+        assert await verdicts(host, "put") == [True]
+        host.add_rule("deny", "mcp__other")
+        host.set_permission_mode("plan")
+        host.set_permission_mode("default")
+        assert [rule.text for rule in host.rules] == ["mcp__shop", "mcp__other"]
+        assert await verdicts(host, "burn") == [True]
+    assert len(user.asked) == 1
+
+
+@pytest.mark.requirement("PRM-3")
 async def test_a_lasting_yes_does_not_open_what_the_administrator_wants_asked(home: Path):
     write(home, "enterprise", ask=["mcp__shop"])
     user = ScriptedUser(PermissionAnswer(True, always="user", for_session=True))

@@ -6,12 +6,14 @@ The provider counts the tokens of each request; what was said since is estimated
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, cast
 
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
     ModelRequest,
+    ModelRequestPart,
     ModelResponse,
     TextPart,
     ThinkingPart,
@@ -28,6 +30,8 @@ FULL_SHARE: Final = 0.8
 """From this share of the context on, a conversation is compacted before the next request."""
 KEPT_LIMIT: Final = 20_000
 """Characters of the last prompt that are kept word by word."""
+SHORT_LIMIT: Final = 1000
+"""Characters of each prompt and result, where the conversation is too long to be summarized as it is."""
 
 SUMMARIZE: Final = (
     "Summarize this conversation so that it can be continued from your summary alone. State: what the user "
@@ -113,6 +117,10 @@ class Compaction:
         """The conversation with the question for a summary at the end."""
         return [*self._history, ModelRequest([UserPromptPart(self._question)])]
 
+    def short_request(self) -> list[ModelMessage]:
+        """The same for a model that cannot read all of it: of each long text the beginning."""
+        return [_shortened(message) for message in self.request()]
+
     def apply(self, summary: str, context: Sequence[str] = ()) -> list[ModelMessage]:
         """The new conversation. It ends as the old one did, so that the model answers the same prompt.
         `context`: what hooks want the model to be given."""
@@ -122,6 +130,20 @@ class Compaction:
         if last is not None:
             prompts.append(UserPromptPart(f"The user's last message:\n\n{last[:KEPT_LIMIT]}"))
         return [ModelRequest(prompts)]
+
+
+def _shortened(message: ModelMessage) -> ModelMessage:
+    if isinstance(message, ModelResponse):
+        return message
+    return ModelRequest([_short_part(part) for part in message.parts])
+
+
+def _short_part(part: ModelRequestPart) -> ModelRequestPart:
+    if not isinstance(part, UserPromptPart | ToolReturnPart) or _content_size(part.content) <= SHORT_LIMIT:
+        return part
+    text = part.content if isinstance(part.content, str) else "[data that is left out]"
+    is_cut = len(text) > SHORT_LIMIT
+    return replace(part, content=f"{text[:SHORT_LIMIT]} [the rest is left out]" if is_cut else text)
 
 
 def _last_prompt(history: Sequence[ModelMessage]) -> str | None:

@@ -22,6 +22,7 @@ class Subagent(NamedTuple):
 
     agent_id: str
     agent_type: str
+    agent_transcript_path: str
 
 
 class ConversationHooks:

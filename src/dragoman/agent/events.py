@@ -12,6 +12,18 @@ from dragoman.cleaning import one_line
 from dragoman.wire.peer import Progress
 
 
+class Message(Struct, frozen=True):
+    """What the person says to the model."""
+
+    text: str
+    shown: str | None = None
+    """What the person wrote, if the text is not that: the text of a prompt is a server's."""
+
+    @property
+    def written(self) -> str:
+        return self.text if self.shown is None else self.shown
+
+
 class TextDelta(Struct, frozen=True):
     """The model wrote some more text."""
 
@@ -77,9 +89,25 @@ class PromptRefused(Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class TranscriptIncomplete(Struct, frozen=True):
+    """The conversation goes on, but its file cannot be written. Comes once for each conversation."""
+
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """For the person."""
+        return (
+            f"The transcript {self.reason}. The conversation goes on. Unless the file can be written again, "
+            "what is said from now on is lost when it ends."
+        )
+
+
 class SubagentEvent(Struct, frozen=True, kw_only=True):
     """Something that an agent did that the model gave work to."""
 
+    call_id: str
+    """Of the call that gave it the work."""
     agent: str
     agent_id: str
     event: Any
@@ -162,5 +190,6 @@ AgentEvent = (
     | ContextCompacted
     | QueuedSent
     | PromptRefused
+    | TranscriptIncomplete
     | SubagentEvent
 )

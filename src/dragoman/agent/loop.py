@@ -8,10 +8,10 @@ events; questions to the person are asked by the host.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError
 from pydantic_ai.messages import (
@@ -44,6 +44,7 @@ from dragoman.agent.conversion import (
 from dragoman.agent.events import (
     AgentEvent,
     ContextCompacted,
+    Message,
     PromptRefused,
     QueuedSent,
     Reply,
@@ -55,13 +56,17 @@ from dragoman.agent.events import (
     ToolCallFinished,
     ToolCallProgressed,
     ToolCallStarted,
+    TranscriptIncomplete,
     Usage,
 )
-from dragoman.agent.retry import CUT_OFF, is_cut_off, react
+from dragoman.agent.retry import CUT_OFF, NOT_A_MODEL, is_cut_off, provider_at, react
+from dragoman.agent.subagents import current_call_id
 from dragoman.agent.transcript import Record
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.turn import call_in_turn
+from dragoman.cleaning import one_line
 from dragoman.errors import CallError, ModelUnavailable
+from dragoman.hooks.merging import Submitted
 from dragoman.host import Host
 from dragoman.interaction import (
     ConversationTurn,
@@ -124,10 +129,13 @@ class Conversation:
         self._hooks = hooks
         self._meter = Meter(limits.context_tokens)
         self._repeats = _Repeats()
+        self._is_loss_reported = False
         self._are_instructions_changed = False
         """Whether servers' instructions are others than in the system prompt."""
-        self.queued: list[str] = []
+        self.queued: list[Message] = []
         """Messages that the model is given along with the next tool results. They can be withdrawn here."""
+        self.expand: Callable[[str], Awaitable[str]] = _as_written
+        """Adds to what the person wrote what it mentions, when it is sent."""
         self.usage = Usage()
         """Of the whole conversation."""
 
@@ -156,36 +164,46 @@ class Conversation:
 
     def queue(self, prompt: str) -> None:
         """Gives the model a message along with the next tool results, while it works."""
-        self.queued.append(prompt)
+        self.queued.append(Message(prompt))
 
-    async def run(self, prompt: str, on_event: OnEvent = lambda event: None) -> Reply:
+    async def run(self, prompt: str | Message, on_event: OnEvent = lambda event: None) -> Reply:
         """The model's answer to a prompt. Raises `ModelUnavailable`. When it is cancelled, the conversation
         stays complete, and the next prompt continues it."""
-        submitted = await self._hooks.prompt_submitted(prompt)
+        submitted = await self._submitted(Message(prompt) if isinstance(prompt, str) else prompt)
         if submitted.refusal is not None:
             return Reply(text="", turns=0, usage=Usage(), stopped_by="hook", reason=submitted.refusal)
-        self._add_texts(*self._changed_instructions(), *submitted.context, prompt)
+        self._add_texts(*self._changed_instructions(), *submitted.context)
         before = self.usage
         text, turns, stopped_by = await self._work(on_event)
         return Reply(text=text, turns=turns, usage=self.usage - before, stopped_by=stopped_by)
+
+    @property
+    def _is_answered(self) -> bool:
+        return isinstance(self._history[-1], ModelResponse)
 
     async def _work(self, on_event: OnEvent) -> tuple[str, int, StoppedBy]:
         """Response after response until the model makes no more calls: its last text, how many responses, and
         what ended it."""
         text, stops = "", 0
         for turn in range(1, self._limits.max_turns + 1):
+            self._report_loss(on_event)
             response = await self._respond(on_event)
+            self._report_loss(on_event)
             text = _text_of(response) or text
             calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
             if calls:
                 await self._call_tools(calls, on_event)
-            elif not self.queued:
+            if calls or self.queued:
+                await self._add_queued(on_event)
+            if self._is_answered:
                 reason = await self._hooks.stopping(text, stops)
-                if reason is None:
-                    return text, turn, "length" if response.finish_reason == "length" else "end"
-                stops += 1
-                self._add_texts(f"{NOT_YET}\n\n{reason}")
-            await self._add_queued(on_event)
+                if reason is not None:
+                    stops += 1
+                    self._add_texts(f"{NOT_YET}\n\n{reason}")
+                if self.queued:
+                    await self._add_queued(on_event)
+            if self._is_answered:
+                return text, turn, "length" if response.finish_reason == "length" else "end"
         return text, self._limits.max_turns, "max-turns"
 
     async def compact(
@@ -200,7 +218,15 @@ class Conversation:
         await self._hooks.before_compaction(trigger, instructions)
         before = self.context_tokens
         compaction = Compaction(self._history, instructions)
-        response = await self._stream(compaction.request(), lambda event: None, settings=SUMMARY_SETTINGS)
+
+        def on_retry(event: AgentEvent) -> None:
+            if isinstance(event, RetryScheduled):
+                on_event(event)
+
+        try:
+            response = await self._request(compaction.request(), on_retry, settings=SUMMARY_SETTINGS)
+        except _TooLong:
+            response = await self._request(compaction.short_request(), on_retry, settings=SUMMARY_SETTINGS)
         self.usage += usage_of(response)
         summary = _text_of(response)
         if not summary.strip():
@@ -218,42 +244,60 @@ class Conversation:
     # The model.
 
     async def _respond(self, on_event: OnEvent) -> ModelResponse:
-        """The next response, recorded. After a passing failure the request is made again."""
+        """The next response, recorded. Where the conversation is too long for it, after a summary."""
         if self._meter.is_full(self._history):
             await self.compact(on_event, trigger="auto")
-        attempt, has_compacted = 0, False
-        while True:
-            attempt += 1
-            try:
-                response = await self._stream([*self._history], on_event, is_recorded=True)
-                if is_cut_off(response):
-                    raise ModelConnectionError(self._model.model_name, CUT_OFF)
-            except ModelAPIError as error:
-                reaction = react(error, attempt)
-                if reaction.action == "compact" and not has_compacted and len(self._history) > 1:
-                    has_compacted = True
-                    await self.compact(on_event, trigger="auto")
-                elif reaction.action == "retry":
-                    wait = reaction.wait_seconds
-                    on_event(RetryScheduled(reason=reaction.reason, attempt=attempt, wait_seconds=wait))
-                    await asyncio.sleep(wait)
-                else:
-                    raise ModelUnavailable(reaction.reason, hint=reaction.hint) from error
-                continue
-            self._add(response)
-            usage = usage_of(response)
-            self.usage += usage
-            self._meter.measured(self._history, usage)
-            on_event(ResponseFinished(usage=usage))
-            return response
+        try:
+            response = await self._request([*self._history], on_event, is_recorded=True)
+        except _TooLong:
+            if len(self._history) == 1:
+                raise
+            await self.compact(on_event, trigger="auto")
+            response = await self._request([*self._history], on_event, is_recorded=True)
+        self._add(response)
+        usage = usage_of(response)
+        self.usage += usage
+        self._meter.measured(self._history, usage)
+        on_event(ResponseFinished(usage=usage))
+        return response
 
-    async def _stream(
+    async def _request(
         self,
         messages: Sequence[ModelMessage],
         on_event: OnEvent,
         *,
         settings: ModelSettings = SETTINGS,
         is_recorded: bool = False,
+    ) -> ModelResponse:
+        """After a passing failure the request is made again. Raises `ModelUnavailable`."""
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                response = await self._stream(messages, on_event, settings=settings, is_recorded=is_recorded)
+                if is_cut_off(response):
+                    raise ModelConnectionError(self._model.model_name, CUT_OFF)
+                return response
+            except ModelAPIError as error:
+                reaction = react(error, attempt, self._model.base_url)
+                if reaction.action != "retry":
+                    kind = _TooLong if reaction.action == "compact" else ModelUnavailable
+                    raise kind(reaction.reason, hint=reaction.hint) from error
+                wait = reaction.wait_seconds
+                on_event(RetryScheduled(reason=reaction.reason, attempt=attempt, wait_seconds=wait))
+                await asyncio.sleep(wait)
+            except Exception as error:  # border: the model library, with whatever the provider has sent
+                cause = f"{type(error).__name__}: {one_line(str(error), 200)}"
+                reason = f"{provider_at(self._model.base_url)} did not answer as a model does ({cause})"
+                raise ModelUnavailable(reason, hint=NOT_A_MODEL) from error
+
+    async def _stream(
+        self,
+        messages: Sequence[ModelMessage],
+        on_event: OnEvent,
+        *,
+        settings: ModelSettings,
+        is_recorded: bool,
     ) -> ModelResponse:
         parameters = ModelRequestParameters(function_tools=definitions(self._toolbox.tools()))
         request = _with_instructions(messages, self._instructions)
@@ -281,7 +325,7 @@ class Conversation:
     async def _call_tools(self, calls: Sequence[ToolCallPart], on_event: OnEvent) -> None:
         """Makes the calls of one response, and records a result for each of them, whatever happens."""
         results: dict[int, ToolReturnPart] = {}
-        parallel = {tool.name for tool in self._toolbox.tools() if tool.hints.is_parallel}
+        parallel = {tool.name for tool in self._toolbox.tools() if tool.is_parallel}
 
         async def make(place: int) -> CallOutcome:
             call = calls[place]
@@ -314,6 +358,7 @@ class Conversation:
         arguments, problem = read_arguments(call)
         name, call_id = call.tool_name, call.tool_call_id
         on_event(ToolCallStarted(call_id=call_id, tool=name, arguments=arguments))
+        current_call_id.set(call_id)
         try:
             outcome = problem or await self._toolbox.call(
                 name,
@@ -330,18 +375,28 @@ class Conversation:
 
     # What was said.
 
+    async def _submitted(self, message: Message) -> Submitted:
+        """What hooks say about a message; unless they refuse it, the context ends with the message itself and
+        what it mentions."""
+        submitted = await self._hooks.prompt_submitted(message.text)
+        if submitted.refusal is not None:
+            return submitted
+        text = await self.expand(message.text) if message.shown is None else message.text
+        return structs.replace(submitted, context=(*submitted.context, text))
+
     async def _add_queued(self, on_event: OnEvent) -> None:
         """Messages of the person, and instructions of servers that were connected meanwhile."""
-        sent: list[str] = []
-        texts = self._changed_instructions()
-        while self.queued:
-            prompt = self.queued.pop(0)
-            submitted = await self._hooks.prompt_submitted(prompt)
-            if submitted.refusal is None:
-                sent.append(prompt)
-                texts += [*submitted.context, prompt]
+        submitted = [(message, await self._submitted(message)) for message in [*self.queued]]
+        texts, sent = self._changed_instructions(), list[str]()
+        for message, said in submitted:
+            if message not in self.queued:  # withdrawn meanwhile
+                continue
+            self.queued.remove(message)
+            if said.refusal is None:
+                sent.append(message.written)
+                texts += said.context
             else:
-                on_event(PromptRefused(prompt=prompt, reason=submitted.refusal))
+                on_event(PromptRefused(prompt=message.written, reason=said.refusal))
         if texts:
             self._add_texts(*texts)
         if sent:
@@ -359,8 +414,26 @@ class Conversation:
 
     def _add(self, message: ModelMessage) -> None:
         self._history.append(message)
-        if self._transcript is not None:
+        if self._transcript is None:
+            return
+        if self._transcript.problem is None:
             self._transcript.add(message)
+        else:
+            self._transcript.restart(self._history)
+
+    def _report_loss(self, on_event: OnEvent) -> None:
+        problem = self._transcript.problem if self._transcript is not None else None
+        if problem is not None and not self._is_loss_reported:
+            self._is_loss_reported = True
+            on_event(TranscriptIncomplete(problem))
+
+
+async def _as_written(text: str) -> str:
+    return text
+
+
+class _TooLong(ModelUnavailable):
+    """The conversation is longer than the model can read."""
 
 
 class _Repeats:

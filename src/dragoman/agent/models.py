@@ -7,8 +7,10 @@ meanwhile. Nothing here contacts a provider.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -104,7 +106,23 @@ def choose_model(
 
 async def load_model(choice: ModelChoice) -> Model:
     """Raises `ModelUnavailable` or `MissingPackage`."""
-    return await asyncio.to_thread(_load, choice)
+    with _without_collections():
+        return await asyncio.to_thread(_load, choice)
+
+
+@contextmanager
+def _without_collections() -> Generator[None]:
+    """The import makes half a million objects that stay until the end. A garbage collection that goes through
+    them stops all threads for 100 ms and finds nothing: there is none meanwhile, and later ones leave these
+    objects out."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
 
 
 class LazyModel:

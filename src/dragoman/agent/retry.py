@@ -6,6 +6,7 @@ The client libraries' own retries are switched off: they are invisible, and wait
 from __future__ import annotations
 
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from pydantic_ai.exceptions import (
@@ -23,6 +24,8 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.messages import ModelResponse
 
+from dragoman.cleaning import one_line
+
 ATTEMPT_LIMIT: Final = 6
 FIRST_WAIT_SECONDS: Final = 1.0
 LONGEST_WAIT_SECONDS: Final = 60.0
@@ -39,6 +42,11 @@ _TRANSIENT: Final = (
 
 
 CUT_OFF: Final = "the answer was cut off"
+NOT_A_MODEL: Final = (
+    "Check the address if it was given with --base-url (OpenAI-compatible endpoints end with /v1), and that "
+    "the provider before the model's name speaks its format."
+)
+_AWAY: Final = "Check the network, the proxy variables, and the address if it was given with --base-url."
 
 
 def is_cut_off(response: ModelResponse) -> bool:
@@ -51,6 +59,14 @@ def is_cut_off(response: ModelResponse) -> bool:
     )
 
 
+def provider_at(url: str | None) -> str:
+    """The provider with its scheme, host and port. The rest of a URL may contain keys."""
+    if not url:
+        return "the provider"
+    parts = urlsplit(url)
+    return one_line(f"the provider at {parts.scheme}://{parts.netloc.rpartition('@')[2]}", 200)
+
+
 class Reaction(Struct, frozen=True):
     action: Action
     reason: str
@@ -59,9 +75,9 @@ class Reaction(Struct, frozen=True):
     hint: str | None = None
 
 
-def react(error: ModelAPIError, attempt: int) -> Reaction:
-    """`attempt`: how often the request was made, this time included."""
-    reason = reason_of(error)
+def react(error: ModelAPIError, attempt: int, url: str | None = None) -> Reaction:
+    """`attempt`: how often the request was made, this time included. `url`: the provider's."""
+    reason = reason_of(error, url)
     if isinstance(error, ModelContextWindowExceededError):
         return Reaction("compact", reason, hint="Begin a new conversation, or choose a model with more room.")
     if isinstance(error, ModelAuthenticationError):
@@ -71,7 +87,8 @@ def react(error: ModelAPIError, attempt: int) -> Reaction:
     if isinstance(error, ModelNotFoundError):
         return Reaction("fail", reason, hint="Choose another model with --model provider:name.")
     if not isinstance(error, _TRANSIENT) or attempt >= ATTEMPT_LIMIT:
-        return Reaction("fail", reason)
+        is_away = isinstance(error, ModelConnectionError | ModelTimeoutError)
+        return Reaction("fail", reason, hint=_AWAY if is_away else None)
     asked = error.retry_after
     if asked is not None and asked > LONGEST_WAIT_SECONDS:
         return Reaction("fail", f"{reason}; it asks to wait {asked:.0f} s", hint="Try again later.")
@@ -79,8 +96,9 @@ def react(error: ModelAPIError, attempt: int) -> Reaction:
     return Reaction("retry", reason, max(wait, asked or 0.0))
 
 
-def reason_of(error: ModelAPIError) -> str:
+def reason_of(error: ModelAPIError, url: str | None = None) -> str:
     """What happened, without what the provider wrote, which may be long."""
+    provider = provider_at(url)
     match error:
         case ModelContextWindowExceededError():
             return "the conversation is longer than the model can read"
@@ -97,11 +115,11 @@ def reason_of(error: ModelAPIError) -> str:
         case ModelServerError():
             return "the provider had an error"
         case ModelTimeoutError():
-            return "the provider did not answer in time"
+            return f"{provider} did not answer in time"
         case ModelConnectionError(message=message) if message == CUT_OFF:
             return CUT_OFF
         case ModelConnectionError():
-            return "the connection to the provider failed"
+            return f"the connection to {provider} failed"
         case ModelHTTPError():
             return f"the provider answered with HTTP {error.status_code}"
         case _:

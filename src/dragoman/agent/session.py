@@ -80,7 +80,7 @@ async def open_session(
     transcript, source = _transcript(options)
     host.hooks.enter_conversation(transcript.id, str(transcript.path))
     hooks = ConversationHooks(host.hooks)
-    work = Work(options.folders, loading, options.model, load, options.max_turns)
+    work = Work(options.folders, loading, options.model, load, options.max_turns, transcript)
     subagents = Subagents(host, options.agents, work)
     session: AgentSession | None = None
     try:
@@ -92,12 +92,13 @@ async def open_session(
 
             toolbox, model = equipment.toolbox, loading.result()
             prompt = options.agent.prompt if options.agent is not None else ""
+            history = await asyncio.to_thread(transcript.history) if options.resume is not None else ()
             conversation = Conversation(
                 toolbox,
                 model,
                 system_prompt(options.folder, toolbox, context, prompt),
                 limits=limits_of(host, model, options.max_turns),
-                record=Record(transcript, transcript.history() if options.resume is not None else ()),
+                record=Record(transcript, history),
                 hooks=hooks,
             )
             subagents.on_usage = conversation.add_usage

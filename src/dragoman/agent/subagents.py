@@ -1,13 +1,15 @@
 """The tool Task: the model gives work to an agent that is defined in a file.
 
 The agent has a context of its own, its own tools and servers, and perhaps another model. Only its last answer
-is given back. Its calls are checked like all others, and it cannot give work to agents in turn.
+is given back; what was said is kept in a file beside the conversation's. Several agents that are given work
+in one turn work side by side. Their calls are checked like all others, and they cannot give work to agents
+in turn.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -20,6 +22,7 @@ from dragoman.agent.equipment import Folders, open_equipment
 from dragoman.agent.events import AgentEvent, SubagentEvent, Usage
 from dragoman.agent.models import Load, ModelChoice
 from dragoman.agent.prompt import system_prompt
+from dragoman.agent.transcript import Record, Transcript
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.errors import ConfigError, MissingPackage, ModelUnavailable
 from dragoman.host import Host
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 TASK: Final = "Task"
+
+current_call_id: ContextVar[str] = ContextVar("dragoman call of the model", default="")
+"""Of the tool call that is made now."""
 
 
 class Work(Struct, frozen=True):
@@ -40,6 +46,8 @@ class Work(Struct, frozen=True):
     """The conversation's."""
     load: Load
     max_turns: int
+    transcript: Transcript
+    """The conversation's."""
 
 
 class Subagents:
@@ -49,7 +57,6 @@ class Subagents:
         self._host = host
         self._agents = {agent.name: agent for agent in agents}
         self._work = work
-        self._numbers = itertools.count(1)
         self.on_event: Callable[[AgentEvent], None] = lambda event: None
         """Receives what agents do."""
         self.on_usage: Callable[[Usage], None] = lambda usage: None
@@ -67,7 +74,7 @@ class Subagents:
                 description=(
                     "Gives work to an agent, which has a context and tools of its own and knows nothing of "
                     "this conversation: say everything that it needs to know. Its last answer is the "
-                    f"result. Agents:\n{described}"
+                    f"result. Several calls in one response run side by side. Agents:\n{described}"
                 ),
                 input_schema=object_schema(
                     {
@@ -79,6 +86,7 @@ class Subagents:
                 ),
                 # Its calls are checked one by one.
                 needs_permission=False,
+                is_independent=True,
             )
         ]
 
@@ -92,8 +100,11 @@ class Subagents:
     async def _answer(self, agent: AgentDefinition, prompt: str) -> str:
         from dragoman.agent.loop import Conversation, limits_of
 
-        agent_id = f"{agent.name}-{next(self._numbers)}"
-        work, model = self._work, await self._model(agent)
+        work, model, call_id = self._work, await self._model(agent), current_call_id.get()
+        transcript = work.transcript.begin_work(
+            agent.name, work.folders.folder, agent.model or work.choice.spec
+        )
+        agent_id = transcript.id.removeprefix(f"{work.transcript.id}.")
         async with open_equipment(self._host, work.folders, agent) as equipment:
             await equipment.connected()
             toolbox = equipment.toolbox
@@ -102,11 +113,16 @@ class Subagents:
                 model,
                 system_prompt(work.folders.folder, toolbox, (), agent.prompt),
                 limits=limits_of(self._host, model, agent.max_turns or work.max_turns),
-                hooks=ConversationHooks(self._host.hooks, Subagent(agent_id, agent.name)),
+                record=Record(transcript),
+                hooks=ConversationHooks(
+                    self._host.hooks, Subagent(agent_id, agent.name, str(transcript.path))
+                ),
             )
 
             def on_event(event: AgentEvent) -> None:
-                self.on_event(SubagentEvent(agent=agent.name, agent_id=agent_id, event=event))
+                self.on_event(
+                    SubagentEvent(call_id=call_id, agent=agent.name, agent_id=agent_id, event=event)
+                )
 
             try:
                 reply = await conversation.run(prompt, on_event)

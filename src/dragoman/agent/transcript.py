@@ -1,11 +1,13 @@
 """Transcripts: conversations as JSON lines in the person's state folder, which can be resumed.
 
 Each line is written when it was said, so that a crash loses nothing. A file whose last line is cut off can be
-resumed all the same. Files are private to the person.
+resumed all the same. A file that cannot be written (the disk is full) ends no conversation: everything is
+written again once that is possible. Files are private to the person.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import secrets
@@ -49,8 +51,14 @@ class Record(NamedTuple):
 class Transcript:
     """Appends to one conversation's file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, head: Mapping[str, Any] | None = None) -> None:
+        """`head`: the first line of a new file."""
         self._path = path
+        self._unwritten = [] if head is None else [head]
+        self._is_at_start = head is not None
+        """Whether what is written next begins a line: what was written before may have been cut off."""
+        self.problem: str | None = None
+        """Why the file is not complete, in words; None if it is."""
 
     @property
     def id(self) -> str:
@@ -63,9 +71,14 @@ class Transcript:
     @staticmethod
     def begin(folder: Path, model: str) -> Transcript:
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-        transcript = Transcript(_folder() / f"{name}.jsonl")
-        transcript._write({"version": VERSION, "folder": str(folder), "model": model})
-        return transcript
+        return _begun(_folder() / f"{name}.jsonl", folder, model)
+
+    def begin_work(self, agent: str, folder: Path, model: str) -> Transcript:
+        """For the work of an agent in this conversation: beside this file, with its id in the name. It is not
+        listed as a conversation."""
+        names = (f"{self.id}.{agent}-{number}.jsonl" for number in itertools.count(1))
+        free = (path for path in map(self._path.with_name, names) if not path.exists())
+        return _begun(next(free), folder, model)
 
     @staticmethod
     def existing(name: str) -> Transcript:
@@ -83,19 +96,40 @@ class Transcript:
         return complete(read_messages(self._path))
 
     def add(self, message: ModelMessage) -> None:
-        self._write({"message": _dump([message])[0]})
+        self.write({"message": _dump([message])[0]})
 
     def restart(self, history: Sequence[ModelMessage]) -> None:
-        """The conversation was replaced by a summary: what was said before is not resumed."""
-        self._write({"restart": _dump(history)})
+        """The conversation was replaced by a summary, or the file is not complete: what was written before is
+        not resumed."""
+        self.write({"restart": _dump(history)})
 
-    def _write(self, line: Mapping[str, Any]) -> None:
-        paths.make_private(self._path.parent)
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    def write(self, *lines: Mapping[str, Any]) -> None:
+        """Appends lines, behind the first line if that could not be written before."""
+        data = b"".join(msgspec.json.encode(line) + b"\n" for line in (*self._unwritten, *lines))
         try:
-            os.write(descriptor, msgspec.json.encode(line) + b"\n")
-        finally:
-            os.close(descriptor)
+            _append(self._path, data if self._is_at_start else b"\n" + data)
+        except OSError as error:
+            self._is_at_start = False
+            self.problem = f"{one_line(str(self._path))} cannot be written: {error.strerror or error}"
+        else:
+            self._is_at_start, self._unwritten, self.problem = True, [], None
+
+
+def _begun(path: Path, folder: Path, model: str) -> Transcript:
+    transcript = Transcript(path, {"version": VERSION, "folder": str(folder), "model": model})
+    transcript.write()
+    return transcript
+
+
+def _append(path: Path, data: bytes) -> None:
+    paths.make_private(path.parent)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    finally:
+        os.close(descriptor)
 
 
 def transcripts(folder: Path | None = None) -> list[TranscriptInfo]:

@@ -51,6 +51,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
 class Entry(HiddenRepr, frozen=True, kw_only=True):
     server: str
     url: str
+    is_given: bool = False
+    """Whether no file defines it: it was given on the command line, or by a program."""
     headers: Mapping[str, str] = {}
     route: tuple[str, ...] = ()
     """The entry's proxy and certificate files, if it has any."""
@@ -76,6 +78,16 @@ class Entry(HiddenRepr, frozen=True, kw_only=True):
     """Whether it is the company's identity provider, whose `url` is its issuer."""
     identity_provider: IdentityProvider | None = None
     """With the grant `xaa`: where a person signs in."""
+
+    @property
+    def login_hint(self) -> str:
+        """How a person signs in."""
+        if not self.is_given:
+            return f"Run `dragoman mcp login {self.server}`."
+        return (
+            f"Run `dragoman mcp login {self.server} --mcp-config SERVER`; SERVER is the URL, the file or the "
+            "JSON text by which it was given. The sign-in is kept."
+        )
 
     @property
     def key(self) -> str:

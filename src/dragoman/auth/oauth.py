@@ -394,8 +394,8 @@ class OAuthCredentials:
             self._learned(account.secrets)
 
     def _sign_in_needed(self, cause: str, hint: str | None = None) -> SignInNeeded:
-        server = self.entry.server
-        error = SignInNeeded(server, "sign-in", cause, hint=hint or f"Run `dragoman mcp login {server}`.")
+        entry = self.entry
+        error = SignInNeeded(entry.server, "sign-in", cause, hint=hint or entry.login_hint)
         error.challenge = self._header
         return error
 

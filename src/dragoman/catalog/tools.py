@@ -55,6 +55,11 @@ class Tool:
         return for_model(own, TITLE_LIMIT)
 
     @property
+    def is_parallel(self) -> bool:
+        """Whether calls of one turn may run side by side."""
+        return self.hints.is_parallel
+
+    @property
     def description(self) -> str:
         """Cleaned, and cut visibly where it is longer than models are given."""
         text = self.definition.description or ""
@@ -245,6 +250,7 @@ class BuiltinTool(Tool):
         server_argument: str | None = None,
         subject_argument: str | None = None,
         complete: Complete | None = None,
+        is_independent: bool = False,
     ) -> None:
         """`needs_permission`: false only for what looks at nothing but the host itself. `needs_no_rule`:
         whether a call with these arguments is made unless a rule or a hook denies it or asks, because it only
@@ -252,7 +258,8 @@ class BuiltinTool(Tool):
         which of its arguments is a command for the shell. `server_argument`: which of them names the server
         that it looks at, so that rules and hooks about that server hold for it, too; `subject_argument`: and
         which names the thing of that server. `complete`: fills in arguments that the caller left out, before
-        rules and hooks see the call; raises `InvalidArguments` if it cannot."""
+        rules and hooks see the call; raises `InvalidArguments` if it cannot. `is_independent`: calls of one
+        turn may run side by side, although they do not only read."""
         if name.startswith(RESERVED):
             raise ConfigError(f"built-in tool {name!r}: names that begin with {RESERVED} are servers'")
         schema = Raw(msgspec.json.encode(input_schema))
@@ -275,6 +282,12 @@ class BuiltinTool(Tool):
         self.server_argument = server_argument
         self.subject_argument = subject_argument
         self.complete = complete
+        self._is_independent = is_independent
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether calls of one turn may run side by side."""
+        return self._is_independent or super().is_parallel
 
     def touched(self, arguments: Mapping[str, Any]) -> tuple[ServerName, str]:
         """The server that a call with these arguments deals with, and the name of its thing there; empty if

@@ -98,6 +98,8 @@ class TerminalInteraction:
                 return PermissionAnswer(True, always="user")
             case "p":
                 return PermissionAnswer(True, always="local")
+            case "w":
+                return PermissionAnswer(True, always="user", whole_server=True)
             case "t":
                 click.echo("  Message to the model: ", nl=False, err=True)
                 return PermissionAnswer(False, await read_line())
@@ -140,6 +142,10 @@ class TerminalInteraction:
         if question.is_rememberable and question.rule:
             yield "a", f"yes, always: allow {one_line(question.rule)}{_in_file(self._sources.user_file)}"
             yield "p", f"yes, always in this project: the same{_in_file(self._sources.file_of('local'))}"
+        if question.is_rememberable and question.server_rule and not self._is_single:
+            rule, server = one_line(question.server_rule), one_line(question.server, 60)
+            file = _in_file(self._sources.user_file)
+            yield "w", f"yes, always, for every tool of {server}: allow {rule}{file}"
         yield "n", "no"
         if not self._is_single:
             yield "t", "no, with a message to the model"

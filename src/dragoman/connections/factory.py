@@ -115,15 +115,17 @@ def takes_oauth(config: ServerConfig) -> bool:
 
 
 def oauth_credentials(
-    name: str, config: ServerConfig, dependencies: TransportDependencies
+    name: str, config: ServerConfig, dependencies: TransportDependencies, *, is_given: bool = False
 ) -> OAuthCredentials | None:
-    """The tokens of one server, shared by its transports; None if no sign-in is used."""
+    """The tokens of one server, shared by its transports; None if no sign-in is used. `is_given`: no file
+    defines the server."""
     if not takes_oauth(config):
         return None
     from dragoman.auth.oauth import OAuthCredentials
 
+    entry = _oauth_entry(name, config, dependencies.identity_provider())
     return OAuthCredentials(
-        _oauth_entry(name, config, dependencies.identity_provider()),
+        structs.replace(entry, is_given=is_given),
         dependencies.vault,
         lambda: _network_access(name, config),
         lambda secrets: dependencies.learned(name, secrets),

@@ -224,6 +224,7 @@ _SPECS: Final = (
         (
             Field("agent_id", "text", "another one for each piece of work"),
             Field("agent_type", "text", "the name of the agent"),
+            Field("agent_transcript_path", "text", "the file of JSON lines with what the agent did"),
             *_STOP,
         ),
         (),

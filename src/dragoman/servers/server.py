@@ -241,7 +241,8 @@ class Server:
 
     def _credentials(self, config: ServerConfig) -> OAuthCredentials | None:
         if self._oauth is None:
-            self._oauth = oauth_credentials(self.name, config, self._context.transports)
+            is_given = self.entry.scope == "dynamic"
+            self._oauth = oauth_credentials(self.name, config, self._context.transports, is_given=is_given)
         return self._oauth
 
     async def close_credentials(self) -> None:

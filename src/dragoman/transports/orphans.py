@@ -15,7 +15,8 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -58,6 +59,8 @@ done
 """
 
 
+_KILL_ROUNDS: Final = 100
+_ROUND_SECONDS: Final = 0.01
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _TOKEN: Final = re.compile(r"[0-9a-f]{16}")
 
@@ -69,6 +72,8 @@ class ProcessWatchdog:
         self._lock = threading.Lock()
         self._groups: dict[int, int] = {}
         """The processes that lead the groups, and when each was started."""
+        self._held: set[str] = set()
+        """Markers of commands."""
         self._watchdog: subprocess.Popen[bytes] | None = None
         self._pid_file: Path | None = None
         self._token = os.urandom(8).hex()
@@ -84,6 +89,20 @@ class ProcessWatchdog:
                 self._watchdog = _start_watchdog(self._token, self._groups)
         return f"{self._token}.{next(self._numbers)}"
 
+    def hold_marker(self) -> str:
+        """A marker for many commands: until `end_held`, whatever carries it ends with this program."""
+        marker = self.new_marker()
+        with self._lock:
+            self._held.add(marker)
+        return marker
+
+    def end_held(self, marker: str) -> None:
+        """Ends whatever carries it, in whichever group. Takes milliseconds: for a worker thread."""
+        end_marked(marker.__eq__)
+        with self._lock:
+            self._held.discard(marker)
+        self.release(0)
+
     def watch(self, pid: int) -> None:
         """From now on the process group led by `pid` ends with this program."""
         started = start_of(pid)
@@ -96,7 +115,7 @@ class ProcessWatchdog:
         """The group is gone, or (with any other number) nothing was started."""
         with self._lock:
             self._groups.pop(pid, None)
-            if self._groups:
+            if self._groups or self._held:
                 self._write_to_watchdog(f"- {pid}\n")
                 self._note(f"- {pid}\n")
             else:
@@ -212,9 +231,21 @@ def _sweep_marked(text: str) -> None:
     token = next((line[6:] for line in text.splitlines() if line.startswith("token ")), "")
     if not _TOKEN.fullmatch(token) or f"boot {_boot_id()}" not in text.splitlines():
         return
-    for facts in all_processes():
-        if facts.is_alive and (marker_of(facts.pid) or "").startswith(f"{token}."):
+    end_marked(lambda marker: marker.startswith(f"{token}."))
+
+
+def end_marked(is_meant: Callable[[str], bool]) -> None:
+    """Kills every process with such a marker in its environment, again and again until there is none: they
+    may start others meanwhile."""
+    for _ in range(_KILL_ROUNDS):
+        found = [
+            facts for facts in all_processes() if facts.is_alive and is_meant(marker_of(facts.pid) or "")
+        ]
+        if not found:
+            return
+        for facts in found:
             signal_process(facts.pid, facts.started, KILL)
+        time.sleep(_ROUND_SECONDS)
 
 
 def _host_is_alive(pid_file_name: str) -> bool:

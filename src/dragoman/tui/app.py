@@ -18,6 +18,7 @@ from textual.containers import Vertical
 from textual.events import Key
 from textual.widgets import Static
 
+from dragoman.agent.events import Message
 from dragoman.agent.models import ModelChoice, load_model
 from dragoman.agent.session import AgentOptions
 from dragoman.cleaning import one_line
@@ -81,6 +82,8 @@ class ConversationApp(App[int]):
         self._load = load
         self._tasks: set[asyncio.Task[Any]] = set()
         self._interrupted_at = float("-inf")
+        self.on_session_opened: Callable[[], object] = lambda: None
+        """Called when a conversation was read, before it is shown."""
 
     # The screen.
 
@@ -152,7 +155,7 @@ class ConversationApp(App[int]):
             self._activity.update(f"… {doing}{f' {seconds} s' if seconds >= 3 else ''} · Esc stops")
         queued = self.control.queued
         self.prompt.has_queued = self._queued.display = bool(queued)
-        lines = [f"queued: {one_line(text, 200)}" for text in queued[-3:]]
+        lines = [f"queued: {one_line(message.written, 200)}" for message in queued[-3:]]
         self._queued.update("\n".join([*lines, "  (sent with the next step; ↑ takes the last one back)"]))
 
     def _status(self) -> Status:
@@ -178,7 +181,7 @@ class ConversationApp(App[int]):
         self.conversation.anchor()
         line = commands.parse(message.text)
         if line is None:
-            self.control.send(message.text)
+            self.control.send(Message(message.text))
         else:
             self.start(self._run_command(line))
 
@@ -190,7 +193,7 @@ class ConversationApp(App[int]):
 
     def on_prompt_withdrawn(self) -> None:
         if queued := self.control.queued:
-            self.prompt.write(queued.pop())
+            self.prompt.write(queued.pop().written)
         self.tick()
 
     def on_prompt_left(self) -> None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, structs
 
+from dragoman.agent.events import Message
 from dragoman.agent.models import choose_model
 from dragoman.catalog.commands import read_arguments
 from dragoman.catalog.prompts import PromptResult
 from dragoman.cleaning import one_line
+from dragoman.host import Host
 from dragoman.tui.completion import Choice, find_prompt
 
 if TYPE_CHECKING:
@@ -121,12 +123,20 @@ def _choose_model(app: ConversationApp, spec: str) -> None:
 
 
 async def _run_prompt(app: ConversationApp, line: Line) -> None:
-    prompt = await find_prompt(app.host, line.name)
-    if prompt is None:
+    message = await prompt_message(app.host, line)
+    if message is None:
         app.note(f"There is no command /{one_line(line.name, 80)}. /help lists them.", is_problem=True)
-        return
-    found = await app.host.prompts.get(prompt.name, read_arguments(prompt, line.rest))
-    app.control.send(prompt_text(found), shown=f"/{line.name} {line.rest}".strip())
+    else:
+        app.control.send(message)
+
+
+async def prompt_message(host: Host, line: Line) -> Message | None:
+    """The text of a server's prompt; None if there is no such prompt. Raises `DragomanError`."""
+    prompt = await find_prompt(host, line.name)
+    if prompt is None:
+        return None
+    found = await host.prompts.get(prompt.name, read_arguments(prompt, line.rest))
+    return Message(prompt_text(found), shown=f"/{line.name} {line.rest}".strip())
 
 
 def prompt_text(found: PromptResult) -> str:

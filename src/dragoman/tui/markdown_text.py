@@ -23,7 +23,7 @@ TEXT_LIMIT: Final = 200_000
 """Characters of one text that are shown."""
 PARSE_LIMIT: Final = 8_000
 """Characters of one text that is parsed: the time for some texts grows with the square of their length."""
-PIECE_CHARACTERS: Final = 4_000
+PIECE_CHARACTERS: Final = 2_000
 """From this length on a text is continued in another widget, so that a paint stays short."""
 CELL_LIMIT: Final = 40
 """Columns of one cell of a table."""

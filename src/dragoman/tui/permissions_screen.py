@@ -22,6 +22,7 @@ MARKS: Final = {
     "ask": ("?", "$text-warning"),
     "allow": ("✓", "$text-success"),
 }
+HOW_TO_WRITE: Final = "Write allow, ask or deny, and a rule: allow mcp__server__tool"
 SESSION: Final = "dynamic"
 """The scope of rules that no file has."""
 
@@ -99,7 +100,7 @@ class PermissionsScreen(Screen[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         found = read_rule(event.value)
         if found is None:
-            self._say("Write allow, ask or deny, and a rule: allow mcp__server__tool")
+            self._say(HOW_TO_WRITE)
             return
         try:
             self._host.add_rule(*found)

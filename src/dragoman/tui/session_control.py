@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from dragoman.agent.events import AgentEvent, TextDelta, ThinkingDelta, ToolCallProgressed
+from dragoman.agent.events import AgentEvent, Message, TextDelta, ThinkingDelta, ToolCallProgressed
 from dragoman.agent.models import ModelChoice, load_model
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line, visible
@@ -53,7 +53,7 @@ class SessionControl:
         self._load = load
         self._running: asyncio.Task[None] | None = None
         self._started_at = 0.0
-        self._early: list[str] = []
+        self._early: list[Message] = []
         """Messages that were sent before the session was open."""
         self._change = asyncio.Event()
         """Set when another session is to be opened."""
@@ -80,14 +80,16 @@ class SessionControl:
 
     def _opened(self, session: AgentSession) -> None:
         self.session = session
+        self._app.on_session_opened()
         session.subagents.on_event = self._on_event
+        session.conversation.expand = self._expanded
         self._has_warned = False
         if history := session.conversation.history:
             self._app.conversation.show_all(blocks_of(history))
             self._app.note("The conversation is continued.")
         early, self._early = self._early, []
-        for text in early:
-            self.send(text)
+        for message in early:
+            self.send(message)
         self._app.tick()
 
     def change(self, options: AgentOptions) -> None:
@@ -109,25 +111,29 @@ class SessionControl:
     # Messages.
 
     @property
-    def queued(self) -> list[str]:
+    def queued(self) -> list[Message]:
         """What waits to be sent; it may be taken out."""
         return self._early if self.session is None else self.session.conversation.queued
 
-    def send(self, text: str, *, shown: str | None = None) -> None:
-        """A message to the model, now or as soon as that is possible. `shown`: what the person wrote."""
+    def send(self, message: Message) -> None:
+        """To the model, now or as soon as that is possible."""
         if self.session is None or self.is_working:
-            self.queued.append(text)
+            self.queued.append(message)
         else:
-            self._app.conversation.add(PromptBlock(shown or text))
-            self.run(self._converse(self.session, text))
+            self._app.conversation.add(PromptBlock(message.written))
+            self.run(self._converse(self.session, message))
         self._app.tick()
 
-    async def _converse(self, session: AgentSession, text: str) -> None:
-        self.transcript_id = session.transcript.id
+    async def _expanded(self, text: str) -> str:
+        """A message with the files and resources that it mentions."""
         text, problems = await expanded(text, self.host, self.options.folder)
         for problem in problems:
             self._app.note(problem, is_problem=True)
-        reply = await session.conversation.run(text, self._on_event)
+        return text
+
+    async def _converse(self, session: AgentSession, message: Message) -> None:
+        self.transcript_id = session.transcript.id
+        reply = await session.conversation.run(message, self._on_event)
         if reply.stopped_by != "end":
             self._app.note(reply.stopped_text)
         share = session.conversation.context_tokens / session.conversation.context_limit
@@ -190,7 +196,8 @@ class SessionControl:
         """What was queued for an interrupted turn is the person's again."""
         prompt, queued = self._app.prompt, self.queued
         if queued:
-            prompt.write("\n".join([*queued, *([prompt.text] if prompt.text else [])]))
+            written = [message.written for message in queued]
+            prompt.write("\n".join([*written, *([prompt.text] if prompt.text else [])]))
             queued.clear()
 
     def compact(self, instructions: str = "") -> None:

@@ -15,6 +15,7 @@ from dragoman.agent.events import (
     ToolCallFinished,
     ToolCallProgressed,
     ToolCallStarted,
+    TranscriptIncomplete,
 )
 from dragoman.cleaning import one_line
 from dragoman.tui.blocks import NoteBlock, PromptBlock, ToolBlock
@@ -82,6 +83,8 @@ class TurnView:
             case PromptRefused():
                 words = f"A hook refused the message {one_line(event.prompt, 80)!r}: {event.reason}"
                 self._conversation.add(NoteBlock(words, is_problem=True))
+            case TranscriptIncomplete():
+                self._conversation.add(NoteBlock(event.text, is_problem=True))
             case SubagentEvent():
                 self._show_subagent(event)
             case QueuedSent():
@@ -93,10 +96,9 @@ class TurnView:
         """What an agent does is a line below the call that gave it the work."""
         if isinstance(event.event, ToolCallStarted):
             self.activity = f"{one_line(event.agent, 40)}: {one_line(event.event.tool, 60)}"
-            for block in self._running.values():
-                if block.arguments.get("agent") == event.agent:
-                    block.message = self.activity
-                    self._conversation.changed(block)
+            if (block := self._running.get(event.call_id)) is not None:
+                block.message = self.activity
+                self._conversation.changed(block)
 
     def _name_activity(self) -> None:
         count = len(self._running)

@@ -1,6 +1,7 @@
 """The agent's built-in tools: files, searching, the shell."""
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from dragoman.agent.builtin.shell import Shell
 from dragoman.agent.builtin.workspace import Workspace
 from dragoman.content.blocks import ImageBlock
 from dragoman.demo.picture import paint
-from dragoman.processes import read_process
+from dragoman.processes import KILL, MARKER, read_process, signal_process
 from dragoman.transports.orphans import watchdog
 
 pytestmark = pytest.mark.requirement("AGT-3")
@@ -198,6 +199,28 @@ def test_a_pattern_is_never_an_option(has_ripgrep: bool):
 # --- The shell ---
 
 
+async def test_a_file_that_cannot_be_replaced_is_written_in_place(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As one that is mounted by itself in a container."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EBUSY, "it is mounted")
+
+    path = folder / "mounted.txt"
+    path.write_text("old")
+    number = path.stat().st_ino
+    async with benched(folder) as bench:
+        await bench.text("Read", file_path="mounted.txt")
+        monkeypatch.setattr(os, "replace", refuse)
+        await bench.text("Write", file_path="mounted.txt", content="new")
+        assert (await bench.problem("Write", file_path="other.txt", content="new")).endswith(
+            "other.txt cannot be written: it is mounted. It was not created."
+        )
+    assert (path.read_text(), path.stat().st_ino) == ("new", number)
+    assert [each.name for each in folder.iterdir()] == ["mounted.txt"]
+
+
 async def test_a_command_prints_fails_and_moves(folder: Path):
     (folder / "sub").mkdir()
     async with benched(folder) as bench:
@@ -272,6 +295,67 @@ async def test_closing_ends_commands_in_the_background(folder: Path):
     await _is_gone(int((folder / "pid").read_text()))
 
 
+ESCAPES = {
+    "setsid": "setsid sh -c 'echo $$ > pid; exec sleep 300' > /dev/null 2>&1 &",
+    "forked twice": "(setsid sh -c 'echo $$ > pid; exec sleep 300' > /dev/null 2>&1 &) &",
+}
+"""Commands that leave the process group."""
+_HAS_STARTED = "until [ -s pid ]; do sleep 0.01; done"
+
+
+@pytest.mark.parametrize("command", ESCAPES.values(), ids=ESCAPES)
+async def test_what_a_command_leaves_behind_in_another_session_ends_with_the_conversation(
+    folder: Path, command: str
+):
+    async with benched(folder) as bench:
+        await bench.text("Bash", command=f"{command}\n{_HAS_STARTED}")
+        pid = int((folder / "pid").read_text())
+        assert await bench.text("Bash", command=f"kill -0 {pid} && echo alive") == "alive"
+    facts = read_process(pid)
+    assert facts is None or not facts.is_alive
+
+
+async def test_a_call_does_not_wait_for_what_a_command_leaves_behind(folder: Path):
+    async with asyncio.timeout(20), benched(folder) as bench:
+        assert await bench.text("Bash", command="setsid sleep 300 & echo started") == "started"
+        assert await bench.text("Bash", command="setsid sleep 300 & exec sleep 300", timeout_seconds=0.2) == (
+            "\n(Ended after 0.2 s: it took too long.)"
+        )
+
+
+async def test_what_does_not_carry_the_marker_outlives_the_conversation(folder: Path):
+    async with benched(folder) as bench:
+        await bench.text("Bash", command=f"env -u {MARKER} {ESCAPES['setsid']}\n{_HAS_STARTED}")
+    facts = read_process(int((folder / "pid").read_text()))
+    assert facts is not None
+    assert facts.is_alive
+    assert signal_process(facts.pid, facts.started, KILL)
+
+
+def test_what_a_command_leaves_behind_ends_when_the_host_is_killed(tmp_path: Path) -> None:
+    command = f"{ESCAPES['setsid']}\n{_HAS_STARTED}"
+    program = f"""
+import asyncio, os, signal
+from pathlib import Path
+from dragoman.agent.builtin.shell import Shell
+from dragoman.agent.builtin.workspace import Workspace
+from dragoman.transports.orphans import watchdog
+
+async def main():
+    bash = Shell(Workspace(Path({str(tmp_path)!r})), watchdog).tools()[0]
+    await bash.run({{"command": {command!r}}})
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    deadline = time.monotonic() + 20
+    while (facts := read_process(int((tmp_path / "pid").read_text()))) is not None and facts.is_alive:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 async def _is_gone(pid: int) -> None:
     async with asyncio.timeout(10):
         while Path(f"/proc/{pid}").exists() and "Z" not in _state(pid):
@@ -298,7 +382,7 @@ class Killed:
         print(pid, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
-asyncio.run(Command.start("touch {ran}", Path({str(tmp_path)!r}), Killed()))
+asyncio.run(Command.start("touch {ran}", Path({str(tmp_path)!r}), "marker", Killed()))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr

@@ -241,6 +241,28 @@ async def test_a_provider_that_finds_it_too_long_gets_a_summary_once(desk: Desk)
         assert str(caught.value) == "the conversation is longer than the model can read"
 
 
+async def test_a_conversation_that_is_too_long_to_be_summarized_is_summarized_from_its_beginnings(desk: Desk):
+    too_long = ModelContextWindowExceededError("scripted", "too long")
+    async with desk.talking("hi", too_long, too_long, "summary", "done") as (talk, model):
+        await talk.run("hello " * 1000)
+        assert (await talk.run("more")).text == "done"
+    whole, short = (request[0].parts[0].content for request in model.requests[2:4])
+    assert len(whole) == 6000
+    assert short == f"{('hello ' * 1000)[:1000]} [the rest is left out]"
+    assert model.requests[3][-1].parts[0].content == SUMMARIZE
+
+
+async def test_a_failure_while_it_is_summarized_is_tried_again_or_said_like_every_other(desk: Desk):
+    overloaded, refused = ModelOverloadedError("scripted", ""), ModelAuthenticationError("scripted", "")
+    events: list[Any] = []
+    async with desk.talking("hi", overloaded, "summary", refused) as (talk, _):
+        await talk.run("hello")
+        await talk.compact(events.append)
+        with pytest.raises(ModelUnavailable, match="the provider refuses the API key"):
+            await talk.compact()
+    assert [type(event) for event in events] == [RetryScheduled, ContextCompacted]
+
+
 @pytest.mark.requirement("CAT-7")
 async def test_a_deferred_tool_is_found_and_called_and_the_order_of_tools_never_changes():
     server, late = InMemoryServer("desk"), InMemoryServer("late")

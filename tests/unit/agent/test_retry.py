@@ -33,3 +33,19 @@ def test_the_reaction(error: e.ModelAPIError, attempt: int, action: str, wait_se
     found = react(error, attempt)
     assert (found.action, found.wait_seconds) == (action, wait_seconds)
     assert "what the provider wrote" not in found.reason
+
+
+@pytest.mark.parametrize(
+    ("url", "where"),
+    [
+        ("http://127.0.0.1:1/v1/", "the provider at http://127.0.0.1:1"),
+        ("http://user:canary@[::1]:8080/canary?key=canary", "the provider at http://[::1]:8080"),
+        (None, "the provider"),
+    ],
+)
+def test_a_provider_that_is_not_reached_is_named_without_keys(url: str | None, where: str):
+    for attempt in (1, 6):
+        assert (
+            react(e.ModelConnectionError(M, ""), attempt, url).reason == f"the connection to {where} failed"
+        )
+        assert react(e.ModelTimeoutError(M, ""), attempt, url).reason == f"{where} did not answer in time"

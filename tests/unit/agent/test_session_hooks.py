@@ -122,6 +122,33 @@ async def test_queued_messages_are_prompts_too():
     ]
 
 
+async def test_a_message_that_is_refused_behind_the_last_answer_ends_the_turn_as_usual():
+    refuses = hook(
+        lambda given: {"decision": "block", "reason": "no"} if given["prompt"] == "bad" else None,
+        "UserPromptSubmit",
+    )
+    stopped: list[Any] = []
+    async with talking(ScriptedModel("Done."), refuses, hook(stopped.append, "Stop")) as session:
+        session.conversation.queue("bad")
+        reply = await session.conversation.run("go")
+    assert (reply.text, reply.stopped_by, session.conversation.queued) == ("Done.", "end", [])
+    assert len(stopped) == 1
+
+
+async def test_a_message_that_comes_while_a_stop_hook_runs_is_sent():
+    model = ScriptedModel("Done.", "That, too.")
+    said = ["And that?"]
+
+    def late(given: dict[str, Any]) -> None:
+        if said:
+            session.conversation.queue(said.pop())
+
+    async with talking(model, hook(late, "Stop")) as session:
+        reply = await session.conversation.run("go")
+    assert (reply.text, reply.turns) == ("That, too.", 2)
+    assert texts(model) == ["And that?"]
+
+
 async def test_a_stop_hook_makes_the_model_go_on_and_knows_that_it_did():
     active: list[bool] = []
 

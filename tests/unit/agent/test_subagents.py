@@ -1,15 +1,17 @@
 """The tool Task: work for an agent of a file, with its own context, tools, servers and model."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman import Classification, Host, hook
+from dragoman import Classification, Host, PermissionAnswer, hook
 from dragoman.agent.definitions import parse
 from dragoman.agent.events import SubagentEvent, ToolCallStarted
 from dragoman.agent.models import ModelChoice
 from dragoman.agent.session import AgentOptions, open_session
+from dragoman.agent.transcript import read_messages, transcripts
 from dragoman.errors import ConfigError, NotConnected
 from dragoman.testing import InMemoryServer
 from dragoman.testing.model import Calls, ScriptedModel
@@ -21,6 +23,14 @@ def server(name: str) -> InMemoryServer:
     made = InMemoryServer(name)
     made.add_tool("look", lambda arguments, context: f"seen by {name}")
     made.add_tool("touch", lambda arguments, context: "touched")
+    both = asyncio.Barrier(2)
+
+    async def meet(arguments: Any, context: Any) -> str:
+        async with asyncio.timeout(20):
+            await both.wait()
+        return "met"
+
+    made.add_tool("meet", meet)
     return made
 
 
@@ -34,6 +44,7 @@ class Desk:
         self.events: list[Any] = []
         self.seen: list[dict[str, Any]] = []
         self.classifier: Any = None
+        self.interaction: Any = None
 
     async def ask(self, *agents: Any, prompt: str = "go", **options: Any) -> str:
         async def load(choice: ModelChoice) -> Any:
@@ -42,8 +53,9 @@ class Desk:
         wanted = AgentOptions(model=ModelChoice("s:main"), folder=Path.cwd(), agents=agents, **options)
         hooks = [hook(self.seen.append, event) for event in ("Stop", "SubagentStop", "UserPromptSubmit")]
         servers = {"one": server("one"), "two": server("two")}
-        mode = "bypassPermissions" if self.classifier is None else "auto"
+        mode = "auto" if self.classifier else "default" if self.interaction else "bypassPermissions"
         more: Any = {"permission_mode": mode, "classifier": self.classifier, "session_hooks": False}
+        more["interaction"] = self.interaction
         async with (
             Host(servers, hooks=hooks, **more) as host,
             open_session(host, wanted, load) as session,
@@ -51,6 +63,7 @@ class Desk:
             session.subagents.on_event = self.events.append
             reply = await session.conversation.run(prompt)
             self.usage = reply.usage
+            self.transcript = session.transcript
             return reply.text
 
 
@@ -117,6 +130,52 @@ async def test_the_end_of_its_work_is_an_event_of_its_own():
     assert len({given["session_id"] for given in desk.seen}) == 1
 
 
+TWO_TASKS = [Calls("Task", {"agent": "helper", "prompt": prompt}, prompt) for prompt in ("Look.", "Listen.")]
+
+
+async def test_agents_that_are_given_work_in_one_turn_work_side_by_side():
+    meet = [Calls("mcp__one__meet")]
+    desk = Desk(main=ScriptedModel(TWO_TASKS, meet, meet, "Met.", "Met.", "Both have met."))
+    assert await desk.ask(agent("servers: [one]")) == "Both have met."
+    started = [each for each in desk.events if isinstance(each.event, ToolCallStarted)]
+    assert sorted((each.call_id, each.agent_id) for each in started) == [
+        ("Listen.", "helper-2"),
+        ("Look.", "helper-1"),
+    ]
+
+
+async def test_questions_of_agents_that_work_side_by_side_come_one_at_a_time():
+    class Person:
+        def __init__(self) -> None:
+            self.open, self.most, self.asked = 0, 0, 0
+
+        async def allow(self, question: Any) -> PermissionAnswer:
+            self.open, self.asked = self.open + 1, self.asked + 1
+            self.most = max(self.most, self.open)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            self.open -= 1
+            return PermissionAnswer(True)
+
+    touch = [Calls("mcp__one__touch")]
+    desk = Desk(main=ScriptedModel(TWO_TASKS, touch, touch, "Done.", "Done.", "All done."))
+    desk.interaction = person = Person()
+    assert await desk.ask(agent("servers: [one]")) == "All done."
+    assert (person.asked, person.most) == (2, 1)
+
+
+async def test_what_an_agent_did_is_kept_beside_the_conversation():
+    desk = Desk(main=ScriptedModel(TASK, [Calls("mcp__one__look")], "Seen it.", "Done."))
+    await desk.ask(agent("description: Looks."))
+    path = desk.transcript.path.with_name(f"{desk.transcript.id}.helper-1.jsonl")
+    assert desk.seen[1]["agent_transcript_path"] == str(path)
+    said = [
+        str(part.content) for each in read_messages(path) for part in each.parts if hasattr(part, "content")
+    ]
+    assert said == ["Look.", "seen by one", "Seen it."]
+    assert [info.id for info in transcripts()] == [desk.transcript.id]
+
+
 async def test_an_agent_may_have_another_model_and_its_use_is_counted():
     main, other = ScriptedModel(TASK, "Done."), ScriptedModel("seen " * 500)
     desk = Desk(main=main, other=other)
@@ -149,7 +208,11 @@ async def test_an_agent_that_never_ends_is_stopped():
 async def test_a_conversation_with_an_agent_has_its_prompt_and_its_tools():
     model = ScriptedModel("Hello.")
     await Desk(main=model).ask(agent=agent("tools: mcp__two__*, Grep"))
-    assert set(model.tools[0]) == {"Grep", "read_result", "mcp__two__look", "mcp__two__touch"}
+    assert set(model.tools[0]) == {
+        "Grep",
+        "read_result",
+        *(f"mcp__two__{name}" for name in ("look", "touch", "meet")),
+    }
     assert "You are a helper." in (model.requests[0][-1].instructions or "")
 
 

@@ -51,6 +51,46 @@ def test_a_file_that_was_cut_off_is_resumed_up_to_there(home: Path):
     assert len(Transcript.existing(transcript.id).history()) == 1
 
 
+def test_what_follows_a_line_that_was_cut_off_is_not_lost(home: Path):
+    transcript = Transcript.begin(home, "scripted:m")
+    transcript.add(HELLO)
+    with file_of(transcript).open("ab") as file:
+        file.write(b'{"message": {"parts": [{"content": "half a li')
+    Transcript.existing(transcript.id).add(ModelResponse([TextPart("and on")]))
+    assert [each.parts[0].content for each in Transcript.existing(transcript.id).history()] == [
+        "hello",
+        "and on",
+    ]
+
+
+def test_a_file_that_cannot_be_written_for_a_while_is_complete_afterwards(home: Path):
+    folder = paths.state_dir() / "conversations"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.touch()
+    transcript = Transcript.begin(home, "scripted:m")
+    assert transcript.problem == f"{file_of(transcript)} cannot be written: Not a directory"
+    transcript.add(HELLO)
+    assert transcript.problem is not None
+    folder.unlink()
+    transcript.restart([HELLO, ModelResponse([TextPart("hi")])])
+    assert transcript.problem is None
+    (info,) = transcripts(home)
+    assert (info.id, info.first_prompt) == (transcript.id, "hello")
+    assert len(Transcript.existing(transcript.id).history()) == 2
+
+
+def test_the_work_of_agents_is_kept_beside_and_is_no_conversation(home: Path):
+    transcript = Transcript.begin(home, "scripted:m")
+    works = [transcript.begin_work("helper", home, "scripted:m") for _ in range(2)]
+    assert [work.path.name for work in works] == [
+        f"{transcript.id}.helper-1.jsonl",
+        f"{transcript.id}.helper-2.jsonl",
+    ]
+    assert [info.id for info in transcripts()] == [transcript.id]
+    with pytest.raises(NotFound):
+        Transcript.existing(works[0].id)
+
+
 def test_after_a_summary_only_the_summary_is_resumed(home: Path):
     transcript = Transcript.begin(home, "scripted:m")
     transcript.add(HELLO)

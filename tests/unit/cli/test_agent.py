@@ -17,7 +17,7 @@ def test_the_name_of_a_tool_that_a_model_writes_cannot_control_the_terminal(
 ):
     started, shown = ToolCallStarted(call_id="1", tool=HOSTILE, arguments={}), Shown()
     shown.event(started)
-    shown.event(SubagentEvent(agent="ada", agent_id="ada-1", event=started))
+    shown.event(SubagentEvent(call_id="2", agent="ada", agent_id="ada-1", event=started))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert "\x1b" not in "".join(lines)

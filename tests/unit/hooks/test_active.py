@@ -56,13 +56,14 @@ async def ask_all(hooks: ActiveHooks) -> list[Any]:
         await hooks.elicitation_answered("gh", FormAnswer("accept", {"a": 1})),
         await hooks.prompt_submitted("Hi"),
         await hooks.stopping("Stop", STOPPING),
-        await hooks.stopping("SubagentStop", {"agent_id": "1", "agent_type": "reviewer", **STOPPING}),
+        await hooks.stopping("SubagentStop", {**SUBAGENT, **STOPPING}),
     ]
     for event, facts in TOLD.items():
         answers.append(await hooks.notify(event, facts))
     return answers
 
 
+SUBAGENT = {"agent_id": "1", "agent_type": "reviewer", "agent_transcript_path": "/x/1.jsonl"}
 TOLD: Mapping[str, Mapping[str, Any]] = {
     "SessionStart": {"source": "startup"},
     "SessionEnd": {"reason": "other"},

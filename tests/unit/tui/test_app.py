@@ -60,6 +60,23 @@ async def test_a_message_while_the_model_works_is_queued_shown_and_sent_with_the
         assert "queued" not in seat.shown("#queued")
 
 
+async def test_what_a_message_mentions_is_added_when_it_is_sent_also_after_waiting(desk: Desk, home: Path):
+    (home / "work" / "plan.txt").write_text("first the roof")
+    async with desk.opened(Calls("mcp__desk__hang"), "done", folder=home / "work") as seat:
+        await seat.send("read @plan.txt please")
+        await seat.until(desk.entered.is_set)
+        await seat.send("and @plan.txt, and @desk:gone please")
+        assert "queued: and @plan.txt, and @desk:gone please" in seat.shown("#queued")
+        desk.release.set()
+        await seat.idle()
+        marked = '<file name="plan.txt">\nfirst the roof\n</file>'
+        first, queued = (request[-1].parts[-1].content for request in seat.model.requests)
+        assert first == f"read @plan.txt please\n\n{marked}"
+        assert queued == f"and @plan.txt, and @desk:gone please\n\n{marked}"
+        assert "> and @plan.txt, and @desk:gone please\n" in seat.text
+        assert "@desk:gone was not added" in seat.text
+
+
 async def test_a_queued_message_can_be_withdrawn(desk: Desk):
     async with desk.opened(Calls("mcp__desk__hang"), "done") as seat:
         await seat.send("hang")
@@ -185,6 +202,19 @@ async def test_a_failed_server_is_one_line_with_the_next_step(desk: Desk):
             in seat.text
         )
         assert "1/2 servers, 1 failed" in seat.shown("#status")
+
+
+async def test_a_transcript_that_cannot_be_written_is_said_once_and_the_conversation_goes_on(
+    desk: Desk, home: Path
+):
+    folder = home / ".dragoman/state/conversations"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.touch()
+    async with desk.opened("first", "second") as seat:
+        await seat.say("one")
+        await seat.say("two")
+        assert "second" in seat.text
+        assert seat.text.count("cannot be written: Not a directory. The conversation goes on.") == 1
 
 
 async def test_a_failure_of_the_provider_is_shown_and_the_conversation_goes_on(desk: Desk):

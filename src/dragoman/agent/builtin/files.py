@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import base64
 import difflib
+import errno
 import os
 import stat
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from dragoman import atomic_write
 from dragoman.agent.builtin.schema import object_schema
-from dragoman.agent.builtin.workspace import PATH, FileProblem, Workspace
+from dragoman.agent.builtin.workspace import PATH, FileProblem, Workspace, version_of
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.content.blocks import Block, ImageBlock
 from dragoman.content.images import kind_of
@@ -27,6 +30,11 @@ IMAGE_LIMIT_BYTES: Final = 32 * 1024 * 1024
 DIFF_LINES: Final = 60
 PROPOSED_LINES: Final = 5000
 """Of the difference that a person is shown before a file is changed."""
+
+_CANNOT_BE_REPLACED: Final = (errno.EACCES, errno.EPERM, errno.EBUSY)
+"""The folder cannot be written, or the file is mounted by itself, as in a container."""
+_writing = threading.Lock()
+"""Agents work side by side, and a file is replaced by one of them at a time."""
 
 _PATH_SCHEMA: Final = {
     "type": "string",
@@ -144,8 +152,7 @@ def _write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     if not is_new:
         _regular_size(path)
         workspace.check_read(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    _put(path, content)
     workspace.note_read(path)
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
     return f"{'Created' if is_new else 'Replaced'} {path} ({lines} lines)."
@@ -158,9 +165,32 @@ def _edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     workspace.check_read(path)
     before = path.read_bytes().decode("utf-8", "surrogateescape")
     after = _edited(before, arguments)
-    path.write_bytes(after.encode("utf-8", "surrogateescape"))
+    _put(path, after)
     workspace.note_read(path)
     return f"Changed {path}:\n{_diff(before, after)}"
+
+
+def _put(path: Path, text: str) -> None:
+    """Replaces the file as a whole: should the disk be full, the old content is not lost."""
+    before = version_of(path)
+    try:
+        with _writing:
+            _replace(path, text.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        after = version_of(path)
+        state = (
+            "is not complete" if before != after else "was not created" if after is None else "is unchanged"
+        )
+        raise FileProblem(f"{path} cannot be written: {error.strerror or error}. It {state}.") from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    try:
+        atomic_write.put(path, data, private=False)
+    except OSError as error:
+        if error.errno not in _CANNOT_BE_REPLACED or not path.exists():
+            raise
+        path.write_bytes(data)
 
 
 def _edited(before: str, arguments: Mapping[str, Any]) -> str:

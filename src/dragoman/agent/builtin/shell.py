@@ -1,9 +1,10 @@
 """The tool Bash, with BashOutput and BashStop for commands in the background.
 
-Each command runs in a process group of its own, without a terminal and without input. When its time is over,
-when the call is cancelled, and when the host ends, the whole group is ended. The working directory is kept
-from one command to the next as long as it stays in the person's folders. Permission rules judge the command
-as it is written; see `permissions/shell`.
+Each command runs in a process group of its own, without a terminal and without input. When it has ended, when
+its time is over, when the call is cancelled, and when the host ends, the whole group is ended. What has left
+its group is found by a marker in its environment, and ended with the conversation. The working directory is
+kept from one command to the next as long as it stays in the person's folders. Permission rules judge the
+command as it is written; see `permissions/shell`.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from dragoman.agent.builtin.schema import object_schema
 from dragoman.agent.builtin.workspace import FileProblem, Workspace
 from dragoman.agent.models import SECRET_VARIABLES
 from dragoman.catalog.tools import BuiltinTool
-from dragoman.processes import KILL, signal_group, start_of
-from dragoman.programs import Watches
+from dragoman.processes import KILL, MARKER, signal_group, start_of
+from dragoman.transports.orphans import ProcessWatchdog
 
 SECONDS: Final = 120.0
 LONGEST_SECONDS: Final = 600.0
@@ -50,9 +51,11 @@ directory at its end to a file."""
 class Shell:
     """Runs the commands of one conversation."""
 
-    def __init__(self, workspace: Workspace, watchdog: Watches) -> None:
+    def __init__(self, workspace: Workspace, watchdog: ProcessWatchdog) -> None:
         self._workspace = workspace
         self._watchdog = watchdog
+        self._marker = ""
+        """What all commands carry in their environment; empty before the first one."""
         self._background: dict[str, Command] = {}
         self._numbers = itertools.count(1)
 
@@ -101,9 +104,12 @@ class Shell:
         ]
 
     async def close(self) -> None:
-        """Ends all commands in the background."""
+        """Ends all commands in the background, and what commands have left behind."""
         await asyncio.gather(*(command.end() for command in self._background.values()))
         self._background.clear()
+        marker, self._marker = self._marker, ""
+        if marker:
+            await asyncio.to_thread(self._watchdog.end_held, marker)
 
     async def _run(self, arguments: Mapping[str, Any]) -> str:
         if arguments.get("background") is True:
@@ -142,7 +148,8 @@ class Shell:
 
     async def _start(self, text: str) -> Command:
         cwd = self._workspace.cwd if self._workspace.cwd.is_dir() else self._workspace.folder
-        return await Command.start(text, cwd, self._watchdog)
+        self._marker = self._marker or self._watchdog.hold_marker()
+        return await Command.start(text, cwd, self._marker, self._watchdog)
 
     async def _start_in_background(self, text: str) -> str:
         running = [command for command in self._background.values() if command.is_running]
@@ -175,8 +182,17 @@ class Shell:
 class Command:
     """One running command."""
 
-    def __init__(self, process: asyncio.subprocess.Process, folder_file: Path, watchdog: Watches) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        pipe: IO[bytes],
+        folder_file: Path,
+        watchdog: ProcessWatchdog,
+    ) -> None:
+        """`pipe`: its output. It is not part of the process object: waiting for that is waiting for every
+        process that holds one of its pipes."""
         self._process = process
+        self._pipe = pipe
         self._started = start_of(process.pid)
         self._folder_file = folder_file
         self._watchdog = watchdog
@@ -187,29 +203,35 @@ class Command:
         self._collecting = asyncio.create_task(self._collect(), name="dragoman command output")
 
     @staticmethod
-    async def start(text: str, cwd: Path, watchdog: Watches) -> Command:
+    async def start(text: str, cwd: Path, marker: str, watchdog: ProcessWatchdog) -> Command:
         """Raises `OSError`."""
         descriptor, folder_file = tempfile.mkstemp(prefix="dragoman-cwd-")
         os.close(descriptor)
+        reading, writing = os.pipe()
+        pipe = os.fdopen(reading, "rb", 0)
         program = shutil.which("bash") or "/bin/sh"
+        environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
         try:
             process = await asyncio.create_subprocess_exec(
                 *(program, "-c", _SCRIPT, "bash", text, folder_file),
                 stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
+                stdout=writing,
                 stderr=asyncio.subprocess.STDOUT,
                 cwd=cwd,
-                env={name: value for name, value in os.environ.items() if name not in _SECRETS},
+                env={**environment, MARKER: marker},
                 start_new_session=True,
             )
         except BaseException:
+            pipe.close()
             os.unlink(folder_file)
             raise
+        finally:
+            os.close(writing)
         watchdog.watch(process.pid)
         assert process.stdin is not None
         process.stdin.write(b"\n")
         process.stdin.close()
-        return Command(process, Path(folder_file), watchdog)
+        return Command(process, pipe, Path(folder_file), watchdog)
 
     @property
     def is_running(self) -> bool:
@@ -237,12 +259,17 @@ class Command:
             await asyncio.wait([self._collecting])
             await self._process.wait()
         finally:
+            self._pipe.close()
             self._watchdog.release(self._process.pid)
 
     async def _collect(self) -> None:
-        assert self._process.stdout is not None
-        while data := await self._process.stdout.read(65536):
-            self.output.add(data)
+        reader, loop = asyncio.StreamReader(), asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._pipe)
+        try:
+            while data := await reader.read(65536):
+                self.output.add(data)
+        finally:
+            transport.close()
 
 
 class Output:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from dragoman.errors import CallError, InvalidArguments
 
 PATH: Final = "file_path"
+Version = tuple[int, int]
 
 
 class Workspace:
@@ -21,7 +22,7 @@ class Workspace:
         self.cwd = self.folder
         """Where commands run, and what relative paths are relative to."""
         self._folders = [self.folder, *(each.resolve() for each in extra_folders)]
-        self._read: dict[Path, tuple[int, int]] = {}
+        self._read: dict[Path, Version | None] = {}
         """Time of change and size of each file when the model last saw its content."""
 
     def resolve(self, text: str) -> Path:
@@ -59,13 +60,13 @@ class Workspace:
     # What the model has seen.
 
     def note_read(self, path: Path) -> None:
-        self._read[path] = _version(path)
+        self._read[path] = version_of(path)
 
     def check_read(self, path: Path) -> None:
         """A file is changed only by a model that knows what is in it. Raises `FileProblem`."""
         if path not in self._read:
             raise FileProblem(f"{path} exists, and was not read. Read it first.")
-        if self._read[path] != _version(path):
+        if self._read[path] != version_of(path):
             raise FileProblem(f"{path} was changed since it was read. Read it again.")
 
 
@@ -76,6 +77,10 @@ class FileProblem(CallError):
         super().__init__("", reason)
 
 
-def _version(path: Path) -> tuple[int, int]:
-    status = path.stat()
+def version_of(path: Path) -> Version | None:
+    """Time of change and size; None if there is no such file."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
     return status.st_mtime_ns, status.st_size

@@ -22,6 +22,7 @@ from dragoman.agent.events import (
     TextDelta,
     ToolCallFinished,
     ToolCallStarted,
+    TranscriptIncomplete,
 )
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cli import exit_codes
@@ -127,6 +128,8 @@ class Output:
                 self._text.clear()
                 note = f"{event.reason}; next attempt in {event.wait_seconds:.0f} s"
                 click.echo(note, err=True)
+            case TranscriptIncomplete():
+                click.echo(event.text, err=True)
             case _:
                 pass
 

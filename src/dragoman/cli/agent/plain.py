@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import click
 
 from dragoman.agent.events import (
     AgentEvent,
     ContextCompacted,
+    Message,
     PromptRefused,
     RetryScheduled,
     SubagentEvent,
     TextDelta,
     ToolCallFinished,
     ToolCallStarted,
+    TranscriptIncomplete,
 )
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line, visible
 from dragoman.cli import exit_codes
+from dragoman.cli.agent.plain_commands import Commands
 from dragoman.cli.agent.start import Wanted, run, show_failed_servers
 from dragoman.cli.common import cancelled_by_ctrl_c
 from dragoman.cli.render.text import show_error
@@ -32,34 +36,51 @@ from dragoman.cli.terminal_input import read_answer
 from dragoman.cli.terminal_interaction import TerminalInteraction
 from dragoman.errors import DragomanError
 from dragoman.host import Host
+from dragoman.tui.commands import parse
+from dragoman.tui.mentions import expanded
 
 T = TypeVar("T")
-
-HELP: Final = """\
-/help      this list
-/mcp       the servers and their state
-/tools     the tools that the model is given
-/usage     tokens and cost so far
-/compact   replace the conversation so far by a summary; after it: what the summary must contain
-/exit      end (or Ctrl-D)"""
 
 
 def converse(wanted: Wanted, options: AgentOptions) -> int:
     async def work(host: Host) -> int:
-        async with open_session(host, options) as session:
-            click.echo(
-                f"{options.model.spec}, {len(session.toolbox.tools())} tools. /help lists the commands."
-            )
-            show_failed_servers(host, "/mcp shows the servers.")
-            session.subagents.on_event = Shown().event
-            while True:
-                prompt = await _read_prompt()
-                if prompt is None or prompt.strip() in ("/exit", "/quit"):
-                    session.end_reason = "prompt_input_exit"
-                    return exit_codes.OK
-                await _handle(host, session, prompt.strip())
+        following: AgentOptions | None = options
+        while following is not None:
+            following = await _conversation(host, following)
+        return exit_codes.OK
 
     return run(wanted, options, work, TerminalInteraction(options.folder))
+
+
+async def _conversation(host: Host, options: AgentOptions) -> AgentOptions | None:
+    """One conversation. Returns the options of the next one, or None if the person ends it."""
+    async with open_session(host, options) as session:
+        tools = len(session.toolbox.tools())
+        click.echo(f"{options.model.spec}, {tools} tools. /help lists the commands.")
+        if said := len(session.conversation.history):
+            click.echo(f"The conversation is continued after {said} messages.")
+        show_failed_servers(host, "/mcp shows the servers.")
+        session.subagents.on_event = Shown().event
+        session.conversation.expand = partial(_expanded, host, options)
+        commands = Commands(host, session, options)
+        while True:
+            prompt = await _read_prompt()
+            if prompt is None or prompt.strip() in ("/exit", "/quit"):
+                session.end_reason = "prompt_input_exit"
+                return None
+            if prompt.strip():
+                await _handle(commands, session, prompt.strip())
+            if commands.following is not None:
+                session.end_reason = "clear" if commands.following.resume is None else "resume"
+                return commands.following
+
+
+async def _expanded(host: Host, options: AgentOptions, text: str) -> str:
+    """A message with the files and resources that it mentions."""
+    text, problems = await expanded(text, host, options.folder)
+    for problem in problems:
+        click.echo(f"! {problem}")
+    return text
 
 
 async def _read_prompt() -> str | None:
@@ -76,31 +97,21 @@ async def _read_prompt() -> str | None:
             return "\n".join(lines)
 
 
-async def _handle(host: Host, session: AgentSession, prompt: str) -> None:
-    match prompt:
-        case "":
-            return
-        case "/help":
-            click.echo(HELP)
-        case "/mcp":
-            _show_servers(host)
-        case "/tools":
-            for tool in session.toolbox.tools():
-                click.echo(f"{tool.name}  {one_line(tool.title, 80)}")
-        case "/usage":
-            _show_usage(session)
-        case _ if prompt.split()[0] == "/compact":
-            wish = prompt.removeprefix("/compact").strip()
-            await _interruptible(session.conversation.compact(Shown().event, instructions=wish))
-        case _ if prompt.startswith("/"):
-            click.echo(f"There is no command {one_line(prompt, 80)}. /help lists them.")
-        case _:
-            await _ask(session, prompt)
+async def _handle(commands: Commands, session: AgentSession, prompt: str) -> None:
+    line = parse(prompt)
+    if line is None:
+        await _ask(session, Message(prompt))
+    elif line.name == "compact":
+        await _interruptible(session.conversation.compact(Shown().event, instructions=line.rest))
+    else:
+        message = await _interruptible(commands.run(line))
+        if message is not None:
+            await _ask(session, message)
 
 
-async def _ask(session: AgentSession, prompt: str) -> None:
+async def _ask(session: AgentSession, message: Message) -> None:
     shown = Shown()
-    reply = await _interruptible(session.conversation.run(prompt, shown.event))
+    reply = await _interruptible(session.conversation.run(message, shown.event))
     shown.end()
     if reply is not None and reply.stopped_by != "end":
         click.echo(reply.stopped_text)
@@ -126,26 +137,14 @@ def _is_ending() -> bool:
     return current is not None and current.cancelling() > 0
 
 
-def _show_servers(host: Host) -> None:
-    for name, view in host.servers.items():
-        reason = f"  {one_line(view.reason, 200)}" if view.reason else ""
-        click.echo(f"{one_line(name, 60)}  {view.status}  {view.tool_count} tools{reason}")
-
-
-def _show_usage(session: AgentSession) -> None:
-    usage = session.conversation.usage
-    cost = "" if usage.cost_usd is None else f", ${usage.cost_usd:.4f}"
-    click.echo(
-        f"{usage.input_tokens} tokens in, {usage.output_tokens} out{cost}; the context holds about "
-        f"{session.conversation.context_tokens}."
-    )
-
-
 class Shown:
     """Prints events of one prompt."""
 
     def __init__(self) -> None:
         self._is_in_line = False
+        self._running = 0
+        self._is_named = False
+        """Whether results name their tool, because several calls were under way at once."""
 
     def event(self, event: AgentEvent) -> None:
         match event:
@@ -155,13 +154,19 @@ class Shown:
             case ToolCallStarted():
                 arguments = ", ".join(f"{name}={value!r}" for name, value in event.arguments.items())
                 self._line(f"→ {one_line(event.tool, 80)}({one_line(arguments, 200)})")
+                self._running += 1
+                self._is_named = self._running > 1
             case ToolCallFinished():
                 mark = "✗" if event.outcome.is_error else "✓"
-                self._line(f"  {mark} {one_line(event.outcome.text, 200)}")
+                tool = f"{one_line(event.tool, 80)}: " if self._is_named else ""
+                self._line(f"  {mark} {tool}{one_line(event.outcome.text, 200)}")
+                self._running -= 1
             case RetryScheduled():
                 self._line(f"… {event.reason}; next attempt in {event.wait_seconds:.0f} s")
             case PromptRefused():
                 self._line(f"… a hook refused the message: {one_line(event.reason, 300)}")
+            case TranscriptIncomplete():
+                self._line(f"! {event.text}")
             case SubagentEvent(event=ToolCallStarted() as started):
                 self._line(f"  [{event.agent}] → {one_line(started.tool, 80)}")
             case ContextCompacted():
