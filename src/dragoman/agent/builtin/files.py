@@ -214,9 +214,21 @@ def _replaced(text: str, old: str, new: str, *, everywhere: bool) -> str:
 
 
 def _diff(before: str, after: str, limit: int = DIFF_LINES) -> str:
-    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
+    if _ends_lines_with_crlf(before) and _ends_lines_with_crlf(after):
+        before, after = before.replace("\r\n", "\n"), after.replace("\r\n", "\n")
+    lines = list(difflib.unified_diff(_lines(before), _lines(after), lineterm="", n=2))[2:]
     more = [f"… {len(lines) - limit} more lines"] if len(lines) > limit else []
     return "\n".join([*lines[:limit], *more])
+
+
+def _lines(text: str) -> list[str]:
+    """Split at line feeds only, as programs split a file: another character that ends a line is part of the
+    difference, and is seen in it."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _ends_lines_with_crlf(text: str) -> bool:
+    return text.count("\r\n") == text.count("\n") == text.count("\r")
 
 
 def proposed_change(tool: str, arguments: Mapping[str, Any]) -> str | None:

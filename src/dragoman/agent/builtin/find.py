@@ -171,7 +171,11 @@ async def _grep(
         raise FileProblem(f"the search failed: {ended.stderr.decode('utf-8', 'replace')[:500]}")
     is_list = arguments.get("output") == "files"
     records = ((name, "") for name in text.split("\0")[:-1]) if is_list else found_in(text)
-    lines, left_out = readable(records, lambda name: may_read(Path(os.path.realpath(folder / name))))
+
+    def is_readable(name: str) -> bool:
+        return all(may_read(Path(os.path.realpath(folder / each))) for each in readings(name))
+
+    lines, left_out = readable(records, is_readable)
     note = f"({left_out} files are left out: by a rule about Read.)" if left_out else ""
     shown = _cut(lines, is_cut=len(text) >= OUTPUT_LIMIT_BYTES)
     return "\n".join(filter(None, (shown, note))) or "Nothing matches."
@@ -186,6 +190,13 @@ def found_in(text: str) -> Iterator[tuple[str, str]]:
         if end:
             yield begun + name, found
         begun = "" if end or line == "--" else f"{begun}{line}\n"
+
+
+def readings(name: str) -> list[str]:
+    """The names that a found name may be: a line before it can be part of it, or a message of the program, as
+    ripgrep writes one after a file that turns out to be binary."""
+    lines = name.split("\n")
+    return ["\n".join(lines[start:]) for start in range(len(lines))]
 
 
 def readable(records: Iterable[tuple[str, str]], may_read: Callable[[str], bool]) -> tuple[list[str], int]:
