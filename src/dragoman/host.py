@@ -388,6 +388,10 @@ class Host:
         """Whether no rule denies such a call, or wants it to be asked about."""
         return self._access.permissions.preview(tool, arguments).behaviour == "allow"
 
+    def is_denied(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> bool:
+        """Whether a rule or the mode denies such a call, also if the person wants it."""
+        return self._access.permissions.preview(tool, arguments).behaviour == "deny"
+
     @property
     def permission_mode(self) -> PermissionMode:
         """What happens now to calls that no rule decides."""
