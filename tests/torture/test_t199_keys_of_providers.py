@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pydantic_ai.providers
 import pytest
+from msgspec import structs
 
 from dragoman import Host
 from dragoman.agent.definitions import parse
@@ -12,6 +13,9 @@ from dragoman.agent.equipment import Folders, open_equipment
 from dragoman.agent.models import ModelChoice
 from dragoman.agent.session import AgentOptions, open_session
 from dragoman.testing.model import Calls, ScriptedModel
+from tests.unit.tui.desk import Desk, desk
+
+__all__ = ["desk"]
 
 pytestmark = pytest.mark.requirement("AUT-11")
 HERE = "http://127.0.0.1:9/v1"
@@ -42,6 +46,19 @@ async def test_t199_an_agents_model_of_another_provider_is_not_asked_at_the_conv
     async with Host({}, session_hooks=False) as host, open_session(host, options, load) as session:  # type: ignore[arg-type]
         assert (await session.conversation.run("go")).text == "done"
     assert loaded[1:] == [ModelChoice(named, base_url)]
+
+
+@pytest.mark.parametrize(
+    ("named", "base_url"),
+    [("anthropic:claude-opus-5", None), ("mistral:large", None), ("openai:gpt-5.5", HERE)],
+)
+async def test_t199_nor_is_a_model_that_the_person_changes_to(desk: Desk, named: str, base_url: str | None):
+    async with desk.opened() as seat:
+        control = seat.app.control
+        control.options = structs.replace(control.options, model=ModelChoice("openai-chat:llama3", HERE))
+        await seat.send(f"/model {named}")
+        await seat.until(lambda: control.options.model.spec == named)
+        assert control.options.model == ModelChoice(named, base_url)
 
 
 def known_keys() -> list[str]:

@@ -9,6 +9,7 @@ import msgspec
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
+    ModelRequest,
     ModelResponse,
     TextPart,
     ToolCallPart,
@@ -25,6 +26,7 @@ from dragoman.content.blocks import ImageBlock
 from dragoman.errors import InvalidArguments, PermissionRefused
 from dragoman.interaction import ConversationTurn
 
+SAID: Final = "said"
 INTERRUPTED: Final = "The user interrupted this call before it was finished. It may have had effects."
 
 
@@ -76,21 +78,34 @@ def _content(part: str | ImageBlock) -> str | BinaryContent:
     return part if isinstance(part, str) else BinaryContent(part.decode(), media_type=part.mime_type)
 
 
+def request_of(texts: Sequence[str], said: Sequence[str]) -> ModelRequest:
+    """A message for the model. `said`: what the person wrote of it, which is recorded and not sent; the rest
+    is text of servers, files and hooks."""
+    return ModelRequest([UserPromptPart(text) for text in texts], metadata={SAID: [*said]} if said else None)
+
+
+def said_in(message: ModelMessage) -> list[str]:
+    """What the person wrote of a message."""
+    recorded: Any = (message.metadata or {}).get(SAID) if isinstance(message, ModelRequest) else None
+    return [text for text in cast("list[Any]", recorded) if isinstance(text, str)] if recorded else []
+
+
 def turns_of(history: Sequence[ModelMessage]) -> list[ConversationTurn]:
-    """What was said, for a classifier: without results of tools, which may hold instructions of others."""
+    """What the person and the model said, for a classifier: without results of tools and texts of servers,
+    files and hooks, which may contain instructions of others."""
     turns: list[ConversationTurn] = []
     for message in history:
-        role = "assistant" if isinstance(message, ModelResponse) else "user"
-        if text := "\n".join(filter(None, map(_said, message.parts))):
-            turns.append(ConversationTurn(role, text))
+        turns += [ConversationTurn("user", text) for text in said_in(message)]
+        if isinstance(message, ModelResponse) and (
+            text := "\n".join(filter(None, map(_said, message.parts)))
+        ):
+            turns.append(ConversationTurn("assistant", text))
     return turns
 
 
 def _said(part: object) -> str:
     match part:
         case TextPart(content=text):
-            return text
-        case UserPromptPart(content=str(text)):
             return text
         case ToolCallPart():
             return f"[calls {part.tool_name} with {part.args}]"

@@ -26,7 +26,6 @@ from pydantic_ai.messages import (
     ThinkingPartDelta,
     ToolCallPart,
     ToolReturnPart,
-    UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
@@ -37,6 +36,7 @@ from dragoman.agent.conversion import (
     definitions,
     interrupted,
     read_arguments,
+    request_of,
     result_part,
     turns_of,
     usage_of,
@@ -169,10 +169,11 @@ class Conversation:
     async def run(self, prompt: str | Message, on_event: OnEvent = lambda event: None) -> Reply:
         """The model's answer to a prompt. Raises `ModelUnavailable`. When it is cancelled, the conversation
         stays complete, and the next prompt continues it."""
-        submitted = await self._submitted(Message(prompt) if isinstance(prompt, str) else prompt)
+        message = Message(prompt) if isinstance(prompt, str) else prompt
+        submitted = await self._submitted(message)
         if submitted.refusal is not None:
             return Reply(text="", turns=0, usage=Usage(), stopped_by="hook", reason=submitted.refusal)
-        self._add_texts(*self._changed_instructions(), *submitted.context)
+        self._add_texts(*self._changed_instructions(), *submitted.context, said=[message.written])
         before = self.usage
         text, turns, stopped_by = await self._work(on_event)
         return Reply(text=text, turns=turns, usage=self.usage - before, stopped_by=stopped_by)
@@ -398,7 +399,7 @@ class Conversation:
             else:
                 on_event(PromptRefused(prompt=message.written, reason=said.refusal))
         if texts:
-            self._add_texts(*texts)
+            self._add_texts(*texts, said=sent)
         if sent:
             on_event(QueuedSent(tuple(sent)))
 
@@ -409,8 +410,8 @@ class Conversation:
             self._are_instructions_changed = True
         return [changes] if changes else []
 
-    def _add_texts(self, *texts: str) -> None:
-        self._add(ModelRequest([UserPromptPart(text) for text in texts]))
+    def _add_texts(self, *texts: str, said: Sequence[str] = ()) -> None:
+        self._add(request_of(texts, said))
 
     def _add(self, message: ModelMessage) -> None:
         self._history.append(message)

@@ -63,8 +63,8 @@ class ModelChoice(Struct, frozen=True):
     base_url: str | None = None
     """Of a compatible endpoint: Ollama, vLLM, llama.cpp, a proxy."""
 
-    def for_agent(self, spec: str) -> ModelChoice:
-        """The model that an agent's file names. An endpoint of one's own is for one provider: it is not sent
+    def other(self, spec: str) -> ModelChoice:
+        """Another model: the one that an agent's file or the person names. An endpoint of one's own is for one provider: it is not sent
         the key of another."""
         other = ModelChoice(spec)
         has_same_key = KEY_VARIABLES.get(other.provider, other.provider) == KEY_VARIABLES.get(

@@ -135,4 +135,4 @@ class Subagents:
     async def _model(self, agent: AgentDefinition) -> Model:
         if agent.model is None:
             return await self._work.model
-        return await self._work.load(self._work.choice.for_agent(agent.model))
+        return await self._work.load(self._work.choice.other(agent.model))

@@ -13,6 +13,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -168,7 +169,7 @@ def complete(history: Sequence[ModelMessage]) -> list[ModelMessage]:
         if isinstance(message, ModelRequest):
             answered = {part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart)}
             missing = [interrupted(call) for name, call in waiting.items() if name not in answered]
-            message = ModelRequest([*missing, *message.parts]) if missing else message
+            message = replace(message, parts=[*missing, *message.parts]) if missing else message
             waiting = {}
         elif waiting:
             whole.append(ModelRequest([interrupted(call) for call in waiting.values()]))

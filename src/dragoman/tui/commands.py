@@ -118,7 +118,7 @@ def _choose_model(app: ConversationApp, spec: str) -> None:
     if not spec:
         app.note(f"The model is {control.options.model.spec}. /model provider:name uses another.")
         return
-    model = choose_model(spec, control.options.model.base_url)
+    model = control.options.model.other(choose_model(spec).spec)
     control.change(structs.replace(control.options, model=model, resume=control.transcript_id))
 
 

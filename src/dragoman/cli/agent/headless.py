@@ -25,6 +25,7 @@ from dragoman.agent.events import (
     TranscriptIncomplete,
 )
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
+from dragoman.cleaning import visible
 from dragoman.cli import exit_codes
 from dragoman.cli.agent.start import Wanted, run, show_failed_servers
 from dragoman.errors import DragomanError, PermissionRefused
@@ -149,7 +150,7 @@ class Output:
     def end(self, reply: Reply, seconds: float) -> None:
         if self._form == "text":
             if reply.stopped_by != "hook":
-                click.echo(reply.text)
+                click.echo(visible(reply.text) if sys.stdout.isatty() else reply.text)
             if reply.stopped_by != "end":
                 click.echo(reply.stopped_text, err=True)
             return
