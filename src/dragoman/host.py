@@ -60,7 +60,7 @@ from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.declared import Hook
 from dragoman.interaction import LOCAL_CALLER, SIGN_IN_SECONDS, Caller, Interaction, Sampler, SignInScreen
 from dragoman.live_configuration import ConfiguredParts, LiveConfiguration, Selection, limits_of
-from dragoman.names import ServerName
+from dragoman.names import ServerName, typed
 from dragoman.permissions.classifier import Classifier
 from dragoman.permissions.grants import SessionGrants
 from dragoman.permissions.modes import PermissionMode
@@ -792,7 +792,7 @@ def _check_usable(name: str, server: ConfiguredServer | None) -> None:
     if server is None:
         raise ConfigError(
             f"the agent needs server {name!r}, which is not configured",
-            hint=f"Add it with `dragoman mcp add {name} …`.",
+            hint=f"Add it with `dragoman mcp add {typed(name)} …`.",
         )
     if server.eligibility != "ready":
         raise ConfigError(

@@ -7,6 +7,7 @@ Distinguishes the name that a server gives a tool (`WireToolName`) from the name
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NewType
@@ -33,6 +34,12 @@ _SEPARATOR = re.compile(r"[^a-z0-9]+")
 _NAMES_TRIED: Final = 60
 _NEAR: Final = 0.75
 """How much of two names must be the same for one to be taken for a misspelling of the other."""
+
+
+def typed(name: str) -> str:
+    """A name as it can be typed into a shell, whatever characters it has."""
+    quoted = shlex.quote(name)
+    return f"-- {quoted}" if name.startswith("-") else quoted
 
 
 def plain(name: str) -> str:

@@ -246,7 +246,7 @@ def test_a_server_that_no_file_defines_is_signed_in_to_as_the_hint_says(
     write_servers(home)
     url = site.entry["url"]
     name = url.removeprefix("http://").partition("/")[0].replace(".", "-").replace(":", "-")
-    command = f"dragoman mcp login {name} --mcp-config SERVER"
+    command = f"dragoman mcp login --mcp-config SERVER {name}"
     for words in (("tools", url), ("call", url, "look")):
         done = run(*words)
         assert done.returncode == 4

@@ -96,9 +96,8 @@ def turns_of(history: Sequence[ModelMessage]) -> list[ConversationTurn]:
     turns: list[ConversationTurn] = []
     for message in history:
         turns += [ConversationTurn("user", text) for text in said_in(message)]
-        if isinstance(message, ModelResponse) and (
-            text := "\n".join(filter(None, map(_said, message.parts)))
-        ):
+        wrote = map(_said, message.parts) if isinstance(message, ModelResponse) else ()
+        if text := "\n".join(filter(None, wrote)):
             turns.append(ConversationTurn("assistant", text))
     return turns
 

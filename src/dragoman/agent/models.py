@@ -64,8 +64,8 @@ class ModelChoice(Struct, frozen=True):
     """Of a compatible endpoint: Ollama, vLLM, llama.cpp, a proxy."""
 
     def other(self, spec: str) -> ModelChoice:
-        """Another model: the one that an agent's file or the person names. An endpoint of one's own is for one provider: it is not sent
-        the key of another."""
+        """Another model, which an agent's file or the person names. An endpoint of one's own is for one
+        provider: it is not sent the key of another."""
         other = ModelChoice(spec)
         has_same_key = KEY_VARIABLES.get(other.provider, other.provider) == KEY_VARIABLES.get(
             self.provider, self.provider

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from dragoman.auth.metadata import Rules
 from dragoman.auth.tokens import HiddenRepr
+from dragoman.names import typed
 from dragoman.urls import parse_url
 
 if TYPE_CHECKING:
@@ -83,10 +84,10 @@ class Entry(HiddenRepr, frozen=True, kw_only=True):
     def login_hint(self) -> str:
         """How a person signs in."""
         if not self.is_given:
-            return f"Run `dragoman mcp login {self.server}`."
+            return f"Run `dragoman mcp login {typed(self.server)}`."
         return (
-            f"Run `dragoman mcp login {self.server} --mcp-config SERVER`; SERVER is the URL, the file or the "
-            "JSON text by which it was given. The sign-in is kept."
+            f"Run `dragoman mcp login --mcp-config SERVER {typed(self.server)}`; SERVER is the URL, the file "
+            "or the JSON text by which it was given. The sign-in is kept."
         )
 
     @property

@@ -14,6 +14,7 @@ from dragoman.auth.metadata import AuthServer
 from dragoman.auth.token_endpoint import choose_auth_method, client_authentication, request_token
 from dragoman.auth.token_files import given_token
 from dragoman.auth.tokens import Account, Client, Tokens, read_tokens
+from dragoman.names import typed
 
 if TYPE_CHECKING:
     from dragoman.auth.dpop import DpopKey
@@ -79,7 +80,8 @@ async def find_unattended(
     if entry.has_secret and issuer is None and not entry.is_pinned(stored):
         raise Refused(
             "it is not known which authorization server the secrets of the entry belong to",
-            f"Name it in the entry: oauth.issuer. Or confirm it once: `dragoman mcp login {entry.server}`.",
+            "Name it in the entry: oauth.issuer. "
+            f"Or confirm it once: `dragoman mcp login {typed(entry.server)}`.",
         )
     found = await discover(credentials.http, entry.wanted(issuer), credentials.challenge)
     is_step_up = stored is not None and credentials.missing_scopes

@@ -53,6 +53,7 @@ from dragoman.errors import (
     StartFailed,
     Unreachable,
 )
+from dragoman.names import typed
 from dragoman.transports.base import Details
 from dragoman.wire.messages import ABSENT
 
@@ -507,7 +508,7 @@ class Connection:
             self.name,
             "connection",
             one_line(cause, LOG_TEXT_LIMIT),
-            hint=f"Try it again with `reconnect({self.name!r})`, or `dragoman mcp get {self.name}`.",
+            hint=f"Try it again with `reconnect({self.name!r})`, or `dragoman mcp get {typed(self.name)}`.",
             exit_code=details.exit_code,
             stderr_tail=details.stderr_tail,
         )

@@ -25,6 +25,7 @@ from dragoman.errors import (
     MessageTooLarge,
     RemoteError,
 )
+from dragoman.names import typed
 from dragoman.protocol import INVALID_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, Era
 from dragoman.surrogates import replace_lone_surrogates
 from dragoman.transports.base import TransportFailure, connect_error
@@ -92,7 +93,7 @@ def _scopes_hint(server: str, failure: TransportFailure) -> str | None:
 
     scopes = " ".join(scopes_in(oauth_parameters([failure.challenge or ""]).get("scope", "")))
     asked = f"It asks for the scopes {one_line(scopes, 200)}" if scopes else "It asks for more scopes"
-    return f"{asked}. To grant them, sign in again: `dragoman mcp login {server}`."
+    return f"{asked}. To grant them, sign in again: `dragoman mcp login {typed(server)}`."
 
 
 def connect_error_of(error: CallError, server: str, phase: str = "connect") -> ConnectError:

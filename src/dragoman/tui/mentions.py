@@ -55,8 +55,8 @@ def _marked(kind: str, name: str, text: str) -> str:
 
 
 def _file(folder: Path, name: str) -> Path | None:
-    """The file without links; None if there is none of that name. Raises `ValueError` for a link in the folder
-    that leads out of it: the person may not know where."""
+    """The file without links; None if there is none of that name. Raises `ValueError` for a link in the
+    folder that leads out of it: the person may not know where."""
     path = folder / Path(name).expanduser()
     if not path.is_file():
         return None

@@ -14,6 +14,7 @@ from textual.widgets.option_list import Option
 from dragoman.cleaning import one_line
 from dragoman.errors import DragomanError
 from dragoman.host import Host
+from dragoman.names import typed
 from dragoman.permissions.modes import MEANINGS
 from dragoman.permissions.rules import BEHAVIOURS, Behaviour, Rule
 
@@ -121,4 +122,4 @@ class PermissionsScreen(Screen[None]):
             self._say("")
             self._show()
         else:
-            self._say(f"It is in a file: dragoman permissions remove '{one_line(rule.text, 200)}'")
+            self._say(f"It is in a file: dragoman permissions remove {one_line(typed(rule.text), 200)}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from dragoman.cleaning import one_line
 from dragoman.events import Event, HookReported, PermissionModeChanged, ServerFailed, ServerStateChanged
 from dragoman.host import Host
+from dragoman.names import typed
 
 if TYPE_CHECKING:
     from dragoman.tui.app import ConversationApp
@@ -45,7 +46,7 @@ class ServerNotes:
             self._app.note(one_line(problem, 500), is_problem=True)
         for name, entry in self._host.configuration.servers.items():
             if entry.eligibility == "pending":
-                self._show_server(name, "pending", entry.reason or "", f"dragoman mcp approve {name}")
+                self._show_server(name, "pending", entry.reason or "", f"dragoman mcp approve {typed(name)}")
 
     def _show(self, event: Event) -> None:
         match event:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,6 +14,7 @@ from dragoman.config.load import Configuration
 from dragoman.config.masking import masked_entry, masked_url, masked_words
 from dragoman.config.merge import ConfiguredServer, Dropped
 from dragoman.config.model import type_in, with_own_field_names
+from dragoman.names import typed
 from dragoman.transport_types import IN_PROCESS, transport_type
 
 if TYPE_CHECKING:
@@ -116,12 +116,6 @@ def _next_step(server: ConfiguredServer) -> str | None:
             return f"dragoman config explain {typed(server.name)}"
         case _:
             return None
-
-
-def typed(name: str) -> str:
-    """A name as it can be typed into a shell, whatever characters it has."""
-    quoted = shlex.quote(name)
-    return f"-- {quoted}" if name.startswith("-") else quoted
 
 
 def transport_of(server: ConfiguredServer) -> str:

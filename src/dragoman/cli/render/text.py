@@ -14,9 +14,10 @@ import msgspec
 from dragoman.calls.outcome import CallOutcome
 from dragoman.cleaning import last_lines, one_line, visible
 from dragoman.cli.render.columns import echo_wrapped
-from dragoman.cli.render.servers import counted, typed
+from dragoman.cli.render.servers import counted
 from dragoman.content.blocks import AudioBlock, Block, ImageBlock, ResourceBlock, TextBlock
 from dragoman.errors import ConnectError, ConnectionLost, DragomanError
+from dragoman.names import typed
 from dragoman.servers.status import ServerStatus
 
 _MARKS = {"connected": ("✓", "green"), "failed": ("✗", "red"), "pending": ("?", "yellow")}

@@ -27,6 +27,7 @@ from dragoman.config.masking import COVER, literal_secrets, masked_entry, masked
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError, NotConnected
+from dragoman.names import typed
 
 if TYPE_CHECKING:
     from dragoman.host import Host
@@ -151,7 +152,7 @@ def _notes(configuration: Configuration, name: str, scope: Scope) -> list[str]:
     if server is not None and server.scope != scope:
         notes.append(f"the one of {server.candidate.origin} is used instead: its scope has precedence")
     elif server is not None and server.eligibility == "disabled":
-        notes.append(f"it is {server.reason}; `dragoman mcp enable {name}` switches it on")
+        notes.append(f"it is {server.reason}; `dragoman mcp enable {one_line(typed(name))}` switches it on")
     elif server is not None and server.replaced:
         notes.append(f"it replaces the entry of {server.replaced[0].origin}")
     notes.extend(server.warnings if server is not None and server.scope == scope else ())

