@@ -63,10 +63,9 @@ def add_server(
         return
     works = f"; connected, {counted(tools, 'tool')}" if tools is not None else ""
     click.echo(f"Added {name} to {scope} ({one_line(str(path))}){works}")
-    for note in (*unset_variable_notes(missing), *_missing_program(entry), *notes):
+    shared = shared_secret_notes(entry, target)
+    for note in (*unset_variable_notes(missing), *_missing_program(entry), *notes, *shared):
         _note(note)
-    if target == "project" and (shared := literal_secrets(entry)):
-        _note(f"{', '.join(shared)} will be shared with everyone who has the project")
     if target in IN_PROJECT and "command" in entry and sources.cwd != sources.project_root:
         _note(f"it starts in {sources.project_root}, the project's folder")
 
@@ -139,6 +138,11 @@ def _missing_program(entry: Mapping[str, Any]) -> Iterator[str]:
     command = entry.get("command")
     if isinstance(command, str) and not set("/\\$") & set(command) and shutil.which(command) is None:
         yield f"there is no program {command!r} on PATH"
+
+
+def shared_secret_notes(entry: Mapping[str, Any], scope: Scope) -> list[str]:
+    shared = literal_secrets(entry) if scope == "project" else ()
+    return [f"{', '.join(shared)} will be shared with everyone who has the project"] if shared else []
 
 
 def unset_variable_notes(missing: Iterable[str]) -> list[str]:

@@ -14,8 +14,10 @@ from dragoman.cli.commands.mcp.common import (
     check_new_server,
     format_argument,
     name_option,
+    shared_secret_notes,
     show_notes,
     unset_variable_notes,
+    with_stored_secret,
 )
 from dragoman.cli.common import load_and_report
 from dragoman.cli.options import json_option, scope_option
@@ -117,7 +119,7 @@ class _Importer:
         self.added: list[str] = []
         self.skipped: dict[str, str] = {}
         self.notes: list[Note] = []
-        """The variables that are not set."""
+        """The variables that are not set, and secrets that others are given."""
 
     def take(self, name: str, entry: dict[str, Any]) -> None:
         path = self._configuration.sources.file_of(self.scope)
@@ -128,13 +130,15 @@ class _Importer:
         try:
             replace = present is not None and (self._force or self._may_replace(name))
             missing = check_new_server(self._configuration, name, entry, self.scope, force=replace)
+            written = entry if self._dry_run else with_stored_secret(name, entry, self.scope)
         except ConfigError as error:
             self.skipped[name] = str(error)
             return
         if not self._dry_run:
-            edits.put_server(self._configuration.sources, self.scope, name, entry)
+            edits.put_server(self._configuration.sources, self.scope, name, written)
         self.added.append(name)
-        self.notes += [Note(server=name, field=None, text=text) for text in unset_variable_notes(missing)]
+        notes = (*unset_variable_notes(missing), *shared_secret_notes(written, self.scope))
+        self.notes += [Note(server=name, field=None, text=text) for text in notes]
 
     def _may_replace(self, name: str) -> bool:
         return (
