@@ -201,9 +201,11 @@ def inline_text(tokens: Iterable[Token]) -> Content:
                 if shown != href:
                     parts.append((f" ({one_line(href, 500)})", "dim"))
         elif token.type == "image":
-            parts.append((f"[image: {token.content or token.attrs.get('src', '')}]", "dim"))
+            named = one_line(str(token.content or token.attrs.get("src", "")), 500)
+            parts.append((f"[image: {named}]", "dim"))
         else:
-            text = "\n" if token.type in ("softbreak", "hardbreak") else token.content
+            # Once more: a character reference (`&#x202e;`) has become a character by now.
+            text = "\n" if token.type in ("softbreak", "hardbreak") else visible(token.content)
             parts.append((text, " ".join([*styles, *([CODE] if token.type == "code_inline" else [])])))
     return Content.assemble(*parts)
 
