@@ -39,7 +39,8 @@ def answers_to(question: PermissionQuestion) -> dict[str, tuple[str, PermissionA
     if question.is_rememberable:
         answers["s"] = ("Yes, for this session", PermissionAnswer(True, for_session=True))
     if question.is_rememberable and question.rule:
-        rule = one_line(question.rule.partition("@")[0], 120)  # the digest is nothing to read
+        # The digest is nothing to read; a command may contain an @ of its own.
+        rule = one_line(question.rule.partition("@")[0] if question.server else question.rule, 120)
         answers["a"] = (f"Yes, always: {rule}", PermissionAnswer(True, always="user"))
         answers["p"] = ("Yes, always in this project", PermissionAnswer(True, always="local"))
     if question.is_rememberable and question.server_rule:
